@@ -6,7 +6,7 @@ are summed over; each row is published as its conditional frequencies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -18,7 +18,6 @@ from louver.data.histogram import Histogram
 from louver.errors import InputError
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
-from louver.schema.spec import Schema
 
 __all__ = ["Arrangement", "IntArray", "TwoWayTable", "ZeroRows", "arrange", "from_conditionals"]
 
@@ -153,7 +152,7 @@ def arrange(
     histogram: Histogram,
     arrangement: Arrangement,
     *,
-    schema: Schema | None = None,
+    structural_zeros: Sequence[Mapping[str, Sequence[str]]] = (),
     zero_rows: ZeroRows = ZeroRows.KEEP,
 ) -> TwoWayTable:
     """Lay a histogram out as a two-way table.
@@ -162,8 +161,8 @@ def arrange(
     ----------
     histogram : Histogram
     arrangement : Arrangement
-    schema : Schema, optional
-        Its structural zeros are not counted as zero cells or zero rows.
+    structural_zeros : sequence of mappings
+        Attribute -> labels that cannot occur together; such cells count neither as zero cells nor as zero rows.
     zero_rows : {"keep", "drop", "merge"}
         Rows with a zero cell stay, are dropped with their people (as tables H-J of section 4.2), or are
         added up in one last row "Other".
@@ -194,7 +193,7 @@ def arrange(
         row_index=row_index,
         counts=counts,
         n=int(counts.sum()),
-        possible=_possible_cells(schema, arrangement, row_attributes, col_attributes),
+        possible=_possible_cells(structural_zeros, histogram, arrangement, row_attributes, col_attributes),
     )
     return table if zero_rows == ZeroRows.KEEP else _without_zero_rows(table, zero_rows)
 
@@ -284,7 +283,8 @@ def _without_zero_rows(table: TwoWayTable, zero_rows: ZeroRows) -> TwoWayTable:
 
 
 def _possible_cells(
-    schema: Schema | None,
+    structural_zeros: Sequence[Mapping[str, Sequence[str]]],
+    histogram: Histogram,
     arrangement: Arrangement,
     row_attributes: Sequence[Attribute],
     col_attributes: Sequence[Attribute],
@@ -294,34 +294,24 @@ def _possible_cells(
     A recoded label is impossible only if every label merged into it is; a zero that involves an attribute
     summed over says nothing here.
     """
-    if schema is None or not schema.structural_zeros:
+    if not structural_zeros:
         return None
     shown = {attribute.name: attribute for attribute in (*row_attributes, *col_attributes)}
-    shape = tuple(attribute.size for attribute in shown.values())
-    original = {a.name: a for a in schema.attributes if a.name in shown}
-    recodes = {recode.attribute: recode for recode in arrangement.recodes}
-    impossible = np.zeros(tuple(original[name].size for name in shown), dtype=bool)
-    for zero in schema.structural_zeros:
+    before = [histogram.attribute(name) for name in shown]
+    impossible = np.zeros(tuple(attribute.size for attribute in before), dtype=bool)
+    for zero in structural_zeros:
         if set(zero) <= set(shown):
-            impossible[
-                np.ix_(
-                    *(
-                        [original[name].code_of(label) for label in zero[name]]
-                        if name in zero
-                        else range(original[name].size)
-                        for name in shown
-                    )
-                )
-            ] = True
-    for axis, name in enumerate(shown):
-        if name in recodes:
-            new_codes = original[name].recoded(recodes[name])[1]
-            impossible = np.stack(
-                [
-                    impossible.compress(new_codes == code, axis=axis).all(axis=axis)
-                    for code in range(shown[name].size)
-                ],
-                axis=axis,
-            )
-    n_rows = prod(attribute.size for attribute in row_attributes)
-    return ~impossible.reshape(n_rows, -1) if impossible.shape == shape else None
+            chosen = [
+                [a.code_of(label) for label in zero[a.name]] if a.name in zero else range(a.size) for a in before
+            ]
+            impossible[np.ix_(*chosen)] = True
+    recodes = {recode.attribute: recode for recode in arrangement.recodes}
+    for axis, attribute in enumerate(before):
+        if attribute.name in recodes:
+            new_codes = attribute.recoded(recodes[attribute.name])[1]
+            merged = [
+                impossible.compress(new_codes == code, axis=axis).all(axis=axis)
+                for code in range(shown[attribute.name].size)
+            ]
+            impossible = np.stack(merged, axis=axis)
+    return ~impossible.reshape(prod(attribute.size for attribute in row_attributes), -1)

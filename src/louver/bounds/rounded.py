@@ -67,6 +67,11 @@ class _Tree:
     at_most: IntArray
     crossing: tuple[Known, ...] = ()
 
+    @property
+    def is_free(self) -> bool:
+        """Nothing is known about this row beforehand."""
+        return not (self.at_least.any() or (self.at_most < NO_LIMIT).any() or self.crossing)
+
 
 @dataclass(frozen=True, slots=True)
 class _Totals:
@@ -166,13 +171,12 @@ class _Rule:
 
 
 def _distinct(published: IntArray, trees: Sequence[_Tree]) -> tuple[list[int], IntArray]:
-    """Rows with the same printed values, in any order of no known bounds, share an answer."""
+    """Rows with the same printed values and nothing known beforehand share an answer."""
     place: dict[object, int] = {}
     items: list[int] = []
     item_of = np.empty(len(published), dtype=np.int64)
     for row, (values, tree) in enumerate(zip(published, trees, strict=True)):
-        is_free = not (tree.at_least.any() or (tree.at_most < NO_LIMIT).any() or tree.crossing)
-        key: object = values.tobytes() if is_free else row
+        key: object = values.tobytes() if tree.is_free else row
         if key not in place:
             place[key] = len(items)
             items.append(row)
@@ -211,8 +215,7 @@ def _tree(known: Sequence[Known], n_cells: int) -> _Tree:
 
 def _row_totals(published: IntArray, tree: _Tree, rule: _Rule, n: int) -> _Totals | None:
     """Feasible totals 1..n of one row; None when there is none."""
-    is_free = not (tree.at_least.any() or (tree.at_most < NO_LIMIT).any() or tree.crossing)
-    solid = _solid_from(published, rule.unit) if is_free else None
+    solid = _solid_from(published, rule.unit) if tree.is_free else None
     largest = n if solid is None else min(n, solid)
     allowed = feasible_totals(
         published, rule.unit, rule.half_even, tree.parent, tree.at_least, tree.at_most, largest
@@ -337,34 +340,29 @@ def _crossing_values(published: IntArray, tree: _Tree, rule: _Rule, t: int) -> l
     for cell in range(n_cells):
         low, high = count_interval(int(published[cell]), rule.unit, t, rule.half_even)
         choices.append(range(max(low, int(tree.at_least[cell])), min(high, int(tree.at_most[cell])) + 1))
+    highest = [upper for _, upper in bounds]
     forward: list[set[tuple[int, ...]]] = [{(0,) * len(bounds)}]
     for cell in range(n_cells):
-        forward.append(
-            {
-                total
-                for partial in forward[-1]
-                for value in choices[cell]
-                if all(
-                    x <= upper
-                    for x, (_, upper) in zip(
-                        total := tuple(a + value * b for a, b in zip(partial, members[cell], strict=True)),
-                        bounds,
-                        strict=True,
-                    )
-                )
-            }
-        )
+        sums = {
+            _plus(partial, value, members[cell]) for partial in forward[-1] for value in choices[cell]
+        }
+        forward.append({total for total in sums if all(map(int.__le__, total, highest))})
     alive = {end for end in forward[-1] if all(low <= x for x, (low, _) in zip(end, bounds, strict=True))}
     values: list[set[int]] = [set() for _ in range(n_cells)]
     for cell in range(n_cells - 1, -1, -1):
         before = set()
         for partial in forward[cell]:
             for value in choices[cell]:
-                if tuple(a + value * b for a, b in zip(partial, members[cell], strict=True)) in alive:
+                if _plus(partial, value, members[cell]) in alive:
                     values[cell].add(value)
                     before.add(partial)
         alive = before
     return values if alive else []
+
+
+def _plus(partial: tuple[int, ...], value: int, member: tuple[int, ...]) -> tuple[int, ...]:
+    """Partial sums after a cell with this value."""
+    return tuple(total + value * counts for total, counts in zip(partial, member, strict=True))
 
 
 def _memberships(tree: _Tree, n_cells: int, t: int) -> tuple[list[tuple[int, ...]], list[tuple[int, int]]]:
