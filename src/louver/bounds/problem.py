@@ -123,14 +123,6 @@ class TwoWayTable:
     def n_zero_rows(self) -> int:
         return self.n_rows - self.counts.shape[0]
 
-    def n_zero_cells_possible(self) -> int:
-        """Zero cells of the published table that structure does not explain, those of zero rows included."""
-        zero_in_rows = int((self.counts == 0).sum())
-        if self.possible is None:
-            return zero_in_rows + self.n_zero_rows * self.n_cols
-        n_possible = int(self.possible.sum())
-        return n_possible - int((self.counts > 0).sum())
-
     def reduced(self) -> IntArray:
         """Reduced counts r_ij = o_ij / gcd of the row (section 2)."""
         divisors = np.gcd.reduce(self.counts, axis=1)
