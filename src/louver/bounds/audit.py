@@ -10,7 +10,7 @@ import numpy as np
 
 from louver.bounds.exact import solve_exact
 from louver.bounds.knowledge import Statement, bind
-from louver.bounds.problem import Arrangement, TwoWayTable, ZeroRows, arrange
+from louver.bounds.problem import Arrangement, BoolArray, TwoWayTable, ZeroRows, arrange
 from louver.bounds.result import BoundsAudit, Comparison, Solution, Summary, summarise
 from louver.bounds.rounded import Rounding, published_values, solve_rounded
 from louver.data.histogram import Histogram
@@ -93,11 +93,13 @@ def compare(histogram: Histogram, arrangements: Sequence[Arrangement], options: 
     return Comparison(lines=tuple(lines), seconds=time.perf_counter() - started)
 
 
-def _solve(table: TwoWayTable, options: AuditOptions, wanted: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Solution:
+def _solve(table: TwoWayTable, options: AuditOptions, wanted: BoolArray) -> Solution:
     known = bind(options.given, table)
     if options.decimals is None:
         return solve_exact(table, known, wanted, options.given_from)
-    published = published_values(table.counts, options.decimals, options.rounding)
+    published = table.published
+    if published is None:
+        published = published_values(table.counts, options.decimals, options.rounding)
     return solve_rounded(
         published, options.decimals, options.rounding, table.n, known, wanted, options.given_from
     )

@@ -16,10 +16,9 @@ import heapq
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise
-from math import log, prod
+from math import prod
 
 import numpy as np
-from scipy.special import entr
 
 from louver.bounds.audit import AuditOptions, summary_of
 from louver.bounds.problem import Arrangement, IntArray
@@ -266,7 +265,8 @@ class _Space:
         if prod(len(state[i][1]) for i in kept) > DENSE_CELLS:
             _, index = np.unique(index, return_inverse=True)
         p = np.bincount(index, weights=self.histogram.counts) / self.histogram.total
-        return float(entr(p).sum() / log(2))
+        p = p[p > 0]
+        return float(-(p * np.log2(p)).sum())
 
     def _map(self, i: int, partition: Partition) -> IntArray:
         if (i, partition) not in self._maps:
