@@ -75,7 +75,11 @@ def _usage_problem(error: click.UsageError) -> str:
         return f"{_parameter(error)} is missing; see --help."
     if isinstance(error, click.BadParameter):
         kind = error.param.type.name if error.param is not None else "value"
-        expected = {"integer": "a whole number", "float": "a number", "choice": "one of the listed choices"}.get(kind, kind)
+        expected = {
+            "integer": "a whole number",
+            "float": "a number",
+            "choice": "one of the listed choices",
+        }.get(kind, kind)
         return f"{_parameter(error)} must be {expected}; see --help."
     if isinstance(error, click.BadOptionUsage):
         return f"option {error.option_name} needs a value; see --help."
@@ -95,7 +99,9 @@ def _internal_problem(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    place = "unknown" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    place = (
+        "unknown" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    )
     return f"internal error {type(error).__name__} at {place}; please report it (LOUVER_DEBUG=1 shows more)."
 
 
@@ -110,29 +116,60 @@ def _root(
 
 @app.command()
 def bounds(
-    file: Annotated[str | None, typer.Argument(help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address.")] = None,
+    file: Annotated[
+        str | None, typer.Argument(help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address.")
+    ] = None,
     rows: Annotated[str | None, typer.Option(help="Columns that make the rows, separated by commas.")] = None,
     cols: Annotated[str | None, typer.Option(help="Columns that make the columns (the responses).")] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of counts; without it every line is one person.")] = None,
+    weight: Annotated[
+        str | None, typer.Option(help="Column of counts; without it every line is one person.")
+    ] = None,
     table: Annotated[str | None, typer.Option(help="Table in a DuckDB file or PostgreSQL database.")] = None,
     query: Annotated[str | None, typer.Option(help="Query for a PostgreSQL database.")] = None,
-    conditionals: Annotated[bool, typer.Option("--conditionals", help="The weight column holds conditionals such as 3/7, not counts; needs --n.")] = False,
+    conditionals: Annotated[
+        bool,
+        typer.Option(
+            "--conditionals", help="The weight column holds conditionals such as 3/7, not counts; needs --n."
+        ),
+    ] = False,
     n: Annotated[int | None, typer.Option("--n", help="Sample size, with --conditionals.")] = None,
     recode: Annotated[str | None, typer.Option(help="TOML file with merged categories and bins.")] = None,
-    given: Annotated[str | None, typer.Option(help="TOML file with bounds that outsiders know beforehand.")] = None,
+    given: Annotated[
+        str | None, typer.Option(help="TOML file with bounds that outsiders know beforehand.")
+    ] = None,
     cells: Annotated[str | None, typer.Option(help="CSV file of cells; only these are solved.")] = None,
     arrangements: Annotated[str | None, typer.Option(help="TOML file with arrangements to compare.")] = None,
-    decimals: Annotated[int | None, typer.Option(help="Decimals of the published proportions (0.429 has 3, and so has 42.9 %); exact fractions otherwise.")] = None,
-    rounding: Annotated[str | None, typer.Option(help="half-up (default) or half-even, with --decimals.")] = None,
+    decimals: Annotated[
+        int | None,
+        typer.Option(
+            help="Decimals of the published proportions (0.429 has 3, and so has 42.9 %); exact fractions otherwise."
+        ),
+    ] = None,
+    rounding: Annotated[
+        str | None, typer.Option(help="half-up (default) or half-even, with --decimals.")
+    ] = None,
     small: Annotated[int | None, typer.Option(help="Counts below this are small (default 5).")] = None,
-    drop_zero_rows: Annotated[bool, typer.Option("--drop-zero-rows", help="Leave out rows with a zero cell, and their people.")] = False,
-    merge_zero_rows: Annotated[bool, typer.Option("--merge-zero-rows", help='Add rows with a zero cell up in one row "Other".')] = False,
-    suggest: Annotated[bool, typer.Option("--suggest", help="Search for redesigns without a disclosed small cell.")] = False,
+    drop_zero_rows: Annotated[
+        bool, typer.Option("--drop-zero-rows", help="Leave out rows with a zero cell, and their people.")
+    ] = False,
+    merge_zero_rows: Annotated[
+        bool, typer.Option("--merge-zero-rows", help='Add rows with a zero cell up in one row "Other".')
+    ] = False,
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Search for redesigns without a disclosed small cell.")
+    ] = False,
     seconds: Annotated[float | None, typer.Option(help="Time for --suggest (default 30).")] = None,
-    fail_on: Annotated[str | None, typer.Option(help="Exit with 1 if small cells, rows, or anything (any: zero cells too) is disclosed.")] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            help="Exit with 1 if small cells, rows, or anything (any: zero cells too) is disclosed."
+        ),
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report to this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
-    spec: Annotated[Path | None, typer.Option(help="TOML file with the same options, source and attributes.")] = None,
+    spec: Annotated[
+        Path | None, typer.Option(help="TOML file with the same options, source and attributes.")
+    ] = None,
 ) -> int:
     """Audit what a table of conditional frequencies gives away."""
     given_options = {
@@ -184,7 +221,12 @@ def _names(text: str | None, option: str) -> tuple[str, ...] | None:
 
 
 def _with_spec(
-    verb: str, path: Path | None, file: str | None, table: str | None, query: str | None, given: dict[str, Any]
+    verb: str,
+    path: Path | None,
+    file: str | None,
+    table: str | None,
+    query: str | None,
+    given: dict[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Where the data are, and the options: those of the command line win over those of the spec."""
     options = {name: value for name, value in given.items() if value is not None}
@@ -198,7 +240,9 @@ def _with_spec(
     source = spec.source
     data = file or spec.data
     if data is None:
-        raise InputError(f"{path.name} names no source file and no FILE is given; add one.", file=path.name, option="FILE")
+        raise InputError(
+            f"{path.name} names no source file and no FILE is given; add one.", file=path.name, option="FILE"
+        )
     return (
         {
             "data": data,
@@ -222,7 +266,9 @@ def _resolved(spec: Spec, verb: str) -> dict[str, Any]:
 
 def _check_writable(path: Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"option --html cannot write {path.name}; name a file in a folder that exists.", option="--html")
+        raise InputError(
+            f"option --html cannot write {path.name}; name a file in a folder that exists.", option="--html"
+        )
 
 
 def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | None, as_json: bool) -> int:
@@ -249,7 +295,9 @@ def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | No
         from louver.report.page import write_page
 
         name = Path(str(source["data"])).name
-        write_page(bounds_report(source=name, audit=audit, comparison=comparison, suggestions=suggestions), html)
+        write_page(
+            bounds_report(source=name, audit=audit, comparison=comparison, suggestions=suggestions), html
+        )
     results = [result for result in (audit, comparison, suggestions) if result is not None]
     if as_json:
         merged: dict[str, Any] = {}
@@ -267,7 +315,10 @@ def _is_disclosive(summary: Summary, fail_on: str | None) -> bool:
 
 
 def _print_results(
-    audit: BoundsAudit | None, comparison: Comparison | None, suggestions: Suggestions | None, html: Path | None
+    audit: BoundsAudit | None,
+    comparison: Comparison | None,
+    suggestions: Suggestions | None,
+    html: Path | None,
 ) -> None:
     from itertools import islice
 
@@ -280,7 +331,9 @@ def _print_results(
         if len(shown) > MAX_PRINTED:
             typer.echo("  ... --json or --html lists them all")
     if comparison is not None:
-        typer.echo(f"{'small':>6} {'rows':>6} {'zeros':>7} {'size':>12}  arrangement (least disclosive first)")
+        typer.echo(
+            f"{'small':>6} {'rows':>6} {'zeros':>7} {'size':>12}  arrangement (least disclosive first)"
+        )
         for arrangement, s in comparison.lines:
             small, rows, zeros = s.risk
             typer.echo(f"{small:>6} {rows:>6} {zeros:>7} {f'{s.rows} x {s.cols}':>12}  {arrangement.label}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from louver.bounds import bounds, compare, suggest
 from louver.data.samples import sample_path
@@ -19,7 +20,11 @@ ARRANGEMENTS = [
     {"name": "salary by all others", "rows": [*PREDICTORS, "X7"], "cols": ["X8"]},
     {"name": "hours and salary", "rows": PREDICTORS, "cols": ["X7", "X8"]},
     *(
-        {"name": f"without {left_out}", "rows": [x for x in PREDICTORS if x != left_out], "cols": ["X7", "X8"]}
+        {
+            "name": f"without {left_out}",
+            "rows": [x for x in PREDICTORS if x != left_out],
+            "cols": ["X7", "X8"],
+        }
         for left_out in PREDICTORS
     ),
     {
@@ -36,12 +41,14 @@ def run_demo(out: Path, seconds: float, progress: Callable[[float, str], None]) 
     if out.exists() and not out.is_dir():
         raise InputError(f"option --out: {out.name} is a file; name a folder.", option="--out")
     spec = read_spec(sample_path("cps8").with_name("cps8.toml"))
-    source = {"data": spec.data, "schema": spec.schema, "weight": spec.source.weight}
+    source: dict[str, Any] = {"data": spec.data, "schema": spec.schema, "weight": spec.source.weight}
     audit = bounds(**source, rows=PREDICTORS, cols=["X7", "X8"])
     comparison = compare(**source, arrangements=ARRANGEMENTS)
     suggestions = suggest(**source, rows=PREDICTORS, cols=["X7", "X8"], seconds=seconds, progress=progress)
     out.mkdir(parents=True, exist_ok=True)
     report = out / "bounds.html"
     name = "the 8-way table of the Current Population Survey (48,842 people)"
-    write_page(bounds_report(source=name, audit=audit, comparison=comparison, suggestions=suggestions), report)
+    write_page(
+        bounds_report(source=name, audit=audit, comparison=comparison, suggestions=suggestions), report
+    )
     return report

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,6 @@ from louver.bounds.options import BoundsOptions, parse_arrangements, read_arrang
 from louver.bounds.problem import Arrangement, TwoWayTable, arrange, from_conditionals
 from louver.bounds.result import BoundsAudit, Comparison, Suggestion, Suggestions, Summary
 from louver.bounds.suggest import suggest as suggest_redesigns
-from louver.data.histogram import Histogram
 from louver.data.read import Source, open_source
 from louver.data.tabulate import tabulate
 from louver.data.values import read_labelled_text, read_text
@@ -175,7 +173,8 @@ def _checked(options: Mapping[str, Any]) -> BoundsOptions:
             plain[name] = str(plain[name])
     if isinstance(plain.get("given"), Sequence) and not isinstance(plain["given"], str):
         plain["given"] = [
-            entry.model_dump(exclude_none=True) if isinstance(entry, Statement) else entry for entry in plain["given"]
+            entry.model_dump(exclude_none=True) if isinstance(entry, Statement) else entry
+            for entry in plain["given"]
         ]
     checked = validated(BoundsOptions, plain, "options")
     checked.check()
@@ -235,7 +234,11 @@ def _load_conditionals(
     records, texts = read_labelled_text(source, names, checked.weight, schema)
     values: list[Fraction] = []
     for row, text in enumerate(texts, start=1):
-        if text is None or not FRACTION.fullmatch(text) or text.endswith("/" + "0" * (len(text) - text.find("/") - 1)):
+        if (
+            text is None
+            or not FRACTION.fullmatch(text)
+            or text.endswith("/" + "0" * (len(text) - text.find("/") - 1))
+        ):
             raise InputError(
                 f'column "{checked.weight}" in {source.name} has no conditional on row {row}; give a fraction such as '
                 "3/7 or a decimal between 0 and 1.",
@@ -263,9 +266,7 @@ def _load_conditionals(
     )
 
 
-def _selected_cells(
-    cells: str | list[dict[str, str]], two_way: TwoWayTable
-) -> list[tuple[int, int]]:
+def _selected_cells(cells: str | list[dict[str, str]], two_way: TwoWayTable) -> list[tuple[int, int]]:
     """(row index, column) of the cells listed in a file with one column per attribute, or in a list."""
     attributes = (*two_way.row_attributes, *two_way.col_attributes)
     names = [attribute.name for attribute in attributes]

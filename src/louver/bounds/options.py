@@ -12,13 +12,15 @@ from louver.bounds.problem import Arrangement, ZeroRows
 from louver.bounds.rounded import Rounding
 from louver.errors import InputError
 from louver.schema.files import read_toml
-from louver.schema.recode import parse_recodes
+from louver.schema.recode import Recode, parse_recodes
 from louver.schema.spec import validated
 from louver.schema.validate import Options
 
 __all__ = ["BoundsOptions", "parse_arrangements", "read_arrangements"]
 
-Names = Annotated[tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
+Names = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+]
 MAX_DECIMALS = 9
 
 
@@ -80,7 +82,7 @@ class BoundsOptions(Options):
 
     def arrangement(self) -> Arrangement:
         """The arrangement that --rows, --cols and --recode describe."""
-        recodes = ()
+        recodes: tuple[Recode, ...] = ()
         if self.recode is not None:
             where = Path(self.recode).name if isinstance(self.recode, str) else "recode"
             mapping = read_toml(self.recode) if isinstance(self.recode, str) else self.recode
@@ -100,7 +102,7 @@ class _ArrangementEntry(Options):
     name: str = ""
     rows: Names
     cols: Names
-    recode: dict[str, Any] = {}
+    recode: dict[str, Any] = Field(default_factory=dict)
 
 
 class _ArrangementFile(Options):
@@ -121,7 +123,10 @@ def _parse(mapping: Mapping[str, Any], where: str) -> list[Arrangement]:
     entries = validated(_ArrangementFile, mapping, where).arrangement
     return [
         Arrangement(
-            rows=entry.rows, cols=entry.cols, recodes=tuple(parse_recodes(entry.recode, where)), name=entry.name
+            rows=entry.rows,
+            cols=entry.cols,
+            recodes=tuple(parse_recodes(entry.recode, where)),
+            name=entry.name,
         )
         for entry in entries
     ]

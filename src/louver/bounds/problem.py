@@ -58,7 +58,9 @@ class Arrangement:
                 raise InputError(f"option {option} is empty; name at least one column.", option=option)
             for name in names:
                 if names.count(name) > 1:
-                    raise InputError(f'option {option} names column "{name}" twice.', option=option, column=name)
+                    raise InputError(
+                        f'option {option} names column "{name}" twice.', option=option, column=name
+                    )
         for name in self.rows:
             if name in self.cols:
                 raise InputError(
@@ -132,7 +134,8 @@ class TwoWayTable:
     def reduced(self) -> IntArray:
         """Reduced counts r_ij = o_ij / gcd of the row (section 2)."""
         divisors = np.gcd.reduce(self.counts, axis=1)
-        return self.counts // divisors[:, None]
+        reduced: IntArray = self.counts // divisors[:, None]
+        return reduced
 
     def row_labels(self, index: int) -> dict[str, str]:
         """The labels of the row with this mixed-radix index."""
@@ -264,7 +267,9 @@ def _whole(values: Sequence[Fraction], decimals: int | None, line: int, where: s
         )
     denominator = lcm(*(value.denominator for value in values))
     if denominator > MAX_DENOMINATOR:
-        raise InputError(f"{begins} has fractions with too large a denominator; check them.", file=where, row=line)
+        raise InputError(
+            f"{begins} has fractions with too large a denominator; check them.", file=where, row=line
+        )
     return [int(value * denominator) for value in values]
 
 
@@ -296,7 +301,9 @@ def _without_zero_rows(table: TwoWayTable, zero_rows: ZeroRows) -> TwoWayTable:
         counts = np.vstack([counts, table.counts[~full].sum(axis=0, keepdims=True)])
         row_index = np.append(row_index, -1)
     if not counts.size:
-        raise InputError("every row has a zero cell, so --drop-zero-rows leaves no table.", option="--drop-zero-rows")
+        raise InputError(
+            "every row has a zero cell, so --drop-zero-rows leaves no table.", option="--drop-zero-rows"
+        )
     return TwoWayTable(
         row_attributes=table.row_attributes,
         col_attributes=table.col_attributes,
@@ -327,7 +334,8 @@ def _possible_cells(
     for zero in structural_zeros:
         if set(zero) <= set(shown):
             chosen = [
-                [a.code_of(label) for label in zero[a.name]] if a.name in zero else range(a.size) for a in before
+                [a.code_of(label) for label in zero[a.name]] if a.name in zero else range(a.size)
+                for a in before
             ]
             impossible[np.ix_(*chosen)] = True
     recodes = {recode.attribute: recode for recode in arrangement.recodes}

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = ["BoundsAudit", "Cell", "Comparison", "Solution", "Suggestion", "Suggestions", "Summary", "summarise"]
+__all__ = [
+    "BoundsAudit",
+    "Cell",
+    "Comparison",
+    "Solution",
+    "Suggestion",
+    "Suggestions",
+    "Summary",
+    "summarise",
+]
 
 
 class Solution(Protocol):
@@ -133,7 +142,9 @@ class BoundsAudit:
                 yield row, (col,)
             return
         possible, every = self.table.possible, range(self.table.n_cols)
-        rows = range(self.table.n_label_rows) if not self.table.dropped_rows else self.table.row_index.tolist()
+        rows = (
+            range(self.table.n_label_rows) if not self.table.dropped_rows else self.table.row_index.tolist()
+        )
         for row in rows:
             yield row, every if possible is None else np.flatnonzero(possible[row]).tolist()
 
@@ -165,7 +176,8 @@ class BoundsAudit:
         import pyarrow
 
         lines = [
-            {**c.row, **c.col, "lower": c.lower, "upper": c.upper, "n_values": c.n_values} for c in self.cells()
+            {**c.row, **c.col, "lower": c.lower, "upper": c.upper, "n_values": c.n_values}
+            for c in self.cells()
         ]
         return pyarrow.Table.from_pylist(lines)
 
@@ -244,7 +256,9 @@ class Suggestion:
             "name": a.label,
             "rows": list(a.rows),
             "cols": list(a.cols),
-            "recodes": {r.attribute: {new: list(old) for new, old in (r.merge or {}).items()} for r in a.recodes},
+            "recodes": {
+                r.attribute: {new: list(old) for new, old in (r.merge or {}).items()} for r in a.recodes
+            },
             "bits": self.bits,
             "share": self.share,
             "summary": asdict(self.summary),
@@ -296,7 +310,12 @@ class Suggestions:
 
         return pyarrow.Table.from_pylist(
             [
-                {"arrangement": line.arrangement.label, "bits": line.bits, "share": line.share, **asdict(line.summary)}
+                {
+                    "arrangement": line.arrangement.label,
+                    "bits": line.bits,
+                    "share": line.share,
+                    **asdict(line.summary),
+                }
                 for line in self.lines
             ]
         )
@@ -313,7 +332,10 @@ class Suggestions:
             for line in self.lines[:8]
         ]
         return "\n".join(
-            [f"{len(self.lines)} redesigns without a disclosed small cell ({how}; {self.examined} examined)", *shown]
+            [
+                f"{len(self.lines)} redesigns without a disclosed small cell ({how}; {self.examined} examined)",
+                *shown,
+            ]
         )
 
     def _repr_html_(self) -> str:

@@ -205,7 +205,9 @@ class _Space:
                     yield child
 
     def _is_valid(self, state: State) -> bool:
-        roles = [(role, a.name in self.responses) for (role, _), a in zip(state, self.attributes, strict=True)]
+        roles = [
+            (role, a.name in self.responses) for (role, _), a in zip(state, self.attributes, strict=True)
+        ]
         return (
             any(role == ROW for role, _ in roles)
             and (COL, True) in roles
@@ -214,7 +216,9 @@ class _Space:
 
     def arrangement(self, state: State) -> Arrangement:
         """The redesign in the steward's terms."""
-        rows, cols, recodes = [], [], []
+        rows: list[str] = []
+        cols: list[str] = []
+        recodes: list[Recode] = []
         for i, ((role, partition), attribute) in enumerate(zip(state, self.attributes, strict=True)):
             if role == OMIT:
                 continue
@@ -249,7 +253,9 @@ class _Space:
         )
 
     def _split(self, state: State) -> tuple[list[int], list[int], list[int]]:
-        predictors, responses, given = [], [], []
+        predictors: list[int] = []
+        responses: list[int] = []
+        given: list[int] = []
         for i, ((role, _), attribute) in enumerate(zip(state, self.attributes, strict=True)):
             if role != OMIT:
                 is_response = attribute.name in self.responses

@@ -16,7 +16,10 @@ MAX_LISTED = 200
 
 
 def bounds_report(
-    *, source: str, audit: BoundsAudit | None = None, comparison: Comparison | None = None,
+    *,
+    source: str,
+    audit: BoundsAudit | None = None,
+    comparison: Comparison | None = None,
     suggestions: Suggestions | None = None,
 ) -> str:
     """The report as HTML, from whichever results there are."""
@@ -29,7 +32,9 @@ def bounds_report(
         sections += _suggestion_sections(suggestions)
     sections.append(_method())
     title = "What this table of conditional frequencies gives away"
-    subtitle = f"Audit of {source}. For the data steward only: it shows confidential counts and is not for release."
+    subtitle = (
+        f"Audit of {source}. For the data steward only: it shows confidential counts and is not for release."
+    )
     return page(title, subtitle, sections, f"Made by louver {__version__}.")
 
 
@@ -39,8 +44,16 @@ def _audit_sections(audit: BoundsAudit) -> list[str]:
         _verdict(audit),
         tiles(
             [
-                (s.disclosed_small_cells, f"small cells disclosed (0 < count < {audit.small})", s.disclosed_small_cells > 0),
-                (s.disclosed_rows, f"of {s.rows - s.zero_rows:,} nonzero rows fully determined", s.disclosed_rows > 0),
+                (
+                    s.disclosed_small_cells,
+                    f"small cells disclosed (0 < count < {audit.small})",
+                    s.disclosed_small_cells > 0,
+                ),
+                (
+                    s.disclosed_rows,
+                    f"of {s.rows - s.zero_rows:,} nonzero rows fully determined",
+                    s.disclosed_rows > 0,
+                ),
                 (s.disclosed_zero_cells, "zero cells visible", False),
                 (s.zero_rows, "rows without anybody", False),
                 (s.unit_rows, "rows with reduced sum 1", False),
@@ -49,7 +62,9 @@ def _audit_sections(audit: BoundsAudit) -> list[str]:
         "<h2>What was audited</h2>",
         facts(_facts(audit)),
         "<h2>How tight the bounds are</h2>",
-        picture(audit.plot(), "Feasible values of the most exposed cells, and how many values fit each cell."),
+        picture(
+            audit.plot(), "Feasible values of the most exposed cells, and how many values fit each cell."
+        ),
     ]
     risky = list(islice(audit.disclosed_cells(), MAX_LISTED + 1))
     if risky:
@@ -111,13 +126,26 @@ def _cell_table(cells: Sequence[Cell]) -> str:
 def _comparison_sections(comparison: Comparison) -> list[str]:
     lines = [
         [
-            a.label, f"{s.rows} x {s.cols}", s.n, s.zero_rows, "-" if s.unit_rows is None else s.unit_rows,
-            s.disclosed_rows, s.disclosed_zero_cells, s.disclosed_small_cells,
+            a.label,
+            f"{s.rows} x {s.cols}",
+            s.n,
+            s.zero_rows,
+            "-" if s.unit_rows is None else s.unit_rows,
+            s.disclosed_rows,
+            s.disclosed_zero_cells,
+            s.disclosed_small_cells,
         ]
         for a, s in comparison.lines
     ]
     header = [
-        "arrangement", "size", "N", "zero rows", "reduced sum 1", "rows disclosed", "zero cells", "small cells disclosed",
+        "arrangement",
+        "size",
+        "N",
+        "zero rows",
+        "reduced sum 1",
+        "rows disclosed",
+        "zero cells",
+        "small cells disclosed",
     ]
     return [
         "<h2>Arrangements, least disclosive first</h2>",
@@ -141,11 +169,14 @@ def _suggestion_sections(suggestions: Suggestions) -> list[str]:
     )
     lines = [
         [
-            number, f"{line.share:.1%}", ", ".join(line.arrangement.rows), ", ".join(line.arrangement.cols),
-            "; ".join(
-                f"{r.attribute}: {new}" for r in line.arrangement.recodes for new in (r.merge or {})
-            ) or "-",
-            line.summary.disclosed_rows, line.summary.disclosed_zero_cells,
+            number,
+            f"{line.share:.1%}",
+            ", ".join(line.arrangement.rows),
+            ", ".join(line.arrangement.cols),
+            "; ".join(f"{r.attribute}: {new}" for r in line.arrangement.recodes for new in (r.merge or {}))
+            or "-",
+            line.summary.disclosed_rows,
+            line.summary.disclosed_zero_cells,
         ]
         for number, line in enumerate(suggestions.lines, start=1)
     ]

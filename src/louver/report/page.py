@@ -67,11 +67,15 @@ def tiles(entries: Sequence[tuple[int | str | None, str, bool]]) -> str:
 def table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     """A table; numbers are set flush right."""
     rows = [list(line) for line in lines]
-    is_number = [bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(header))]
+    is_number = [
+        bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(header))
+    ]
     mark = [' class="number"' if flag else "" for flag in is_number]
     head = "".join(f"<th{m}>{escape(name)}</th>" for m, name in zip(mark, header, strict=True))
     body = "".join(
-        "<tr>" + "".join(f"<td{m}>{escape(_number(x))}</td>" for m, x in zip(mark, row, strict=True)) + "</tr>\n"
+        "<tr>"
+        + "".join(f"<td{m}>{escape(_number(x))}</td>" for m, x in zip(mark, row, strict=True))
+        + "</tr>\n"
         for row in rows
     )
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>'
