@@ -16,6 +16,7 @@ import numpy as np
 
 from louver.data.histogram import Histogram
 from louver.errors import InputError
+from louver.optim.kernels.items import reduced_rows
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 
@@ -133,8 +134,7 @@ class TwoWayTable:
 
     def reduced(self) -> IntArray:
         """Reduced counts r_ij = o_ij / gcd of the row (section 2)."""
-        divisors = np.gcd.reduce(self.counts, axis=1)
-        reduced: IntArray = self.counts // divisors[:, None]
+        reduced: IntArray = reduced_rows(self.counts)[0]
         return reduced
 
     def row_labels(self, index: int) -> dict[str, str]:

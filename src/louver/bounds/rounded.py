@@ -335,7 +335,7 @@ def _crossing_runs(
     for t in totals.tolist():
         for found, more in zip(values, _crossing_values(published, tree, rule, t), strict=True):
             found |= more
-    runs = [compressed(np.array(sorted(found), dtype=np.int64), 0, 1, 0) for found in values]
+    runs = [compressed(np.array(sorted(found), dtype=np.int64)) for found in values]
     ends = np.cumsum([len(some) for some in runs])
     return np.concatenate(runs), np.stack([np.append(0, ends[:-1]), ends], axis=1)
 

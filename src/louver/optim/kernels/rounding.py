@@ -12,7 +12,7 @@ import numpy as np
 
 from louver.optim.kernels import kernel
 from louver.optim.kernels.bitset import is_set, shift_or_inplace
-from louver.optim.kernels.runs import appended, compressed
+from louver.optim.kernels.runs import append_runs
 
 __all__ = ["add_set_inplace", "cell_runs", "count_interval", "feasible_totals", "matching_totals"]
 
@@ -104,7 +104,7 @@ def cell_runs(published, unit, half_even, parent, at_least, at_most, totals, mos
     span = np.zeros((n_cells + 1, 2), dtype=np.int64)
     for cell in range(n_cells):
         covered = np.nonzero(np.cumsum(change[cell]))[0]
-        runs = appended(runs, span, cell, compressed(covered, np.int64(0), np.int64(1), np.int64(0)))
+        runs = append_runs(runs, span, cell, covered, np.int64(0), np.int64(1), np.int64(0))
     return runs[: span[-1, 1]], span[:-1]
 
 
