@@ -231,6 +231,33 @@ def highs(
     return ends[0], ends[1]
 
 
+# --- Sets of sums ----------------------------------------------------------------------------------
+
+
+def sums(items: Iterable[tuple[int, int | None]], top: int) -> set[int]:
+    """All sums up to `top` of multiples of the values, each at most its limit times (None: no limit)."""
+    found = {0}
+    for value, limit in items:
+        most = top // value if limit is None else min(limit, top // value)
+        found = {s + k * value for s in found for k in range(most + 1) if s + k * value <= top}
+    return found
+
+
+def feasible_multiples(items: Sequence[tuple[int, int | None]], target: int) -> list[list[int]]:
+    """For each item all nu <= its limit such that the others make target - nu * value."""
+    answers = []
+    for i, (value, limit) in enumerate(items):
+        others = sums([*items[:i], *items[i + 1 :]], target)
+        most = target // value if limit is None else min(limit, target // value)
+        answers.append([nu for nu in range(most + 1) if target - nu * value in others])
+    return answers
+
+
+def expanded(runs: Iterable[Sequence[int]]) -> list[int]:
+    """All values of (start, stop, step) runs, in the order of the runs."""
+    return [int(x) for start, stop, step in runs for x in range(start, stop + 1, step)]
+
+
 # --- Every integer table ---------------------------------------------------------------------------
 
 
