@@ -104,8 +104,7 @@ class Coder:
         """Codes of a batch; -1 marks a fault, which `check` turns into an error."""
         encoded = column.dictionary_encode(null_encoding="encode")
         codes = np.array([self._code_of(text) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
-        positions: NDArray[np.int32] = encoded.indices.to_numpy(zero_copy_only=False)
-        return codes[positions]
+        return codes[np.from_dlpack(encoded.indices)]  # to_numpy would import pandas where it is installed
 
     def check(self, source: Source) -> None:
         """Raise if a value was missing or outside the domain, naming the first row where it is so."""

@@ -152,7 +152,7 @@ def read_codes(source: Source, names: Sequence[str], schema: Schema | None = Non
         else:
             coders.append(_coder(source, name, schema))
     texts = {attribute.name: text_sql(source, attribute.name) for attribute in numeric}
-    values = [number_sql(texts[attribute.name], attribute.kind) for attribute in numeric]
+    values = [f"coalesce({number_sql(texts[a.name], a.kind)}, CAST('nan' AS DOUBLE))" for a in numeric]
     fields = ", ".join([*(coder.sql for coder in coders), *values])
     chunks: list[list[NDArray[np.int32]]] = [[] for _ in coders]
     number_chunks: list[list[NDArray[np.float64]]] = [[] for _ in numeric]
@@ -160,7 +160,7 @@ def read_codes(source: Source, names: Sequence[str], schema: Schema | None = Non
         for axis, coder in enumerate(coders):
             chunks[axis].append(coder.encode(batch.column(axis)).astype(np.int32))
         for axis, kept in enumerate(number_chunks, start=len(coders)):
-            kept.append(batch.column(axis).to_numpy(zero_copy_only=False).astype(np.float64))
+            kept.append(np.from_dlpack(batch.column(axis)))
     for coder in coders:
         coder.check(source)
     numbers = {a.name: np.concatenate(kept) for a, kept in zip(numeric, number_chunks, strict=True)}
@@ -263,7 +263,7 @@ def _group(
         )
         measures = arrays[len(coders) :]
         for column, sql, bad in zip(columns, weights, measures[1::2], strict=False):
-            if np.any(bad.to_numpy(zero_copy_only=False)):
+            if np.from_dlpack(bad).any():
                 raise _count_error(source, column, sql)
         counts.append(_stack([_sums(source, array) for array in measures[::2]], batch))
     for coder in coders:
@@ -280,7 +280,7 @@ def _sums(source: Source, array: pa.Array) -> NDArray[np.int64]:
     if array.null_count:
         message = f"the counts in {source.name} add up to more than a 64-bit number holds."
         raise InputError(message, file=source.name)
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.from_dlpack(array)
 
 
 def _weight_sql(text: str) -> str:
