@@ -20,6 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pytest
+
+import louver as lv
+from louver.bounds.audit import AuditOptions, audit_table, compare
+from louver.bounds.problem import Arrangement, arrange
+from louver.optim.kernels.bitset import add_multiples_inplace, is_set
+from louver.optim.kernels.semigroup import UNREACHABLE, add_unbounded_inplace
+from louver.schema.recode import Recode
 from oracles.knapsack import (
     Viability,
     algorithm_3_1,
@@ -29,13 +36,6 @@ from oracles.knapsack import (
     viability_tables,
 )
 from wright_smucker import TABLE_10, histogram
-
-import louver as lv
-from louver.bounds.audit import AuditOptions, audit_table, compare
-from louver.bounds.problem import Arrangement, arrange
-from louver.optim.kernels.bitset import add_multiples_inplace, is_set
-from louver.optim.kernels.semigroup import UNREACHABLE, add_unbounded_inplace
-from louver.schema.recode import Recode
 
 # Table 1: two tables of sample size 48 with the same row conditionals; (c) = Table 2.
 TABLE_1A = [[3, 4], [5, 3], [6, 9], [10, 8]]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.knapsack import expanded, feasible_multiples, fewest_runs, sums
 
 from louver.optim.kernels.bitset import (
     add_multiples_inplace,
@@ -15,6 +14,7 @@ from louver.optim.kernels.bitset import (
     leave_one_out_bits,
     shift_or_inplace,
 )
+from oracles.knapsack import expanded, feasible_multiples, fewest_runs, sums
 
 
 def words_of(bits, n_words):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import knapsack
-from oracles.knapsack import expanded, feasible_values_3_1, fewest_runs
 
 from louver.optim.kernels.multiples import FEASIBLE, INFEASIBLE, TOO_LARGE, feasible_multiples
+from oracles import knapsack
+from oracles.knapsack import expanded, feasible_values_3_1, fewest_runs
 
 NO_LIMIT = 2**62
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.knapsack import compositions, expanded, fewest_runs, rounded
 
 from louver.optim.kernels.rounding import (
     add_set_inplace,
@@ -17,6 +16,7 @@ from louver.optim.kernels.rounding import (
     feasible_totals,
     matching_totals,
 )
+from oracles.knapsack import compositions, expanded, fewest_runs, rounded
 
 NO_LIMIT = 2**62
 RULES = {"half-up": False, "half-even": True}

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.knapsack import expanded, fewest_runs
 
 from louver.optim.kernels.runs import append_run, append_runs, compressed, gcd, grown, leave_one_out_plan
+from oracles.knapsack import expanded, fewest_runs
 
 ascending = st.sets(st.integers(0, 40), max_size=14).map(sorted)
 

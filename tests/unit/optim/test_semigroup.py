@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.knapsack import expanded, feasible_multiples, fewest_runs, sums
 
 from louver.optim.kernels.semigroup import (
     UNREACHABLE,
@@ -15,6 +14,7 @@ from louver.optim.kernels.semigroup import (
     append_apery_runs,
     leave_one_out_apery,
 )
+from oracles.knapsack import expanded, feasible_multiples, fewest_runs, sums
 
 TOP = 70
 values = st.integers(1, 12)
