@@ -106,6 +106,11 @@ def bind(statements: Sequence[Statement], table: TwoWayTable) -> list[Known]:
     for number, statement in enumerate(statements, start=1):
         lower, upper = _limits(statement, number)
         row = _row_index(statement, table, number)
+        if table.dropped_rows and row not in position_of:
+            raise InputError(
+                f"statement {number} of the known bounds speaks of a row with a zero cell, which the table leaves out.",
+                option="--given",
+            )
         cells = _cell_mask(statement, table.col_attributes, number)
         bound.append(
             Known(number=number, row=position_of.get(row, -1), cells=cells, lower=lower, upper=upper)

@@ -380,9 +380,11 @@ def summarise(
 def _cells_in_zero_rows(table: TwoWayTable, selected: Sequence[tuple[int, int]] | None) -> int:
     """Possible cells of zero rows among those asked for."""
     if selected is not None:
-        nonzero = set(table.row_index.tolist())
-        return sum(row not in nonzero for row, _ in selected)
-    if table.possible is None:
+        nonzero, possible = set(table.row_index.tolist()), table.possible
+        return sum(
+            row not in nonzero and (possible is None or bool(possible[row, col])) for row, col in selected
+        )
+    if table.possible is None or table.n_zero_rows == 0:
         return table.n_zero_rows * table.n_cols
     in_zero_rows = np.ones(len(table.possible), dtype=bool)
     in_zero_rows[table.row_index] = False
