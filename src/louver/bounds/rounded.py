@@ -200,10 +200,10 @@ def _solve(
     item_span[:, :, 1] = 1
     parts: list[IntArray] = [np.array([[0, 0, 1]])]  # what impossible cells hold
     end = 1
-    for item, feasible in _leave_one_out(totals, copies, asked, target):
-        if not feasible.size:
+    for item, listed, solid in _leave_one_out(totals, copies, asked, target):
+        if not listed.size and not solid:
             return None
-        runs, span = _cell_runs(items[item], rule, feasible)
+        runs, span = _cell_runs(items[item], rule, listed, solid)
         parts.append(runs)
         item_span[item, items[item].columns] = span + end
         end += len(runs)
@@ -298,11 +298,11 @@ def _solid_from(published: IntArray, unit: int) -> int | None:
 
 def _leave_one_out(
     totals: Sequence[_Totals], copies: IntArray, asked: IntArray, target: int
-) -> Iterator[tuple[int, IntArray]]:
-    """Each asked item with its feasible totals, given one copy of it beside everything else."""
+) -> Iterator[tuple[int, IntArray, range]]:
+    """Each asked item with its feasible totals, listed and as a range, beside everything else."""
     plan = leave_one_out_plan(len(asked))
     depth = 2 + (int(plan[:, 0].max()) if len(plan) else 0)
-    n_words = target // 64 + 1
+    n_words = _longest(totals, copies, target) // 64 + 1
     work = np.zeros(n_words, dtype=np.uint64)
     words = np.zeros((depth, n_words), dtype=np.uint64)
     size = np.zeros((depth, 2), dtype=np.int64)
@@ -323,13 +323,23 @@ def _leave_one_out(
             item = int(asked[leaf])
             add(level, item, int(copies[item]) - 1)
             own = totals[item]
-            rest = matching_totals(own.words, own.size, words[level], size[level], target)
-            yield item, rest + own.least
+            listed, first, last = matching_totals(own.words, own.size, words[level], size[level], target)
+            yield item, listed + own.least, range(first + own.least, last + own.least + 1)
 
 
-def _cell_runs(row: _Row, rule: _Rule, totals: IntArray) -> tuple[IntArray, IntArray]:
+def _longest(totals: Sequence[_Totals], copies: IntArray, target: int) -> int:
+    """Bits that any sumset can need: sets with a tail only get shorter, those without add up."""
+    with_tail = max((int(one.size[0]) for one in totals if one.size[1]), default=0)
+    without = sum(int(c) * int(one.size[0]) for c, one in zip(copies, totals, strict=True) if not one.size[1])
+    return min(target + 1, max(with_tail, without, 1))
+
+
+def _cell_runs(row: _Row, rule: _Rule, listed: IntArray, solid: range) -> tuple[IntArray, IntArray]:
     """Values of the cells of one row over its feasible totals, as runs and their spans."""
     tree = row.tree
+    wide = max(solid.start, _wide_from(row.published, rule.unit)) if solid and tree.is_free else solid.stop
+    narrow = np.arange(solid.start, min(wide, solid.stop), dtype=np.int64)
+    totals = np.concatenate([listed, narrow])
     if tree.crossing:
         return _crossing_runs(row.published, tree, rule, totals)
     runs, span = cell_runs(
@@ -340,9 +350,31 @@ def _cell_runs(row: _Row, rule: _Rule, totals: IntArray) -> tuple[IntArray, IntA
         tree.at_least,
         tree.at_most,
         totals,
-        int(totals[-1]),
+        wide,
+        solid.stop - 1,
     )
     return runs, span
+
+
+def _wide_from(published: IntArray, unit: int) -> int:
+    """A total from which the interval of every cell has more values than there are cells.
+
+    When t grows by one, the lower end of a cell rises by at most one and its upper end falls by at most the number
+    of cells less two; so from here on the intervals of neighbouring totals overlap. The four differences that an
+    interval's width can be grow with t: an own interval by t / (2 unit) - 2, and all of them together as in
+    `_solid_from`; a cell that holds everybody cannot exceed t. A single cell is the total itself.
+    """
+    n_cells, total = published.size, int(published.sum())
+    if n_cells == 1:
+        return 0
+    positive = int((published > 0).sum())
+    room_below = 2 * unit - 2 * total + positive
+    room_above = 2 * total + n_cells - 2 * unit - int((published == unit).any())
+    return max(
+        2 * unit * (n_cells + 2),
+        -(-2 * unit * (positive + n_cells) // room_below),
+        -(-2 * unit * 2 * n_cells // room_above),
+    )
 
 
 def _crossing_runs(

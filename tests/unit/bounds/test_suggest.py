@@ -116,9 +116,7 @@ def test_a_table_that_is_safe_keeps_everything():
     assert found.lines[0].share == pytest.approx(1.0)
     assert found.lines[0].arrangement.recodes == ()
     p = counts / counts.sum()
-    expected = sum(
-        x * math.log2(x / (p[i].sum() * p[:, j].sum())) for (i, j), x in np.ndenumerate(p)
-    )
+    expected = sum(x * math.log2(x / (p[i].sum() * p[:, j].sum())) for (i, j), x in np.ndenumerate(p))
     assert found.bits == pytest.approx(expected)
 
 
@@ -165,5 +163,7 @@ def test_a_proof_claimed_early_is_true(shape, roles, seed):
         found = search.suggestions(0.0)
         if found.is_proved:
             n_proved += 1
-            assert max((line.bits for line in found.lines), default=-1.0) == pytest.approx(max(safe, default=-1.0))
+            assert max((line.bits for line in found.lines), default=-1.0) == pytest.approx(
+                max(safe, default=-1.0)
+            )
     assert n_proved > 0

@@ -6,9 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from louver.bounds.rounded import _solid_from, _wide_from
 from louver.optim.kernels.rounding import (
     add_set_inplace,
     cell_runs,
@@ -16,6 +17,7 @@ from louver.optim.kernels.rounding import (
     feasible_totals,
     matching_totals,
 )
+from louver.optim.kernels.runs import append_regions
 from oracles.knapsack import compositions, expanded, fewest_runs, rounded
 
 NO_LIMIT = 2**62
@@ -85,12 +87,42 @@ def test_feasible_totals(row):
 @given(rows(), st.integers(0, 2**9 - 1))
 def test_cell_runs_hold_every_value_over_the_given_totals(row, mask):
     totals = [t for t in range(1, 10) if mask >> (t - 1) & 1 and enumerated(row, t)]
-    runs, span = cell_runs(*arrays(row), np.array(totals, dtype=np.int64), 9)
+    runs, span = cell_runs(*arrays(row), np.array(totals, dtype=np.int64), 1, 0)
     for cell in range(len(row[0])):
         expected = sorted({cells[cell] for t in totals for cells in enumerated(row, t)})
         found = runs[span[cell, 0] : span[cell, 1]].tolist()
         assert expanded(found) == expected
         assert len(found) == fewest_runs(expected)
+
+
+@given(rows(), st.integers(0, 50), st.integers(0, 120))
+def test_a_solid_range_equals_its_totals_one_by_one(row, after, length):
+    published, decimals = np.array(row[0]), row[1]
+    assume(_solid_from(published, 10**decimals) is not None)
+    n_cells = len(row[0])
+    star = np.array([n_cells] * n_cells + [-1])
+    nothing_known = star, np.zeros(n_cells + 1, dtype=np.int64), np.full(n_cells + 1, NO_LIMIT)
+    first = max(_solid_from(published, 10**decimals), _wide_from(published, 10**decimals)) + after
+    totals = np.arange(first, first + length + 1)
+    none = np.empty(0, dtype=np.int64)
+    arguments = published, 10**decimals, RULES[row[2]], *nothing_known
+    listed_runs, listed_span = cell_runs(*arguments, totals, 1, 0)
+    solid_runs, solid_span = cell_runs(*arguments, none, first, first + length)
+    assert solid_runs.tolist() == listed_runs.tolist()
+    assert solid_span.tolist() == listed_span.tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 6)), max_size=8))
+def test_append_regions_gives_the_fewest_runs_of_a_union(intervals):
+    lowest = np.array([low for low, _ in intervals], dtype=np.int64)
+    highest = np.array([low + more for low, more in intervals], dtype=np.int64)
+    values = sorted({x for low, more in intervals for x in range(low, low + more + 1)})
+    span = np.zeros((2, 2), dtype=np.int64)
+    runs = append_regions(np.empty((1, 3), dtype=np.int64), span, 0, lowest, highest)
+    found = runs[: span[0, 1]].tolist()
+    assert expanded(found) == values
+    assert len(found) == fewest_runs(values)
+    assert span[-1, 1] == len(found)
 
 
 # Sets that hold 0: some numbers below a length, and either all or none from there on.
@@ -134,5 +166,6 @@ def test_a_set_of_everything_stays_everything():
 @given(own=tailed_sets, others=tailed_sets, target=st.integers(0, TOP))
 def test_matching_totals(own, others, target):
     mine, theirs = as_bits(*own, 3), as_bits(*others, 3)
-    found = matching_totals(*mine, *theirs, target).tolist()
+    listed, first, last = matching_totals(*mine, *theirs, target)
+    found = sorted([*listed.tolist(), *range(first, last + 1)])
     assert found == sorted(x for x in as_set(*mine) if x <= target and target - x in as_set(*theirs))

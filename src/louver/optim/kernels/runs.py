@@ -6,7 +6,7 @@ import numpy as np
 
 from louver.optim.kernels import kernel
 
-__all__ = ["append_run", "append_runs", "compressed", "gcd", "grown", "leave_one_out_plan"]
+__all__ = ["append_regions", "append_run", "append_runs", "compressed", "gcd", "grown", "leave_one_out_plan"]
 
 
 @kernel
@@ -67,6 +67,45 @@ def append_runs(runs, span, item, values, first, step, count):
         used += 1
     span[item, 0], span[item, 1] = start, used
     span[-1, 1] = used
+    return runs
+
+
+@kernel
+def append_regions(runs, span, item, lowest, highest):
+    """As `append_runs`, for the union of the intervals [lowest[i], highest[i]], in any order."""
+    order = np.argsort(lowest)
+    start = used = span[-1, 1]
+    span[item, 0], span[item, 1] = start, start
+    if lowest.shape[0] == 0:
+        return runs
+    first, last, step, count = np.int64(0), np.int64(0), np.int64(1), 0
+    done = lowest[order[0]] - 1  # all of the union up to here has been visited
+    for i in order:
+        x = max(lowest[i], done + 1)
+        while x <= highest[i]:
+            if count == 0:
+                first, last, count = x, x, 1
+            elif count == 1:
+                step, last, count = x - last, x, 2
+            elif x - last == step:
+                last = x
+                count += 1
+            else:
+                runs = grown(runs, used, 1)
+                runs[used, 0], runs[used, 1], runs[used, 2] = first, last, step
+                used += 1
+                first, last, count = x, x, 1
+            if count > 1 and step == 1 and highest[i] > last:
+                count += highest[i] - last
+                last = highest[i]
+                x = last
+            x += 1
+        done = max(done, highest[i])
+    runs = grown(runs, used, 1)
+    runs[used, 0], runs[used, 1] = first, last
+    runs[used, 2] = step if count > 1 else 1
+    span[item, 1] = used + 1
+    span[-1, 1] = used + 1
     return runs
 
 
