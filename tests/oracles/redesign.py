@@ -12,6 +12,7 @@ from itertools import product
 from math import gcd, log2
 
 import numpy as np
+
 from oracles.knapsack import algorithm_3_1
 
 Partition = tuple[tuple[int, ...], ...]

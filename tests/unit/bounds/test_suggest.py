@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from oracles.redesign import Axis, all_redesigns, interval_partitions, pareto, set_partitions
 
 from louver.bounds.audit import AuditOptions, summary_of
 from louver.bounds.problem import Arrangement
@@ -15,6 +14,7 @@ from louver.data.histogram import Histogram
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
 from louver.schema.recode import Recode
+from oracles.redesign import Axis, all_redesigns, interval_partitions, pareto, set_partitions
 
 SECONDS = 600  # the whole space is covered long before
 
