@@ -12,6 +12,7 @@ from itertools import product
 from math import gcd, log2
 
 import numpy as np
+
 from oracles.knapsack import algorithm_3_1
 
 Partition = tuple[tuple[int, ...], ...]
@@ -76,9 +77,7 @@ def pareto(redesigns: Sequence[Redesign]) -> set[tuple[float, int, int]]:
     """Scores of the redesigns without a disclosed small cell that no other such one beats."""
     safe = {one.scores for one in redesigns if one.small_cells == 0}
     return {
-        a
-        for a in safe
-        if not any(b != a and b[0] >= a[0] and b[1] <= a[1] and b[2] <= a[2] for b in safe)
+        a for a in safe if not any(b != a and b[0] >= a[0] and b[1] <= a[1] and b[2] <= a[2] for b in safe)
     }
 
 
@@ -96,7 +95,9 @@ def _audited(counts, axes, roles, partitions, small) -> Redesign:
     part = ["row" if r == "row" else "col" if r == "col" else "omit" for r in roles]
     order = [i for i, role in enumerate(part) if role == "row"]
     n_rows = int(np.prod([table.shape[i] for i in order]))
-    flat = np.transpose(table, [*order, *(i for i in range(table.ndim) if i not in order)]).reshape(n_rows, -1)
+    flat = np.transpose(table, [*order, *(i for i in range(table.ndim) if i not in order)]).reshape(
+        n_rows, -1
+    )
     kinds = [
         "omit" if r == "omit" else "predictor" if not a.is_response else "response" if r == "col" else "given"
         for r, a in zip(roles, axes, strict=True)

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from oracles.redesign import Axis, all_redesigns, interval_partitions, pareto, set_partitions
 
 from louver.bounds.audit import AuditOptions, summary_of
 from louver.bounds.problem import Arrangement
@@ -15,6 +14,7 @@ from louver.data.histogram import Histogram
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
 from louver.schema.recode import Recode
+from oracles.redesign import Axis, all_redesigns, interval_partitions, pareto, set_partitions
 
 SECONDS = 600  # the whole space is covered long before
 
@@ -116,9 +116,7 @@ def test_a_table_that_is_safe_keeps_everything():
     assert found.lines[0].share == pytest.approx(1.0)
     assert found.lines[0].arrangement.recodes == ()
     p = counts / counts.sum()
-    expected = sum(
-        x * math.log2(x / (p[i].sum() * p[:, j].sum())) for (i, j), x in np.ndenumerate(p)
-    )
+    expected = sum(x * math.log2(x / (p[i].sum() * p[:, j].sum())) for (i, j), x in np.ndenumerate(p))
     assert found.bits == pytest.approx(expected)
 
 
@@ -165,5 +163,7 @@ def test_a_proof_claimed_early_is_true(shape, roles, seed):
         found = search.suggestions(0.0)
         if found.is_proved:
             n_proved += 1
-            assert max((line.bits for line in found.lines), default=-1.0) == pytest.approx(max(safe, default=-1.0))
+            assert max((line.bits for line in found.lines), default=-1.0) == pytest.approx(
+                max(safe, default=-1.0)
+            )
     assert n_proved > 0
