@@ -165,10 +165,9 @@ def test_comparing_from_a_list_or_a_file(tmp_path):
     path.write_text('[[arrangement]]\nrows = ["site"]\ncols = ["ill"]\n', encoding="utf-8")
     entries = [{"rows": ["ill"], "cols": ["site"]}, {"rows": ["site"], "cols": ["ill"]}]
     listed = compare(TABLE, weight="count", arrangements=entries)
-    assert (
-        dict((a.label, s) for a, s in listed.lines)["site | ill"]
-        == compare(TABLE, weight="count", arrangements=path).lines[0][1]
-    )
+    assert {a.label: s for a, s in listed.lines}["site | ill"] == compare(
+        TABLE, weight="count", arrangements=path
+    ).lines[0][1]
 
 
 def test_suggesting_from_the_data():
