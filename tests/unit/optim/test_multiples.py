@@ -33,6 +33,8 @@ def problems(draw):
     lower = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
     room = draw(st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=n, max_size=n))
     wanted = draw(st.lists(st.booleans(), min_size=n, max_size=n))
+    if draw(st.booleans()):  # rows that are alike in everything
+        row_sums, lower, room, wanted = (part + part[:3] for part in (row_sums, lower, room, wanted))
     return row_sums, draw(st.integers(0, 45)), lower, room, wanted
 
 
@@ -66,6 +68,11 @@ def test_equals_algorithm_3_1_on_larger_tables(row_sums, extra):
     status, runs = solve(row_sums, gap)
     assert status == FEASIBLE
     assert [expanded(found) for found in runs] == feasible_values_3_1(row_sums, gap)
+
+
+def test_everything_at_its_limit():
+    assert solve([3, 5], 16, upper=[2, 2]) == (FEASIBLE, [[[2, 2, 1]], [[2, 2, 1]]])
+    assert solve([3, 5], 17, upper=[2, 2])[0] == INFEASIBLE
 
 
 def test_no_rows():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from louver.optim.kernels.semigroup import (
@@ -98,13 +98,16 @@ def test_runs_hold_every_feasible_multiple(modulus, items, value, limit, target)
     assert len(runs) == fewest_runs(expected)
 
 
+@settings(max_examples=200)
 @given(
-    items=st.lists(st.tuples(values, limits), min_size=1, max_size=6),
+    groups=st.lists(st.tuples(values, limits, st.integers(1, 3)), max_size=4),
+    modulus=values,
     target=st.integers(0, 45),
-    mask=st.integers(0, 63),
+    mask=st.integers(0, 31),
 )
-def test_each_item_left_out_in_turn(items, target, mask):
-    items = [(items[0][0], None), *items[1:]]
+@example(groups=[(5, 1, 2)], modulus=7, target=15, mask=31)
+def test_each_item_left_out_in_turn(groups, modulus, target, mask):
+    items = [(modulus, None), *((value, limit) for value, limit, n in groups for _ in range(n))]
     distinct, item_values, item_limits, copies = grouped(items)
     wanted = np.array([bool(mask >> i & 1) for i in range(len(distinct))])
     runs, span, is_alone = leave_one_out_apery(item_values, item_limits, copies, wanted, target)

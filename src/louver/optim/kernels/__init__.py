@@ -37,14 +37,13 @@ def kernel(function: Function) -> Function:
 
 def _choose_cache(folder: Path) -> bool:
     """Point Numba to a folder of this very source; False where there is none to write to."""
-    if os.environ.get("NUMBA_CACHE_DIR"):
-        return True
     hasher = hashlib.sha256()
     for path in sorted(folder.glob("*.py")):
         hasher.update(path.read_bytes())
     name = PREFIX + hasher.hexdigest()[:16]
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    for parent in (folder / "__pycache__", Path(home) / "louver"):
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    for parent in [Path(chosen)] if chosen else [folder / "__pycache__", Path(home) / "louver"]:
         try:
             (parent / name).mkdir(parents=True, exist_ok=True)
         except OSError:
