@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 
 from louver import __version__
@@ -21,7 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 70, 130
+VERBS = ("bounds", "demo")
+CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 1, 2, 70, 130, 141
+NUMBER_KINDS = {int: "a whole number", float: "a number"}
 MAX_PRINTED = 12
 
 app = typer.Typer(
@@ -30,7 +31,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     pretty_exceptions_show_locals=False,
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
 )
 
@@ -38,27 +38,24 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; every expected failure is one sentence on stderr."""
     verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
-    name = f"louver {verb}".strip() if verb in ("bounds", "demo") else "louver"
+    name = f"louver {verb}" if verb in VERBS else "louver"
     try:
-        result = app(standalone_mode=False)
+        result = app(prog_name="louver", standalone_mode=False)
         code = result if isinstance(result, int) else 0
     except LouverError as error:
         code = _fail(name, str(error))
-    except click.exceptions.NoArgsIsHelpError:
-        code = 0
-    except click.UsageError as error:
+    except typer.TyperException as error:
         code = _fail(name, _usage_problem(error))
-    except (KeyboardInterrupt, click.Abort):
-        code = _fail(name, "stopped; nothing was written.", INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+    except SystemExit:  # how the parser ends when whoever reads our output has gone
+        code = OUTPUT_CLOSED
     except MemoryError:
         code = _fail(name, "the table is too large for this machine's memory; use fewer attributes.")
     except Exception as error:
         if os.environ.get("LOUVER_DEBUG"):
             raise
         code = _fail(name, _internal_problem(error), INTERNAL)
+    if code == INTERRUPTED:
+        _fail(name, "stopped.")
     sys.exit(code)
 
 
@@ -67,31 +64,23 @@ def _fail(name: str, sentence: str, code: int = BAD_INPUT) -> int:
     return code
 
 
-def _usage_problem(error: click.UsageError) -> str:
+def _usage_problem(error: typer.TyperException) -> str:
     """A usage error in our words; the parser's own messages quote what was typed."""
-    if isinstance(error, click.NoSuchOption):
-        return f"there is no option {error.option_name}; see --help."
-    if isinstance(error, click.MissingParameter):
-        return f"{_parameter(error)} is missing; see --help."
-    if isinstance(error, click.BadParameter):
-        kind = error.param.type.name if error.param is not None else "value"
-        expected = {
-            "integer": "a whole number",
-            "float": "a number",
-            "choice": "one of the listed choices",
-        }.get(kind, kind)
-        return f"{_parameter(error)} must be {expected}; see --help."
-    if isinstance(error, click.BadOptionUsage):
-        return f"option {error.option_name} needs a value; see --help."
-    return "there is no such command or argument; see --help."
-
-
-def _parameter(error: click.BadParameter) -> str:
-    if error.param is None:
-        return "a parameter"
-    if error.param.param_type_name == "option":
-        return f"option {max(error.param.opts, key=len)}"
-    return f"argument {error.param.human_readable_name}"
+    if isinstance(error, typer.BadParameter):
+        assert error.param is not None
+        kind = NUMBER_KINDS[error.param.type_descriptor.annotation]
+        return f"option {error.param.opts[0]} must be {kind}."
+    # The parser's other classes are not public, so they are told apart by what they carry.
+    carried = vars(error)
+    option, context = carried.get("option_name"), carried.get("ctx")
+    if option is None and context is not None and context.parent is None:
+        return f"there is no such command; choose {' or '.join(VERBS)}."
+    if option is None:
+        return "there is one argument too many; write lists with commas and no spaces, as in --rows A,B."
+    if "possibilities" in carried:
+        near = [f"did you mean {other}?" for other in carried["possibilities"] or ()]
+        return f"there is no option {option}; {near[0] if near else 'see --help.'}"
+    return f"option {option} {'takes no value' if 'not take' in error.message else 'needs a value'}."
 
 
 def _internal_problem(error: BaseException) -> str:
@@ -107,11 +96,14 @@ def _internal_problem(error: BaseException) -> str:
 
 @app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
     if version:
         typer.echo(f"louver {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @app.command()
