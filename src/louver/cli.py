@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +22,7 @@ __all__ = ["app", "main"]
 
 VERBS = ("bounds", "demo")
 CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 1, 2, 70, 130, 141
+FILE_OPTIONS = ("recode", "given", "cells", "arrangements")
 NUMBER_KINDS = {int: "a whole number", float: "a number"}
 MAX_PRINTED = 12
 
@@ -76,7 +77,7 @@ def _usage_problem(error: typer.TyperException) -> str:
     if option is None and context is not None and context.parent is None:
         return f"there is no such command; choose {' or '.join(VERBS)}."
     if option is None:
-        return "there is one argument too many; write lists with commas and no spaces, as in --rows A,B."
+        return "there is one argument too many; leave no space after a comma, and quote names that have one."
     if "possibilities" in carried:
         near = [f"did you mean {other}?" for other in carried["possibilities"] or ()]
         return f"there is no option {option}; {near[0] if near else 'see --help.'}"
@@ -185,7 +186,7 @@ def bounds(
     }
     source, options = _with_spec("bounds", spec, file, table, query, given_options)
     if html is not None:
-        _check_writable(html)
+        _check_writable(html, [spec, source["data"], *(options.get(name) for name in FILE_OPTIONS)])
     return _run_bounds(source, options, html, json)
 
 
@@ -249,18 +250,28 @@ def _with_spec(
 
 def _resolved(spec: Spec, verb: str) -> dict[str, Any]:
     """Options of the verb; file names in them are relative to the spec."""
+    from louver.bounds.options import BoundsOptions
+    from louver.schema.validate import validated
+
     options = spec.options(verb)
-    for name in ("recode", "given", "cells", "arrangements"):
+    validated(BoundsOptions, options, f"{spec.path.name} [{verb}]")
+    for name in FILE_OPTIONS:
         if isinstance(options.get(name), str):
             options[name] = str(spec.path.parent / options[name])
     return options
 
 
-def _check_writable(path: Path) -> None:
+def _check_writable(path: Path, read: Sequence[object]) -> None:
+    """Refuse a report that could not be written, or that would replace a file the audit reads."""
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(
-            f"option --html cannot write {path.name}; name a file in a folder that exists.", option="--html"
+            f"option --html cannot write {path}; name a file in a folder that exists.", option="--html"
         )
+    for other in read:
+        if isinstance(other, str | Path) and path.exists() and Path(other).exists() and path.samefile(other):
+            raise InputError(
+                f"option --html would replace {path.name}, which is read; name another.", option="--html"
+            )
 
 
 def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | None, as_json: bool) -> int:

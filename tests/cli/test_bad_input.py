@@ -103,7 +103,7 @@ OPTIONS = [
     option("decimals out of range", "--decimals must be at most 9", *WEIGHTED, "--decimals", "10"),
     option("unknown rounding", "--rounding must be", *WEIGHTED, "--decimals", "1", "--rounding", SECRET),
     option("rounding of nothing", "--rounding needs --decimals", *WEIGHTED, "--rounding", "half-even"),
-    option("no time", "--seconds must be greater than 0", *WEIGHTED, "--suggest", "--seconds", "0"),
+    option("no time", "--seconds must be greater than 0.", *WEIGHTED, "--suggest", "--seconds", "0"),
     option("time is not a number", "--seconds must be a finite number", *WEIGHTED, "--suggest", "--seconds", "nan"),
     option("unknown check", "--fail-on must be", *WEIGHTED, "--fail-on", SECRET),
     option("total contradicted", "--n differs from the total", *WEIGHTED, "--n", "16"),
@@ -128,10 +128,10 @@ PUBLISHED = [
         ("percentages", "above 1 on row 1", "A,no,57.1\nA,$,42.9\n", ("--n", "7", "--decimals", "3")),
         ("not one in all", "do not add up to exactly 1", "A,no,4/7\nA,$,2/7\n", ("--n", "7")),
         ("cell twice", "row 2 of data.csv", "$,no,1/2\n$,no,1/2\n", ("--n", "7")),
-        ("too many decimals", "more than 1 decimals", "A,no,0.57\nA,$,0.43\n", ("--n", "7", "--decimals", "1")),
+        ("too many decimals", "more decimals than --decimals says", "A,no,0.57\nA,$,0.43\n", ("--n", "7", "--decimals", "1")),
         ("sample too small", "sample size", "A,no,4/7\nA,yes,3/7\nB,no,1/2\nB,$,1/2\n", ("--n", "3")),
         ("sample cannot be made up", "sample size", "A,no,4/7\nA,$,3/7\n", ("--n", "8")),
-        ("all zero", "all zero", "A,no,0\nA,$,0\n", ("--n", "8")),
+        ("all zero", "sample size", "A,no,0\nA,$,0\n", ("--n", "8")),
         ("nothing rounds so", "sample size", "A,no,0.9\nA,$,0.9\n", ("--n", "8", "--decimals", "1")),
     ]
 ]
