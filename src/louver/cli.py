@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +41,8 @@ def main() -> None:
     """Run the command line; every expected failure is one sentence on stderr."""
     verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
     name = f"louver {verb}" if verb in VERBS else "louver"
+    # Matplotlib complains about a home it cannot write to; stderr is for our own sentences.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         result = app(prog_name="louver", standalone_mode=False)
         code = result if isinstance(result, int) else 0
@@ -192,7 +195,7 @@ def bounds(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report; made anew.")] = Path("demo-output"),
+    out: Annotated[Path, typer.Option(help="Folder for the report; made where there is none.")] = Path("demo-output"),
     seconds: Annotated[float, typer.Option(help="Time for the redesign search.")] = 15.0,
 ) -> int:
     """Audit an embedded sample table and write a report to open in a browser."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from conftest import COUNTED, Runner
+from cli.command import COUNTED, Runner
 
 SECRET = "Zyx77Confidential"
 ARRANGED = ("--rows", "site", "--cols", "ill")
@@ -217,7 +217,7 @@ def arrange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_one_sentence(case: Bad, arrange, call_louver: Runner, tmp_path: Path) -> None:
     before = arrange(case)
     report = () if "--html" in case.arguments else ("--html", "report.html")
-    done = call_louver("bounds", *case.arguments, *report)
+    done = call_louver("bounds", *report, *case.arguments)
     assert (done.code, done.out) == (2, ""), done
     assert_sentence(done.err, case)
     assert set(tmp_path.rglob("*")) == before
