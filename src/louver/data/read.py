@@ -192,7 +192,7 @@ def _start(name: str) -> Source:
             ),
         },
     )
-    connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET enable_progress_bar = false; SET TimeZone = 'UTC'")
     return Source(name=name, connection=connection, _folder=folder)
 
 
@@ -339,7 +339,7 @@ def _attach_postgres(source: Source, uri: str, table: str | None, query: str | N
     except DriverError as error:
         problem = _postgres_problem(source.name, error.sqlstate)
     except (duckdb.Error, pa.ArrowException, OSError):
-        problem = f"{source.name} broke off while it was read; run it again."
+        problem = f"{source.name} broke off while it was read; run it on the server to see why."
     if problem is not None:
         raise InputError(problem)
 
