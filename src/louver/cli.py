@@ -195,7 +195,9 @@ def bounds(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report; made where there is none.")] = Path("demo-output"),
+    out: Annotated[Path, typer.Option(help="Folder for the report; made where there is none.")] = Path(
+        "demo-output"
+    ),
     seconds: Annotated[float, typer.Option(help="Time for the redesign search.")] = 15.0,
 ) -> int:
     """Audit an embedded sample table and write a report to open in a browser."""
@@ -297,10 +299,11 @@ def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | No
             with _progress("searching redesigns") as progress:
                 suggestions = suggest(**source, **options, progress=progress)
     if html is not None:
+        from louver.data.read import name_of
         from louver.report.bounds import bounds_report
         from louver.report.page import write_page
 
-        name = Path(str(source["data"])).name
+        name = name_of(source["data"], source["table"])
         write_page(
             bounds_report(source=name, audit=audit, comparison=comparison, suggestions=suggestions), html
         )

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli.command import COUNTED, SAFE, Finished, Runner, child_environment
 
+from cli.command import COUNTED, SAFE, Finished, Runner, child_environment
 from louver.cli import main
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+
 from cli.command import COUNTED, Runner
 
 SECRET = "Zyx77Confidential"
@@ -30,6 +34,13 @@ class Bad:
 def data(name: str, says: str, content: str | bytes, *more: str, file: str = "data.csv") -> Bad:
     """A data file that cannot be used."""
     return Bad(name, says, (file, *WEIGHTED, *more), {file: content})
+
+
+def parquet(**columns: list[object]) -> bytes:
+    """A Parquet file with one row."""
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"ill": ["no"], "count": [1], **columns}), stream)
+    return stream.getvalue()
 
 
 def option(name: str, says: str, *more: str) -> Bad:
@@ -60,7 +71,9 @@ FILES = [
     data("unknown ending", "has no known ending", COUNTED, file="data.xlsx"),
     data("gzip by name only", "is not a gzip file", COUNTED, file="data.csv.gz"),
     data("gzip in disguise", "gzip-compressed", gzip.compress(COUNTED.encode())),
-    data("gzip cut short", "ends early", gzip.compress(b"x" * 9 + COUNTED.encode() * 99)[:-40], file="d.csv.gz"),
+    data(
+        "gzip cut short", "ends early", gzip.compress(b"x" * 9 + COUNTED.encode() * 99)[:-40], file="d.csv.gz"
+    ),
     data("not Parquet", "is not a Parquet file", f"{SECRET}", file="data.parquet"),
     data("not DuckDB", "cannot be opened as a DuckDB", f"{SECRET}" * 99, "--table", "t", file="data.duckdb"),
     data("database without a table named", "--table", b"", file="data.duckdb"),
@@ -82,6 +95,8 @@ FILES = [
     data("all counts zero", "no people", "site,ill,count\n$,no,0\nB,yes,0\n"),
     data("table of a CSV file", "leave the table out", COUNTED, "--table", "t"),
     data("query of a CSV file", "PostgreSQL", COUNTED, "--query", "SELECT 1"),
+    data("nested values", "nested or binary type", parquet(site=[[SECRET]]), file="data.parquet"),
+    data("counts with a fraction", "row 1", parquet(site=["A"], count=[7719.5]), file="data.parquet"),
     Bad("no such server", "cannot be reached", ("postgresql:///x?host=/nowhere", *ARRANGED, "--table", "t")),
     Bad("server without a table", "--table or --query", ("postgresql:///x?host=/nowhere", *ARRANGED)),
 ]
@@ -104,13 +119,24 @@ OPTIONS = [
     option("unknown rounding", "--rounding must be", *WEIGHTED, "--decimals", "1", "--rounding", SECRET),
     option("rounding of nothing", "--rounding needs --decimals", *WEIGHTED, "--rounding", "half-even"),
     option("no time", "--seconds must be greater than 0.", *WEIGHTED, "--suggest", "--seconds", "0"),
-    option("time is not a number", "--seconds must be a finite number", *WEIGHTED, "--suggest", "--seconds", "nan"),
+    option(
+        "time is not a number",
+        "--seconds must be a finite number",
+        *WEIGHTED,
+        "--suggest",
+        "--seconds",
+        "nan",
+    ),
     option("unknown check", "--fail-on must be", *WEIGHTED, "--fail-on", SECRET),
     option("total contradicted", "--n differs from the total", *WEIGHTED, "--n", "16"),
-    option("drop and merge", "--drop-zero-rows and --merge", *WEIGHTED, "--drop-zero-rows", "--merge-zero-rows"),
+    option(
+        "drop and merge", "--drop-zero-rows and --merge", *WEIGHTED, "--drop-zero-rows", "--merge-zero-rows"
+    ),
     option("suggest and given", "--suggest and --given", *WEIGHTED, "--suggest", "--given", "g.toml"),
     option("report into nowhere", "--html cannot write", *WEIGHTED, "--html", "nowhere/report.html"),
     option("report onto a folder", "--html cannot write", *WEIGHTED, "--html", "."),
+    option("report onto the data", "--html would replace data.csv", *WEIGHTED, "--html", "data.csv"),
+    option("no name for the recodes", "is a directory", *WEIGHTED, "--recode", ""),
 ]
 
 PUBLISHED = [
@@ -128,7 +154,12 @@ PUBLISHED = [
         ("percentages", "above 1 on row 1", "A,no,57.1\nA,$,42.9\n", ("--n", "7", "--decimals", "3")),
         ("not one in all", "do not add up to exactly 1", "A,no,4/7\nA,$,2/7\n", ("--n", "7")),
         ("cell twice", "row 2 of data.csv", "$,no,1/2\n$,no,1/2\n", ("--n", "7")),
-        ("too many decimals", "more decimals than --decimals says", "A,no,0.57\nA,$,0.43\n", ("--n", "7", "--decimals", "1")),
+        (
+            "too many decimals",
+            "more decimals than --decimals says",
+            "A,no,0.57\nA,$,0.43\n",
+            ("--n", "7", "--decimals", "1"),
+        ),
         ("sample too small", "sample size", "A,no,4/7\nA,yes,3/7\nB,no,1/2\nB,$,1/2\n", ("--n", "3")),
         ("sample cannot be made up", "sample size", "A,no,4/7\nA,$,3/7\n", ("--n", "8")),
         ("all zero", "sample size", "A,no,0\nA,$,0\n", ("--n", "8")),
@@ -143,13 +174,32 @@ BESIDE = [
     beside("given is not UTF-8", "not UTF-8 text on line 2", "--given", b"# $\n# \xff\n"),
     beside("given without entries", "known", "--given", 'other = "$"\n'),
     beside("no limit", "statement 1 of beside.toml", "--given", KNOWN.format(site="A", limit="")),
-    beside("limit is text", 'key "known[1].at_most"', "--given", KNOWN.format(site="A", limit='at_most = "$"')),
+    beside(
+        "limit is text", 'key "known[1].at_most"', "--given", KNOWN.format(site="A", limit='at_most = "$"')
+    ),
     beside("limit is negative", "at least 0", "--given", KNOWN.format(site="A", limit="at_most = -7719")),
-    beside("two limits", "exactly beside", "--given", KNOWN.format(site="A", limit="exactly = 1\nat_most = 2")),
-    beside("unknown label", 'column "site" does not have', "--given", KNOWN.format(site="$", limit="exactly = 1")),
-    beside("row left out", "each row attribute (site)", "--given", '[[known]]\nrow = {}\nexactly = 7719\n'),
-    beside("not a column", "not a column attribute", "--given", '[[known]]\nrow={site="A"}\ncol={x="$"}\nexactly=1\n'),
-    beside("contradiction", "statement 1 of beside.toml contradicts", "--given", KNOWN.format(site="A", limit="exactly = 7719")),
+    beside(
+        "two limits", "exactly beside", "--given", KNOWN.format(site="A", limit="exactly = 1\nat_most = 2")
+    ),
+    beside(
+        "unknown label", 'column "site" does not have', "--given", KNOWN.format(site="$", limit="exactly = 1")
+    ),
+    beside("row left out", "each row attribute (site)", "--given", "[[known]]\nrow = {}\nexactly = 7719\n"),
+    beside(
+        "label is a number", "in quotes", "--given", KNOWN.format(site="A", limit="").replace('"yes"', "7719")
+    ),
+    beside(
+        "not a column",
+        "not a column attribute",
+        "--given",
+        '[[known]]\nrow={site="A"}\ncol={x="$"}\nexactly=1\n',
+    ),
+    beside(
+        "contradiction",
+        "statement 1 of beside.toml contradicts",
+        "--given",
+        KNOWN.format(site="A", limit="exactly = 7719"),
+    ),
     beside("cells without a column", 'no column "ill"', "--cells", "site\n$\n"),
     beside("cells unknown", "row 2 of beside.csv", "--cells", "site,ill\nA,no\n$,no\n"),
     beside("cells empty", "beside.csv is empty", "--cells", ""),
@@ -159,12 +209,40 @@ BESIDE = [
     beside("recode of no label", "lacks label 2", "--recode", '[ill]\nany = ["yes", "$"]\n'),
     beside("bins of categories", "cannot be cut into bins", "--recode", "[ill]\nbins = [7719]\n"),
     beside("level of no hierarchy", "has no hierarchy", "--recode", "[ill]\nlevel = 1\n"),
+    beside("bins of nothing", "must be a list of numbers", "--recode", "[ill]\nbins = []\n"),
+    beside("level is text", "must be a whole number", "--recode", '[ill]\nlevel = "$"\n'),
+    beside("group like a label", "add it to that group", "--recode", '[ill]\nyes = ["no"]\n'),
     beside("label in two groups", "twice", "--recode", '[ill]\na = ["yes"]\nb = ["yes"]\n'),
     beside("arrangements without entries", "arrangement", "--arrangements", "arrangement = []\n"),
     beside("arrangement without columns", "cols", "--arrangements", '[[arrangement]]\nrows = ["$"]\n'),
-    beside("arrangement of text", "must be a list", "--arrangements", '[[arrangement]]\nrows = "$"\ncols = ["ill"]\n'),
-    beside("arrangement of nothing", "no column", "--arrangements", '[[arrangement]]\nrows = ["age"]\ncols = ["ill"]\n'),
+    beside(
+        "arrangement of text",
+        "must be a list",
+        "--arrangements",
+        '[[arrangement]]\nrows = "$"\ncols = ["ill"]\n',
+    ),
+    beside(
+        "arrangement of nothing",
+        "no column",
+        "--arrangements",
+        '[[arrangement]]\nrows = ["age"]\ncols = ["ill"]\n',
+    ),
     beside("arrangement misspelt", "not a known key", "--arrangements", '[[arrangement]]\nrow = ["$"]\n'),
+    beside(
+        "arrangement recodes a stranger",
+        "arrangement 2 of beside.toml: a recode is given for",
+        "--arrangements",
+        '[[arrangement]]\nrows = ["site"]\ncols = ["ill"]\n' * 2 + 'recode.age = {any = ["$"]}\n',
+    ),
+    beside(
+        "arrangement of one column",
+        "arrangement 1 of beside.toml: column",
+        "--arrangements",
+        '[[arrangement]]\nrows = ["ill"]\ncols = ["ill"]\n',
+    ),
+    beside(
+        "arrangements and recode", "--arrangements and --recode", "--arrangements", "", "--recode", "r.toml"
+    ),
     beside("arrangements and cells", "--arrangements and --cells", "--arrangements", "", "--cells", "c.csv"),
 ]
 
@@ -177,15 +255,32 @@ SPECS = [
     spec("unknown key", 'audit.toml [bounds]: key "row"', SOURCE + '[bounds]\nrow = ["$"]\n'),
     spec("wrong type", 'audit.toml [bounds]: key "small"', SOURCE + BOUNDS + 'small = "$"\n'),
     spec("wrong choice", 'audit.toml [bounds]: key "fail_on"', SOURCE + BOUNDS + 'fail_on = "$"\n'),
+    spec("given of the wrong type", 'key "given" must be a file name', SOURCE + BOUNDS + "given = 7719\n"),
+    spec("recode of the wrong type", 'key "recode" must be a file name', SOURCE + BOUNDS + "recode = 7719\n"),
+    spec(
+        "cells of the wrong type",
+        'key "cells" must be a file name',
+        SOURCE + BOUNDS + "cells = [{ill = 7719}]\n",
+    ),
     spec("data of the spec absent", "gone.csv does not exist", '[source]\nfile = "gone.csv"\n' + BOUNDS),
     spec("file of the spec absent", "gone.toml does not exist", SOURCE + BOUNDS + 'given = "gone.toml"\n'),
     spec("unknown kind", "attributes.ill.kind", SOURCE + BOUNDS + '[attributes.ill]\nkind = "$"\n'),
     spec("label twice", "lists a label twice", SOURCE + BOUNDS + '[attributes.ill]\nlabels = ["$", "$"]\n'),
     spec("value outside the labels", "row 1", SOURCE + BOUNDS + '[attributes.ill]\nlabels = ["yes"]\n'),
-    spec("ordered without labels", "labels in order", SOURCE + BOUNDS + '[attributes.ill]\nkind = "ordered"\n'),
+    spec(
+        "ordered without labels", "labels in order", SOURCE + BOUNDS + '[attributes.ill]\nkind = "ordered"\n'
+    ),
     spec("text as numbers", "row 1", SOURCE + BOUNDS + '[attributes.ill]\nkind = "integer"\n'),
-    spec("bins and merge", "bins, merge and level", SOURCE + BOUNDS + "[attributes.ill]\nbins = [1]\nlevel = 1\n"),
-    spec("hierarchy absent", "h.csv does not exist", SOURCE + BOUNDS + '[attributes.ill]\nhierarchy = "h.csv"\n'),
+    spec(
+        "bins and merge",
+        "bins, merge and level",
+        SOURCE + BOUNDS + "[attributes.ill]\nbins = [1]\nlevel = 1\n",
+    ),
+    spec(
+        "hierarchy absent",
+        "h.csv does not exist",
+        SOURCE + BOUNDS + '[attributes.ill]\nhierarchy = "h.csv"\n',
+    ),
     spec("zero of a stranger", 'no attribute "age"', SOURCE + BOUNDS + '[[structural_zeros]]\nage = ["$"]\n'),
     spec(
         "people in a structural zero",
@@ -193,7 +288,12 @@ SPECS = [
         SOURCE + BOUNDS + '[attributes.ill]\nlabels = ["no", "yes"]\n[[structural_zeros]]\nill = ["yes"]\n',
     ),
     spec("wide and weight", "both a weight column and wide", SOURCE + '[source.wide]\ncount = {ill = "$"}\n'),
-    spec("wide without its column", 'no column "many"', '[source]\nfile = "data.csv"\nwide = {many = {sex = "$"}}\n' + '[bounds]\nrows = ["site"]\ncols = ["sex"]\n'),
+    spec(
+        "wide without its column",
+        'no column "many"',
+        '[source]\nfile = "data.csv"\nwide = {many = {sex = "$"}}\n'
+        + '[bounds]\nrows = ["site"]\ncols = ["sex"]\n',
+    ),
 ]
 
 CASES = [*FILES, *OPTIONS, *PUBLISHED, *BESIDE, *SPECS]
@@ -233,5 +333,14 @@ def assert_sentence(text: str, case: Bad) -> None:
         assert secret not in text
 
 
-def test_there_are_enough() -> None:
-    assert len({case.name for case in CASES}) == len(CASES) >= 40
+@pytest.mark.parametrize("case", [CASES[0], FILES[11], SPECS[1]], ids=str)
+def test_in_a_process_of_its_own(case: Bad, arrange, run_louver: Runner, tmp_path: Path) -> None:
+    before = arrange(case)
+    done = run_louver("bounds", "--html", "report.html", *case.arguments, cwd=tmp_path)
+    assert (done.code, done.out) == (2, ""), done
+    assert_sentence(done.err, case)
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_names_are_unique() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)

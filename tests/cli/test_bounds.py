@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from cli.command import COUNTED, SAFE, Finished, Runner
 
 ARRANGED = ("--rows", "site", "--cols", "ill")
@@ -62,14 +63,21 @@ class TestSources:
         result = answer(done)
         assert result["summary"] == COUNTED_SUMMARY
         assert values(result) == only(4, 3, 3, 5)
-        assert [(cell["lower"], cell["upper"]) for cell in result["cells"]] == [(4, 4), (3, 3), (3, 3), (5, 5)]
+        assert [(cell["lower"], cell["upper"]) for cell in result["cells"]] == [
+            (4, 4),
+            (3, 3),
+            (3, 3),
+            (5, 5),
+        ]
 
     def test_counted(self, call_louver: Runner, counted: Path) -> None:
         self.check(call_louver("bounds", counted, *WEIGHTED, "--json"))
 
     def test_records(self, call_louver: Runner, tmp_path: Path) -> None:
         people = "A,no\n" * 4 + "B,yes\n" * 5 + "A,yes\n" * 3 + "B,no\n" * 3
-        self.check(call_louver("bounds", write(tmp_path, "p.csv", "site,ill\n" + people), *ARRANGED, "--json"))
+        self.check(
+            call_louver("bounds", write(tmp_path, "p.csv", "site,ill\n" + people), *ARRANGED, "--json")
+        )
 
     def test_compressed(self, call_louver: Runner, tmp_path: Path) -> None:
         path = tmp_path / "counted.csv.gz"
@@ -106,6 +114,26 @@ class TestSources:
         path = write(tmp_path, "shares.csv", CONDITIONALS)
         self.check(call_louver("bounds", path, *WEIGHTED, "--conditionals", "--n", "15", "--json"))
 
+    @pytest.mark.postgres
+    def test_postgres(self, call_louver: Runner, postgres_uri: str, tmp_path: Path) -> None:
+        """A table or a query; the report names it, and never the address, which may hold a password."""
+        from adbc_driver_postgresql import dbapi
+
+        with dbapi.connect(postgres_uri) as server, server.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS clinic_visits")
+            cursor.adbc_ingest("clinic_visits", frame())
+            server.commit()
+        address = f"{postgres_uri}&password=Zyx77Confidential"
+        report = tmp_path / "report.html"
+        options = (*WEIGHTED, "--json", "--html", report)
+        self.check(call_louver("bounds", address, "--table", "clinic_visits", *options))
+        text = report.read_text(encoding="utf-8")
+        assert "Audit of the database table &quot;clinic_visits&quot;." in text
+        assert "Zyx77" not in text
+        query = "SELECT site, ill, sum(count) AS count FROM clinic_visits GROUP BY site, ill"
+        self.check(call_louver("bounds", address, "--query", query, *options))
+        assert "Audit of the database query." in report.read_text(encoding="utf-8")
+
 
 def frame() -> pa.Table:
     lines = [line.split(",") for line in COUNTED.split()[1:]]
@@ -130,11 +158,18 @@ def test_conditionals_of_numbered_rows(call_louver: Runner, tmp_path: Path) -> N
     spec = write(tmp_path, "numbers.toml", '[attributes.site]\nkind = "integer"\n')
     options = (*WEIGHTED, "--conditionals", "--n", "15", "--json")
     cells = answer(call_louver("bounds", path, "--spec", spec, *options))["cells"]
-    assert [(cell["row"]["site"], cell["lower"]) for cell in cells] == [("9", 3), ("9", 5), ("10", 4), ("10", 3)]
+    assert [(cell["row"]["site"], cell["lower"]) for cell in cells] == [
+        ("9", 3),
+        ("9", 5),
+        ("10", 4),
+        ("10", 3),
+    ]
 
 
 def test_n_may_repeat_the_total(call_louver: Runner, counted: Path) -> None:
-    assert answer(call_louver("bounds", counted, *WEIGHTED, "--n", "15", "--json"))["summary"] == COUNTED_SUMMARY
+    assert (
+        answer(call_louver("bounds", counted, *WEIGHTED, "--n", "15", "--json"))["summary"] == COUNTED_SUMMARY
+    )
 
 
 def test_recode(call_louver: Runner, tmp_path: Path) -> None:
@@ -229,7 +264,10 @@ def test_merge_zero_rows(call_louver: Runner, tmp_path: Path) -> None:
     path = write(tmp_path, "zeros.csv", WITH_ZEROS)
     result = answer(call_louver("bounds", path, *WEIGHTED, "--merge-zero-rows", "--json"))
     assert (result["summary"]["rows"], result["summary"]["n"]) == (3, 20)
-    assert [(cell["row"]["site"], cell["lower"]) for cell in result["cells"][4:]] == [("Other", 2), ("Other", 3)]
+    assert [(cell["row"]["site"], cell["lower"]) for cell in result["cells"][4:]] == [
+        ("Other", 2),
+        ("Other", 3),
+    ]
 
 
 def test_small(call_louver: Runner, counted: Path) -> None:
@@ -272,7 +310,9 @@ ONLY_ZEROS = "site,ill,count\nA,no,10\nA,yes,10\nB,no,20\nB,yes,0\n"
     ],
 )
 def test_fail_on(call_louver: Runner, tmp_path: Path, table: str, fail_on: str, code: int) -> None:
-    done = call_louver("bounds", write(tmp_path, "table.csv", table), *WEIGHTED, "--fail-on", fail_on, "--json")
+    done = call_louver(
+        "bounds", write(tmp_path, "table.csv", table), *WEIGHTED, "--fail-on", fail_on, "--json"
+    )
     assert (done.code, done.err) == (code, "")
     assert set(json.loads(done.out)) == {"summary", "cells"}
 
@@ -281,7 +321,11 @@ def test_fail_on_any_arrangement(call_louver: Runner, counted: Path, tmp_path: P
     path = write(tmp_path, "arrangements.toml", ARRANGEMENTS)
     options = ("bounds", counted, "--weight", "count", "--arrangements", path, "--fail-on")
     assert call_louver(*options, "small").code == 1
-    path.write_text(ARRANGEMENTS.rpartition("[[")[0].replace('cols = ["ill"]', 'cols = ["ill"]\nrecode.ill = {any = ["no", "yes"]}'))
+    path.write_text(
+        ARRANGEMENTS.rpartition("[[")[0].replace(
+            'cols = ["ill"]', 'cols = ["ill"]\nrecode.ill = {any = ["no", "yes"]}'
+        )
+    )
     assert call_louver(*options, "small").code == 0
 
 

@@ -11,10 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from cli.command import PACKAGE, SITE, Runner, child_environment
 
 import louver
 import louver.cli
+from cli.command import PACKAGE, SITE, Runner, child_environment
 from louver.data.samples import sample_path
 
 ARRANGED = ("--rows", "site", "--cols", "ill", "--weight", "count")
@@ -31,7 +31,7 @@ def test_version_of_the_package() -> None:
 
 
 def test_wheel_is_under_test() -> None:
-    assert SITE is None or PACKAGE == Path(SITE) / "louver"
+    assert SITE is None or Path(SITE) / "louver" == PACKAGE
 
 
 def test_help(call_louver: Runner) -> None:
@@ -139,7 +139,12 @@ def test_internal_error(call_louver: Runner, counted: Path, monkeypatch: pytest.
     [(KeyboardInterrupt(), 130, "stopped."), (MemoryError(), 2, "too large for this machine's memory")],
 )
 def test_stopped(
-    call_louver: Runner, counted: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, told: str
+    call_louver: Runner,
+    counted: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    code: int,
+    told: str,
 ) -> None:
     fail_with(monkeypatch, error)
     done = call_louver("bounds", counted, *ARRANGED)
@@ -151,7 +156,9 @@ def test_stopped(
 def test_nobody_reads(counted: Path) -> None:
     """`louver ... | head`: no traceback, and not the exit code of a failed check."""
     command = [sys.executable, "-m", "louver", "bounds", str(counted), *ARRANGED, "--json"]
-    process = subprocess.Popen(command, env=child_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, env=child_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert process.stdout is not None
     process.stdout.close()
     _, err = process.communicate()

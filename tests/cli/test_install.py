@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from cli.command import COUNTED, PACKAGE, Runner, child_environment
 
 ARRANGED = ("--rows", "site", "--cols", "ill", "--weight", "count")
@@ -50,7 +51,10 @@ def unprivileged() -> tuple[list[str], dict[str, Any]]:
     drop = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
     try:
         subprocess.run([sys.executable, "-c", ""], check=True, **drop)
-    except (OSError, subprocess.CalledProcessError):  # an interpreter in somebody's home: root without its powers
+    except (
+        OSError,
+        subprocess.CalledProcessError,
+    ):  # an interpreter in somebody's home: root without its powers
         if shutil.which("setpriv") is None:
             pytest.skip("running as root, nobody cannot reach the interpreter, and there is no setpriv")
         return ["setpriv", "--bounding-set=-all", "--inh-caps=-all"], {}
@@ -69,7 +73,9 @@ def test_read_only_install_without_a_home(site: Path, folder: Path) -> None:
 
     def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         command = [*prefix, sys.executable, *map(str, arguments)]
-        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", **drop)
+        return subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", **drop
+        )
 
     probe = "import louver; open(louver.__path__[0] + '/new', 'w')"
     assert "PermissionError" in run("-c", probe).stderr

@@ -149,11 +149,12 @@ def clash_error(
     """The error that names a smallest clashing set."""
     clash = smallest_clash(known, is_feasible)
     if len(clash) == 1:
-        told = f"statement {clash[0]} of {where} contradicts"
+        told, remedy = f"statement {clash[0]} of {where} contradicts", "it"
     else:
         told = f"statements {', '.join(map(str, clash[:-1]))} and {clash[-1]} of {where} together contradict"
+        remedy = "one of them"
     return InfeasibleError(
-        f"{told} the published conditionals and sample size; no table fits, so correct or remove one of them.",
+        f"{told} the published conditionals and sample size; no table fits, so correct or remove {remedy}.",
         clash=clash,
     )
 
