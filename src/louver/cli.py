@@ -110,41 +110,65 @@ def _root(
         typer.echo(context.get_help())
 
 
-@app.command()
+@app.command(epilog="Exit codes: 0 done, 1 a check failed (--fail-on), 2 bad input.")
 def bounds(
     file: Annotated[
-        str | None, typer.Argument(help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address.")
+        str | None,
+        typer.Argument(
+            metavar="FILE", help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address."
+        ),
     ] = None,
-    rows: Annotated[str | None, typer.Option(help="Columns that make the rows, separated by commas.")] = None,
-    cols: Annotated[str | None, typer.Option(help="Columns that make the columns (the responses).")] = None,
+    rows: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Columns that make the rows, separated by commas.")
+    ] = None,
+    cols: Annotated[
+        str | None, typer.Option(metavar="C,D", help="Columns that make the columns (the responses).")
+    ] = None,
     weight: Annotated[
-        str | None, typer.Option(help="Column of counts; without it every line is one person.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of counts; without it every line is one person."),
     ] = None,
-    table: Annotated[str | None, typer.Option(help="Table in a DuckDB file or PostgreSQL database.")] = None,
-    query: Annotated[str | None, typer.Option(help="Query for a PostgreSQL database.")] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Table in a DuckDB file or PostgreSQL database.")
+    ] = None,
+    query: Annotated[str | None, typer.Option(metavar="SQL", help="Query for a PostgreSQL database.")] = None,
     conditionals: Annotated[
         bool,
         typer.Option(
             "--conditionals", help="The weight column holds conditionals such as 3/7, not counts; needs --n."
         ),
     ] = False,
-    n: Annotated[int | None, typer.Option("--n", help="Sample size, with --conditionals.")] = None,
-    recode: Annotated[str | None, typer.Option(help="TOML file with merged categories and bins.")] = None,
-    given: Annotated[
-        str | None, typer.Option(help="TOML file with bounds that outsiders know beforehand.")
+    n: Annotated[
+        int | None, typer.Option("--n", metavar="N", help="Sample size, with --conditionals.")
     ] = None,
-    cells: Annotated[str | None, typer.Option(help="CSV file of cells; only these are solved.")] = None,
-    arrangements: Annotated[str | None, typer.Option(help="TOML file with arrangements to compare.")] = None,
+    recode: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TOML file with merged categories and bins.")
+    ] = None,
+    given: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TOML file with bounds that outsiders know beforehand.")
+    ] = None,
+    cells: Annotated[
+        str | None, typer.Option(metavar="FILE", help="CSV file of cells; only these are solved.")
+    ] = None,
+    arrangements: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TOML file with arrangements to compare.")
+    ] = None,
     decimals: Annotated[
         int | None,
         typer.Option(
-            help="Decimals of the published proportions (0.429 has 3, and so has 42.9 %); exact fractions otherwise."
+            metavar="D",
+            help="Decimals of the published proportions (0.429 has 3, and so has 42.9 %); exact fractions otherwise.",
         ),
     ] = None,
     rounding: Annotated[
-        str | None, typer.Option(help="half-up (default) or half-even, with --decimals.")
+        str | None,
+        typer.Option(
+            metavar="half-up|half-even", help="How ties are rounded, with --decimals (default half-up)."
+        ),
     ] = None,
-    small: Annotated[int | None, typer.Option(help="Counts below this are small (default 5).")] = None,
+    small: Annotated[
+        int | None, typer.Option(metavar="N", help="Counts below this are small (default 5).")
+    ] = None,
     drop_zero_rows: Annotated[
         bool, typer.Option("--drop-zero-rows", help="Leave out rows with a zero cell, and their people.")
     ] = False,
@@ -154,17 +178,21 @@ def bounds(
     suggest: Annotated[
         bool, typer.Option("--suggest", help="Search for redesigns without a disclosed small cell.")
     ] = False,
-    seconds: Annotated[float | None, typer.Option(help="Time for --suggest (default 30).")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Time for --suggest (default 30).")
+    ] = None,
     fail_on: Annotated[
         str | None,
         typer.Option(
-            help="Exit with 1 if small cells, rows, or anything (any: zero cells too) is disclosed."
+            metavar="small|rows|any",
+            help="Exit with 1 if a small cell, a row, or anything at all (zero cells too) is disclosed.",
         ),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the report to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report to this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
     spec: Annotated[
-        Path | None, typer.Option(help="TOML file with the same options, source and attributes.")
+        Path | None,
+        typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),
     ] = None,
 ) -> int:
     """Audit what a table of conditional frequencies gives away."""
@@ -195,10 +223,10 @@ def bounds(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report; made where there is none.")] = Path(
-        "demo-output"
-    ),
-    seconds: Annotated[float, typer.Option(help="Time for the redesign search.")] = 15.0,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the report; made where there is none.")
+    ] = Path("demo-output"),
+    seconds: Annotated[float, typer.Option(metavar="S", help="Time for the redesign search.")] = 15.0,
 ) -> int:
     """Audit an embedded sample table and write a report to open in a browser."""
     from louver.demo import run_demo
