@@ -46,7 +46,7 @@ def _audit_sections(audit: BoundsAudit) -> list[str]:
             [
                 (
                     s.disclosed_small_cells,
-                    f"small cells disclosed (0 < count < {audit.small})",
+                    f"small cells disclosed (0\u00a0<\u00a0count\u00a0<\u00a0{audit.small})",
                     s.disclosed_small_cells > 0,
                 ),
                 (
@@ -56,7 +56,7 @@ def _audit_sections(audit: BoundsAudit) -> list[str]:
                 ),
                 (s.disclosed_zero_cells, "zero cells visible", False),
                 (s.zero_rows, "rows without anybody", False),
-                (s.unit_rows, "rows with reduced sum 1", False),
+                (s.unit_rows, "rows with reduced\u00a0sum\u00a01", False),
             ]
         ),
         "<h2>What was audited</h2>",

@@ -33,12 +33,16 @@ p { max-width: 78ch; } .sub { color: var(--muted); margin: 0 0 20px; }
 .tile.risk b { color: var(--risk); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13.5px; margin: 8px 0 4px; }
+.scroll table { width: max-content; } .scroll td, .scroll th { max-width: 36ch; overflow-wrap: anywhere; }
 th, td { text-align: left; padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { color: var(--muted); font-weight: 600; }
+th { color: var(--muted); font-weight: 600; } .facts td { overflow-wrap: anywhere; }
+.facts td:first-child { color: var(--muted); white-space: nowrap; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-figure { margin: 14px 0; } figure svg { width: 100%; height: auto; }
+figure { margin: 14px 0; } figure svg { display: block; width: 100%; min-width: 700px; height: auto; }
+figcaption { color: var(--muted); font-size: 13.5px; margin-top: 4px; }
 footer { margin-top: 40px; color: var(--muted); font-size: 13px; border-top: 1px solid var(--line); padding-top: 12px; }
-@media print { body { background: #fff; } main { padding: 0; } }
+@media (max-width: 600px) { main { padding: 20px 16px 40px; } h1 { font-size: 22px; } .verdict { font-size: 15px; } }
+@media print { body { background: #fff; } main { padding: 0; } figure svg { min-width: 0; } }
 """
 
 
@@ -83,7 +87,8 @@ def table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
 
 def facts(entries: Sequence[tuple[str, str]]) -> str:
     """A list of what was assumed or used."""
-    return table(["", ""], entries).replace("<thead><tr><th></th><th></th></tr></thead>", "")
+    lines = "".join(f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>\n" for name, text in entries)
+    return f'<table class="facts"><tbody>\n{lines}</tbody></table>'
 
 
 def picture(figure: Figure, caption: str) -> str:
@@ -96,7 +101,7 @@ def picture(figure: Figure, caption: str) -> str:
         figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
     svg = re.sub(r"^.*?(?=<svg)", "", stream.getvalue(), flags=re.DOTALL)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
-    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+    return f'<figure><div class="scroll">{svg}</div><figcaption>{escape(caption)}</figcaption></figure>'
 
 
 def write_page(html: str, path: str | Path) -> None:
