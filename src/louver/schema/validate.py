@@ -104,7 +104,7 @@ def validated(model: type[Model], mapping: Mapping[str, Any], where: str | None 
 
 def _place(finding: ErrorDetails) -> tuple[str, str]:
     """Dotted key, and the item of a list where the finding is about one."""
-    parts = [part for part in finding["loc"] if part != "[key]"]
+    parts = finding["loc"]
     key = ".".join(part if isinstance(part, str) else f"[{part + 1}]" for part in parts)
     key = key.replace(".[", "[")
     if parts and isinstance(parts[-1], int):
