@@ -363,8 +363,8 @@ def _print_results(
         typer.echo(repr(audit))
         shown = list(islice(audit.disclosed_cells(), MAX_PRINTED + 1))
         for cell in shown[:MAX_PRINTED]:
-            labels = ", ".join([*cell.row.values()]) + " → " + ", ".join(cell.col.values())
-            typer.echo(f"  disclosed: {labels} = {cell.lower}")
+            labels = f"{', '.join(cell.row.values())} → {', '.join(cell.col.values())}"
+            typer.echo(f"  disclosed: {_printable(labels)} = {cell.lower}")
         if len(shown) > MAX_PRINTED:
             typer.echo("  ... --json or --html lists them all")
     if comparison is not None:
@@ -378,6 +378,11 @@ def _print_results(
         typer.echo(repr(suggestions))
     if html is not None:
         typer.echo(f"Report: {html}")
+
+
+def _printable(text: str) -> str:
+    """Text without line breaks and without what a terminal would take for a command."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 @contextmanager

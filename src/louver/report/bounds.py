@@ -13,6 +13,7 @@ from louver.report.page import facts, page, picture, table, tiles
 __all__ = ["bounds_report"]
 
 MAX_LISTED = 200
+SUGGESTIONS_CAPTION = "Information kept against zero cells still visible."
 
 
 def bounds_report(
@@ -183,8 +184,8 @@ def _suggestion_sections(suggestions: Suggestions) -> list[str]:
     header = ["", "kept", "rows", "columns", "merged", "rows disclosed", "zero cells"]
     return [
         "<h2>Redesigns without a disclosed small cell</h2>",
-        f"<p>{escape(proof)} {suggestions.examined:,} arrangements were examined. Information is the {escape(UTILITY)}.</p>",
-        picture(suggestions.plot(), "Information kept against zero cells still visible."),
+        f"<p>{escape(proof)} Arrangements examined: {suggestions.examined:,}. Information is the {escape(UTILITY)}.</p>",
+        *([] if len(lines) == 1 else [picture(suggestions.plot(), SUGGESTIONS_CAPTION)]),
         table(header, lines),
     ]
 
