@@ -200,6 +200,12 @@ BESIDE = [
         "--given",
         KNOWN.format(site="A", limit="exactly = 7719"),
     ),
+    Bad(
+        "row that is left out",
+        "statement 1 of g.toml speaks of a row with a zero cell",
+        ("data.csv", *WEIGHTED, "--drop-zero-rows", "--given", "g.toml"),
+        {"data.csv": COUNTED + "$,no,1\n", "g.toml": KNOWN.format(site="$", limit="at_most = 7719")},
+    ),
     beside("cells without a column", 'no column "ill"', "--cells", "site\n$\n"),
     beside("cells unknown", "row 2 of beside.csv", "--cells", "site,ill\nA,no\n$,no\n"),
     beside("cells empty", "beside.csv is empty", "--cells", ""),

@@ -301,6 +301,14 @@ def _selected_cells(cells: str | list[dict[str, str]], two_way: TwoWayTable) -> 
         )
         for row, entry in enumerate(entries, start=1)
     ]
+    shown = set(two_way.row_index.tolist())
+    for row, (index, _) in enumerate(selected, start=1):
+        if two_way.dropped_rows and index not in shown:
+            raise InputError(
+                f"row {row} of {where} names a table row with a zero cell, which the table leaves out.",
+                file=where,
+                row=row,
+            )
     return list(dict.fromkeys(selected))
 
 

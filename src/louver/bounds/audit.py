@@ -100,6 +100,14 @@ def _solve(table: TwoWayTable, options: AuditOptions, wanted: BoolArray) -> Solu
     published = table.published
     if published is None:
         published = published_values(table.counts, options.decimals, options.rounding)
+    possible = None if table.possible is None else table.possible[table.row_index]
     return solve_rounded(
-        published, options.decimals, options.rounding, table.n, known, wanted, options.given_from
+        published,
+        options.decimals,
+        options.rounding,
+        table.n,
+        known,
+        wanted,
+        options.given_from,
+        possible,
     )

@@ -115,6 +115,11 @@ def bind(statements: Sequence[Statement], table: TwoWayTable, where: str = "the 
         subject = f"statement {number} of {where}"
         lower, upper = _limits(statement, subject)
         row = _row_index(statement, table, subject)
+        if table.dropped_rows and row not in position_of:
+            raise InputError(
+                f"{subject} speaks of a row with a zero cell, which the table leaves out; remove it.",
+                option="--given",
+            )
         cells = _cell_mask(statement, table.col_attributes, subject)
         bound.append(
             Known(number=number, row=position_of.get(row, -1), cells=cells, lower=lower, upper=upper)

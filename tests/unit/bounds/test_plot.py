@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from louver.bounds.plot import LABEL_WIDTH, MAX_DOTS, MAX_FOREST_ROWS, _label, _some_values, plot_comparison
@@ -54,7 +56,7 @@ def test_many_values_are_thinned_out_evenly(runs: list[tuple[int, int, int]]) ->
     assert (drawn[0], drawn[-1]) == (everything[0], everything[-1])
     assert len(drawn) <= MAX_DOTS + 1
     places = [everything.index(value) for value in drawn]
-    steps = {b - a for a, b in zip(places[:-2], places[1:-1], strict=True)}
+    steps = {b - a for a, b in pairwise(places[:-1])}
     assert len(steps) == 1
 
 

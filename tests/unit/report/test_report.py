@@ -142,7 +142,7 @@ def test_verdicts() -> None:
     assert verdict(audited(DETERMINED, small=4)).startswith("2 cells have")
     one = audited({("A", "no"): 1, ("A", "yes"): 8})
     assert verdict(one).startswith("1 cell has a small count that anyone can work out")
-    assert "2 rows are fully determined" in verdict(audited(DETERMINED, small=1))
+    assert "but 2 rows can be worked out in full" in verdict(audited(DETERMINED, small=1))
     assert verdict(audited(SAFE)).startswith("No positive count can be worked out")
 
 
@@ -150,9 +150,9 @@ def test_facts_of_an_audit() -> None:
     known = [{"row": {"site": "A"}, "at_most": 30}]
     audit = audited(SAFE, decimals=1, rounding="half-even", given=known, cells=[{"site": "A", "ill": "no"}])
     text = Elements(bounds_report(source="t.csv", audit=audit)).text
-    assert "proportions rounded to 1 decimals (half-even)" in text
-    assert "1 statements" in text
-    assert "1 selected cells only" in text
+    assert "proportions rounded to 1 decimal (half-even)" in text
+    assert "1 statement" in text
+    assert "1 selected cell only" in text
     assert "Reduced total" not in text
     assert "reduced sum" not in text
     assert "Reduced total R4; N − R = 56" in Elements(bounds_report(source="t.csv", audit=audited(SAFE))).text
@@ -164,7 +164,7 @@ def test_long_list_is_cut() -> None:
     assert audit.summary.disclosed_small_cells > MAX_LISTED
     html = bounds_report(source="t.csv", audit=audit)
     assert f"Only the first {MAX_LISTED} are listed" in html
-    assert html.count("<tr><td>S") == MAX_LISTED
+    assert len(re.findall(r"<tr><td>S\d", html)) == MAX_LISTED
 
 
 SUMMARY = Summary(
