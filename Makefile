@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: all setup demo test lint unit wheel-test bench clean
+.PHONY: all setup demo test lint unit wheel-test bench docs clean
 .DEFAULT_GOAL := all
 
 all: test
@@ -41,6 +41,10 @@ wheel-test: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m pytest benchmarks -p no:doctest -s --benchmark-only
+
+# The reference of the command line and its JSON, from the program itself.
+docs: $(STAMP)
+	$(BIN)/python docs/generate.py
 
 clean:
 	rm -rf $(VENV) build dist demo-output

@@ -94,7 +94,7 @@ def compare(histogram: Histogram, arrangements: Sequence[Arrangement], options: 
 
 
 def _solve(table: TwoWayTable, options: AuditOptions, wanted: BoolArray) -> Solution:
-    known = bind(options.given, table)
+    known = bind(options.given, table, options.given_from)
     if options.decimals is None:
         return solve_exact(table, known, wanted, options.given_from)
     published = table.published

@@ -56,7 +56,7 @@ class Arrangement:
     def __post_init__(self) -> None:
         for option, names in (("--rows", self.rows), ("--cols", self.cols)):
             if not names:
-                raise InputError(f"option {option} is empty; name at least one column.", option=option)
+                raise InputError(f"option {option} names no column; name at least one.", option=option)
             for name in names:
                 if names.count(name) > 1:
                     raise InputError(
@@ -252,7 +252,7 @@ def _whole(values: Sequence[Fraction], decimals: int | None, line: int, where: s
         units = [value * 10**decimals for value in values]
         if any(unit.denominator > 1 for unit in units):
             raise InputError(
-                f"{begins} has a conditional with more than {decimals} decimals; set --decimals to what is printed.",
+                f"{begins} has a conditional with more decimals than --decimals says; set it to what is printed.",
                 file=where,
                 row=line,
                 option="--decimals",
