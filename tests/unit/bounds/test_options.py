@@ -25,7 +25,13 @@ CLASHES = [
     ("suggest", "given"),
     ("suggest", "cells"),
 ]
-VALUES = {"n": 9, "recode": {"a": {"bins": [1]}}, "arrangements": "a.toml", "cells": "c.csv", "given": "g.toml"}
+VALUES = {
+    "n": 9,
+    "recode": {"a": {"bins": [1]}},
+    "arrangements": "a.toml",
+    "cells": "c.csv",
+    "given": "g.toml",
+}
 
 
 def options(**values):
