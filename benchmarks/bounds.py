@@ -25,11 +25,10 @@ import scipy
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from oracles.knapsack import algorithm_3_1, algorithm_3_4, highs
-from wright_smucker import TABLE_10
-
 from louver.bounds.exact import solve_exact
 from louver.optim.kernels.multiples import feasible_multiples
+from oracles.knapsack import algorithm_3_1, algorithm_3_4, highs
+from wright_smucker import TABLE_10
 
 LIMIT_SECONDS = 60.0
 TARGET_SECONDS = 0.005
