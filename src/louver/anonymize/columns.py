@@ -1,7 +1,7 @@
 """Quasi-identifiers of the three sorts, each with its loss: numbers to intervals, categories to sets or tree nodes.
 
 Every sort knows its loss twice: in real numbers, as published (`class_losses`), and in whole units for the kernels
-(`Geometry`, built by `encode`), in which sums are exact and ties are ties.
+(`encode`), in which sums are exact and ties are ties.
 """
 
 from __future__ import annotations
@@ -14,7 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.errors import InputError
-from louver.optim.kernels.loss import GAPPED, INTERVAL, OPEN, SET, TREE, WORD_BITS, Geometry
+from louver.optim.kernels.loss import (
+    FULL,
+    GAPPED,
+    INTERVAL,
+    IS_OPEN,
+    KIND,
+    LEAVES,
+    LEVELS,
+    N_FIELDS,
+    OPEN,
+    SET,
+    TABLE,
+    TREE,
+    WORD_BITS,
+    WORD_START,
+    WORD_STOP,
+)
 
 __all__ = ["Column", "Floats", "Ints", "NumericColumn", "SetColumn", "TreeColumn", "encode"]
 
@@ -49,9 +65,9 @@ class _Coded:
     codes: NDArray[np.int32]
     is_open: bool = False
     n_words: int = 0
-    count_loss: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    node: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), np.int32))
-    node_loss: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    table: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    n_levels: int = 0
+    n_leaves: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -187,7 +203,7 @@ class SetColumn:
             codes=self.codes.astype(np.int32),
             is_open=bool((self.codes < 0).any()),
             n_words=-(-max(1, self.n_labels) // WORD_BITS),
-            count_loss=np.rint(self.loss_by_count * self.weight * scale).astype(np.int64),
+            table=np.rint(self.loss_by_count * self.weight * scale).astype(np.int64),
         )
 
 
@@ -258,36 +274,30 @@ class TreeColumn:
 
     def coded(self, scale: float) -> _Coded:
         nodes, below = self.tree
+        losses = np.rint((below - 1) / self.n_labels * self.weight * scale).astype(np.int64)
         return _Coded(
             kind=TREE,
             codes=self.places.astype(np.int32),
             is_open=bool((self.codes < 0).any()),
-            node=nodes.astype(np.int32),
-            node_loss=np.rint((below - 1) / self.n_labels * self.weight * scale).astype(np.int64),
+            table=np.concatenate([nodes.ravel(), losses.ravel()]),
+            n_levels=nodes.shape[0],
+            n_leaves=nodes.shape[1],
         )
 
 
-def encode(columns: Sequence[Column]) -> tuple[NDArray[np.int32], Geometry, float]:
-    """Codes (n, m), geometry, and the loss of one unit."""
-    total_weight = sum(column.weight for column in columns)
-    scale = TOTAL_UNITS / total_weight
+def encode(columns: Sequence[Column]) -> tuple[NDArray[np.int32], Ints, float]:
+    """Codes (n, m), the geometry of `louver.optim.kernels.loss`, and the loss of one unit."""
+    scale = TOTAL_UNITS / sum(column.weight for column in columns)
     coded = [column.coded(scale) for column in columns]
-    geometry = Geometry(
-        kind=np.array([c.kind for c in coded], np.int64),
-        full=np.array([round(column.weight * scale) for column in columns], np.int64),
-        is_open=np.array([c.is_open for c in coded], np.bool_),
-        word_start=_starts([c.n_words for c in coded]),
-        count_start=_starts([c.count_loss.size for c in coded])[:-1],
-        count_loss=np.concatenate([c.count_loss for c in coded]),
-        tree_start=_starts([c.node.size for c in coded])[:-1],
-        tree_levels=np.array([c.node.shape[0] for c in coded], np.int64),
-        tree_leaves=np.array([c.node.shape[1] for c in coded], np.int64),
-        node=np.concatenate([c.node.ravel() for c in coded]),
-        node_loss=np.concatenate([c.node_loss.ravel() for c in coded]),
-    )
+    fields = np.zeros((len(columns), N_FIELDS), np.int64)
+    fields[:, KIND] = [c.kind for c in coded]
+    fields[:, FULL] = [round(column.weight * scale) for column in columns]
+    fields[:, IS_OPEN] = [c.is_open for c in coded]
+    fields[:, WORD_STOP] = np.cumsum([c.n_words for c in coded])
+    fields[1:, WORD_START] = fields[:-1, WORD_STOP]
+    fields[:, TABLE] = fields.size + np.cumsum([0, *(c.table.size for c in coded[:-1])])
+    fields[:, LEVELS] = [c.n_levels for c in coded]
+    fields[:, LEAVES] = [c.n_leaves for c in coded]
+    geometry = np.concatenate([fields.ravel(), *(c.table for c in coded)])
     codes = np.ascontiguousarray(np.stack([c.codes for c in coded], axis=1))
     return codes, geometry, 1 / scale
-
-
-def _starts(sizes: Sequence[int]) -> Ints:
-    return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))]).astype(np.int64)

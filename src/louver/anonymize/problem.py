@@ -20,7 +20,7 @@ from louver.anonymize.columns import Column, Floats, Ints, SetColumn, encode
 from louver.anonymize.requirements import Sensitive, build_requirements
 from louver.errors import InputError
 from louver.optim.kernels.diversity import Requirements, has_matches, is_diverse
-from louver.optim.kernels.loss import Geometry, class_regions, labels_loss, spread
+from louver.optim.kernels.loss import FULL, N_FIELDS, class_regions, labels_loss, spread
 from louver.optim.status import Status
 
 __all__ = ["SUPPRESSED", "Partition", "Points", "Problem"]
@@ -69,7 +69,8 @@ class Problem:
     rows : int64 (n,)
         Source row of each record.
     codes : int32 (n, m)
-    geometry : Geometry
+    geometry : int64
+        What the kernels of `louver.optim.kernels.loss` need to know about the columns.
     requirements : Requirements
     unit : float
         Loss of one unit.
@@ -81,7 +82,7 @@ class Problem:
     max_suppressed: int
     rows: Ints
     codes: NDArray[np.int32]
-    geometry: Geometry
+    geometry: Ints
     requirements: Requirements
     unit: float
 
@@ -160,7 +161,7 @@ class Problem:
     @property
     def full_loss(self) -> int:
         """Units that a suppressed record loses."""
-        return int(self.geometry.full.sum())
+        return int(self.geometry[FULL : len(self.columns) * N_FIELDS : N_FIELDS].sum())
 
     def points(self) -> Points:
         """Distinct records with their multiplicities."""
@@ -203,7 +204,9 @@ class Problem:
         starts = np.flatnonzero(np.diff(labels[by_class], prepend=-1))
         sizes = np.diff(np.append(starts, len(by_class)))
         rows = self.rows[by_class]
-        return full + np.array([c.weight * (sizes @ c.class_losses(rows, starts)) for c in self.columns])
+        lost = [c.weight * float(sizes @ c.class_losses(rows, starts)) for c in self.columns]
+        losses: Floats = full + np.array(lost)
+        return losses
 
     def information_loss(self, labels: Ints) -> float:
         """The loss (34) in real numbers; differs from `total_loss` only by the rounding to units."""

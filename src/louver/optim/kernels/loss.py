@@ -10,15 +10,12 @@ number of records times the *spread* of its region, the sum of the losses of its
     SET       code = category; loss by the number of distinct categories; -1 matches anything
     TREE      code = leaf in depth-first order; loss of the lowest node above all leaves; -1 matches anything
 
-Trusted input: codes within range, the sum of `full` below 2**31.
+Trusted input: codes within range, full losses that add up to less than 2**31.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from louver.optim.kernels import kernel
 
@@ -29,7 +26,6 @@ __all__ = [
     "OPEN",
     "SET",
     "TREE",
-    "Geometry",
     "add_inplace",
     "class_regions",
     "clear_inplace",
@@ -50,38 +46,26 @@ NOTHING = np.int32(2**31 - 1)
 WORD_BITS = 64
 
 
-class Geometry(NamedTuple):
-    """How the m columns turn regions into loss.
+# The geometry is one array of integers: N_FIELDS of them for each column, then the tables they point to. One array
+# is passed where a tuple of ten would cost twenty times as much as the loss itself.
+N_FIELDS = 8
+KIND = 0
+FULL = 1
+"""Loss of a value that is not published at all."""
+IS_OPEN = 2
+"""Whether codes -1 that match anything occur."""
+WORD_START, WORD_STOP = 3, 4
+"""Where the bits of the column stand among the words of a region."""
+TABLE = 5
+"""SET: where its losses by number of categories start. TREE: where its nodes start: that above leaf a at level h
+stands at h * leaves + a from there, and its loss levels * leaves further on."""
+LEVELS, LEAVES = 6, 7
 
-    Attributes
-    ----------
-    kind : int64 (m,)
-    full : int64 (m,)
-        Loss of a value that is not published at all.
-    is_open : bool (m,)
-        Whether codes -1 that match anything occur in the column.
-    word_start : int64 (m + 1,)
-        Where the bits of each column start among the words of a region.
-    count_start : int64 (m,)
-        SET: where its losses by number of categories (0, 1, 2, ...) start in `count_loss`.
-    count_loss : int64
-    tree_start, tree_levels, tree_leaves : int64 (m,)
-        TREE: node above leaf a at level h is `node[start + h * leaves + a]`, and its loss stands at the same place.
-    node : int32
-    node_loss : int64
-    """
 
-    kind: NDArray[np.int64]
-    full: NDArray[np.int64]
-    is_open: NDArray[np.bool_]
-    word_start: NDArray[np.int64]
-    count_start: NDArray[np.int64]
-    count_loss: NDArray[np.int64]
-    tree_start: NDArray[np.int64]
-    tree_levels: NDArray[np.int64]
-    tree_leaves: NDArray[np.int64]
-    node: NDArray[np.int32]
-    node_loss: NDArray[np.int64]
+@kernel
+def n_words(geometry, m):
+    """Words of a region over m columns."""
+    return geometry[(m - 1) * N_FIELDS + WORD_STOP]
 
 
 @kernel
@@ -97,18 +81,18 @@ def add_inplace(geometry, lower, upper, words, row):
     """Stretch a region to a record."""
     for j in range(row.shape[0]):
         code = row[j]
-        kind = geometry.kind[j]
+        kind = geometry[j * N_FIELDS + KIND]
         if code >= 0:
             if code < lower[j]:
                 lower[j] = code
             if code > upper[j]:
                 upper[j] = code
             if kind == SET:
-                words[geometry.word_start[j] + code // WORD_BITS] |= np.uint64(1) << np.uint64(
+                words[geometry[j * N_FIELDS + WORD_START] + code // WORD_BITS] |= np.uint64(1) << np.uint64(
                     code % WORD_BITS
                 )
         elif kind == GAPPED:
-            words[geometry.word_start[j]] = 1
+            words[geometry[j * N_FIELDS + WORD_START]] = 1
 
 
 @kernel
@@ -133,13 +117,15 @@ def n_bits(word):
 @kernel
 def tree_loss(geometry, j, first, last):
     """Loss of the lowest node above two leaves (and so above all between them)."""
-    leaves = geometry.tree_leaves[j]
-    place = geometry.tree_start[j]
-    for _ in range(geometry.tree_levels[j] - 1):
-        if geometry.node[place + first] == geometry.node[place + last]:
+    leaves = geometry[j * N_FIELDS + LEAVES]
+    levels = geometry[j * N_FIELDS + LEVELS]
+    place = geometry[j * N_FIELDS + TABLE]
+    to_loss = levels * leaves
+    for _ in range(levels - 1):
+        if geometry[place + first] == geometry[place + last]:
             break
         place += leaves
-    return geometry.node_loss[place + first]
+    return geometry[place + to_loss + first]
 
 
 @kernel
@@ -147,16 +133,16 @@ def column_spread(geometry, j, lower, upper, words):
     """Loss per record in column j, whose codes span `lower` to `upper`; `words` are those of the whole region."""
     if upper < 0:
         return np.int64(0)
-    kind = geometry.kind[j]
+    kind = geometry[j * N_FIELDS + KIND]
     if kind == SET:
         count = np.int64(0)
-        for w in range(geometry.word_start[j], geometry.word_start[j + 1]):
+        for w in range(geometry[j * N_FIELDS + WORD_START], geometry[j * N_FIELDS + WORD_STOP]):
             count += n_bits(words[w])
-        return geometry.count_loss[geometry.count_start[j] + count]
+        return geometry[geometry[j * N_FIELDS + TABLE] + count]
     if kind == TREE:
         return tree_loss(geometry, j, lower, upper)
-    if kind == GAPPED and words[geometry.word_start[j]] != 0:
-        return geometry.full[j]
+    if kind == GAPPED and words[geometry[j * N_FIELDS + WORD_START]] != 0:
+        return geometry[j * N_FIELDS + FULL]
     return np.int64(upper) - np.int64(lower)
 
 
@@ -172,13 +158,13 @@ def spread(geometry, lower, upper, words):
 @kernel
 def set_spread_with(geometry, j, words, code):
     """Loss per record in a SET column once a category (or -1) is added."""
-    start = geometry.word_start[j]
+    start = geometry[j * N_FIELDS + WORD_START]
     count = np.int64(0)
-    for w in range(start, geometry.word_start[j + 1]):
+    for w in range(start, geometry[j * N_FIELDS + WORD_STOP]):
         count += n_bits(words[w])
     if code >= 0 and (words[start + code // WORD_BITS] >> np.uint64(code % WORD_BITS)) & np.uint64(1) == 0:
         count += 1
-    return geometry.count_loss[geometry.count_start[j] + count]
+    return geometry[geometry[j * N_FIELDS + TABLE] + count]
 
 
 @kernel
@@ -187,13 +173,15 @@ def spread_with(geometry, lower, upper, words, row):
     total = np.int64(0)
     for j in range(row.shape[0]):
         code = row[j]
-        kind = geometry.kind[j]
+        kind = geometry[j * N_FIELDS + KIND]
         if kind == INTERVAL:
-            total += np.int64(max(upper[j], code)) - np.int64(min(lower[j], code))
+            high = code if code > upper[j] else upper[j]
+            low = code if code < lower[j] else lower[j]
+            total += np.int64(high) - np.int64(low)
         elif kind == SET:
             total += set_spread_with(geometry, j, words, code)
         elif kind == GAPPED and code < 0:
-            total += geometry.full[j] if upper[j] >= 0 else 0
+            total += geometry[j * N_FIELDS + FULL] if upper[j] >= 0 else 0
         elif code < 0:
             total += column_spread(geometry, j, lower[j], upper[j], words)
         else:
@@ -207,14 +195,14 @@ def spread_merged(geometry, lower, upper, words, other_lower, other_upper, other
     total = np.int64(0)
     for j in range(lower.shape[0]):
         low, high = min(lower[j], other_lower[j]), max(upper[j], other_upper[j])
-        kind = geometry.kind[j]
+        kind = geometry[j * N_FIELDS + KIND]
         if kind == SET:
             count = np.int64(0)
-            for w in range(geometry.word_start[j], geometry.word_start[j + 1]):
+            for w in range(geometry[j * N_FIELDS + WORD_START], geometry[j * N_FIELDS + WORD_STOP]):
                 count += n_bits(words[w] | other_words[w])
-            total += geometry.count_loss[geometry.count_start[j] + count]
-        elif kind == GAPPED and high >= 0 and other_words[geometry.word_start[j]] != 0:
-            total += geometry.full[j]
+            total += geometry[geometry[j * N_FIELDS + TABLE] + count]
+        elif kind == GAPPED and high >= 0 and other_words[geometry[j * N_FIELDS + WORD_START]] != 0:
+            total += geometry[j * N_FIELDS + FULL]
         else:
             total += column_spread(geometry, j, low, high, words)
     return total
@@ -225,17 +213,17 @@ def spread_bound(geometry, lower, upper, words, block_lower, block_upper, block_
     """A lower bound on `spread_with` for every record inside a block's region."""
     total = np.int64(0)
     for j in range(lower.shape[0]):
-        kind = geometry.kind[j]
+        kind = geometry[j * N_FIELDS + KIND]
         if kind == INTERVAL:
             total += np.int64(max(upper[j], block_lower[j])) - np.int64(min(lower[j], block_upper[j]))
         elif kind == SET:
             count = np.int64(0)
-            is_shared = geometry.is_open[j]
-            for w in range(geometry.word_start[j], geometry.word_start[j + 1]):
+            is_shared = geometry[j * N_FIELDS + IS_OPEN] != 0
+            for w in range(geometry[j * N_FIELDS + WORD_START], geometry[j * N_FIELDS + WORD_STOP]):
                 count += n_bits(words[w])
                 is_shared |= (words[w] & block_words[w]) != 0
-            total += geometry.count_loss[geometry.count_start[j] + count + (0 if is_shared else 1)]
-        elif kind == TREE and not geometry.is_open[j]:
+            total += geometry[geometry[j * N_FIELDS + TABLE] + count + (0 if is_shared else 1)]
+        elif kind == TREE and geometry[j * N_FIELDS + IS_OPEN] == 0:
             # Of the leaves outside the region the nearest has the lowest common node.
             first, last = min(lower[j], block_upper[j]), max(upper[j], block_lower[j])
             total += tree_loss(geometry, j, first, last)
@@ -249,13 +237,13 @@ def contains(geometry, lower, upper, words, row):
     """Whether a record (of a population) fits what would be published of a region."""
     for j in range(row.shape[0]):
         code = row[j]
-        kind = geometry.kind[j]
+        kind = geometry[j * N_FIELDS + KIND]
         if code < 0:
             continue
         if kind == SET:
-            if (words[geometry.word_start[j] + code // WORD_BITS] >> np.uint64(code % WORD_BITS)) & np.uint64(
-                1
-            ) == 0:
+            if (
+                words[geometry[j * N_FIELDS + WORD_START] + code // WORD_BITS] >> np.uint64(code % WORD_BITS)
+            ) & np.uint64(1) == 0:
                 return False
         elif kind == TREE:
             if upper[j] < 0:
@@ -275,7 +263,7 @@ def class_regions(geometry, codes, labels, n_classes):
     m = codes.shape[1]
     lower = np.empty((n_classes, m), np.int32)
     upper = np.empty((n_classes, m), np.int32)
-    words = np.empty((n_classes, geometry.word_start[m]), np.uint64)
+    words = np.empty((n_classes, n_words(geometry, m)), np.uint64)
     sizes = np.zeros(n_classes, np.int64)
     for c in range(n_classes):
         clear_inplace(lower[c], upper[c], words[c])
@@ -291,7 +279,9 @@ def class_regions(geometry, codes, labels, n_classes):
 def labels_loss(geometry, codes, labels, n_classes):
     """Total loss in units: classes by size times spread, suppressed records (label -1) in full."""
     lower, upper, words, sizes = class_regions(geometry, codes, labels, n_classes)
-    total = (codes.shape[0] - sizes.sum()) * geometry.full.sum()
+    total = np.int64(0)
+    for j in range(codes.shape[1]):
+        total += (codes.shape[0] - sizes.sum()) * geometry[j * N_FIELDS + FULL]
     for c in range(n_classes):
         if sizes[c] > 0:
             total += sizes[c] * spread(geometry, lower[c], upper[c], words[c])
@@ -302,8 +292,9 @@ def labels_loss(geometry, codes, labels, n_classes):
 def column_losses(geometry, codes, labels, n_classes):
     """Total loss in units of each column."""
     lower, upper, words, sizes = class_regions(geometry, codes, labels, n_classes)
-    n_suppressed = codes.shape[0] - sizes.sum()
-    losses = n_suppressed * geometry.full
+    losses = np.empty(codes.shape[1], np.int64)
+    for j in range(codes.shape[1]):
+        losses[j] = (codes.shape[0] - sizes.sum()) * geometry[j * N_FIELDS + FULL]
     for c in range(n_classes):
         for j in range(codes.shape[1]):
             losses[j] += sizes[c] * column_spread(geometry, j, lower[c, j], upper[c, j], words[c])
