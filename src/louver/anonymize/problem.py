@@ -19,8 +19,14 @@ from numpy.typing import NDArray
 from louver.anonymize.columns import Column, Floats, Ints, SetColumn, encode
 from louver.anonymize.requirements import Sensitive, build_requirements
 from louver.errors import InputError
-from louver.optim.kernels.diversity import Requirements, has_matches, is_diverse
-from louver.optim.kernels.loss import FULL, N_FIELDS, class_regions, labels_loss, spread
+from louver.optim.kernels.diversity import (
+    Requirements,
+    count_inplace,
+    has_matches,
+    is_diverse,
+    n_sensitive_values,
+)
+from louver.optim.kernels.loss import class_regions, full_loss, labels_loss, spread
 from louver.optim.status import Status
 
 __all__ = ["SUPPRESSED", "Partition", "Points", "Problem"]
@@ -161,7 +167,7 @@ class Problem:
     @property
     def full_loss(self) -> int:
         """Units that a suppressed record loses."""
-        return int(self.geometry[FULL : len(self.columns) * N_FIELDS : N_FIELDS].sum())
+        return int(full_loss(self.geometry, len(self.columns)))
 
     def points(self) -> Points:
         """Distinct records with their multiplicities."""
@@ -180,10 +186,10 @@ class Problem:
         """Whether these records may be published as a class."""
         members = np.asarray(members, np.int64)
         requirements = self.requirements
-        counts = np.zeros(requirements.start[-1], np.int64)
-        for s, first in enumerate(requirements.start[:-1]):
-            np.add.at(counts, first + requirements.sensitive[members, s], 1)
-        if len(members) < self.least_size or not is_diverse(requirements, counts, len(members)):
+        counts = np.zeros(n_sensitive_values(requirements.limits), np.int64)
+        for codes in requirements.sensitive[members]:
+            count_inplace(requirements.limits, counts, codes, 1)
+        if len(members) < self.least_size or not is_diverse(requirements.limits, counts, len(members)):
             return False
         lower, upper, words, _ = self._region(members)
         return bool(has_matches(requirements, self.geometry, lower[0], upper[0], words[0]))

@@ -5,13 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import log
+from math import ceil, log
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louver.anonymize.columns import Ints
-from louver.optim.kernels.diversity import EQUAL, ORDERED, TREE_DISTANCE, Requirements
+from louver.optim.kernels.diversity import (
+    DISTANCE,
+    EQUAL,
+    FARTHEST,
+    LEAST_DISTINCT,
+    LEAST_ENTROPY,
+    LEVELS,
+    N_LIMITS,
+    ORDERED,
+    START,
+    STOP,
+    TABLES,
+    TREE_DISTANCE,
+    Requirements,
+)
 
 __all__ = ["Distance", "LKind", "Sensitive", "build_requirements"]
 
@@ -77,38 +91,32 @@ def build_requirements(
 ) -> Requirements:
     """Requirements for the kernels; `order` lists the source rows of the records."""
     n = len(order)
-    sizes = [s.n_values for s in sensitive]
-    shares = [np.bincount(s.codes[order], minlength=s.n_values) / max(1, n) for s in sensitive]
-    nodes = [
-        np.concatenate([np.asarray(a, np.int64) for a in s.ancestors] or [np.zeros(0, np.int64)])
-        for s in sensitive
-    ]
-    is_entropy = [s.l is not None and s.l_kind is LKind.ENTROPY for s in sensitive]
+    coded = [s.codes[order].astype(np.int32) for s in sensitive]
     return Requirements(
-        sensitive=np.ascontiguousarray(
-            np.stack([s.codes[order] for s in sensitive], axis=1).astype(np.int32)
-            if sensitive
-            else np.zeros((n, 0), np.int32)
-        ),
-        start=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        least_distinct=np.array(
-            [
-                int(np.ceil(s.l)) if s.l is not None and not e else 0
-                for s, e in zip(sensitive, is_entropy, strict=True)
-            ],
-            np.int64,
-        ),
-        least_entropy=np.array(
-            [log(s.l) if s.l is not None and e else -1.0 for s, e in zip(sensitive, is_entropy, strict=True)],
-            np.float64,
-        ),
-        farthest=np.array([-1.0 if s.t is None else s.t for s in sensitive], np.float64),
-        distance=np.array([KERNEL_DISTANCE[s.distance] for s in sensitive], np.int64),
-        reference=np.concatenate([*shares, np.zeros(0)]),
-        tree_start=np.concatenate([[0], np.cumsum([a.size for a in nodes])]).astype(np.int64)[: len(nodes)],
-        tree_levels=np.array([len(s.ancestors) for s in sensitive], np.int64),
-        node=np.concatenate([*nodes, np.zeros(0, np.int64)]).astype(np.int64),
+        sensitive=np.ascontiguousarray(np.stack(coded, axis=1)) if coded else np.zeros((n, 0), np.int32),
+        limits=_limits(sensitive, coded),
         population=population,
         multiplicity=multiplicity,
         matches=np.int64(matches),
     )
+
+
+def _limits(sensitive: Sequence[Sensitive], coded: Sequence[NDArray[np.int32]]) -> NDArray[np.float64]:
+    """The array of limits that `louver.optim.kernels.diversity` describes."""
+    fields = np.zeros((len(sensitive), N_LIMITS))
+    tables: list[NDArray[np.float64]] = []
+    start, table = 0, 1 + fields.size
+    for line, s, codes in zip(fields, sensitive, coded, strict=True):
+        is_entropy = s.l_kind is LKind.ENTROPY
+        shares = np.bincount(codes, minlength=s.n_values) / max(1, len(codes))
+        line[START - 1], line[STOP - 1] = start, start + s.n_values
+        line[LEAST_DISTINCT - 1] = ceil(s.l) if s.l is not None and not is_entropy else 0
+        line[LEAST_ENTROPY - 1] = log(s.l) if s.l is not None and is_entropy else -1.0
+        line[FARTHEST - 1] = -1.0 if s.t is None else s.t
+        line[DISTANCE - 1] = KERNEL_DISTANCE[s.distance]
+        line[TABLES - 1] = table
+        line[LEVELS - 1] = len(s.ancestors)
+        tables += [shares, *(np.asarray(level, np.float64) for level in s.ancestors)]
+        start += s.n_values
+        table += s.n_values * (1 + len(s.ancestors))
+    return np.concatenate([[len(sensitive)], fields.ravel(), *tables])

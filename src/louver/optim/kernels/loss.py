@@ -27,13 +27,17 @@ __all__ = [
     "SET",
     "TREE",
     "add_inplace",
+    "add_widths_inplace",
     "class_regions",
     "clear_inplace",
     "column_losses",
     "column_spread",
     "contains",
+    "full_loss",
+    "has_other_kinds",
     "labels_loss",
     "merge_inplace",
+    "n_words",
     "spread",
     "spread_bound",
     "spread_merged",
@@ -66,6 +70,15 @@ LEVELS, LEAVES = 6, 7
 def n_words(geometry, m):
     """Words of a region over m columns."""
     return geometry[(m - 1) * N_FIELDS + WORD_STOP]
+
+
+@kernel
+def full_loss(geometry, m):
+    """Loss of a record that is not published."""
+    total = np.int64(0)
+    for j in range(m):
+        total += geometry[j * N_FIELDS + FULL]
+    return total
 
 
 @kernel
@@ -233,6 +246,28 @@ def spread_bound(geometry, lower, upper, words, block_lower, block_upper, block_
 
 
 @kernel
+def add_widths_inplace(total, tops, bottoms, n, low, high):
+    """Add to each total the width of an interval stretched up to `tops` and down to `bottoms`.
+
+    Written out with 32-bit results so that it compiles to vector code, twenty times as fast as min and max.
+    """
+    for t in range(n):
+        top, bottom = tops[t], bottoms[t]
+        top = high if high > top else top
+        bottom = low if low < bottom else bottom
+        total[t] = np.int32(total[t] + np.int32(top - bottom))
+
+
+@kernel
+def has_other_kinds(geometry, m):
+    """Whether any column is not a plain interval."""
+    n_other = 0
+    for j in range(m):
+        n_other += geometry[j * N_FIELDS + KIND] != INTERVAL
+    return n_other > 0
+
+
+@kernel
 def contains(geometry, lower, upper, words, row):
     """Whether a record (of a population) fits what would be published of a region."""
     for j in range(row.shape[0]):
@@ -279,9 +314,7 @@ def class_regions(geometry, codes, labels, n_classes):
 def labels_loss(geometry, codes, labels, n_classes):
     """Total loss in units: classes by size times spread, suppressed records (label -1) in full."""
     lower, upper, words, sizes = class_regions(geometry, codes, labels, n_classes)
-    total = np.int64(0)
-    for j in range(codes.shape[1]):
-        total += (codes.shape[0] - sizes.sum()) * geometry[j * N_FIELDS + FULL]
+    total = (codes.shape[0] - sizes.sum()) * full_loss(geometry, codes.shape[1])
     for c in range(n_classes):
         if sizes[c] > 0:
             total += sizes[c] * spread(geometry, lower[c], upper[c], words[c])
