@@ -11,7 +11,7 @@ quasi-identifiers stand together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,6 +175,17 @@ class Problem:
         is_new[1:] = (self.codes[1:] != self.codes[:-1]).any(axis=1)
         start = np.append(np.flatnonzero(is_new), self.n_records).astype(np.int64)
         return Points(codes=self.codes[start[:-1]], start=start, of_record=np.cumsum(is_new) - 1)
+
+    def part(self, members: Ints) -> Problem:
+        """The problem of some records with nothing but k to meet; its records are numbered as in `members`."""
+        return replace(
+            self,
+            sensitive=(),
+            max_suppressed=0,
+            rows=self.rows[members],
+            codes=self.codes[members],
+            requirements=build_requirements((), members, self.codes[:0], members[:0], 0),
+        )
 
     def class_loss(self, members: Sequence[int] | Ints) -> int:
         """Units that a class of these records loses."""
