@@ -150,7 +150,11 @@ def _release(loaded: Loaded, partition: Partition, options: AnonymizeOptions) ->
     )
     if not options.keep_order:
         table = table.take(pa.array(_shuffled(table.num_rows)))
-    quasi = tuple(name for name in table.column_names if name not in loaded.records.column_names or name in options.quasi)
+    quasi = tuple(
+        name
+        for name in table.column_names
+        if name not in loaded.records.column_names or name in options.quasi
+    )
     quasi = tuple(name for name in quasi if name != "class_id" or name in options.quasi)
     weights = np.array([column.weight for column in problem.columns])
     lost = _lost_shares(problem, partition)
@@ -167,7 +171,7 @@ def _release(loaded: Loaded, partition: Partition, options: AnonymizeOptions) ->
         utility=utility_of(
             list(options.quasi), weights, lost, partition.sizes, partition.n_suppressed, options.k
         ),
-        promises=_promises(table, quasi, problem, options),
+        promises=_promises(table, quasi, loaded, options),
         parameters=options.model_dump(exclude={"hierarchy"}) | {"hierarchy": list(options.hierarchy)},
         is_order_kept=options.keep_order,
     )
@@ -180,29 +184,26 @@ def _lost_shares(problem: Problem, partition: Partition) -> np.ndarray[Any, np.d
 
 
 def _promises(
-    table: pa.Table, quasi: tuple[str, ...], problem: Problem, options: AnonymizeOptions
+    table: pa.Table, quasi: tuple[str, ...], loaded: Loaded, options: AnonymizeOptions
 ) -> tuple[Mapping[str, Any], ...]:
     promises: list[Mapping[str, Any]] = [
         {"promise": "records", "file": DATA_FILE, "records": table.num_rows},
         {"promise": "k-anonymity", "file": DATA_FILE, "quasi": list(quasi), "k": options.k},
     ]
-    for sensitive in problem.sensitive:
+    for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
         common = {
             "file": DATA_FILE,
             "quasi": list(quasi),
-            "sensitive": sensitive.name,
-            "values": _values_in_order(table.column(sensitive.name)),
+            "sensitive": attribute.name,
+            "values": [str(None) if label == attribute.missing else label for label in attribute.labels],
         }
         if options.l is not None:
             promises.append({"promise": "l-diversity", **common, "kind": options.l_kind, "l": options.l})
-        if options.t is not None and options.distance == "equal":
-            promises.append({"promise": "t-closeness", **common, "distance": "equal", "t": options.t})
+        if options.t is not None:
+            levels = [level.tolist() for level in limits.ancestors]
+            closeness = {"distance": options.distance, "hierarchy": levels, "t": options.t}
+            promises.append({"promise": "t-closeness", **common, **closeness})
     return tuple(promises)
-
-
-def _values_in_order(column: pa.ChunkedArray) -> list[str]:
-    values: list[str] = np.unique([str(value) for value in column.unique().to_pylist()]).tolist()
-    return values
 
 
 def _shuffled(n: int) -> Ints:

@@ -35,11 +35,14 @@ class Loaded:
         Every column as read.
     attributes : tuple of Attribute
         One for each quasi-identifier; numbers have no labels.
+    sensitive : tuple of Attribute
+        One for each sensitive column that l-diversity or t-closeness speaks of.
     problem : Problem
     """
 
     records: pa.Table
     attributes: tuple[Attribute, ...]
+    sensitive: tuple[Attribute, ...]
     problem: Problem
 
 
@@ -54,18 +57,24 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None) -> Lo
     records = pa.Table.from_batches(list(source.batches("SELECT * FROM records")))
     if not records.num_rows:
         raise InputError(f"{source.name} has no records.", file=source.name)
-    attributes = [_attribute(source, records, name, options, schema) for name in (*options.quasi, *options.sensitive)]
+    attributes = [
+        _attribute(source, records, name, options, schema) for name in (*options.quasi, *options.sensitive)
+    ]
     coded = read_codes(source, [a.name for a in attributes], Schema(attributes=tuple(attributes)))
     code_of = {a.name: (a, coded.codes[:, i].astype(np.int64)) for i, a in enumerate(coded.attributes)}
-    quasi = tuple(code_of[name][0] if name in code_of else a for name, a in zip(options.quasi, attributes, strict=False))
+    quasi = tuple(
+        code_of[name][0] if name in code_of else a for name, a in zip(options.quasi, attributes, strict=False)
+    )
     columns = [_column(a, code_of.get(a.name), coded.numbers.get(a.name), options) for a in quasi]
+    limited = options.sensitive if options.l is not None or options.t is not None else ()
     problem = Problem.build(
         columns,
         k=options.k,
-        sensitive=[_sensitive(name, code_of, options) for name in options.sensitive if options.l or options.t is not None],
+        sensitive=[_sensitive(*code_of[name], options) for name in limited],
         max_suppressed=math.floor(options.suppress * records.num_rows),
     )
-    return Loaded(records=records, attributes=quasi, problem=problem)
+    sensitive = tuple(code_of[name][0] for name in limited)
+    return Loaded(records=records, attributes=quasi, sensitive=sensitive, problem=problem)
 
 
 def _attribute(
@@ -93,11 +102,11 @@ def _attribute(
             column=name,
             row=row,
         )
-    labels = (*attribute.labels, MISSING) if attribute.labels and attribute.hierarchy is None else attribute.labels
-    if attribute.kind in (Kind.INTEGER, Kind.NUMBER) and not attribute.labels:
-        return attribute
-    hierarchy = attribute.hierarchy.with_leaf(MISSING) if attribute.hierarchy is not None else None
-    return replace(attribute, missing=MISSING, labels=hierarchy.leaves if hierarchy is not None else labels, hierarchy=hierarchy)
+    if attribute.hierarchy is not None:
+        hierarchy = attribute.hierarchy.with_leaf(MISSING)
+        return replace(attribute, missing=MISSING, labels=(*attribute.labels, MISSING), hierarchy=hierarchy)
+    labels = (*attribute.labels, MISSING) if attribute.labels else ()
+    return replace(attribute, missing=MISSING, labels=labels)
 
 
 MISSING = "(missing)"
@@ -105,7 +114,10 @@ MISSING = "(missing)"
 
 
 def _column(
-    attribute: Attribute, coded: tuple[Attribute, Ints] | None, numbers: Floats | None, options: AnonymizeOptions
+    attribute: Attribute,
+    coded: tuple[Attribute, Ints] | None,
+    numbers: Floats | None,
+    options: AnonymizeOptions,
 ) -> Column:
     weight = options.weights.get(attribute.name, 1.0)
     matches = options.missing == "match"
@@ -125,18 +137,20 @@ def _column(
     return SetColumn(name=full.name, codes=codes, n_labels=full.size, weight=weight)
 
 
-def _sensitive(
-    name: str, code_of: dict[str, tuple[Attribute, Ints]], options: AnonymizeOptions
-) -> Sensitive:
-    attribute, codes = code_of[name]
+def _sensitive(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -> Sensitive:
+    name = attribute.name
     ancestors: Sequence[Ints] = ()
     if options.distance == "hierarchical" and options.t is not None:
         if attribute.hierarchy is None:
             raise InputError(
-                f'option --distance hierarchical needs --hierarchy for the sensitive column "{name}".', option="--distance", column=name
+                f'option --distance hierarchical needs --hierarchy for the sensitive column "{name}".',
+                option="--distance",
+                column=name,
             )
         leaf = np.array([attribute.hierarchy.leaves.index(label) for label in attribute.labels])
-        ancestors = [attribute.hierarchy.ancestors(level)[leaf] for level in range(1, attribute.hierarchy.n_levels)]
+        ancestors = [
+            attribute.hierarchy.ancestors(level)[leaf] for level in range(1, attribute.hierarchy.n_levels)
+        ]
     return Sensitive(
         name=name,
         codes=codes,
@@ -164,8 +178,10 @@ def _n_missing(column: pa.ChunkedArray) -> int:
 def _is_numeric(column: pa.ChunkedArray) -> bool:
     """Whether every value that is not missing is a number."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return bool(pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_decimal(column.type))
+        return bool(
+            pa.types.is_integer(column.type)
+            or pa.types.is_floating(column.type)
+            or pa.types.is_decimal(column.type)
+        )
     values = [value for value in pc.unique(column).to_pylist() if value]
     return bool(values) and all(NUMBER.fullmatch(value.strip()) for value in values)
-
-

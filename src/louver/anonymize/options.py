@@ -47,7 +47,11 @@ class AnonymizeOptions(Options):
         """Refuse roles that contradict one another, and options that speak of nothing."""
         if not self.quasi:
             raise InputError("option --quasi is empty; name at least one column.", option="--quasi")
-        roles = (("--quasi", self.quasi), ("--identifying", self.identifying), ("--sensitive", self.sensitive))
+        roles = (
+            ("--quasi", self.quasi),
+            ("--identifying", self.identifying),
+            ("--sensitive", self.sensitive),
+        )
         role_of: dict[str, str] = {}
         for option, names in roles:
             for name in names:
@@ -58,17 +62,25 @@ class AnonymizeOptions(Options):
                         column=name,
                     )
                 role_of[name] = option
-        described = (("--ordered", self.ordered), ("--hierarchy", tuple(self.hierarchy)), ("--weights", tuple(self.weights)))
+        described = (
+            ("--ordered", self.ordered),
+            ("--hierarchy", tuple(self.hierarchy)),
+            ("--weights", tuple(self.weights)),
+        )
         for option, names in described:
             for name in names:
                 if name not in self.quasi and not (option == "--hierarchy" and name in self.sensitive):
                     raise InputError(
-                        f'option {option} names column "{name}", which is not in --quasi.', option=option, column=name
+                        f'option {option} names column "{name}", which is not in --quasi.',
+                        option=option,
+                        column=name,
                     )
         for name in self.ordered:
             if name in self.hierarchy:
                 raise InputError(
-                    f'column "{name}" is named in --ordered and in --hierarchy; choose one.', option="--ordered", column=name
+                    f'column "{name}" is named in --ordered and in --hierarchy; choose one.',
+                    option="--ordered",
+                    column=name,
                 )
         for option, value in (("--l", self.l), ("--t", self.t)):
             if value is not None and not self.sensitive:

@@ -61,7 +61,9 @@ class Utility:
 
 
 def risk_of(
-    sizes: NDArray[np.int64], multiplicity_before: NDArray[np.int64], population_sizes: NDArray[np.int64] | None = None
+    sizes: NDArray[np.int64],
+    multiplicity_before: NDArray[np.int64],
+    population_sizes: NDArray[np.int64] | None = None,
 ) -> Risk:
     """Risk from the sizes of the released classes and of the classes of equal records before.
 
