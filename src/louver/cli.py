@@ -78,7 +78,7 @@ def _usage_problem(error: typer.TyperException) -> str:
     carried = vars(error)
     option, context = carried.get("option_name"), carried.get("ctx")
     if option is None and context is not None and context.parent is None:
-        return f"there is no such command; choose {' or '.join(VERBS)}."
+        return f"there is no such command; choose {', '.join(VERBS[:-1])} or {VERBS[-1]}."
     if option is None:
         return "there is one argument too many; leave no space after a comma, and quote names that have one."
     if "possibilities" in carried:
@@ -272,7 +272,7 @@ def anonymize(
     ] = None,
     distance: Annotated[
         str | None,
-        typer.Option(metavar="equal|ordered|hierarchical", help="Distance for --t (default equal)."),
+        typer.Option(metavar="D", help="Distance for --t: equal (default), ordered or hierarchical."),
     ] = None,
     suppress: Annotated[
         float | None, typer.Option(metavar="SHARE", help="Share of records that may be left out (default 0).")

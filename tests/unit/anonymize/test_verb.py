@@ -23,7 +23,13 @@ def people(**more: object) -> pa.Table:
 
 def test_intervals_sets_and_the_rest_as_it_was() -> None:
     release = lv.anonymize(
-        people(), quasi=["age", "town"], identifying=["name"], k=3, method="exact", keep_order=True, class_id=True
+        people(),
+        quasi=["age", "town"],
+        identifying=["name"],
+        k=3,
+        method="exact",
+        keep_order=True,
+        class_id=True,
     )
     assert release.table.column_names == ["age", "town", "ill", "class_id"]
     assert release.table["ill"].to_pylist() == ILL
@@ -46,7 +52,9 @@ def test_bounds_as_two_columns() -> None:
 def test_hierarchy_labels(tmp_path: Path) -> None:
     file = tmp_path / "town.csv"
     file.write_text("Ayr;West;*\nBute;West;*\nCairn;East;*\nDoon;East;*\n")
-    release = lv.anonymize(people(), quasi=["town"], k=3, hierarchy={"town": file}, method="greedy", keep_order=True)
+    release = lv.anonymize(
+        people(), quasi=["town"], k=3, hierarchy={"town": file}, method="greedy", keep_order=True
+    )
     assert release.table["town"].to_pylist() == ["West"] * 3 + ["East"] * 4
 
 
@@ -107,11 +115,20 @@ def test_suppression_is_used_and_counted() -> None:
         {"l": 2.0, "t": 0.6},
     ],
 )
-@pytest.mark.parametrize("method", ["auto", "greedy", "sorted", "mondrian", "mondrian-relaxed", "k-member", "exact"])
+@pytest.mark.parametrize(
+    "method", ["auto", "greedy", "sorted", "mondrian", "mondrian-relaxed", "k-member", "exact"]
+)
 def test_release_is_verified(tmp_path: Path, limits: dict, method: str) -> None:
     table = pa.concat_tables([people()] * 3)
     release = lv.anonymize(
-        table, quasi=["age", "town"], identifying=["name"], sensitive=["ill"], k=3, method=method, seconds=2.0, **limits
+        table,
+        quasi=["age", "town"],
+        identifying=["name"],
+        sensitive=["ill"],
+        k=3,
+        method=method,
+        seconds=2.0,
+        **limits,
     )
     out = tmp_path / "release"
     release.write(out, anonymize_report(release))
@@ -143,7 +160,18 @@ def test_rows_are_shuffled() -> None:
 
 def test_json_keys_are_stable() -> None:
     content = json.loads(lv.anonymize(people(), quasi=["age"], k=3).to_json())
-    stable = {"method", "k", "records", "classes", "smallest_class", "suppressed", "information_loss", "gcp", "lower_bound", "seconds"}
+    stable = {
+        "method",
+        "k",
+        "records",
+        "classes",
+        "smallest_class",
+        "suppressed",
+        "information_loss",
+        "gcp",
+        "lower_bound",
+        "seconds",
+    }
     assert stable <= set(content)
     assert (content["records"], content["k"]) == (7, 3)
 
