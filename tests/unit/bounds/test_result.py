@@ -103,7 +103,7 @@ def test_rounding_hides_the_reduced_sums():
     audit = audit_table(arrange(PEOPLE, BY_ILL), BY_ILL, AuditOptions(decimals=1))
     assert (audit.summary.reduced_total, audit.summary.unit_rows) == (None, None)
     assert json.loads(audit.to_json())["summary"]["reduced_total"] is None
-    assert "rounded to 1 decimals" in repr(audit)
+    assert "rounded to 1 decimal," in repr(audit)
 
 
 def test_json_has_the_stable_keys_and_reads_back():
