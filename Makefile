@@ -37,11 +37,10 @@ wheel-test: $(STAMP)
 	rm -rf build/wheel && mkdir -p build/wheel
 	$(BIN)/python -m build --quiet --wheel --no-isolation --outdir build/wheel
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/wheel/site build/wheel/*.whl
-	LOUVER_SITE=$(CURDIR)/build/wheel/site $(BIN)/python -m pytest tests/cli --rootdir .
+	LOUVER_SITE=$(CURDIR)/build/wheel/site $(BIN)/python -m pytest tests/cli/test_bounds.py tests/cli/test_command.py tests/cli/test_imports.py
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/bounds.py
-	$(BIN)/python benchmarks/tabulate.py
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
 # The reference of the command line and its JSON, from the program itself.
 docs: $(STAMP)

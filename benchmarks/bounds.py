@@ -1,4 +1,7 @@
-"""Bounds from exact conditionals against three peers: `python benchmarks/bounds.py [--only B,C] [--rounds 15]`.
+"""Bounds from exact conditionals against three peers, in one run.
+
+    python benchmarks/bounds.py            all arrangements of Table 10 and a large synthetic table
+    python benchmarks/bounds.py B L        only these arrangements, and the large table
 
 The twelve arrangements B-O of Wright & Smucker (2014), Table 10, each from its two-way table of counts:
 louver (all feasible values), Algorithm 3.1 as published (bounds), Algorithm 3.4 and HiGHS row by row (bounds).
@@ -86,7 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", default="BCDFGHIJLMNO", help="letters of the arrangements to run")
+    parser.add_argument("names", nargs="*", help="letters of the arrangements to run")
     parser.add_argument("--rounds", type=int, default=51, help="measurements of louver and Algorithm 3.1")
     parser.add_argument("--classical-seconds", type=float, default=SECONDS_CLASSICAL)
     parser.add_argument("--highs-seconds", type=float, default=SECONDS_HIGHS)
@@ -97,7 +100,7 @@ def main() -> None:
     print("times faster than 3.1, 3.4, HiGHS; answers")
     misses = []
     for paper in TABLE_10:
-        if paper.name in arguments.only.replace(",", ""):
+        if not arguments.names or paper.name in arguments.names:
             line = measure(paper, arguments.rounds, arguments.classical_seconds, arguments.highs_seconds)
             show(line)
             misses += line.misses()

@@ -254,6 +254,12 @@ class Suggestion:
     bits: float
     share: float
 
+    @property
+    def merged(self) -> str:
+        """The categories that were merged, in words; empty where none were."""
+        recodes = self.arrangement.recodes
+        return "; ".join(f"{recode.attribute}: {new}" for recode in recodes for new in recode.merge or {})
+
     def to_dict(self) -> dict[str, Any]:
         a = self.arrangement
         return {
@@ -333,6 +339,7 @@ class Suggestions:
         how = "nothing keeps more" if self.is_proved else "the best found so far"
         shown = [
             f"  {line.share:6.1%} kept, {line.summary.disclosed_rows:>4} rows disclosed: {line.arrangement.label}"
+            + (f" ({line.merged})" if line.merged else "")
             for line in self.lines[:8]
         ]
         told = f"{counted(len(self.lines), 'redesign')} without a disclosed small cell"

@@ -174,8 +174,7 @@ def _suggestion_sections(suggestions: Suggestions) -> list[str]:
             f"{line.share:.1%}",
             ", ".join(line.arrangement.rows),
             ", ".join(line.arrangement.cols),
-            "; ".join(f"{r.attribute}: {new}" for r in line.arrangement.recodes for new in (r.merge or {}))
-            or "-",
+            line.merged or "-",
             line.summary.disclosed_rows,
             line.summary.disclosed_zero_cells,
         ]

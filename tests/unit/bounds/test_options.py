@@ -26,11 +26,11 @@ CLASHES = [
     ("suggest", "cells"),
 ]
 VALUES = {
+    "n": 9,
     "recode": {"a": {"bins": [1]}},
     "arrangements": "a.toml",
     "cells": "c.csv",
     "given": "g.toml",
-    "n": 9,
 }
 
 
@@ -47,11 +47,12 @@ def test_options_that_cannot_be_used_together(first, second):
     values = {name: VALUES.get(name, True) for name in (first, second)}
     more = {"weight": "p", "n": 9} if "conditionals" in values else {}
     for one in (first, second):
-        options(**{one: values[one]}, **(more if one == "conditionals" else {})).check()
+        needed = more if one == "conditionals" else {}
+        options(**{one: values[one]}, **needed).check()
     with pytest.raises(
         InputError, match=f"options {as_option(first)} and {as_option(second)} cannot"
     ) as caught:
-        options(**{**more, **values}).check()
+        options(**values, **more).check()
     assert caught.value.option == as_option(second)
 
 
