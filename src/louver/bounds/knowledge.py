@@ -1,0 +1,223 @@
+"""What an outsider may know beforehand: bounds on a cell, on a sum of cells in a row, on a row total.
+
+Wright & Smucker (2014), section 2. Statements that cannot all be true with the published conditionals are
+reported by a smallest set of them that clash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from louver.bounds.problem import BoolArray, IntArray, TwoWayTable
+from louver.errors import InfeasibleError, InputError
+from louver.schema.attribute import Attribute
+from louver.schema.files import read_toml
+from louver.schema.spec import validated
+
+__all__ = ["NO_LIMIT", "Known", "Statement", "bind", "clash_error", "parse_given", "read_given", "smallest_clash"]
+
+NO_LIMIT = 2**62
+"""Stands for "no upper bound" in integer arrays."""
+
+EXHAUSTIVE_CHECKS = 3000
+"""Feasibility checks spent on proving that no smaller set of statements clashes."""
+
+Labels = str | list[str]
+Count = Annotated[int, Field(ge=0, strict=True)]
+
+
+class Statement(BaseModel):
+    """One `[[known]]` entry: bounds on the cells of one row that `col` selects, all of them by default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    row: dict[str, str]
+    col: dict[str, Labels] = {}
+    at_least: Count | None = None
+    at_most: Count | None = None
+    exactly: Count | None = None
+
+
+class _Given(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    known: list[Statement]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A statement in the terms of one table.
+
+    Attributes
+    ----------
+    number : int
+        Place of the statement in the list, from 1.
+    row : int
+        Position among the nonzero rows, or -1 for a zero row.
+    cells : bool (J,)
+    lower, upper : int
+        Bounds on the sum of these cells; `upper` is NO_LIMIT where there is none.
+    """
+
+    number: int
+    row: int
+    cells: BoolArray
+    lower: int
+    upper: int
+
+    @property
+    def fails_on_zeros(self) -> bool:
+        """Whether the statement contradicts a row that is published as zero."""
+        return self.row < 0 and self.lower > 0
+
+
+def read_given(path: str | Path) -> list[Statement]:
+    """Read a-priori knowledge from a TOML file with `[[known]]` entries."""
+    return validated(_Given, read_toml(path), Path(path).name).known
+
+
+def parse_given(given: Sequence[Statement | Mapping[str, object]]) -> list[Statement]:
+    """The same from a list of mappings, for the library."""
+    plain = [entry if isinstance(entry, Mapping) else entry.model_dump(exclude_none=True) for entry in given]
+    return validated(_Given, {"known": plain}, "given").known
+
+
+def bind(statements: Sequence[Statement], table: TwoWayTable) -> list[Known]:
+    """Find the rows and cells that statements speak of."""
+    position_of = {int(index): position for position, index in enumerate(table.row_index)}
+    bound: list[Known] = []
+    for number, statement in enumerate(statements, start=1):
+        lower, upper = _limits(statement, number)
+        row = _row_index(statement, table, number)
+        cells = _cell_mask(statement, table.col_attributes, number)
+        bound.append(
+            Known(number=number, row=position_of.get(row, -1), cells=cells, lower=lower, upper=upper)
+        )
+    return bound
+
+
+def smallest_clash(known: Sequence[Known], is_feasible: Callable[[Sequence[Known]], bool]) -> tuple[int, ...]:
+    """Numbers of statements that cannot all be true, as few as can be found.
+
+    Sets of 1, 2, 3, ... statements are tried in turn, so the first that clashes is smallest; where that
+    would take more than `EXHAUSTIVE_CHECKS` checks, statements are dropped one by one while the rest
+    still clash, which gives a set that no statement can leave (irreducible).
+    """
+    for size in range(1, len(known) + 1):
+        if comb(len(known), size) > EXHAUSTIVE_CHECKS:
+            break
+        for candidate in combinations(known, size):
+            if not is_feasible(candidate):
+                return tuple(statement.number for statement in candidate)
+    kept = list(known)
+    for statement in known:
+        rest = [other for other in kept if other is not statement]
+        if not is_feasible(rest):
+            kept = rest
+    return tuple(statement.number for statement in kept)
+
+
+def clash_error(known: Sequence[Known], is_feasible: Callable[[Sequence[Known]], bool], where: str) -> InfeasibleError:
+    """The error that names a smallest clashing set."""
+    clash = smallest_clash(known, is_feasible)
+    if len(clash) == 1:
+        told = f"statement {clash[0]} of {where} contradicts"
+    else:
+        told = f"statements {', '.join(map(str, clash[:-1]))} and {clash[-1]} of {where} together contradict"
+    return InfeasibleError(
+        f"{told} the published conditionals and sample size; no table fits, so correct or remove one of them.",
+        clash=clash,
+    )
+
+
+def row_bounds(known: Sequence[Known], reduced: IntArray) -> tuple[IntArray, IntArray]:
+    """Bounds lower <= nu <= upper that statements put on the extra multiples of each row.
+
+    Notes
+    -----
+    Implements: section 2, from l <= (nu + 1) sum r <= u.
+    Departs: the lower bound rounds up (ERRATA B1).
+    A statement that no multiple satisfies gives lower > upper.
+    """
+    lower = np.zeros(reduced.shape[0], dtype=np.int64)
+    upper = np.full(reduced.shape[0], NO_LIMIT, dtype=np.int64)
+    for statement in known:
+        if statement.row < 0:
+            continue
+        unit = int(reduced[statement.row, statement.cells].sum())
+        if unit == 0:
+            if statement.lower > 0:
+                lower[statement.row], upper[statement.row] = 0, -1
+            continue
+        lower[statement.row] = max(lower[statement.row], -(-statement.lower // unit) - 1)
+        if statement.upper < NO_LIMIT:
+            upper[statement.row] = min(upper[statement.row], statement.upper // unit - 1)
+    return lower, upper
+
+
+def _limits(statement: Statement, number: int) -> tuple[int, int]:
+    at_least, at_most, exactly = statement.at_least, statement.at_most, statement.exactly
+    if exactly is not None:
+        if at_least is not None or at_most is not None:
+            raise InputError(
+                f"statement {number} of the known bounds has exactly beside at_least or at_most; keep one of them.",
+                option="--given",
+            )
+        return min(exactly, NO_LIMIT), min(exactly, NO_LIMIT)
+    if at_least is None and at_most is None:
+        raise InputError(
+            f"statement {number} of the known bounds has no bound; give at_least, at_most or exactly.", option="--given"
+        )
+    return min(at_least or 0, NO_LIMIT), NO_LIMIT if at_most is None else min(at_most, NO_LIMIT)
+
+
+def _row_index(statement: Statement, table: TwoWayTable, number: int) -> int:
+    names = [attribute.name for attribute in table.row_attributes]
+    if set(statement.row) != set(names):
+        raise InputError(
+            f"statement {number} of the known bounds must give one label for each row attribute ({', '.join(names)}).",
+            option="--given",
+        )
+    index = 0
+    for attribute in table.row_attributes:
+        index = index * attribute.size + _code(attribute, statement.row[attribute.name], number)
+    return index
+
+
+def _cell_mask(statement: Statement, attributes: Sequence[Attribute], number: int) -> BoolArray:
+    names = [attribute.name for attribute in attributes]
+    for name in statement.col:
+        if name not in names:
+            raise InputError(
+                f'statement {number} of the known bounds names "{name}" in col, which is not a column attribute.',
+                option="--given",
+                column=name,
+            )
+    mask = np.ones((1,), dtype=bool)
+    for attribute in attributes:
+        chosen = np.ones(attribute.size, dtype=bool)
+        if attribute.name in statement.col:
+            labels = statement.col[attribute.name]
+            chosen[:] = False
+            for label in [labels] if isinstance(labels, str) else labels:
+                chosen[_code(attribute, label, number)] = True
+        mask = (mask[:, None] & chosen[None, :]).ravel()
+    return mask
+
+
+def _code(attribute: Attribute, label: str, number: int) -> int:
+    if label not in attribute.labels:
+        raise InputError(
+            f'statement {number} of the known bounds has a label that column "{attribute.name}" does not have.',
+            option="--given",
+            column=attribute.name,
+        )
+    return attribute.code_of(label)

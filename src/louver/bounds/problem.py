@@ -1,0 +1,317 @@
+"""A multi-way table arranged as rows of conditionals, and what its rows reduce to.
+
+Wright & Smucker (2014), sections 2 and 4.2-4.3: some attributes make the rows, some the columns, the others
+are summed over; each row is published as its conditional frequencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from math import lcm, prod
+
+import numpy as np
+
+from louver.data.histogram import Histogram
+from louver.errors import InputError
+from louver.schema.attribute import Attribute
+from louver.schema.recode import Recode
+
+__all__ = ["Arrangement", "IntArray", "TwoWayTable", "ZeroRows", "arrange", "from_conditionals"]
+
+IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+MAX_CELLS = 20_000_000
+"""Largest rows x columns that is laid out; beyond it an audit would not fit in memory."""
+
+
+OTHER = "Other"
+"""Label of the row that holds all rows with a zero cell."""
+
+
+class ZeroRows(StrEnum):
+    """What to do with rows that have a zero cell (section 4.2)."""
+
+    KEEP = "keep"
+    DROP = "drop"
+    MERGE = "merge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrangement:
+    """Which attributes are rows and which are columns, after which recodes; the rest are summed over."""
+
+    rows: tuple[str, ...]
+    cols: tuple[str, ...]
+    recodes: tuple[Recode, ...] = ()
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for option, names in (("--rows", self.rows), ("--cols", self.cols)):
+            if not names:
+                raise InputError(f"option {option} is empty; name at least one column.", option=option)
+            for name in names:
+                if names.count(name) > 1:
+                    raise InputError(f'option {option} names column "{name}" twice.', option=option, column=name)
+        for name in self.rows:
+            if name in self.cols:
+                raise InputError(
+                    f'column "{name}" is named in both --rows and --cols; a column can be only one of them.',
+                    option="--cols",
+                    column=name,
+                )
+
+    @property
+    def label(self) -> str:
+        """The name, or "rows | columns" with a star on recoded attributes."""
+        recoded = {recode.attribute for recode in self.recodes}
+        starred = [
+            ", ".join(name + "*" if name in recoded else name for name in names)
+            for names in (self.rows, self.cols)
+        ]
+        return self.name or " | ".join(starred)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoWayTable:
+    """The nonzero rows of an arrangement.
+
+    Attributes
+    ----------
+    row_index : int64 (n,)
+        Mixed-radix index of each nonzero row among all label combinations, ascending. The row "Other" of
+        `ZeroRows.MERGE`, when there is one, is the last and has index -1.
+    counts : int64 (n, J)
+        Observed counts, or any counts with the published conditionals.
+    n : int
+        The sample size that the public knows.
+    possible : bool (I, J) or None
+        False where a structural zero makes a cell impossible; None when there are no structural zeros.
+    """
+
+    row_attributes: tuple[Attribute, ...]
+    col_attributes: tuple[Attribute, ...]
+    row_index: IntArray
+    counts: IntArray
+    n: int
+    possible: BoolArray | None = None
+    dropped_rows: int = 0
+
+    @property
+    def n_label_rows(self) -> int:
+        """Label combinations of the row attributes, impossible and dropped ones included."""
+        return prod(attribute.size for attribute in self.row_attributes)
+
+    @property
+    def n_cols(self) -> int:
+        return self.counts.shape[1]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the published table: zero rows count, impossible and dropped rows do not."""
+        other = int(bool(self.row_index.size) and self.row_index[-1] < 0)
+        return self.n_label_rows - self.n_impossible_rows - self.dropped_rows + other
+
+    @property
+    def n_impossible_rows(self) -> int:
+        return 0 if self.possible is None else int((~self.possible.any(axis=1)).sum())
+
+    @property
+    def n_zero_rows(self) -> int:
+        return self.n_rows - self.counts.shape[0]
+
+    def n_zero_cells_possible(self) -> int:
+        """Zero cells of the published table that structure does not explain, those of zero rows included."""
+        zero_in_rows = int((self.counts == 0).sum())
+        if self.possible is None:
+            return zero_in_rows + self.n_zero_rows * self.n_cols
+        n_possible = int(self.possible.sum())
+        return n_possible - int((self.counts > 0).sum())
+
+    def reduced(self) -> IntArray:
+        """Reduced counts r_ij = o_ij / gcd of the row (section 2)."""
+        divisors = np.gcd.reduce(self.counts, axis=1)
+        return self.counts // divisors[:, None]
+
+    def row_labels(self, index: int) -> dict[str, str]:
+        """The labels of the row with this mixed-radix index."""
+        return _labels(self.row_attributes, index) if index >= 0 else dict.fromkeys(self._row_names, OTHER)
+
+    def col_labels(self, index: int) -> dict[str, str]:
+        return _labels(self.col_attributes, index)
+
+    @property
+    def _row_names(self) -> list[str]:
+        return [attribute.name for attribute in self.row_attributes]
+
+
+def arrange(
+    histogram: Histogram,
+    arrangement: Arrangement,
+    *,
+    structural_zeros: Sequence[Mapping[str, Sequence[str]]] = (),
+    zero_rows: ZeroRows = ZeroRows.KEEP,
+) -> TwoWayTable:
+    """Lay a histogram out as a two-way table.
+
+    Parameters
+    ----------
+    histogram : Histogram
+    arrangement : Arrangement
+    structural_zeros : sequence of mappings
+        Attribute -> labels that cannot occur together; such cells count neither as zero cells nor as zero rows.
+    zero_rows : {"keep", "drop", "merge"}
+        Rows with a zero cell stay, are dropped with their people (as tables H-J of section 4.2), or are
+        added up in one last row "Other".
+
+    Notes
+    -----
+    Implements: Wright & Smucker (2014), sections 2 and 4.2.
+    """
+    names = (*arrangement.rows, *arrangement.cols)
+    kept = histogram.marginalise(names).recode(*_relevant(arrangement.recodes, names))
+    n_row_names = len(arrangement.rows)
+    row_attributes, col_attributes = kept.attributes[:n_row_names], kept.attributes[n_row_names:]
+    n_rows, n_cols = (prod(a.size for a in part) for part in (row_attributes, col_attributes))
+    if n_rows * n_cols > MAX_CELLS:
+        raise InputError(
+            f"the arrangement has {n_rows} x {n_cols} cells, more than {MAX_CELLS}; use fewer attributes or merge "
+            "categories.",
+            option="--rows",
+        )
+    row_of = _mixed_radix(kept.codes[:, :n_row_names], row_attributes)
+    col_of = _mixed_radix(kept.codes[:, n_row_names:], col_attributes)
+    row_index, position = np.unique(row_of, return_inverse=True)
+    counts = np.zeros((row_index.size, n_cols), dtype=np.int64)
+    counts[position, col_of] = kept.counts
+    table = TwoWayTable(
+        row_attributes=row_attributes,
+        col_attributes=col_attributes,
+        row_index=row_index,
+        counts=counts,
+        n=int(counts.sum()),
+        possible=_possible_cells(structural_zeros, histogram, arrangement, row_attributes, col_attributes),
+    )
+    return table if zero_rows == ZeroRows.KEEP else _without_zero_rows(table, zero_rows)
+
+
+def from_conditionals(
+    attributes: Sequence[Attribute],
+    codes: IntArray,
+    fractions: Sequence[Fraction],
+    arrangement: Arrangement,
+    n: int,
+    *,
+    where: str,
+) -> TwoWayTable:
+    """A table known only by its exact conditionals: counts are the reduced counts, n is given.
+
+    A row whose conditionals are all zero is a zero row. Every other row must add up to exactly one.
+    """
+    by_name = {attribute.name: (attribute, codes[:, i]) for i, attribute in enumerate(attributes)}
+    row_attributes = tuple(by_name[name][0] for name in arrangement.rows)
+    col_attributes = tuple(by_name[name][0] for name in arrangement.cols)
+    row_of = _mixed_radix(np.stack([by_name[name][1] for name in arrangement.rows], axis=1), row_attributes)
+    col_of = _mixed_radix(np.stack([by_name[name][1] for name in arrangement.cols], axis=1), col_attributes)
+    n_cols = prod(a.size for a in col_attributes)
+    rows: dict[int, list[Fraction]] = {}
+    first_line: dict[int, int] = {}
+    for line, (row, col, value) in enumerate(zip(row_of.tolist(), col_of.tolist(), fractions, strict=True), 1):
+        first_line.setdefault(row, line)
+        rows.setdefault(row, [Fraction(0)] * n_cols)[col] = value
+    nonzero = {row: values for row, values in sorted(rows.items()) if any(values)}
+    counts = np.zeros((len(nonzero), n_cols), dtype=np.int64)
+    for position, (row, values) in enumerate(nonzero.items()):
+        if sum(values) != 1:
+            raise InputError(
+                f"the conditionals of the table row that begins on row {first_line[row]} of {where} do not add up to "
+                "exactly 1; give exact fractions such as 3/7, or --decimals for rounded values.",
+                file=where,
+                row=first_line[row],
+            )
+        denominator = lcm(*(value.denominator for value in values))
+        counts[position] = [int(value * denominator) for value in values]
+    return TwoWayTable(
+        row_attributes=row_attributes,
+        col_attributes=col_attributes,
+        row_index=np.array(list(nonzero), dtype=np.int64),
+        counts=counts,
+        n=n,
+    )
+
+
+def _relevant(recodes: Sequence[Recode], names: Sequence[str]) -> list[Recode]:
+    return [recode for recode in recodes if recode.attribute in names]
+
+
+def _mixed_radix(codes: IntArray, attributes: Sequence[Attribute]) -> IntArray:
+    index = np.zeros(codes.shape[0], dtype=np.int64)
+    for column, attribute in enumerate(attributes):
+        index *= attribute.size
+        index += codes[:, column]
+    return index
+
+
+def _labels(attributes: Sequence[Attribute], index: int) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for attribute in reversed(attributes):
+        index, code = divmod(index, attribute.size)
+        labels[attribute.name] = attribute.labels[code]
+    return dict(reversed(labels.items()))
+
+
+def _without_zero_rows(table: TwoWayTable, zero_rows: ZeroRows) -> TwoWayTable:
+    """Rows with a zero cell dropped, or merged into one row; zero rows hold nobody and always go."""
+    full = (table.counts > 0).all(axis=1)
+    counts, row_index = table.counts[full], table.row_index[full]
+    if zero_rows == ZeroRows.MERGE and not full.all():
+        counts = np.vstack([counts, table.counts[~full].sum(axis=0, keepdims=True)])
+        row_index = np.append(row_index, -1)
+    if not counts.size:
+        raise InputError("every row has a zero cell, so --drop-zero-rows leaves no table.", option="--drop-zero-rows")
+    return TwoWayTable(
+        row_attributes=table.row_attributes,
+        col_attributes=table.col_attributes,
+        row_index=row_index,
+        counts=counts,
+        n=int(counts.sum()),
+        dropped_rows=table.n_label_rows - int(full.sum()),
+    )
+
+
+def _possible_cells(
+    structural_zeros: Sequence[Mapping[str, Sequence[str]]],
+    histogram: Histogram,
+    arrangement: Arrangement,
+    row_attributes: Sequence[Attribute],
+    col_attributes: Sequence[Attribute],
+) -> BoolArray | None:
+    """Cells that structural zeros leave possible.
+
+    A recoded label is impossible only if every label merged into it is; a zero that involves an attribute
+    summed over says nothing here.
+    """
+    if not structural_zeros:
+        return None
+    shown = {attribute.name: attribute for attribute in (*row_attributes, *col_attributes)}
+    before = [histogram.attribute(name) for name in shown]
+    impossible = np.zeros(tuple(attribute.size for attribute in before), dtype=bool)
+    for zero in structural_zeros:
+        if set(zero) <= set(shown):
+            chosen = [
+                [a.code_of(label) for label in zero[a.name]] if a.name in zero else range(a.size) for a in before
+            ]
+            impossible[np.ix_(*chosen)] = True
+    recodes = {recode.attribute: recode for recode in arrangement.recodes}
+    for axis, attribute in enumerate(before):
+        if attribute.name in recodes:
+            new_codes = attribute.recoded(recodes[attribute.name])[1]
+            merged = [
+                impossible.compress(new_codes == code, axis=axis).all(axis=axis)
+                for code in range(shown[attribute.name].size)
+            ]
+            impossible = np.stack(merged, axis=axis)
+    return ~impossible.reshape(prod(attribute.size for attribute in row_attributes), -1)

@@ -1,0 +1,384 @@
+"""Every feasible value of every cell from conditionals rounded to a number of decimals.
+
+Wright & Smucker (2014) leave this case open. For a row total t >= 1 each cell has the interval of counts that
+round to its published value; t is feasible when the intervals can add up to t. Row totals combine by sumsets
+to the sample size. A printed 0 may hide a positive count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from louver.bounds.exact import Runs
+from louver.bounds.knowledge import NO_LIMIT, Known, clash_error
+from louver.bounds.problem import BoolArray, IntArray
+from louver.errors import InputError
+from louver.optim.kernels.rounding import (
+    add_set_inplace,
+    cell_runs,
+    count_interval,
+    feasible_totals,
+    matching_totals,
+)
+from louver.optim.kernels.runs import compressed, leave_one_out_plan
+
+__all__ = ["Rounding", "RoundedSolution", "published_values", "solve_rounded"]
+
+
+class Rounding(StrEnum):
+    """What happens to a value halfway between two printable ones."""
+
+    HALF_UP = "half-up"
+    HALF_EVEN = "half-even"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedSolution:
+    """Runs of values of each cell; `span` (n, J, 2) says which are whose, empty for rows not asked for."""
+
+    runs: IntArray
+    span: IntArray
+
+    @property
+    def lower(self) -> IntArray:
+        """Tight lower bound of every cell, (n, J)."""
+        return self.runs[self.span[:, :, 0], 0]
+
+    @property
+    def upper(self) -> IntArray:
+        return self.runs[self.span[:, :, 1] - 1, 1]
+
+    def values(self, row: int, col: int) -> Runs:
+        """All feasible values of one cell as (start, stop, step) runs."""
+        start, stop = self.span[row, col]
+        return [(a, b, c) for a, b, c in self.runs[start:stop].tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """Cells, nested known sums and the row: parent of each node, bounds on each; the row is last."""
+
+    parent: IntArray
+    at_least: IntArray
+    at_most: IntArray
+    crossing: tuple[Known, ...] = ()
+
+    @property
+    def is_free(self) -> bool:
+        """Nothing is known about this row beforehand."""
+        return not (self.at_least.any() or (self.at_most < NO_LIMIT).any() or self.crossing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    """Feasible totals of one row, less their least: bits up to `size[0]`, then all set or all clear."""
+
+    least: int
+    words: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    size: IntArray
+
+
+def published_values(counts: IntArray, decimals: int, rounding: Rounding) -> IntArray:
+    """The printed conditionals of nonzero rows in units of the last decimal, computed in integers.
+
+    Examples
+    --------
+    >>> published_values(np.array([[1, 7]]), 2, Rounding.HALF_UP).tolist()
+    [[13, 88]]
+    >>> published_values(np.array([[1, 7]]), 2, Rounding.HALF_EVEN).tolist()
+    [[12, 88]]
+    """
+    totals = counts.sum(axis=1, keepdims=True)
+    doubled = 2 * counts * 10**decimals + totals
+    values = doubled // (2 * totals)
+    if rounding is Rounding.HALF_EVEN:
+        values -= (doubled % (2 * totals) == 0) & (values % 2 == 1)
+    return np.ascontiguousarray(values)
+
+
+def solve_rounded(
+    published: IntArray,
+    decimals: int,
+    rounding: Rounding,
+    n: int,
+    known: Sequence[Known],
+    wanted: BoolArray,
+    where: str = "given",
+) -> RoundedSolution:
+    """All feasible values of the cells in the wanted rows.
+
+    Parameters
+    ----------
+    published : int64 (rows, J)
+        Printed conditionals of the nonzero rows in units of the last decimal.
+    n : int
+        Sample size.
+    known, wanted, where
+        As for `solve_exact`.
+
+    Notes
+    -----
+    Cost: O(J T) per row for T = n less the least totals of the other rows, and O(rows log rows) sumsets of sets
+    that are mostly solid beyond a few times 10**decimals.
+    """
+    found = _solve(published, decimals, rounding, n, known, wanted)
+    if found is None and known and _solve(published, decimals, rounding, n, (), wanted) is not None:
+
+        def is_feasible(some: Sequence[Known]) -> bool:
+            return _solve(published, decimals, rounding, n, some, np.arange(len(published)) == 0) is not None
+
+        raise clash_error(known, is_feasible, where)
+    if found is None:
+        raise InputError(
+            "no table has these rounded conditionals and this sample size; check --n, --decimals and --rounding.",
+            option="--decimals",
+        )
+    return found
+
+
+def _solve(
+    published: IntArray, decimals: int, rounding: Rounding, n: int, known: Sequence[Known], wanted: BoolArray
+) -> RoundedSolution | None:
+    """The solution, or None when no table fits."""
+    if any(one.fails_on_zeros for one in known) or len(published) > n or (not len(published) and n):
+        return None
+    rule = _Rule(10**decimals, rounding is Rounding.HALF_EVEN)
+    trees = [_tree([one for one in known if one.row == row], published.shape[1]) for row in range(len(published))]
+    items, item_of = _distinct(published, trees)
+    copies = np.bincount(item_of, minlength=len(items))
+    totals: list[_Totals] = []
+    for row in items:
+        one = _row_totals(published[row], trees[row], rule, n)
+        if one is None:
+            return None
+        totals.append(one)
+    target = n - sum(int(c) * one.least for c, one in zip(copies, totals, strict=True))
+    if target < 0:
+        return None
+    asked = np.unique(item_of[wanted])
+    feasible = _leave_one_out(totals, copies, asked, target)
+    return _cells(published, trees, items, item_of, feasible, rule, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    unit: int
+    half_even: bool
+
+
+def _distinct(published: IntArray, trees: Sequence[_Tree]) -> tuple[list[int], IntArray]:
+    """Rows with the same printed values and nothing known beforehand share an answer."""
+    place: dict[object, int] = {}
+    items: list[int] = []
+    item_of = np.empty(len(published), dtype=np.int64)
+    for row, (values, tree) in enumerate(zip(published, trees, strict=True)):
+        key: object = values.tobytes() if tree.is_free else row
+        if key not in place:
+            place[key] = len(items)
+            items.append(row)
+        item_of[row] = place[key]
+    return items, item_of
+
+
+def _tree(known: Sequence[Known], n_cells: int) -> _Tree:
+    """Nest the known sums of one row; sums that cross others are kept aside."""
+    sets: dict[bytes, tuple[BoolArray, int, int]] = {}
+    for one in known:
+        key = one.cells.tobytes()
+        _, lower, upper = sets.get(key, (one.cells, 0, NO_LIMIT))
+        sets[key] = (one.cells, max(lower, one.lower), min(upper, one.upper))
+    nodes = [(np.arange(n_cells) == cell, 0, NO_LIMIT) for cell in range(n_cells)]
+    nested: list[tuple[BoolArray, int, int]] = []
+    crossing: list[Known] = []
+    for cells, lower, upper in sorted(sets.values(), key=lambda entry: int(entry[0].sum())):
+        if int(cells.sum()) == 1:
+            nodes[int(cells.argmax())] = (cells, lower, upper)
+        elif any((cells & other).any() and not (other <= cells).all() for other, _, _ in nested):
+            crossing.append(Known(number=0, row=0, cells=cells, lower=lower, upper=upper))
+        else:
+            nested.append((cells, lower, upper))
+    if not nested or not nested[-1][0].all():
+        nested.append((np.ones(n_cells, dtype=bool), 0, NO_LIMIT))
+    nodes += nested
+    parent = np.full(len(nodes), -1, dtype=np.int64)
+    for node in range(len(nodes) - 1):
+        parent[node] = next(
+            up for up in range(max(node + 1, n_cells), len(nodes)) if (nodes[node][0] <= nodes[up][0]).all()
+        )
+    bounds = np.array([(lower, upper) for _, lower, upper in nodes], dtype=np.int64)
+    return _Tree(parent, bounds[:, 0].copy(), bounds[:, 1].copy(), tuple(crossing))
+
+
+def _row_totals(published: IntArray, tree: _Tree, rule: _Rule, n: int) -> _Totals | None:
+    """Feasible totals 1..n of one row; None when there is none."""
+    solid = _solid_from(published, rule.unit) if tree.is_free else None
+    largest = n if solid is None else min(n, solid)
+    allowed = feasible_totals(
+        published, rule.unit, rule.half_even, tree.parent, tree.at_least, tree.at_most, largest
+    )
+    for t in np.flatnonzero(allowed) if tree.crossing else ():
+        allowed[t] = bool(_crossing_values(published, tree, rule, int(t)))
+    places = np.flatnonzero(allowed)
+    if not places.size:
+        return None
+    least = int(places[0])
+    bits = allowed[least:]
+    words = np.zeros(len(bits) // 64 + 1, dtype=np.uint64)
+    words.view(np.uint8)[: -(-len(bits) // 8)] = np.packbits(bits, bitorder="little")
+    has_tail = solid is not None and largest == solid
+    return _Totals(least, words, np.array([len(bits), int(has_tail)], dtype=np.int64))
+
+
+def _solid_from(published: IntArray, unit: int) -> int | None:
+    """A total from which every total is feasible, or None where rounding errors cannot cancel.
+
+    With J cells, Z of them printed 0 and S the sum of the printed values: every interval holds an integer once
+    t >= unit; the lower ends add up to at most t once t (2 unit - 2 S + J - Z) >= 2 unit (J - Z), the upper ends
+    to at least t once t (2 S + J - 2 unit) >= 2 unit J.
+    """
+    n_cells, total = published.size, int(published.sum())
+    positive = int((published > 0).sum())
+    room_below = 2 * unit - 2 * total + positive
+    room_above = 2 * total + n_cells - 2 * unit
+    if room_below <= 0 or room_above <= 0:
+        return None
+    return max(unit, -(-2 * unit * positive // room_below), -(-2 * unit * n_cells // room_above))
+
+
+def _leave_one_out(
+    totals: Sequence[_Totals], copies: IntArray, asked: IntArray, target: int
+) -> dict[int, IntArray] | None:
+    """Feasible totals (less the least) of each asked item, given one copy of it beside everything else."""
+    plan = leave_one_out_plan(len(asked))
+    depth = 2 + (int(plan[:, 0].max()) if len(plan) else 0)
+    n_words = target // 64 + 1
+    work = np.zeros(n_words, dtype=np.uint64)
+    words = np.zeros((depth, n_words), dtype=np.uint64)
+    size = np.zeros((depth, 2), dtype=np.int64)
+    words[0, 0], size[0] = 1, (1, 0)
+
+    def add(level: int, item: int, n_copies: int) -> None:
+        for _ in range(n_copies):
+            add_set_inplace(words[level], size[level], totals[item].words, totals[item].size, work)
+
+    for item in np.setdiff1d(np.arange(len(totals)), asked):
+        add(0, int(item), int(copies[item]))
+    feasible: dict[int, IntArray] = {}
+    for level, low, high, leaf in plan.tolist():
+        if level > 0:
+            words[level], size[level] = words[level - 1], size[level - 1]
+        for item in asked[low:high].tolist():
+            add(level, item, int(copies[item]))
+        if leaf >= 0:
+            item = int(asked[leaf])
+            add(level, item, int(copies[item]) - 1)
+            own = totals[item]
+            feasible[item] = matching_totals(own.words, own.size, words[level], size[level], target) + own.least
+            if not feasible[item].size:
+                return None
+    return feasible
+
+
+def _cells(
+    published: IntArray,
+    trees: Sequence[_Tree],
+    items: Sequence[int],
+    item_of: IntArray,
+    feasible: dict[int, IntArray] | None,
+    rule: _Rule,
+    wanted: BoolArray,
+) -> RoundedSolution | None:
+    """Collect the cell values of every asked item and hand them to the rows that share it."""
+    if feasible is None:
+        return None
+    n_cells = published.shape[1]
+    parts: list[IntArray] = [np.zeros((1, 3), dtype=np.int64)]
+    item_span = np.zeros((len(items), n_cells, 2), dtype=np.int64)
+    item_span[:, :, 1] = 1
+    end = 1
+    for item, totals in feasible.items():
+        row, tree = items[item], trees[items[item]]
+        if tree.crossing:
+            runs, span = _crossing_runs(published[row], tree, rule, totals)
+        else:
+            runs, span = cell_runs(
+                published[row], rule.unit, rule.half_even, tree.parent, tree.at_least, tree.at_most, totals,
+                int(totals[-1]),
+            )
+        parts.append(runs)
+        item_span[item] = span + end
+        end += len(runs)
+    return RoundedSolution(runs=np.concatenate(parts), span=item_span[item_of] * wanted[:, None, None])
+
+
+def _crossing_runs(
+    published: IntArray, tree: _Tree, rule: _Rule, totals: IntArray
+) -> tuple[IntArray, IntArray]:
+    """As `cell_runs`, for known sums that cross one another."""
+    values: list[set[int]] = [set() for _ in published]
+    for t in totals.tolist():
+        for found, more in zip(values, _crossing_values(published, tree, rule, t), strict=True):
+            found |= more
+    runs = [compressed(np.array(sorted(found), dtype=np.int64), 0, 1, 0) for found in values]
+    ends = np.cumsum([len(some) for some in runs])
+    return np.concatenate(runs), np.stack([np.append(0, ends[:-1]), ends], axis=1)
+
+
+def _crossing_values(published: IntArray, tree: _Tree, rule: _Rule, t: int) -> list[set[int]]:
+    """Values of each cell for total t when known sums cross; an empty list when there are none.
+
+    Interval passing is not exact here, so partial sums of all known sets are enumerated cell by cell, forwards
+    and backwards.
+    """
+    n_cells = published.size
+    members, bounds = _memberships(tree, n_cells, t)
+    choices = []
+    for cell in range(n_cells):
+        low, high = count_interval(int(published[cell]), rule.unit, t, rule.half_even)
+        choices.append(range(max(low, int(tree.at_least[cell])), min(high, int(tree.at_most[cell])) + 1))
+    highest = [upper for _, upper in bounds]
+    forward: list[set[tuple[int, ...]]] = [{(0,) * len(bounds)}]
+    for cell in range(n_cells):
+        sums = {
+            _plus(partial, value, members[cell]) for partial in forward[-1] for value in choices[cell]
+        }
+        forward.append({total for total in sums if all(map(int.__le__, total, highest))})
+    alive = {end for end in forward[-1] if all(low <= x for x, (low, _) in zip(end, bounds, strict=True))}
+    values: list[set[int]] = [set() for _ in range(n_cells)]
+    for cell in range(n_cells - 1, -1, -1):
+        before = set()
+        for partial in forward[cell]:
+            for value in choices[cell]:
+                if _plus(partial, value, members[cell]) in alive:
+                    values[cell].add(value)
+                    before.add(partial)
+        alive = before
+    return values if alive else []
+
+
+def _plus(partial: tuple[int, ...], value: int, member: tuple[int, ...]) -> tuple[int, ...]:
+    """Partial sums after a cell with this value."""
+    return tuple(total + value * counts for total, counts in zip(partial, member, strict=True))
+
+
+def _memberships(tree: _Tree, n_cells: int, t: int) -> tuple[list[tuple[int, ...]], list[tuple[int, int]]]:
+    """Which known sums (nested, crossing, and the row itself) each cell counts in, and their bounds."""
+    n_nodes = len(tree.parent)
+    above: list[list[int]] = [[0] * (n_nodes - n_cells) for _ in range(n_cells)]
+    for cell in range(n_cells):
+        node = int(tree.parent[cell])
+        while node >= 0:
+            above[cell][node - n_cells] = 1
+            node = int(tree.parent[node])
+    bounds = [
+        (int(low), int(high)) for low, high in zip(tree.at_least[n_cells:], tree.at_most[n_cells:], strict=True)
+    ]
+    bounds[-1] = (max(bounds[-1][0], t), min(bounds[-1][1], t))
+    members = [
+        (*above[cell], *(int(one.cells[cell]) for one in tree.crossing)) for cell in range(n_cells)
+    ]
+    return members, bounds + [(one.lower, one.upper) for one in tree.crossing]

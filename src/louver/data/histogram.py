@@ -1,0 +1,264 @@
+"""Histogram: a sparse, labelled, integer contingency table.
+
+It stands on the confidential side of the wall: its counts are true counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from louver.errors import InputError
+from louver.schema.attribute import Attribute
+from louver.schema.recode import Recode
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Histogram"]
+
+MAX_COUNT = 2**63 - 1
+MAX_DENSE_CELLS = 2**28  # 2 GiB of counts
+SMALL_TABLE_CELLS = 2**14  # below this, scattering into a dense array beats sorting
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Histogram:
+    """Counts of the cells that occur; build one with `from_codes` or `from_dense`.
+
+    Parameters
+    ----------
+    attributes : tuple of Attribute
+        The d dimensions.
+    codes : ndarray of int64, shape (n, d)
+        Cells with a count, in lexicographic order, each once; read-only.
+    counts : ndarray of int64, shape (n,)
+        Their counts, all positive; read-only.
+
+    Notes
+    -----
+    **Cost**: every operation is O(n log n) time and O(n d) memory in the n cells that occur, never in the
+    product of the domains; tables of few cells are scattered in O(n + cells) instead of sorted.
+
+    Examples
+    --------
+    >>> sex = Attribute(name="sex", labels=("female", "male"))
+    >>> smoker = Attribute(name="smoker", labels=("no", "yes"))
+    >>> table = Histogram.from_dense([[5, 1], [4, 0]], (sex, smoker))
+    >>> table.total, table.codes.tolist()
+    (10, [[0, 0], [0, 1], [1, 0]])
+    >>> table.marginalise(["smoker"]).counts.tolist()
+    [9, 1]
+    >>> table.slice("sex", "male").counts.tolist()
+    [4]
+    """
+
+    attributes: tuple[Attribute, ...]
+    codes: Codes
+    counts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        self.codes.flags.writeable = False
+        self.counts.flags.writeable = False
+
+    @classmethod
+    def from_codes(cls, attributes: Sequence[Attribute], codes: ArrayLike, counts: ArrayLike) -> Histogram:
+        """Build from cells in any order; equal cells are added up and zero counts left out.
+
+        Parameters
+        ----------
+        attributes : sequence of Attribute
+            The d dimensions.
+        codes : array of int, shape (n, d)
+            One cell per row.
+        counts : array of int, shape (n,)
+            Non-negative counts whose sum fits 64 bits.
+        """
+        attributes = tuple(attributes)
+        names = [attribute.name for attribute in attributes]
+        if len(set(names)) < len(names):
+            raise InputError("a histogram cannot have one attribute twice.")
+        cells = _as_integers(codes, "codes")
+        weights = _as_integers(counts, "counts")
+        if cells.shape != (len(weights), len(attributes)) or weights.ndim != 1:
+            raise InputError("a histogram needs one row of codes per count and one column per attribute.")
+        if len(cells) and ((cells < 0).any() or (cells >= _shape(attributes)).any()):
+            raise InputError("a histogram has a code outside its attribute's labels.")
+        if len(weights) and int(weights.min()) < 0:
+            raise InputError("a histogram cannot have a negative count.")
+        _check_total(weights)
+        positive = weights > 0
+        if not positive.all():
+            cells, weights = cells[positive], weights[positive]
+        return _aggregate(attributes, cells, weights)
+
+    @classmethod
+    def from_dense(cls, array: ArrayLike, attributes: Sequence[Attribute]) -> Histogram:
+        """Build from an array with one axis per attribute."""
+        dense = _as_integers(array, "counts")
+        if dense.shape != tuple(attribute.size for attribute in attributes):
+            raise InputError("a dense table needs one axis per attribute, as long as its labels.")
+        cells = np.argwhere(dense != 0)
+        return cls.from_codes(attributes, cells, dense[dense != 0])
+
+    @property
+    def total(self) -> int:
+        """Sum of all counts."""
+        return int(self.counts.sum())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of labels of each attribute."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the attributes."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    def attribute(self, name: str) -> Attribute:
+        """The attribute of that name."""
+        return self.attributes[self._axis(name)]
+
+    def marginalise(self, names: Sequence[str]) -> Histogram:
+        """Keep these attributes, in this order, and add up over the others."""
+        axes = [self._axis(name) for name in names]
+        if len(set(axes)) < len(axes):
+            raise InputError("a margin cannot have one attribute twice.")
+        attributes = tuple(self.attributes[axis] for axis in axes)
+        return _aggregate(attributes, self.codes[:, axes], self.counts)
+
+    def slice(self, name: str, label: str) -> Histogram:
+        """The cells with one label of an attribute, without that attribute."""
+        axis = self._axis(name)
+        inside = self.codes[:, axis] == self.attributes[axis].code_of(label)
+        attributes = self.attributes[:axis] + self.attributes[axis + 1 :]
+        # Fixing one coordinate keeps the cells distinct and in order.
+        codes = np.delete(self.codes[inside], axis, axis=1)
+        return Histogram(attributes=attributes, codes=codes, counts=self.counts[inside])
+
+    def recode(self, *recodes: Recode) -> Histogram:
+        """Apply recodes one after another and add up cells that become equal."""
+        attributes = list(self.attributes)
+        codes = self.codes.copy()
+        for recode in recodes:
+            axis = self._axis(recode.attribute)
+            attributes[axis], mapping = attributes[axis].recoded(recode)
+            codes[:, axis] = mapping[codes[:, axis]]
+        return _aggregate(tuple(attributes), codes, self.counts)
+
+    def to_dense(self) -> NDArray[np.int64]:
+        """All counts, zeros included, with one axis per attribute."""
+        if math.prod(self.shape) > MAX_DENSE_CELLS:
+            raise InputError("the table has too many cells to be written out with its zeros.")
+        dense = np.zeros(self.shape, dtype=np.int64)
+        dense[tuple(self.codes.T)] = self.counts
+        return dense
+
+    def to_frame(self) -> pyarrow.Table:
+        """Arrow table with one dictionary column per attribute and the column `count`."""
+        import pyarrow as pa
+
+        columns = {
+            attribute.name: pa.DictionaryArray.from_arrays(
+                pa.array(self.codes[:, axis].astype(np.int32)), pa.array(attribute.labels, type=pa.string())
+            )
+            for axis, attribute in enumerate(self.attributes)
+        }
+        return pa.table([*columns.values(), pa.array(self.counts)], names=[*columns, "count"])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Histogram):
+            return NotImplemented
+        return (
+            self.attributes == other.attributes
+            and np.array_equal(self.codes, other.codes)
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    def __repr__(self) -> str:
+        by = " x ".join(f"{attribute.name} ({attribute.size})" for attribute in self.attributes)
+        return f"Histogram of {by or 'the total'}; confidential"
+
+    def _axis(self, name: str) -> int:
+        for axis, attribute in enumerate(self.attributes):
+            if attribute.name == name:
+                return axis
+        raise InputError(f'the table has no attribute "{name}"; check the name.', column=name)
+
+
+def _as_integers(values: ArrayLike, what: str) -> NDArray[np.int64]:
+    """A 64-bit copy; anything that is not a whole number in range is refused, not rounded."""
+    array: NDArray[Any] = np.asarray(values)
+    if array.size == 0:
+        return np.zeros(array.shape, dtype=np.int64)
+    if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and int(array.max()) > MAX_COUNT):
+        raise InputError(f"a histogram needs {what} that are whole numbers of 64 bits.")
+    return array.astype(np.int64)
+
+
+def _check_total(counts: NDArray[np.int64]) -> None:
+    """Refuse counts whose sum leaves 64 bits; every later sum is then safe."""
+    if len(counts) == 0 or int(counts.max()) * len(counts) <= MAX_COUNT:
+        return
+    if sum(counts.tolist()) > MAX_COUNT:
+        raise InputError("the counts add up to more than a 64-bit number holds.")
+
+
+def _shape(attributes: Sequence[Attribute]) -> NDArray[np.int64]:
+    return np.array([attribute.size for attribute in attributes], dtype=np.int64)
+
+
+def _aggregate(attributes: tuple[Attribute, ...], codes: Codes, counts: NDArray[np.int64]) -> Histogram:
+    """Sort valid cells, add up equal ones; `counts` are positive and their sum fits."""
+    shape = tuple(attribute.size for attribute in attributes)
+    n_cells = math.prod(shape)
+    if len(counts) == 0 or n_cells > MAX_COUNT:
+        merged, sums = _merge_lexsorted(codes, counts)
+        return Histogram(attributes=attributes, codes=merged, counts=sums)
+    flat = codes @ _strides(shape)
+    if n_cells <= max(SMALL_TABLE_CELLS, len(counts)):
+        dense = np.zeros(n_cells, dtype=np.int64)
+        np.add.at(dense, flat, counts)
+        occupied = np.flatnonzero(dense)
+        sums = dense[occupied]
+    else:
+        order = np.argsort(flat, kind="stable")
+        flat = flat[order]
+        starts = np.flatnonzero(np.r_[True, flat[1:] != flat[:-1]])
+        occupied = flat[starts]
+        sums = np.add.reduceat(counts[order], starts)
+    return Histogram(attributes=attributes, codes=_unflatten(occupied, shape), counts=sums)
+
+
+def _strides(shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Place values of the mixed radix in which a cell's flat number is written, last attribute fastest."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return np.array(strides, dtype=np.int64)
+
+
+def _unflatten(flat: NDArray[np.int64], shape: tuple[int, ...]) -> Codes:
+    """Codes of flat cell numbers."""
+    codes = np.empty((len(flat), len(shape)), dtype=np.int64)
+    for axis in range(len(shape) - 1, -1, -1):
+        flat, codes[:, axis] = np.divmod(flat, shape[axis])
+    return codes
+
+
+def _merge_lexsorted(codes: Codes, counts: NDArray[np.int64]) -> tuple[Codes, NDArray[np.int64]]:
+    """The same without flat numbers, for domains whose product leaves 64 bits."""
+    if len(counts) == 0:
+        return codes.copy(), counts.copy()
+    order = np.lexsort(codes.T[::-1])
+    codes = codes[order]
+    starts = np.flatnonzero(np.r_[True, (codes[1:] != codes[:-1]).any(axis=1)])
+    return codes[starts], np.add.reduceat(counts[order], starts)

@@ -1,0 +1,105 @@
+"""Sorted integers as [first, last, step] runs, and the order in which items are left out one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from louver.optim.kernels import kernel
+
+__all__ = ["appended", "compressed", "gcd", "grown", "leave_one_out_plan"]
+
+
+@kernel
+def gcd(a, b):
+    while b:
+        a, b = b, a % b
+    return a
+
+
+@kernel
+def grown(rows, used, extra):
+    """The first `used` rows in an array with room for `extra` more."""
+    if used + extra <= rows.shape[0]:
+        return rows
+    larger = np.empty((max(2 * rows.shape[0], used + extra), rows.shape[1]), dtype=rows.dtype)
+    larger[:used] = rows[:used]
+    return larger
+
+
+@kernel
+def appended(runs, span, item, found):
+    """`runs` followed by `found`; `span[item]` says where. The last row of `span` counts the runs in use."""
+    used = span[-1, 1]
+    runs = grown(runs, used, found.shape[0])
+    runs[used : used + found.shape[0]] = found
+    span[item, 0], span[item, 1] = used, used + found.shape[0]
+    span[-1, 1] = used + found.shape[0]
+    return runs
+
+
+@kernel
+def compressed(values, first, step, count):
+    """Runs of the progression (first, step, count) followed by ascending `values`.
+
+    Each run is as long as it can be. Every part of a progression is one, so no other list of runs
+    that follow one another is shorter. A single value has step 1.
+    """
+    runs = np.empty((4, 3), dtype=np.int64)
+    used = 0
+    last = first + (count - 1) * step
+    for x in values:
+        if count == 0:
+            first, last, count = x, x, 1
+        elif count == 1:
+            step, last, count = x - last, x, 2
+        elif x - last == step:
+            last = x
+            count += 1
+        else:
+            runs = grown(runs, used, 1)
+            runs[used, 0], runs[used, 1], runs[used, 2] = first, last, step
+            used += 1
+            first, last, count = x, x, 1
+    if count > 0:
+        runs = grown(runs, used, 1)
+        runs[used, 0], runs[used, 1] = first, last
+        runs[used, 2] = step if count > 1 else 1
+        used += 1
+    return runs[:used]
+
+
+@kernel
+def leave_one_out_plan(n):
+    """Steps that leave each of n items out once, with O(n log n) additions.
+
+    Returns
+    -------
+    steps : int64 (2n - 1, 4)
+        (depth, low, high, leaf): copy the set of level depth - 1 to level depth (level 0 is given), add items
+        low..high-1 to it; `leaf` >= 0 says that level depth now holds everything but that item.
+
+    Notes
+    -----
+    Implements the order of Wright & Smucker (2014), §3.1, Table 7: a level holds everything outside its range.
+    """
+    steps = np.empty((max(2 * n - 1, 0), 4), dtype=np.int64)
+    stack = np.empty((128, 5), dtype=np.int64)
+    n_steps = 0
+    n_stack = 0
+    if n > 0:
+        stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3], stack[0, 4] = 0, n, 0, 0, 0
+        n_stack = 1
+    while n_stack > 0:
+        n_stack -= 1
+        low, high, depth = stack[n_stack, 0], stack[n_stack, 1], stack[n_stack, 2]
+        steps[n_steps, 0] = depth
+        steps[n_steps, 1], steps[n_steps, 2] = stack[n_stack, 3], stack[n_stack, 4]
+        steps[n_steps, 3] = low if high - low == 1 else -1
+        n_steps += 1
+        if high - low > 1:
+            middle = (low + high) // 2
+            for a, b, c, d in ((middle, high, low, middle), (low, middle, middle, high)):
+                stack[n_stack, 0], stack[n_stack, 1], stack[n_stack, 2] = a, b, depth + 1
+                stack[n_stack, 3], stack[n_stack, 4] = c, d
+                n_stack += 1
+    return steps

@@ -1,0 +1,276 @@
+"""Hierarchies: trees of labels over the leaves of an attribute.
+
+Level 0 holds the leaves, the last level the root. They come from level columns, from a CSV in the layout
+that ARX users have, or from the prefixes of structured codes such as census GEOIDs.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.errors import InputError
+from louver.schema.files import decode_text, read_bytes
+from louver.schema.recode import Recode
+
+__all__ = ["Hierarchy"]
+
+ROOT = "*"
+HEADER = re.compile(r"level[ _]?\d+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hierarchy:
+    """A tree of labels; build one with `from_levels`, `from_csv` or `from_prefixes`.
+
+    Parameters
+    ----------
+    columns : tuple of tuple of str
+        For each level, from the leaves to the most general, the label above each leaf. A root `*` is added
+        where the last level has more than one label.
+    source : str
+        What messages call this hierarchy: a file name where it has one.
+
+    Examples
+    --------
+    >>> tree = Hierarchy.from_levels([["a1", "a2", "b1"], ["a", "a", "b"]])
+    >>> tree.levels
+    (('a1', 'a2', 'b1'), ('a', 'b'), ('*',))
+    >>> tree.parents(0).tolist()
+    [0, 0, 1]
+    >>> tree.leaves_under(1, "a")
+    ('a1', 'a2')
+    """
+
+    columns: tuple[tuple[str, ...], ...]
+    source: str = field(default="the hierarchy", compare=False)
+    levels: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    _ancestors: tuple[NDArray[np.int64], ...] = field(init=False, repr=False, compare=False)
+    _parents: tuple[NDArray[np.int64], ...] = field(init=False, repr=False, compare=False)
+    _leaf_codes: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._check_shape()
+        if len(set(self.columns[-1])) > 1:
+            root = (ROOT,) * len(self.columns[0])
+            object.__setattr__(self, "columns", (*self.columns, root))
+        numbered = [_number(column) for column in self.columns]
+        object.__setattr__(self, "levels", tuple(labels for labels, _ in numbered))
+        object.__setattr__(self, "_ancestors", tuple(codes for _, codes in numbered))
+        self._check_leaves()
+        parents = tuple(self._link(level) for level in range(len(self.columns) - 1))
+        object.__setattr__(self, "_parents", parents)
+        leaf_codes = {label: code for code, label in enumerate(self.leaves)}
+        object.__setattr__(self, "_leaf_codes", leaf_codes)
+
+    @classmethod
+    def from_levels(cls, columns: Sequence[Sequence[str]], *, source: str = "the hierarchy") -> Hierarchy:
+        """Build from one column per level, most specific first, one entry per leaf."""
+        return cls(columns=tuple(tuple(column) for column in columns), source=source)
+
+    @classmethod
+    def from_csv(cls, path: str | Path) -> Hierarchy:
+        """Read the ARX layout: one line per leaf, its labels from most specific to most general.
+
+        Fields are separated by `;` or `,`; a first line such as `level0,level1` is a header; the file may
+        be compressed (`.gz`).
+        """
+        name = Path(path).name
+        rows = _read_rows(path)
+        if rows and all(HEADER.fullmatch(label) for label in rows[0]):
+            rows = rows[1:]
+        if not rows:
+            raise InputError(f"{name} has no rows; give one line per leaf.", file=name)
+        for number, row in enumerate(rows, start=1):
+            if len(row) != len(rows[0]):
+                message = f"{name}: row {number} has another number of levels than row 1; give each leaf all."
+                raise InputError(message, file=name, row=number)
+        return cls.from_levels(list(zip(*rows, strict=True)), source=name)
+
+    @classmethod
+    def from_prefixes(
+        cls, codes: Sequence[str], lengths: Sequence[int], *, source: str = "the hierarchy"
+    ) -> Hierarchy:
+        """Build from codes whose leading characters name the regions above them.
+
+        Parameters
+        ----------
+        codes : sequence of str
+            The leaves.
+        lengths : sequence of int
+            Increasing prefix lengths, for instance (2, 5, 11, 12) for state, county, tract, block group.
+
+        Examples
+        --------
+        >>> Hierarchy.from_prefixes(["44001", "44003"], (2, 5)).levels
+        (('44001', '44003'), ('44',))
+        """
+        if not lengths or lengths[0] < 1 or any(a >= b for a, b in pairwise(lengths)):
+            raise InputError(f"{source} needs prefix lengths that are positive and increase.")
+        for number, code in enumerate(codes, start=1):
+            if len(code) < lengths[-1]:
+                message = f"{source}: code {number} is shorter than the longest prefix; check the lengths."
+                raise InputError(message, row=number)
+        columns = [tuple(codes)]
+        for length in reversed(lengths):
+            column = tuple(code[:length] for code in codes)
+            if column != columns[0]:
+                columns.append(column)
+        return cls.from_levels(columns, source=source)
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels, leaves and root included."""
+        return len(self.levels)
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """Labels of level 0."""
+        return self.levels[0]
+
+    def labels_at(self, level: int) -> tuple[str, ...]:
+        """Labels of a level, in the order of the leaves below them."""
+        return self.levels[self._checked(level)]
+
+    def parents(self, level: int) -> NDArray[np.int64]:
+        """Code at `level` -> code at `level + 1`; read-only."""
+        self._checked(level + 1)
+        return self._parents[self._checked(level)]
+
+    def ancestors(self, level: int) -> NDArray[np.int64]:
+        """Leaf code -> code at `level`; read-only."""
+        return self._ancestors[self._checked(level)]
+
+    def has_leaf(self, label: str) -> bool:
+        """Whether the tree has such a leaf."""
+        return label in self._leaf_codes
+
+    def ancestor_of(self, leaf: str, level: int) -> str:
+        """Label of `level` above a leaf."""
+        if not self.has_leaf(leaf):
+            raise InputError(f"{self.source} has no such leaf.", file=self.source)
+        return self.columns[self._checked(level)][self._leaf_codes[leaf]]
+
+    def leaves_under(self, level: int, label: str) -> tuple[str, ...]:
+        """Leaves below one label of a level."""
+        if label not in self.labels_at(level):
+            raise InputError(f"{self.source} has no such label at level {level}.")
+        return tuple(
+            leaf for leaf, above in zip(self.leaves, self.columns[level], strict=True) if above == label
+        )
+
+    def recode_to(self, level: int, attribute: str = "") -> Recode:
+        """Merge of all leaves into the labels of `level`.
+
+        For an attribute that carries this hierarchy `Recode(name, level=...)` says the same, and also fits
+        where the attribute has fewer labels than the tree has leaves.
+        """
+        groups: dict[str, list[str]] = {label: [] for label in self.labels_at(level)}
+        for leaf, above in zip(self.leaves, self.columns[level], strict=True):
+            groups[above].append(leaf)
+        return Recode(attribute, merge={label: tuple(leaves) for label, leaves in groups.items()})
+
+    def above(self, level: int) -> Hierarchy:
+        """The part of the tree from `level` up, whose leaves are the labels of that level."""
+        first = np.unique(self.ancestors(level), return_index=True)[1]
+        columns = [tuple(column[leaf] for leaf in first) for column in self.columns[level:]]
+        return Hierarchy.from_levels(columns, source=self.source)
+
+    def write_csv(self, path: str | Path) -> None:
+        """Write the ARX layout, fields in quotes and separated by `;`.
+
+        There is no header line, as in ARX, unless the first leaf would be taken for one.
+        """
+        rows = list(zip(*self.columns, strict=True))
+        if all(HEADER.fullmatch(label) for label in rows[0]):
+            rows.insert(0, tuple(f"level{level}" for level in range(self.n_levels)))
+        with Path(path).open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, delimiter=";", quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
+
+    def _check_shape(self) -> None:
+        if not self.columns or not self.columns[0]:
+            raise InputError(f"{self.source} has no leaves; give at least one.")
+        for level, column in enumerate(self.columns):
+            if len(column) != len(self.columns[0]):
+                raise InputError(f"{self.source}: level {level} has another number of entries than level 0.")
+            if "" in column:
+                row = column.index("") + 1
+                message = (
+                    f"{self.source}: row {row} has no label at level {level}; give each leaf all levels."
+                )
+                raise InputError(message, file=self.source, row=row)
+
+    def _check_leaves(self) -> None:
+        """Refuse a leaf that stands on two rows."""
+        # Codes count first appearances, so up to the first repeat they equal the positions.
+        repeats = np.flatnonzero(self._ancestors[0] != np.arange(len(self.columns[0])))
+        if repeats.size:
+            row = int(repeats[0]) + 1
+            message = f"{self.source}: row {row} repeats the leaf of an earlier row; list every leaf once."
+            raise InputError(message, file=self.source, row=row)
+
+    def _link(self, level: int) -> NDArray[np.int64]:
+        """Parent of each label of `level`, which must be the same for all leaves below it."""
+        child, above = self._ancestors[level], self._ancestors[level + 1]
+        parents = np.empty(len(self.levels[level]), dtype=np.int64)
+        parents[child[::-1]] = above[::-1]  # the first leaf of a label is written last
+        wrong = np.flatnonzero(parents[child] != above)
+        if wrong.size:
+            row = int(wrong[0]) + 1
+            message = (
+                f"{self.source}: row {row} puts its label of level {level} under another label of level "
+                f"{level + 1} than an earlier row; a label has one parent."
+            )
+            raise InputError(message, file=self.source, row=row)
+        parents.flags.writeable = False
+        return parents
+
+    def _checked(self, level: int) -> int:
+        if not 0 <= level < self.n_levels:
+            raise InputError(f"{self.source} has levels 0 to {self.n_levels - 1}; choose one of them.")
+        return level
+
+
+def _number(column: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Distinct labels by first appearance, and the code of each entry."""
+    order: dict[str, int] = {}
+    codes = np.array([order.setdefault(label, len(order)) for label in column], dtype=np.int64)
+    codes.flags.writeable = False
+    return tuple(order), codes
+
+
+def _read_rows(path: str | Path) -> list[list[str]]:
+    """Fields of every line that is not blank; the separator is the one that splits the first line most."""
+    name = Path(path).name
+    data = read_bytes(path)
+    if name.endswith(".gz"):
+        data = _decompress(data, name)
+    text = decode_text(data, name)
+    try:
+        readings = [
+            [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row]
+            for separator in ";,\t"
+        ]
+    except csv.Error:
+        readings = []
+    if not readings:
+        raise InputError(f"{name} cannot be read as separated text; check its quotes.", file=name)
+    return max(readings, key=lambda rows: len(rows[0]) if rows else 0)
+
+
+def _decompress(data: bytes, name: str) -> bytes:
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error):
+        pass
+    raise InputError(f"{name} is not a gzip file or ends early; check how it was made.", file=name)

@@ -1,0 +1,353 @@
+"""The spec file: source, attributes, structural zeros and the options of each verb, in TOML.
+
+[source]
+file = "patients.csv"
+weight = "count"
+
+[attributes.age]
+kind = "integer"
+bins = [25, 55]
+
+[attributes.region]
+labels = ["44001", "44003"]
+hierarchy = { prefixes = [2, 5] }
+
+[[structural_zeros]]
+age = ["<25"]
+region = ["44003"]
+
+[bounds]
+small = 5
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
+from pydantic_core import PydanticCustomError
+
+from louver.errors import InputError
+from louver.schema.attribute import Attribute, Kind
+from louver.schema.files import read_toml
+from louver.schema.hierarchy import Hierarchy
+from louver.schema.recode import Recode
+from louver.schema.validate import OWN, Options, validated
+
+__all__ = ["HierarchyRule", "Schema", "SourceOptions", "Spec", "read_spec", "validated"]
+
+VERBS = ("bounds", "anonymize", "groups", "topdown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HierarchyRule:
+    """How to derive a hierarchy once the labels are known: from code prefixes or from other columns.
+
+    Parameters
+    ----------
+    prefixes : tuple of int
+        Increasing prefix lengths, see `Hierarchy.from_prefixes`.
+    columns : tuple of str
+        Columns of the data from the most general to the most specific, like `--regions`; the attribute's
+        own column comes last and may be left out.
+    """
+
+    prefixes: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """The attributes of a data set as they are read, and what is known about them.
+
+    Parameters
+    ----------
+    attributes : tuple of Attribute
+        Domains of the columns as they stand in the data.
+    structural_zeros : tuple of mappings
+        Each maps attributes to labels (after recoding); a cell with one of the labels in every attribute
+        of a mapping cannot occur.
+    recodes : tuple of Recode
+        Applied while reading, at most one per attribute.
+    hierarchy_rules : mapping of str to HierarchyRule
+        For attributes whose hierarchy follows from labels that are not listed here.
+
+    Examples
+    --------
+    >>> sex = Attribute(name="sex", labels=("female", "male"))
+    >>> ward = Attribute(name="ward", labels=("maternity", "other"))
+    >>> zeros = ({"sex": ("male",), "ward": ("maternity",)},)
+    >>> schema = Schema(attributes=(sex, ward), structural_zeros=zeros)
+    >>> schema.is_structural_zero(np.array([[0, 0], [1, 0], [1, 1]])).tolist()
+    [False, True, False]
+    """
+
+    attributes: tuple[Attribute, ...]
+    structural_zeros: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+    recodes: tuple[Recode, ...] = ()
+    hierarchy_rules: Mapping[str, HierarchyRule] = field(default_factory=dict)
+    coded: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = [attribute.name for attribute in self.attributes]
+        if len(set(names)) < len(names):
+            raise InputError("the schema lists an attribute twice; attributes must be unique.")
+        recoded = [recode.attribute for recode in self.recodes]
+        if len(set(recoded)) < len(recoded):
+            raise InputError("the schema has two recodes of one attribute; keep one.")
+        for name in (*recoded, *self.hierarchy_rules):
+            self.attribute(name)
+        object.__setattr__(self, "coded", tuple(self._code(attribute) for attribute in self.attributes))
+        for zero in self.structural_zeros:
+            self._check_zero(zero)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the attributes."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    def attribute(self, name: str) -> Attribute:
+        """The attribute of that name, as it is read."""
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        raise InputError(f'the schema has no attribute "{name}"; add it or correct the name.', column=name)
+
+    def recode_of(self, name: str) -> Recode | None:
+        """The recode of an attribute, if it has one."""
+        return next((recode for recode in self.recodes if recode.attribute == name), None)
+
+    def is_structural_zero(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+        """Which cells cannot occur.
+
+        Parameters
+        ----------
+        codes : ndarray of int, shape (n, d)
+            One cell per row, one column per attribute in the order of `coded`, whose labels they number.
+        """
+        answer = np.zeros(len(codes), dtype=np.bool_)
+        for zero in self.structural_zeros:
+            inside = np.ones(len(codes), dtype=np.bool_)
+            for column, attribute in enumerate(self.coded):
+                if attribute.name in zero:
+                    wanted = [attribute.code_of(label) for label in zero[attribute.name]]
+                    inside &= np.isin(codes[:, column], wanted)
+            answer |= inside
+        return answer
+
+    def _code(self, attribute: Attribute) -> Attribute:
+        """The attribute after its recode; one without listed labels waits for the data."""
+        recode = self.recode_of(attribute.name)
+        if recode is None or (not attribute.labels and recode.bins is None):
+            return attribute
+        return attribute.recoded(recode)[0]
+
+    def _check_zero(self, zero: Mapping[str, Sequence[str]]) -> None:
+        if not zero:
+            raise InputError("a structural zero names no attribute; name at least one.")
+        for name, labels in zero.items():
+            attribute = next(a for a in self.coded if a.name == self.attribute(name).name)
+            for position, label in enumerate(labels, start=1):
+                if attribute.labels and label not in attribute.labels:
+                    message = (
+                        f'a structural zero lists label {position} for "{name}", which has no such label.'
+                    )
+                    raise InputError(message, column=name)
+
+
+class SourceOptions(Options):
+    """Where the records are: `[source]`."""
+
+    file: str | None = None
+    uri: str | None = None
+    table: str | None = None
+    query: str | None = None
+    weight: str | None = None
+    wide: dict[str, dict[str, str]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check(self) -> SourceOptions:
+        if self.file is not None and self.uri is not None:
+            raise PydanticCustomError(OWN, "names both a file and a uri; give one of them")
+        if self.table is not None and self.query is not None:
+            raise PydanticCustomError(OWN, "names both a table and a query; give one of them")
+        if self.weight is not None and self.wide:
+            raise PydanticCustomError(OWN, "has both a weight column and wide columns; give one of them")
+        return self
+
+
+class HierarchyOptions(Options):
+    """`hierarchy = "file.csv"`, `{ prefixes = [...] }` or `{ columns = [...] }`."""
+
+    file: str | None = None
+    prefixes: list[Annotated[int, Field(ge=1)]] | None = Field(default=None, min_length=1)
+    columns: list[str] | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> HierarchyOptions:
+        if [self.file, self.prefixes, self.columns].count(None) != 2:
+            raise PydanticCustomError(OWN, "needs exactly one of file, prefixes and columns")
+        return self
+
+
+def _as_table(value: Any) -> Any:
+    """A file name alone stands for the table that names it."""
+    if isinstance(value, str):
+        return {"file": value}
+    if isinstance(value, dict):
+        return value
+    raise PydanticCustomError(OWN, "must be a file name in quotes or a table")
+
+
+class AttributeOptions(Options):
+    """`[attributes.NAME]`."""
+
+    kind: Literal["category", "ordered", "integer", "number"] = "category"
+    labels: list[str] | None = Field(default=None, min_length=1)
+    missing: Annotated[str, Field(min_length=1)] = "error"
+    hierarchy: Annotated[HierarchyOptions, BeforeValidator(_as_table)] | None = None
+    bins: list[FiniteFloat] | None = Field(default=None, min_length=1)
+    merge: dict[str, Annotated[list[str], Field(min_length=1)]] | None = Field(default=None, min_length=1)
+    level: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> AttributeOptions:
+        if [self.bins, self.merge, self.level].count(None) < 2:
+            raise PydanticCustomError(OWN, "has more than one of bins, merge and level; keep one")
+        return self
+
+
+class SpecOptions(Options):
+    """The whole file, the tables of the verbs unread."""
+
+    source: SourceOptions = Field(default_factory=SourceOptions)
+    attributes: dict[str, AttributeOptions] = Field(default_factory=dict)
+    structural_zeros: list[dict[str, Annotated[list[str], Field(min_length=1)]]] = Field(default_factory=list)
+    bounds: dict[str, Any] = Field(default_factory=dict)
+    anonymize: dict[str, Any] = Field(default_factory=dict)
+    groups: dict[str, Any] = Field(default_factory=dict)
+    topdown: dict[str, Any] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """A spec file as read.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    source : SourceOptions
+        Where the records are.
+    schema : Schema
+        Attributes, recodes and structural zeros.
+    verbs : mapping of str to mapping
+        Unchecked options of each verb.
+    """
+
+    path: Path
+    source: SourceOptions
+    schema: Schema
+    verbs: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def data(self) -> str | None:
+        """What to open: a path (the file is relative to the spec's folder) or a uri; None if not given."""
+        if self.source.file is not None:
+            return str(self.path.parent / self.source.file)
+        return self.source.uri
+
+    def options(self, verb: str) -> dict[str, Any]:
+        """Options of one verb, still to be validated by it."""
+        return copy.deepcopy(dict(self.verbs[verb]))
+
+
+def read_spec(path: str | Path) -> Spec:
+    """Read and check a spec file.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the file, the key and what is expected there.
+    """
+    path = Path(path)
+    options = validated(SpecOptions, read_toml(path), path.name)
+    rules: dict[str, HierarchyRule] = {}
+    attributes, recodes = [], []
+    for name, given in options.attributes.items():
+        with _located(path.name, f"attributes.{name}"):
+            attribute, rule = _build_attribute(name, given, path.parent)
+            attributes.append(attribute)
+            recodes.extend(_build_recode(name, given))
+            if rule is not None:
+                rules[name] = rule
+    zeros = tuple({k: tuple(v) for k, v in zero.items()} for zero in options.structural_zeros)
+    with _located(path.name, "attributes"):
+        schema = Schema(attributes=tuple(attributes), recodes=tuple(recodes), hierarchy_rules=rules)
+    with _located(path.name, "structural_zeros"):
+        schema = replace(schema, structural_zeros=zeros)
+    return Spec(
+        path=path,
+        source=options.source,
+        schema=schema,
+        verbs={verb: getattr(options, verb) for verb in VERBS},
+    )
+
+
+@contextmanager
+def _located(file: str, key: str) -> Iterator[None]:
+    """Name the file and the key in front of what a part of the schema complains about."""
+    try:
+        yield
+    except InputError as error:
+        message = f'{file}: key "{key}": {error}'
+        raise InputError(message, file=file, column=error.column, row=error.row, option=key) from None
+
+
+def _build_attribute(
+    name: str, given: AttributeOptions, folder: Path
+) -> tuple[Attribute, HierarchyRule | None]:
+    """The attribute, and the rule for its hierarchy where that waits for the data."""
+    missing = None if given.missing == "error" else given.missing
+    labels = tuple(given.labels or ())
+    hierarchy, rule = _build_hierarchy(given.hierarchy, labels, folder)
+    if hierarchy is not None and not labels:
+        labels = hierarchy.leaves
+    if labels and missing is not None and missing not in labels:
+        labels = (*labels, missing)
+    attribute = Attribute(
+        name=name, kind=Kind(given.kind), labels=labels, hierarchy=hierarchy, missing=missing
+    )
+    return attribute, rule
+
+
+def _build_hierarchy(
+    given: HierarchyOptions | None, labels: tuple[str, ...], folder: Path
+) -> tuple[Hierarchy | None, HierarchyRule | None]:
+    if given is None:
+        return None, None
+    if given.file is not None:
+        return Hierarchy.from_csv(folder / given.file), None
+    if given.prefixes is not None:
+        if labels:
+            return Hierarchy.from_prefixes(labels, given.prefixes), None
+        return None, HierarchyRule(prefixes=tuple(given.prefixes))
+    return None, HierarchyRule(columns=tuple(given.columns or ()))
+
+
+def _build_recode(name: str, given: AttributeOptions) -> list[Recode]:
+    """The attribute's recode as a list of none or one."""
+    if given.bins is not None:
+        return [Recode(name, bins=tuple(given.bins))]
+    if given.merge is not None:
+        return [Recode(name, merge={new: tuple(old) for new, old in given.merge.items()})]
+    if given.level is not None:
+        return [Recode(name, level=given.level)]
+    return []
