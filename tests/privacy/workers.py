@@ -5,6 +5,8 @@ forked LEDGER N       fork N children of one process that each reserve and draw;
 crash DIRECTORY SEED  for 20 random points: measure in a child that is killed there, then measure again
 """
 
+# ruff: noqa: T201
+
 from __future__ import annotations
 
 import hashlib
@@ -14,6 +16,7 @@ import signal
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -95,7 +98,7 @@ def _measure(directory: Path) -> Measurements:
 
 
 def _in_child(task: Callable[[], None]) -> int:
-    """Run a task in a fork of this process, which itself never opens a file; return the wait status."""
+    """Run a task in a fork of this process, which itself starts no threads; return the wait status."""
     child = os.fork()
     if child == 0:
         task()
@@ -153,15 +156,15 @@ def crash(directory: Path, seed: int) -> None:
     for trial in range(21):
         here = directory / str(trial)
         here.mkdir()
-        _in_child(lambda: Ledger.create(here / "data.ledger", LOSS.measure, LOSS.neighbours, Fraction(1)))
+        Ledger.create(here / "data.ledger", LOSS.measure, LOSS.neighbours, Fraction(1))
         if trial == 0:  # how many events there are
-            assert _in_child(lambda: _measure_until(here, 0)) == 0
+            assert _in_child(partial(_measure_until, here, 0)) == 0
             events = int((here / "events").read_text())
             continue
         event = 1 + int((trial - 1 + rng.random()) / 20 * events)  # one in every twentieth of the run
-        status = _in_child(lambda: _measure_until(here, event))
+        status = _in_child(partial(_measure_until, here, event))
         assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, status
-        assert _in_child(lambda: _report(here)) == 0
+        assert _in_child(partial(_report, here)) == 0
 
 
 if __name__ == "__main__":
