@@ -17,7 +17,7 @@ from louver.errors import InputError
 from louver.optim.kernels.bitset import leave_one_out_bits
 from louver.optim.kernels.semigroup import leave_one_out_apery
 
-__all__ = ["Runs", "ExactSolution", "feasible_multiples", "solve_exact"]
+__all__ = ["ExactSolution", "Runs", "feasible_multiples", "solve_exact"]
 
 Runs = list[tuple[int, int, int]]
 
@@ -56,10 +56,13 @@ class ExactSolution:
         ]
 
     def _ends(self, end: int) -> IntArray:
-        return self.multiples[self.span[:, end] - end, end]
+        ends: IntArray = self.multiples[self.span[:, end] - end, end]
+        return ends
 
 
-def solve_exact(table: TwoWayTable, known: Sequence[Known], wanted: BoolArray, where: str = "given") -> ExactSolution:
+def solve_exact(
+    table: TwoWayTable, known: Sequence[Known], wanted: BoolArray, where: str = "given"
+) -> ExactSolution:
     """All feasible values of the cells in the wanted rows.
 
     Parameters

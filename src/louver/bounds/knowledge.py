@@ -22,7 +22,16 @@ from louver.schema.attribute import Attribute
 from louver.schema.files import read_toml
 from louver.schema.spec import validated
 
-__all__ = ["NO_LIMIT", "Known", "Statement", "bind", "clash_error", "parse_given", "read_given", "smallest_clash"]
+__all__ = [
+    "NO_LIMIT",
+    "Known",
+    "Statement",
+    "bind",
+    "clash_error",
+    "parse_given",
+    "read_given",
+    "smallest_clash",
+]
 
 NO_LIMIT = 2**62
 """Stands for "no upper bound" in integer arrays."""
@@ -125,7 +134,9 @@ def smallest_clash(known: Sequence[Known], is_feasible: Callable[[Sequence[Known
     return tuple(statement.number for statement in kept)
 
 
-def clash_error(known: Sequence[Known], is_feasible: Callable[[Sequence[Known]], bool], where: str) -> InfeasibleError:
+def clash_error(
+    known: Sequence[Known], is_feasible: Callable[[Sequence[Known]], bool], where: str
+) -> InfeasibleError:
     """The error that names a smallest clashing set."""
     clash = smallest_clash(known, is_feasible)
     if len(clash) == 1:
@@ -174,7 +185,8 @@ def _limits(statement: Statement, number: int) -> tuple[int, int]:
         return min(exactly, NO_LIMIT), min(exactly, NO_LIMIT)
     if at_least is None and at_most is None:
         raise InputError(
-            f"statement {number} of the known bounds has no bound; give at_least, at_most or exactly.", option="--given"
+            f"statement {number} of the known bounds has no bound; give at_least, at_most or exactly.",
+            option="--given",
         )
     return min(at_least or 0, NO_LIMIT), NO_LIMIT if at_most is None else min(at_most, NO_LIMIT)
 

@@ -24,6 +24,9 @@ __all__ = ["Arrangement", "IntArray", "TwoWayTable", "ZeroRows", "arrange", "fro
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
+MAX_DENOMINATOR = 2**40
+"""Largest reduced row sum that is taken from fractions; no table of people has a larger one."""
+
 MAX_CELLS = 20_000_000
 """Largest rows x columns that is laid out; beyond it an audit would not fit in memory."""
 
@@ -55,7 +58,9 @@ class Arrangement:
                 raise InputError(f"option {option} is empty; name at least one column.", option=option)
             for name in names:
                 if names.count(name) > 1:
-                    raise InputError(f'option {option} names column "{name}" twice.', option=option, column=name)
+                    raise InputError(
+                        f'option {option} names column "{name}" twice.', option=option, column=name
+                    )
         for name in self.rows:
             if name in self.cols:
                 raise InputError(
@@ -90,6 +95,8 @@ class TwoWayTable:
         The sample size that the public knows.
     possible : bool (I, J) or None
         False where a structural zero makes a cell impossible; None when there are no structural zeros.
+    published : int64 (n, J) or None
+        Rounded conditionals as read, in units of the last decimal, where no counts are known.
     """
 
     row_attributes: tuple[Attribute, ...]
@@ -99,6 +106,7 @@ class TwoWayTable:
     n: int
     possible: BoolArray | None = None
     dropped_rows: int = 0
+    published: IntArray | None = None
 
     @property
     def n_label_rows(self) -> int:
@@ -123,18 +131,11 @@ class TwoWayTable:
     def n_zero_rows(self) -> int:
         return self.n_rows - self.counts.shape[0]
 
-    def n_zero_cells_possible(self) -> int:
-        """Zero cells of the published table that structure does not explain, those of zero rows included."""
-        zero_in_rows = int((self.counts == 0).sum())
-        if self.possible is None:
-            return zero_in_rows + self.n_zero_rows * self.n_cols
-        n_possible = int(self.possible.sum())
-        return n_possible - int((self.counts > 0).sum())
-
     def reduced(self) -> IntArray:
         """Reduced counts r_ij = o_ij / gcd of the row (section 2)."""
         divisors = np.gcd.reduce(self.counts, axis=1)
-        return self.counts // divisors[:, None]
+        reduced: IntArray = self.counts // divisors[:, None]
+        return reduced
 
     def row_labels(self, index: int) -> dict[str, str]:
         """The labels of the row with this mixed-radix index."""
@@ -201,46 +202,75 @@ def arrange(
 def from_conditionals(
     attributes: Sequence[Attribute],
     codes: IntArray,
-    fractions: Sequence[Fraction],
+    conditionals: Sequence[Fraction],
     arrangement: Arrangement,
     n: int,
     *,
+    decimals: int | None,
     where: str,
 ) -> TwoWayTable:
-    """A table known only by its exact conditionals: counts are the reduced counts, n is given.
+    """A table known only by its conditionals and the sample size.
 
-    A row whose conditionals are all zero is a zero row. Every other row must add up to exactly one.
+    Exact conditionals of a row must add up to exactly one and become its reduced counts; rounded ones must have no
+    more decimals than stated. A row whose conditionals are all zero is a zero row.
     """
-    by_name = {attribute.name: (attribute, codes[:, i]) for i, attribute in enumerate(attributes)}
-    row_attributes = tuple(by_name[name][0] for name in arrangement.rows)
-    col_attributes = tuple(by_name[name][0] for name in arrangement.cols)
-    row_of = _mixed_radix(np.stack([by_name[name][1] for name in arrangement.rows], axis=1), row_attributes)
-    col_of = _mixed_radix(np.stack([by_name[name][1] for name in arrangement.cols], axis=1), col_attributes)
+    n_row_names = len(arrangement.rows)
+    row_attributes, col_attributes = tuple(attributes[:n_row_names]), tuple(attributes[n_row_names:])
+    row_of = _mixed_radix(codes[:, :n_row_names], row_attributes).tolist()
+    col_of = _mixed_radix(codes[:, n_row_names:], col_attributes).tolist()
     n_cols = prod(a.size for a in col_attributes)
     rows: dict[int, list[Fraction]] = {}
-    first_line: dict[int, int] = {}
-    for line, (row, col, value) in enumerate(zip(row_of.tolist(), col_of.tolist(), fractions, strict=True), 1):
-        first_line.setdefault(row, line)
+    line_of: dict[tuple[int, int], int] = {}
+    for line, (row, col, value) in enumerate(zip(row_of, col_of, conditionals, strict=True), start=1):
+        if (row, col) in line_of:
+            raise InputError(
+                f"row {line} of {where} gives a cell that row {line_of[row, col]} gave already; remove one.",
+                file=where,
+                row=line,
+            )
+        line_of[row, col] = line
         rows.setdefault(row, [Fraction(0)] * n_cols)[col] = value
     nonzero = {row: values for row, values in sorted(rows.items()) if any(values)}
     counts = np.zeros((len(nonzero), n_cols), dtype=np.int64)
     for position, (row, values) in enumerate(nonzero.items()):
-        if sum(values) != 1:
-            raise InputError(
-                f"the conditionals of the table row that begins on row {first_line[row]} of {where} do not add up to "
-                "exactly 1; give exact fractions such as 3/7, or --decimals for rounded values.",
-                file=where,
-                row=first_line[row],
-            )
-        denominator = lcm(*(value.denominator for value in values))
-        counts[position] = [int(value * denominator) for value in values]
+        first_line = min(line for (r, _), line in line_of.items() if r == row)
+        counts[position] = _whole(values, decimals, first_line, where)
     return TwoWayTable(
         row_attributes=row_attributes,
         col_attributes=col_attributes,
         row_index=np.array(list(nonzero), dtype=np.int64),
         counts=counts,
         n=n,
+        published=None if decimals is None else counts,
     )
+
+
+def _whole(values: Sequence[Fraction], decimals: int | None, line: int, where: str) -> list[int]:
+    """Reduced counts of exact conditionals, or rounded ones in units of their last decimal."""
+    begins = f"the table row that begins on row {line} of {where}"
+    if decimals is not None:
+        units = [value * 10**decimals for value in values]
+        if any(unit.denominator > 1 for unit in units):
+            raise InputError(
+                f"{begins} has a conditional with more than {decimals} decimals; set --decimals to what is printed.",
+                file=where,
+                row=line,
+                option="--decimals",
+            )
+        return [int(unit) for unit in units]
+    if sum(values) != 1:
+        raise InputError(
+            f"the conditionals of {begins} do not add up to exactly 1; give exact fractions such as 3/7, or "
+            "--decimals for rounded values.",
+            file=where,
+            row=line,
+        )
+    denominator = lcm(*(value.denominator for value in values))
+    if denominator > MAX_DENOMINATOR:
+        raise InputError(
+            f"{begins} has fractions with too large a denominator; check them.", file=where, row=line
+        )
+    return [int(value * denominator) for value in values]
 
 
 def _relevant(recodes: Sequence[Recode], names: Sequence[str]) -> list[Recode]:
@@ -271,7 +301,9 @@ def _without_zero_rows(table: TwoWayTable, zero_rows: ZeroRows) -> TwoWayTable:
         counts = np.vstack([counts, table.counts[~full].sum(axis=0, keepdims=True)])
         row_index = np.append(row_index, -1)
     if not counts.size:
-        raise InputError("every row has a zero cell, so --drop-zero-rows leaves no table.", option="--drop-zero-rows")
+        raise InputError(
+            "every row has a zero cell, so --drop-zero-rows leaves no table.", option="--drop-zero-rows"
+        )
     return TwoWayTable(
         row_attributes=table.row_attributes,
         col_attributes=table.col_attributes,
@@ -302,7 +334,8 @@ def _possible_cells(
     for zero in structural_zeros:
         if set(zero) <= set(shown):
             chosen = [
-                [a.code_of(label) for label in zero[a.name]] if a.name in zero else range(a.size) for a in before
+                [a.code_of(label) for label in zero[a.name]] if a.name in zero else range(a.size)
+                for a in before
             ]
             impossible[np.ix_(*chosen)] = True
     recodes = {recode.attribute: recode for recode in arrangement.recodes}

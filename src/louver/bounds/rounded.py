@@ -26,7 +26,7 @@ from louver.optim.kernels.rounding import (
 )
 from louver.optim.kernels.runs import compressed, leave_one_out_plan
 
-__all__ = ["Rounding", "RoundedSolution", "published_values", "solve_rounded"]
+__all__ = ["RoundedSolution", "Rounding", "published_values", "solve_rounded"]
 
 
 class Rounding(StrEnum):
@@ -46,11 +46,13 @@ class RoundedSolution:
     @property
     def lower(self) -> IntArray:
         """Tight lower bound of every cell, (n, J)."""
-        return self.runs[self.span[:, :, 0], 0]
+        lowest: IntArray = self.runs[self.span[:, :, 0], 0]
+        return lowest
 
     @property
     def upper(self) -> IntArray:
-        return self.runs[self.span[:, :, 1] - 1, 1]
+        highest: IntArray = self.runs[self.span[:, :, 1] - 1, 1]
+        return highest
 
     def values(self, row: int, col: int) -> Runs:
         """All feasible values of one cell as (start, stop, step) runs."""
@@ -147,7 +149,9 @@ def _solve(
     if any(one.fails_on_zeros for one in known) or len(published) > n or (not len(published) and n):
         return None
     rule = _Rule(10**decimals, rounding is Rounding.HALF_EVEN)
-    trees = [_tree([one for one in known if one.row == row], published.shape[1]) for row in range(len(published))]
+    trees = [
+        _tree([one for one in known if one.row == row], published.shape[1]) for row in range(len(published))
+    ]
     items, item_of = _distinct(published, trees)
     copies = np.bincount(item_of, minlength=len(items))
     totals: list[_Totals] = []
@@ -277,7 +281,9 @@ def _leave_one_out(
             item = int(asked[leaf])
             add(level, item, int(copies[item]) - 1)
             own = totals[item]
-            feasible[item] = matching_totals(own.words, own.size, words[level], size[level], target) + own.least
+            feasible[item] = (
+                matching_totals(own.words, own.size, words[level], size[level], target) + own.least
+            )
             if not feasible[item].size:
                 return None
     return feasible
@@ -306,7 +312,13 @@ def _cells(
             runs, span = _crossing_runs(published[row], tree, rule, totals)
         else:
             runs, span = cell_runs(
-                published[row], rule.unit, rule.half_even, tree.parent, tree.at_least, tree.at_most, totals,
+                published[row],
+                rule.unit,
+                rule.half_even,
+                tree.parent,
+                tree.at_least,
+                tree.at_most,
+                totals,
                 int(totals[-1]),
             )
         parts.append(runs)
@@ -343,9 +355,7 @@ def _crossing_values(published: IntArray, tree: _Tree, rule: _Rule, t: int) -> l
     highest = [upper for _, upper in bounds]
     forward: list[set[tuple[int, ...]]] = [{(0,) * len(bounds)}]
     for cell in range(n_cells):
-        sums = {
-            _plus(partial, value, members[cell]) for partial in forward[-1] for value in choices[cell]
-        }
+        sums = {_plus(partial, value, members[cell]) for partial in forward[-1] for value in choices[cell]}
         forward.append({total for total in sums if all(map(int.__le__, total, highest))})
     alive = {end for end in forward[-1] if all(low <= x for x, (low, _) in zip(end, bounds, strict=True))}
     values: list[set[int]] = [set() for _ in range(n_cells)]
@@ -375,10 +385,9 @@ def _memberships(tree: _Tree, n_cells: int, t: int) -> tuple[list[tuple[int, ...
             above[cell][node - n_cells] = 1
             node = int(tree.parent[node])
     bounds = [
-        (int(low), int(high)) for low, high in zip(tree.at_least[n_cells:], tree.at_most[n_cells:], strict=True)
+        (int(low), int(high))
+        for low, high in zip(tree.at_least[n_cells:], tree.at_most[n_cells:], strict=True)
     ]
     bounds[-1] = (max(bounds[-1][0], t), min(bounds[-1][1], t))
-    members = [
-        (*above[cell], *(int(one.cells[cell]) for one in tree.crossing)) for cell in range(n_cells)
-    ]
+    members = [(*above[cell], *(int(one.cells[cell]) for one in tree.crossing)) for cell in range(n_cells)]
     return members, bounds + [(one.lower, one.upper) for one in tree.crossing]

@@ -84,6 +84,10 @@ class Attribute:
         """Whether labels have an order: every kind but category."""
         return self.kind is not Kind.CATEGORY
 
+    def has_label(self, label: str) -> bool:
+        """Whether the domain lists the label."""
+        return label in self._codes
+
     def code_of(self, label: str) -> int:
         """Code of a label.
 

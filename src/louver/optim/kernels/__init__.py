@@ -8,7 +8,7 @@ anew in each process. Set NUMBA_CACHE_DIR to choose another place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -20,6 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def kernel(function: Function) -> Function:
     """Compile `function` on first use, without the interpreter lock and without fast-math."""
     try:
-        return numba.njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+        compiled = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # numba finds no directory it may write to
-        return numba.njit(cache=False, nogil=True)(function)  # type: ignore[no-any-return]
+        compiled = numba.njit(cache=False, nogil=True)(function)
+    return cast(Function, compiled)

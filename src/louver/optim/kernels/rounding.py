@@ -104,9 +104,7 @@ def cell_runs(published, unit, half_even, parent, at_least, at_most, totals, mos
     span = np.zeros((n_cells + 1, 2), dtype=np.int64)
     for cell in range(n_cells):
         covered = np.nonzero(np.cumsum(change[cell]))[0]
-        runs = appended(
-            runs, span, cell, compressed(covered, np.int64(0), np.int64(1), np.int64(0))
-        )
+        runs = appended(runs, span, cell, compressed(covered, np.int64(0), np.int64(1), np.int64(0)))
     return runs[: span[-1, 1]], span[:-1]
 
 

@@ -1,0 +1,370 @@
+"""The command line: parse, call the library, print. Exit 0 done, 1 a check failed, 2 bad input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+import typer
+
+from louver import __version__
+from louver.errors import InputError, LouverError
+
+if TYPE_CHECKING:
+    from louver.bounds import BoundsAudit, Comparison, Suggestions, Summary
+    from louver.schema.spec import Spec
+
+__all__ = ["app", "main"]
+
+CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 70, 130
+MAX_PRINTED = 12
+
+app = typer.Typer(
+    name="louver",
+    help="Publish statistics about people without publishing the people.",
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+def main() -> None:
+    """Run the command line; every expected failure is one sentence on stderr."""
+    verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+    name = f"louver {verb}".strip() if verb in ("bounds", "demo") else "louver"
+    try:
+        result = app(standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+    except LouverError as error:
+        code = _fail(name, str(error))
+    except click.exceptions.NoArgsIsHelpError:
+        code = 0
+    except click.UsageError as error:
+        code = _fail(name, _usage_problem(error))
+    except (KeyboardInterrupt, click.Abort):
+        code = _fail(name, "stopped; nothing was written.", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except MemoryError:
+        code = _fail(name, "the table is too large for this machine's memory; use fewer attributes.")
+    except Exception as error:
+        if os.environ.get("LOUVER_DEBUG"):
+            raise
+        code = _fail(name, _internal_problem(error), INTERNAL)
+    sys.exit(code)
+
+
+def _fail(name: str, sentence: str, code: int = BAD_INPUT) -> int:
+    sys.stderr.write(f"{name}: {sentence}\n")
+    return code
+
+
+def _usage_problem(error: click.UsageError) -> str:
+    """A usage error in our words; the parser's own messages quote what was typed."""
+    if isinstance(error, click.NoSuchOption):
+        return f"there is no option {error.option_name}; see --help."
+    if isinstance(error, click.MissingParameter):
+        return f"{_parameter(error)} is missing; see --help."
+    if isinstance(error, click.BadParameter):
+        kind = error.param.type.name if error.param is not None else "value"
+        expected = {
+            "integer": "a whole number",
+            "float": "a number",
+            "choice": "one of the listed choices",
+        }.get(kind, kind)
+        return f"{_parameter(error)} must be {expected}; see --help."
+    if isinstance(error, click.BadOptionUsage):
+        return f"option {error.option_name} needs a value; see --help."
+    return "there is no such command or argument; see --help."
+
+
+def _parameter(error: click.BadParameter) -> str:
+    if error.param is None:
+        return "a parameter"
+    if error.param.param_type_name == "option":
+        return f"option {max(error.param.opts, key=len)}"
+    return f"argument {error.param.human_readable_name}"
+
+
+def _internal_problem(error: BaseException) -> str:
+    """Where an unexpected error arose, without any value it may carry."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = (
+        "unknown" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    )
+    return f"internal error {type(error).__name__} at {place}; please report it (LOUVER_DEBUG=1 shows more)."
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"louver {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def bounds(
+    file: Annotated[
+        str | None, typer.Argument(help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address.")
+    ] = None,
+    rows: Annotated[str | None, typer.Option(help="Columns that make the rows, separated by commas.")] = None,
+    cols: Annotated[str | None, typer.Option(help="Columns that make the columns (the responses).")] = None,
+    weight: Annotated[
+        str | None, typer.Option(help="Column of counts; without it every line is one person.")
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="Table in a DuckDB file or PostgreSQL database.")] = None,
+    query: Annotated[str | None, typer.Option(help="Query for a PostgreSQL database.")] = None,
+    conditionals: Annotated[
+        bool,
+        typer.Option(
+            "--conditionals", help="The weight column holds conditionals such as 3/7, not counts; needs --n."
+        ),
+    ] = False,
+    n: Annotated[int | None, typer.Option("--n", help="Sample size, with --conditionals.")] = None,
+    recode: Annotated[str | None, typer.Option(help="TOML file with merged categories and bins.")] = None,
+    given: Annotated[
+        str | None, typer.Option(help="TOML file with bounds that outsiders know beforehand.")
+    ] = None,
+    cells: Annotated[str | None, typer.Option(help="CSV file of cells; only these are solved.")] = None,
+    arrangements: Annotated[str | None, typer.Option(help="TOML file with arrangements to compare.")] = None,
+    decimals: Annotated[
+        int | None,
+        typer.Option(
+            help="Decimals of the published proportions (0.429 has 3, and so has 42.9 %); exact fractions otherwise."
+        ),
+    ] = None,
+    rounding: Annotated[
+        str | None, typer.Option(help="half-up (default) or half-even, with --decimals.")
+    ] = None,
+    small: Annotated[int | None, typer.Option(help="Counts below this are small (default 5).")] = None,
+    drop_zero_rows: Annotated[
+        bool, typer.Option("--drop-zero-rows", help="Leave out rows with a zero cell, and their people.")
+    ] = False,
+    merge_zero_rows: Annotated[
+        bool, typer.Option("--merge-zero-rows", help='Add rows with a zero cell up in one row "Other".')
+    ] = False,
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Search for redesigns without a disclosed small cell.")
+    ] = False,
+    seconds: Annotated[float | None, typer.Option(help="Time for --suggest (default 30).")] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            help="Exit with 1 if small cells, rows, or anything (any: zero cells too) is disclosed."
+        ),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the report to this file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
+    spec: Annotated[
+        Path | None, typer.Option(help="TOML file with the same options, source and attributes.")
+    ] = None,
+) -> int:
+    """Audit what a table of conditional frequencies gives away."""
+    given_options = {
+        "rows": _names(rows, "--rows"),
+        "cols": _names(cols, "--cols"),
+        "weight": weight,
+        "conditionals": conditionals or None,
+        "n": n,
+        "recode": recode,
+        "given": given,
+        "cells": cells,
+        "arrangements": arrangements,
+        "decimals": decimals,
+        "rounding": rounding,
+        "small": small,
+        "drop_zero_rows": drop_zero_rows or None,
+        "merge_zero_rows": merge_zero_rows or None,
+        "suggest": suggest or None,
+        "seconds": seconds,
+        "fail_on": fail_on,
+    }
+    source, options = _with_spec("bounds", spec, file, table, query, given_options)
+    if html is not None:
+        _check_writable(html)
+    return _run_bounds(source, options, html, json)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the report; made anew.")] = Path("demo-output"),
+    seconds: Annotated[float, typer.Option(help="Time for the redesign search.")] = 15.0,
+) -> int:
+    """Audit an embedded sample table and write a report to open in a browser."""
+    from louver.demo import run_demo
+
+    with _progress("searching redesigns") as progress:
+        report = run_demo(out, seconds, progress)
+    typer.echo(f"Open {report} in a browser.")
+    return 0
+
+
+def _names(text: str | None, option: str) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(","))
+    if "" in names:
+        raise InputError(f"option {option} has an empty name between its commas.", option=option)
+    return names
+
+
+def _with_spec(
+    verb: str,
+    path: Path | None,
+    file: str | None,
+    table: str | None,
+    query: str | None,
+    given: dict[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Where the data are, and the options: those of the command line win over those of the spec."""
+    options = {name: value for name, value in given.items() if value is not None}
+    if path is None:
+        if file is None:
+            raise InputError("argument FILE is missing; name the data, or a --spec that does.", option="FILE")
+        return {"data": file, "table": table, "query": query}, options
+    from louver.schema.spec import read_spec
+
+    spec = read_spec(path)
+    source = spec.source
+    data = file or spec.data
+    if data is None:
+        raise InputError(
+            f"{path.name} names no source file and no FILE is given; add one.", file=path.name, option="FILE"
+        )
+    return (
+        {
+            "data": data,
+            "table": table or source.table,
+            "query": query or source.query,
+            "wide": source.wide or None,
+            "schema": spec.schema,
+        },
+        {**({"weight": source.weight} if source.weight else {}), **_resolved(spec, verb), **options},
+    )
+
+
+def _resolved(spec: Spec, verb: str) -> dict[str, Any]:
+    """Options of the verb; file names in them are relative to the spec."""
+    options = spec.options(verb)
+    for name in ("recode", "given", "cells", "arrangements"):
+        if isinstance(options.get(name), str):
+            options[name] = str(spec.path.parent / options[name])
+    return options
+
+
+def _check_writable(path: Path) -> None:
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(
+            f"option --html cannot write {path.name}; name a file in a folder that exists.", option="--html"
+        )
+
+
+def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | None, as_json: bool) -> int:
+    import json
+
+    from louver.bounds import bounds as audit_verb
+    from louver.bounds import compare, suggest
+
+    audit: BoundsAudit | None = None
+    comparison: Comparison | None = None
+    suggestions: Suggestions | None = None
+    fail_on = options.pop("fail_on", None)
+    if options.get("arrangements") is not None:
+        comparison = compare(**source, **options, fail_on=fail_on)
+        summaries = [summary for _, summary in comparison.lines]
+    else:
+        audit = audit_verb(**source, **options, fail_on=fail_on)
+        summaries = [audit.summary]
+        if options.get("suggest"):
+            with _progress("searching redesigns") as progress:
+                suggestions = suggest(**source, **options, progress=progress)
+    if html is not None:
+        from louver.report.bounds import bounds_report
+        from louver.report.page import write_page
+
+        name = Path(str(source["data"])).name
+        write_page(
+            bounds_report(source=name, audit=audit, comparison=comparison, suggestions=suggestions), html
+        )
+    results = [result for result in (audit, comparison, suggestions) if result is not None]
+    if as_json:
+        merged: dict[str, Any] = {}
+        for result in results:
+            merged.update(result.to_dict())
+        typer.echo(json.dumps(merged, ensure_ascii=False))
+    else:
+        _print_results(audit, comparison, suggestions, html)
+    return CHECK_FAILED if any(_is_disclosive(summary, fail_on) for summary in summaries) else 0
+
+
+def _is_disclosive(summary: Summary, fail_on: str | None) -> bool:
+    small, rows, zeros = summary.risk
+    return {None: False, "small": small > 0, "rows": rows > 0, "any": small + rows + zeros > 0}[fail_on]
+
+
+def _print_results(
+    audit: BoundsAudit | None,
+    comparison: Comparison | None,
+    suggestions: Suggestions | None,
+    html: Path | None,
+) -> None:
+    from itertools import islice
+
+    if audit is not None:
+        typer.echo(repr(audit))
+        shown = list(islice(audit.disclosed_cells(), MAX_PRINTED + 1))
+        for cell in shown[:MAX_PRINTED]:
+            labels = ", ".join([*cell.row.values()]) + " → " + ", ".join(cell.col.values())
+            typer.echo(f"  disclosed: {labels} = {cell.lower}")
+        if len(shown) > MAX_PRINTED:
+            typer.echo("  ... --json or --html lists them all")
+    if comparison is not None:
+        typer.echo(
+            f"{'small':>6} {'rows':>6} {'zeros':>7} {'size':>12}  arrangement (least disclosive first)"
+        )
+        for arrangement, s in comparison.lines:
+            small, rows, zeros = s.risk
+            typer.echo(f"{small:>6} {rows:>6} {zeros:>7} {f'{s.rows} x {s.cols}':>12}  {arrangement.label}")
+    if suggestions is not None:
+        typer.echo(repr(suggestions))
+    if html is not None:
+        typer.echo(f"Report: {html}")
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[float, str], None]]:
+    """A progress bar on stderr, from the second second on, where stderr is a terminal."""
+    import time
+
+    if not sys.stderr.isatty():
+        yield lambda share, told: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(what), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(what, total=1.0, told="")
+    started = time.perf_counter()
+
+    def report(share: float, told: str) -> None:
+        if not bar.live.is_started and time.perf_counter() - started > 1:
+            bar.start()
+        bar.update(task, completed=min(share, 1.0), told=told)
+
+    try:
+        yield report
+    finally:
+        bar.stop()

@@ -1,0 +1,31 @@
+"""Small labelled tables whose values are kept as text: published conditionals, lists of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from louver.data.coding import text_sql
+from louver.data.read import Source
+from louver.data.tabulate import Records, read_codes
+
+if TYPE_CHECKING:
+    from louver.schema.spec import Schema
+
+__all__ = ["read_labelled_text", "read_text"]
+
+
+def read_text(source: Source, columns: Sequence[str]) -> list[tuple[str | None, ...]]:
+    """Rows of some columns as text, None where a value is missing."""
+    fields = ", ".join(text_sql(source, column) for column in columns)
+    rows: list[tuple[str | None, ...]] = []
+    for batch in source.batches(f"SELECT {fields} FROM records"):
+        rows.extend(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    return rows
+
+
+def read_labelled_text(
+    source: Source, names: Sequence[str], value: str, schema: Schema | None = None
+) -> tuple[Records, list[str | None]]:
+    """Codes of the columns `names`, and the text of the column `value`, row by row."""
+    return read_codes(source, names, schema), [row[0] for row in read_text(source, [value])]
