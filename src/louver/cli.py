@@ -16,7 +16,11 @@ from louver import __version__
 from louver.errors import InputError, LouverError
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from louver.bounds import BoundsAudit, Comparison, Suggestions, Summary
+    from louver.privacy.budget import Measure
+    from louver.privacy.ledger import LedgerState
     from louver.schema.spec import Spec
 
 __all__ = ["app", "main"]
@@ -38,7 +42,7 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; every expected failure is one sentence on stderr."""
     verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
-    name = f"louver {verb}".strip() if verb in ("bounds", "demo") else "louver"
+    name = f"louver {verb}".strip() if verb in ("bounds", "demo", "ledger") else "louver"
     try:
         result = app(standalone_mode=False)
         code = result if isinstance(result, int) else 0
@@ -208,6 +212,118 @@ def demo(
     with _progress("searching redesigns") as progress:
         report = run_demo(out, seconds, progress)
     typer.echo(f"Open {report} in a browser.")
+    return 0
+
+
+ledger_app = typer.Typer(help="Budgets: what may be spent on a data set, and what has been.")
+app.add_typer(ledger_app, name="ledger")
+
+LedgerFile = Annotated[Path, typer.Argument(help="The ledger file.")]
+Epsilon = Annotated[str | None, typer.Option(help="Amount in pure epsilon, such as 0.5 or 1/2.")]
+Rho = Annotated[str | None, typer.Option(help="Amount in rho (zero-concentrated), such as 0.1.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+
+
+@ledger_app.command("init")
+def ledger_init(
+    file: LedgerFile,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    neighbours: Annotated[
+        str, typer.Option(help="add-remove-record, change-record or add-remove-unit; fixed for good.")
+    ] = "add-remove-record",
+    json: Json = False,
+) -> int:
+    """Make a ledger and grant it a first amount; the amount's measure stays the ledger's."""
+    from louver.privacy.ledger import Ledger
+    from louver.privacy.neighbours import Relation
+
+    if neighbours not in list(Relation):
+        raise InputError(f"option --neighbours must be one of {', '.join(Relation)}.", option="--neighbours")
+    measure, amount = _ledger_amount(epsilon, rho)
+    ledger = Ledger.create(file, measure, Relation(neighbours), amount)
+    return _show_ledger(ledger.state(), file, json)
+
+
+@ledger_app.command("grant")
+def ledger_grant(file: LedgerFile, epsilon: Epsilon = None, rho: Rho = None, json: Json = False) -> int:
+    """Allow more to be spent."""
+    from louver.privacy.ledger import Ledger
+
+    measure, amount = _ledger_amount(epsilon, rho)
+    return _show_ledger(Ledger(file).grant(amount, measure), file, json)
+
+
+@ledger_app.command("show")
+def ledger_show(file: LedgerFile, json: Json = False) -> int:
+    """Print what is granted, spent, left and pending."""
+    from louver.privacy.ledger import Ledger
+
+    return _show_ledger(Ledger(file).state(), file, json)
+
+
+@ledger_app.command("abandon")
+def ledger_abandon(
+    file: LedgerFile,
+    entry: Annotated[int, typer.Option(help="Number of the pending entry.")],
+    json: Json = False,
+) -> int:
+    """Give up an interrupted debit: its key is erased, its amount stays spent."""
+    from louver.privacy.ledger import Ledger
+
+    ledger = Ledger(file)
+    ledger.abandon(entry)
+    return _show_ledger(ledger.state(), file, json)
+
+
+@ledger_app.command("verify")
+def ledger_verify(
+    file: LedgerFile,
+    releases: Annotated[
+        Path | None, typer.Option(help="Folder of releases whose recorded heads are checked.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Check that the past was neither edited nor rolled back; exit 1 if it was."""
+    import json as json_module
+
+    from louver.privacy.ledger import Ledger
+
+    check = Ledger(file).verify(releases)
+    if json:
+        typer.echo(json_module.dumps(check.to_dict()))
+    else:
+        for problem in check.problems:
+            typer.echo(f"  {problem}")
+        verdict = "sound" if check.is_sound else "NOT SOUND"
+        typer.echo(f"{file.name}: {verdict}; {check.n_entries} entries, {check.n_releases} releases checked")
+    return 0 if check.is_sound else CHECK_FAILED
+
+
+def _ledger_amount(epsilon: str | None, rho: str | None) -> tuple[Measure, Fraction]:
+    from louver.privacy.budget import Measure, fraction_of
+
+    if (epsilon is None) == (rho is None):
+        raise InputError("give the amount as --epsilon or as --rho, one of them.", option="--epsilon")
+    if epsilon is not None:
+        return Measure.EPSILON, fraction_of(epsilon, "--epsilon")
+    return Measure.RHO, fraction_of(rho, "--rho")
+
+
+def _show_ledger(state: LedgerState, file: Path, as_json: bool) -> int:
+    import json
+
+    if as_json:
+        typer.echo(json.dumps(state.to_dict()))
+        return 0
+    typer.echo(
+        f"{file.name}: {state.measure} {state.remaining} left of {state.granted} granted ({state.neighbours}); "
+        f"{len(state.sealed)} debits sealed, head {state.head.entry} {state.head.hash[:12]}"
+    )
+    for entry, body in state.pending.items():
+        typer.echo(f"  entry {entry} is pending: {body['amount']} for {body['purpose']}")
+    for what in state.disclosures:
+        typer.echo(f"  disclosed exactly: {what}")
     return 0
 
 

@@ -70,7 +70,7 @@ def test_a_debit_beyond_the_grant_is_refused_with_both_amounts(ledger: Ledger) -
         ledger.reserve(_loss("1/3"), request="s", purpose="p", dataset=_dataset)
     assert (caught.value.requested, caught.value.remaining) == (Fraction(1, 3), Fraction(1, 4))
     assert ledger.state().spent == Fraction(3, 4)
-    ledger.grant(Fraction(1, 2))
+    ledger.grant(Fraction(1, 2), Measure.EPSILON)
     ledger.reserve(_loss("3/4"), request="s", purpose="p", dataset=_dataset)
     assert ledger.state().remaining == 0
 
@@ -161,7 +161,7 @@ def test_an_edited_ledger_is_detected_and_spends_nothing(ledger: Ledger, edit: s
     with pytest.raises(BudgetError):
         ledger.reserve(_loss(), request="s", purpose="p", dataset=_dataset)
     with pytest.raises(BudgetError):
-        ledger.grant(Fraction(1))
+        ledger.grant(Fraction(1), Measure.EPSILON)
 
 
 def _release(directory: Path, head: Head) -> None:
@@ -251,13 +251,15 @@ def test_what_is_no_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_busy_ledger_is_said_to_be(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("louver.privacy.ledger.BUSY_SECONDS", 0.01)
     with ledger._writing(), pytest.raises(InputError, match="is busy"):
-        ledger.grant(Fraction(1))
+        ledger.grant(Fraction(1), Measure.EPSILON)
 
 
 def test_grants_must_be_positive(ledger: Ledger) -> None:
     with pytest.raises(InputError) as caught:
-        ledger.grant(Fraction(-1))
+        ledger.grant(Fraction(-1), Measure.EPSILON)
     assert caught.value.option == "grant"
+    with pytest.raises(BudgetError, match="counts in epsilon"):
+        ledger.grant(Fraction(1), Measure.RHO)
     assert ledger.state().granted == 1
 
 

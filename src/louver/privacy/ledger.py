@@ -26,7 +26,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from louver import __version__
+from louver._version import __version__
 from louver.errors import BudgetError, InputError
 from louver.privacy.budget import Loss, Measure, convert, fraction_of
 from louver.privacy.neighbours import Relation
@@ -105,6 +105,23 @@ class LedgerState:
     def remaining(self) -> Fraction:
         return self.granted - self.spent
 
+    def to_dict(self) -> dict[str, Any]:
+        """The state for programs; amounts are exact fractions as text, no hash of the data is shown."""
+        return {
+            "measure": str(self.measure),
+            "neighbours": str(self.neighbours),
+            "granted": str(self.granted),
+            "spent": str(self.spent),
+            "remaining": str(self.remaining),
+            "pending": [
+                {"entry": entry, "amount": body["amount"], "purpose": body["purpose"]}
+                for entry, body in self.pending.items()
+            ],
+            "sealed": sorted(self.sealed),
+            "disclosures": list(self.disclosures),
+            "head": {"entry": self.head.entry, "hash": self.head.hash},
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerCheck:
@@ -117,6 +134,15 @@ class LedgerCheck:
     @property
     def is_sound(self) -> bool:
         return not self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """The findings for programs."""
+        return {
+            "sound": self.is_sound,
+            "entries": self.n_entries,
+            "releases": self.n_releases,
+            "problems": list(self.problems),
+        }
 
 
 def ledger_beside(source: Path) -> Path:
@@ -186,10 +212,14 @@ class Ledger:
                 ledger._append(db, {"kind": "grant", "amount": str(grant)})
         return ledger
 
-    def grant(self, amount: Fraction) -> LedgerState:
-        """Allow more to be spent."""
+    def grant(self, amount: Fraction, measure: Measure) -> LedgerState:
+        """Allow more to be spent; the measure must be the ledger's own."""
         with self._writing() as db:
-            self._replay(db)
+            state = self._replay(db)
+            if measure is not state.measure:
+                raise BudgetError(
+                    f"the ledger {self.path.name} counts in {state.measure}; grant it in {state.measure}."
+                )
             self._append(db, {"kind": "grant", "amount": str(fraction_of(amount, "grant"))})
             return self._replay(db)
 
