@@ -87,6 +87,8 @@ def _figure(n_axes: int, size: tuple[float, float], widths: list[float]) -> tupl
 
 
 def _forest(axes: Axes, cells: list[Cell], small: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     for place, cell in enumerate(reversed(cells)):
         values = _some_values(cell)
         is_risky = cell.is_determined and cell.lower < small
@@ -103,7 +105,7 @@ def _forest(axes: Axes, cells: list[Cell], small: int) -> None:
         axes.set_xscale("symlog", linthresh=10)
         axes.set_xlim(left=0)
     else:
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("feasible counts, gaps included; red: a small count is certain")
     axes.set_title("Cells with the fewest feasible values", loc="left", fontsize=10.5)
     axes.grid(axis="x", alpha=0.25)
