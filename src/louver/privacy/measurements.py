@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from louver.data.write import replacing
 from louver.errors import BudgetError, InputError
 from louver.privacy.budget import Loss
 from louver.privacy.ledger import Debit, KeyedHash, Ledger
@@ -133,12 +133,12 @@ class Measurements:
 def write_measurements(
     path: Path, batches: Iterable[TrueBatch], noise: Noise, debit: Debit | None = None
 ) -> str:
-    """Add noise to every batch and write the file; return its sha256. The file is on disk on return.
+    """Add noise to every batch and write the file; return its sha256.
 
     Parameters
     ----------
     path : Path
-        Written directly: the caller renames it, or the directory around it, into place.
+        Appears whole or not at all, and is on disk on return.
     batches : iterable of TrueBatch
         Consumed one at a time, so a level need not fit into memory. None is empty.
     noise : Noise
@@ -155,15 +155,10 @@ def write_measurements(
     if noise.is_private and debit is None:
         raise BudgetError("private measurements need a debit; reserve one in a ledger.")
     schema = SCHEMA.with_metadata({"louver": json.dumps(description, sort_keys=True)})
-    with path.open("wb") as sink:
-        with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-            for batch in batches:
-                noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
-                writer.write_table(
-                    _rows(batch, noisy, debit, schema), row_group_size=max(1, len(batch.nodes))
-                )
-        sink.flush()
-        os.fsync(sink.fileno())
+    with replacing(path) as sink, pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        for batch in batches:
+            noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
+            writer.write_table(_rows(batch, noisy, debit, schema), row_group_size=max(1, len(batch.nodes)))
     return _sha256(path)
 
 
@@ -222,30 +217,10 @@ def measure(
         raise BudgetError(
             f"entry {debit.entry} was interrupted and its noise cannot be drawn again; abandon it, pay anew."
         )
-    prefix = f".{path.name}.{debit.entry}."
-    temporary = path.with_name(f"{prefix}{os.getpid()}")
-    digest = write_measurements(temporary, batches, source, debit)
-    _move_into_place(temporary, path)
-    ledger.seal(debit, {path.name: digest})
-    for stale in path.parent.glob(f"{prefix}*"):
+    ledger.seal(debit, {path.name: write_measurements(path, batches, source, debit)})
+    for stale in path.parent.glob(f".{path.name}.*.tmp"):  # left by a run that was killed
         stale.unlink(missing_ok=True)
     return Measurements(path)
-
-
-def _move_into_place(temporary: Path, path: Path) -> None:
-    """Rename and make the rename durable."""
-    try:
-        temporary.replace(path)
-    except (
-        FileNotFoundError
-    ):  # another run of the same request finished first and tidied up; it wrote the same
-        if not path.exists():
-            raise
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def _sha256(path: Path) -> str:
