@@ -27,7 +27,7 @@ HEADROOM = 1 << 60
 
 
 def allocate(
-    noisy: NDArray[np.int64], tree: LevelTree, total: int, weights: Sequence[int] | None = None
+    noisy: NDArray[np.int64], tree: LevelTree, total: int | None, weights: Sequence[int] | None = None
 ) -> NDArray[np.int64]:
     """Solve (H1)-(H4) exactly: whole numbers, not negative, consistent, with the given total.
 
@@ -35,8 +35,8 @@ def allocate(
     ----------
     noisy : int64 (n_regions, n_sizes)
     tree : LevelTree
-    total : int
-        Number of groups, not negative.
+    total : int or None
+        Number of groups, not negative; None leaves it open.
     weights : sequence of int, optional
         Weight of each level's squares; 1 by default.
 
@@ -49,22 +49,24 @@ def allocate(
     Examples
     --------
     >>> tree = LevelTree.from_counts([[2]])
-    >>> allocate(np.array([[2, 4], [3, 2], [0, 3]]), tree, 6).tolist()      # US, GA, NY; sizes 1 and 2
-    [[2, 4], [2, 2], [0, 2]]
+    >>> allocate(np.array([[2, 4], [3, 2], [0, 2]]), tree, 7).tolist()      # US, GA, NY; sizes 1 and 2
+    [[3, 4], [3, 2], [0, 2]]
     """
     y = np.ascontiguousarray(noisy.T)
     weight = np.array(_level_weights(tree, weights), np.int64)
-    largest = int(max(abs(y.max(initial=0)), abs(y.min(initial=0)))) + total
+    largest = int(np.abs(y).max(initial=0)) * tree.n_leaves + (total or 0)
     if int(weight.max()) * largest * 4 * tree.n_levels >= HEADROOM:
         raise SolverError("the noisy counts are too large to be compared exactly; use smaller level weights.")
     values = np.empty(y.shape, np.int64)
-    rounded_values(_relaxed(y.astype(np.float64), tree, total, weight), tree.first_child, total, values)
-    exchange_inplace(y, weight, tree.first_child, tree.parent, values)
+    relaxed = _relaxed(y.astype(np.float64), tree, total, weight)
+    start = total if total is not None else int(np.rint(relaxed[:, 0].sum()))
+    rounded_values(relaxed, tree.first_child, start, values)
+    exchange_inplace(y, weight, tree.first_child, tree.parent, total is None, values)
     return np.ascontiguousarray(values.T)
 
 
 def allocate_relaxed(
-    noisy: NDArray[np.int64], tree: LevelTree, total: int, weights: Sequence[int] | None = None
+    noisy: NDArray[np.int64], tree: LevelTree, total: int | None, weights: Sequence[int] | None = None
 ) -> NDArray[np.float64]:
     """Solve (H1)-(H3) in real numbers that are not negative.
 
@@ -84,14 +86,14 @@ def _level_weights(tree: LevelTree, weights: Sequence[int] | None) -> list[int]:
 
 
 def _relaxed(
-    y: NDArray[np.float64], tree: LevelTree, total: int, weight: NDArray[np.int64]
+    y: NDArray[np.float64], tree: LevelTree, total: int | None, weight: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Solve for all sizes at once: find the price of the total, then the values at that price."""
+    """Solve for all sizes at once: find the price of the total (an open one is free), then the values at it."""
     real_weight = weight.astype(np.float64)
     prices = np.empty((len(y), tree.n_leaves))
     steps = np.empty_like(prices)
     root_curves(y, real_weight, tree.first_child, tree.level_start, prices, steps)
-    price = price_of_total(prices, steps, float(total))
+    price = 0.0 if total is None else price_of_total(prices, steps, float(total))
     values = np.empty_like(y)
     relaxed_values(y, real_weight, tree.first_child, tree.level_start, price, values)
     return values

@@ -135,9 +135,7 @@ def fit_monotone(
         column_pass(noisy, z, u, x, penalty, *coefficients, tree.first_child, *block, fixed, value)
 
     def rows_step(part: int) -> tuple[float, float]:
-        found: tuple[float, float] = row_pass(
-            x, z, u, RELAXATION, 0.0, upper, edges[part], edges[part + 1]
-        )
+        found: tuple[float, float] = row_pass(x, z, u, RELAXATION, 0.0, upper, edges[part], edges[part + 1])
         return found
 
     with ThreadPoolExecutor(n_parts) as pool:

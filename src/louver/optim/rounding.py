@@ -24,8 +24,8 @@ __all__ = ["round_children", "round_tree"]
 COST_UNIT = 1 << 16
 """Costs are squares in units of 1 / COST_UNIT."""
 
-WINDOW = 4
-"""Units priced one by one around the real number; beyond them a bound on the price is used, and checked."""
+FIRST_WINDOW = 4
+"""Units priced one by one around a real number at first; where a value leaves its window, all are doubled."""
 
 IntArray = NDArray[np.int64]
 
@@ -48,9 +48,9 @@ def round_tree(rows: NDArray[np.float64], tree: LevelTree, total: int | None = N
     Examples
     --------
     >>> tree = LevelTree.from_counts([[2]])
-    >>> rows = np.array([[3.0, 1.0], [1.5, 0.5], [1.5, 0.5]])
+    >>> rows = np.array([[3.0, 1.0], [1.4, 0.6], [1.6, 0.4]])
     >>> round_tree(rows, tree, 3).tolist()
-    [[3, 1], [2, 0], [1, 1]]
+    [[3, 1], [1, 1], [2, 0]]
     """
     rounded = np.zeros(rows.shape, np.int64)
     root = np.maximum(np.rint(rows[0]).astype(np.int64), 0)
@@ -82,18 +82,21 @@ def round_children(parent: IntArray, rows: NDArray[np.float64]) -> IntArray:
     lengths = ends - starts + 1
     before = np.concatenate([np.zeros((len(rows), 1)), rows.cumsum(axis=1)], axis=1)
     means = (before[:, ends + 1] - before[:, starts]) / lengths
-    values = np.maximum(np.floor(means).astype(np.int64), 0)
+    window = FIRST_WINDOW
     while True:
-        low = np.maximum(values - WINDOW // 2 + 1, 0)
-        values = _solve(parent[starts], means, lengths, low)
-        if ((values >= low) & (values <= low + WINDOW)).all():
+        low = np.maximum(np.floor(means).astype(np.int64) - window // 2 + 1, 0)
+        values = _solve(parent[starts], means, lengths, low, window)
+        if ((values >= low) & (values <= low + window)).all():
             break
+        window *= 2
     rounded[:, : ends[-1] + 1] = np.repeat(values, lengths, axis=1)
     return rounded
 
 
-def _solve(sums: IntArray, means: NDArray[np.float64], lengths: IntArray, low: IntArray) -> IntArray:
-    """One flow: exact where values stay within [low, low + WINDOW], a lower bound on the cost elsewhere."""
+def _solve(
+    sums: IntArray, means: NDArray[np.float64], lengths: IntArray, low: IntArray, window: int
+) -> IntArray:
+    """One flow: exact where values stay within [low, low + window], a lower bound on the cost elsewhere."""
     n_children, n_runs = means.shape
     chain = np.arange(n_children * n_runs).reshape(n_children, n_runs)
     source = n_children * n_runs + n_runs
@@ -104,13 +107,14 @@ def _solve(sums: IntArray, means: NDArray[np.float64], lengths: IntArray, low: I
     def price(q: IntArray) -> IntArray:
         return np.rint(2 * lengths * (q + 0.5 - means) * COST_UNIT).astype(np.int64)
 
-    capacities = [low] + [np.ones_like(low)] * WINDOW + [np.full_like(low, largest)] * 2
-    costs = [price(low - 1)] + [price(low + j) for j in range(WINDOW + 1)] + [np.zeros_like(low)]
-    tails = [entry] * (WINDOW + 2) + [chain]
-    heads = [chain] * (WINDOW + 2) + [np.broadcast_to(sinks, chain.shape)]
+    capacities = [low] + [np.ones_like(low)] * window + [np.full_like(low, largest)] * 2
+    costs = [price(low - 1)] + [price(low + j) for j in range(window + 1)] + [np.zeros_like(low)]
+    tails = [entry] * (window + 2) + [chain]
+    heads = [chain] * (window + 2) + [np.broadcast_to(sinks, chain.shape)]
     supplies = np.zeros(source + 1, np.int64)
     supplies[source] = largest
     supplies[sinks] = np.append(sums[1:], 0) - sums
     flat = [np.concatenate([part.ravel() for part in parts]) for parts in (tails, heads, capacities, costs)]
     flows = min_cost_flow(flat[0], flat[1], flat[2], flat[3], supplies)
-    return flows[: (WINDOW + 2) * chain.size].reshape(WINDOW + 2, n_children, n_runs).sum(axis=0)
+    values: IntArray = flows[: (window + 2) * chain.size].reshape(window + 2, *means.shape).sum(axis=0)
+    return values

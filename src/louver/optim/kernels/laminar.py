@@ -298,7 +298,7 @@ def _settle(y, weight, first_child, parent, slot, v, gain, loss, most, least):
 
 
 @kernel
-def exchange_inplace(y, weight, first_child, parent, v):
+def exchange_inplace(y, weight, first_child, parent, is_free, v):
     """Move units between children, then between copies, while that lowers the cost; return how many were moved.
 
     Parameters
@@ -308,8 +308,10 @@ def exchange_inplace(y, weight, first_child, parent, v):
         Positive. The caller has checked that weight * |v - y| * 4 * levels stays below 2^60.
     first_child : int64 (R + 1,)
     parent : int64 (R,)
+    is_free : bool
+        Whether the total may change: each copy then takes the value that is best for it.
     v : int64 (B, R)
-        Consistent and not negative; on return an optimum for the same total.
+        Consistent and not negative; on return an optimum.
     """
     n_copies, n_regions = y.shape
     slot = np.empty(n_regions, np.int64)
@@ -322,17 +324,26 @@ def exchange_inplace(y, weight, first_child, parent, v):
     moved = 0
     for s in range(n_copies):
         moved += _settle(y[s], weight, first_child, parent, slot, v[s], gain[s], loss[s], most[s], least[s])
+        while is_free and min(gain[s, 0], loss[s, 0]) < 0:
+            unit = 1 if gain[s, 0] < 0 else -1
+            _shift(
+                0, unit, y[s], weight, first_child, parent, slot, v[s], gain[s], loss[s], most[s], least[s]
+            )
+            moved += 1
+    if is_free:
+        return moved
     root_gain, root_loss = gain[:, 0].copy(), loss[:, 0].copy()
     top_most, top_least = np.empty(2 * n_copies, np.int32), np.empty(2 * n_copies, np.int32)
     _play(top_most, root_gain, 0, n_copies, 0)
     _play(top_least, root_loss, 0, n_copies, 0)
-    while True:
+    while root_gain[top_most[1]] + root_loss[top_least[1]] < 0:
         a, b = top_most[1], top_least[1]
-        if root_gain[a] + root_loss[b] >= 0:
-            return moved
         for s, unit in ((a, 1), (b, -1)):
-            _shift(0, unit, y[s], weight, first_child, parent, slot, v[s], gain[s], loss[s], most[s], least[s])
+            _shift(
+                0, unit, y[s], weight, first_child, parent, slot, v[s], gain[s], loss[s], most[s], least[s]
+            )
             root_gain[s], root_loss[s] = gain[s, 0], loss[s, 0]
             _replay(top_most, root_gain, 0, n_copies, s)
             _replay(top_least, root_loss, 0, n_copies, s)
         moved += 1
+    return moved
