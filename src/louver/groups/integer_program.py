@@ -61,7 +61,7 @@ def _integer_program(noisy: NoisyAnswers, *, is_cumulative: bool) -> IntArray:
 
     require(_consistency(tree, n_sizes), 0, 0)
     if is_cumulative:
-        rising = sparse.diags([-1, 1], [0, 1], shape=(n_sizes - 1, n_sizes))
+        rising = sparse.diags([-1.0, 1.0], [0, 1], shape=(n_sizes - 1, n_sizes))
         if n_sizes > 1:
             require(sparse.kron(sparse.identity(n_regions), rising), 0, np.inf)
         require(_selector([n_sizes - 1], n_cells), total, total)
