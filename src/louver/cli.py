@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 
 from louver import __version__
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 70, 130
+VERBS = ("bounds", "demo")
+CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 1, 2, 70, 130, 141
+FILE_OPTIONS = ("recode", "given", "cells", "arrangements")
+NUMBER_KINDS = {int: "a whole number", float: "a number"}
 MAX_PRINTED = 12
 
 app = typer.Typer(
@@ -34,7 +37,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     pretty_exceptions_show_locals=False,
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
 )
 
@@ -42,27 +44,26 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; every expected failure is one sentence on stderr."""
     verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
-    name = f"louver {verb}".strip() if verb in ("bounds", "demo", "ledger") else "louver"
+    name = f"louver {verb}" if verb in VERBS else "louver"
+    # Matplotlib complains about a home it cannot write to; stderr is for our own sentences.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
-        result = app(standalone_mode=False)
+        result = app(prog_name="louver", standalone_mode=False)
         code = result if isinstance(result, int) else 0
     except LouverError as error:
         code = _fail(name, str(error))
-    except click.exceptions.NoArgsIsHelpError:
-        code = 0
-    except click.UsageError as error:
+    except typer.TyperException as error:
         code = _fail(name, _usage_problem(error))
-    except (KeyboardInterrupt, click.Abort):
-        code = _fail(name, "stopped; nothing was written.", INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+    except SystemExit:  # how the parser ends when whoever reads our output has gone
+        code = OUTPUT_CLOSED
     except MemoryError:
         code = _fail(name, "the table is too large for this machine's memory; use fewer attributes.")
     except Exception as error:
         if os.environ.get("LOUVER_DEBUG"):
             raise
         code = _fail(name, _internal_problem(error), INTERNAL)
+    if code == INTERRUPTED:
+        _fail(name, "stopped.")
     sys.exit(code)
 
 
@@ -71,31 +72,23 @@ def _fail(name: str, sentence: str, code: int = BAD_INPUT) -> int:
     return code
 
 
-def _usage_problem(error: click.UsageError) -> str:
+def _usage_problem(error: typer.TyperException) -> str:
     """A usage error in our words; the parser's own messages quote what was typed."""
-    if isinstance(error, click.NoSuchOption):
-        return f"there is no option {error.option_name}; see --help."
-    if isinstance(error, click.MissingParameter):
-        return f"{_parameter(error)} is missing; see --help."
-    if isinstance(error, click.BadParameter):
-        kind = error.param.type.name if error.param is not None else "value"
-        expected = {
-            "integer": "a whole number",
-            "float": "a number",
-            "choice": "one of the listed choices",
-        }.get(kind, kind)
-        return f"{_parameter(error)} must be {expected}; see --help."
-    if isinstance(error, click.BadOptionUsage):
-        return f"option {error.option_name} needs a value; see --help."
-    return "there is no such command or argument; see --help."
-
-
-def _parameter(error: click.BadParameter) -> str:
-    if error.param is None:
-        return "a parameter"
-    if error.param.param_type_name == "option":
-        return f"option {max(error.param.opts, key=len)}"
-    return f"argument {error.param.human_readable_name}"
+    if isinstance(error, typer.BadParameter):
+        assert error.param is not None
+        kind = NUMBER_KINDS[error.param.type_descriptor.annotation]
+        return f"option {error.param.opts[0]} must be {kind}."
+    # The parser's other classes are not public, so they are told apart by what they carry.
+    carried = vars(error)
+    option, context = carried.get("option_name"), carried.get("ctx")
+    if option is None and context is not None and context.parent is None:
+        return f"there is no such command; choose {' or '.join(VERBS)}."
+    if option is None:
+        return "there is one argument too many; leave no space after a comma, and quote names that have one."
+    if "possibilities" in carried:
+        near = [f"did you mean {other}?" for other in carried["possibilities"] or ()]
+        return f"there is no option {option}; {near[0] if near else 'see --help.'}"
+    return f"option {option} {'takes no value' if 'not take' in error.message else 'needs a value'}."
 
 
 def _internal_problem(error: BaseException) -> str:
@@ -111,48 +104,75 @@ def _internal_problem(error: BaseException) -> str:
 
 @app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
     if version:
         typer.echo(f"louver {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
-@app.command()
+@app.command(epilog="Exit codes: 0 done, 1 a check failed (--fail-on), 2 bad input.")
 def bounds(
     file: Annotated[
-        str | None, typer.Argument(help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address.")
+        str | None,
+        typer.Argument(
+            metavar="FILE", help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address."
+        ),
     ] = None,
-    rows: Annotated[str | None, typer.Option(help="Columns that make the rows, separated by commas.")] = None,
-    cols: Annotated[str | None, typer.Option(help="Columns that make the columns (the responses).")] = None,
+    rows: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Columns that make the rows, separated by commas.")
+    ] = None,
+    cols: Annotated[
+        str | None, typer.Option(metavar="C,D", help="Columns that make the columns (the responses).")
+    ] = None,
     weight: Annotated[
-        str | None, typer.Option(help="Column of counts; without it every line is one person.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of counts; without it every line is one person."),
     ] = None,
-    table: Annotated[str | None, typer.Option(help="Table in a DuckDB file or PostgreSQL database.")] = None,
-    query: Annotated[str | None, typer.Option(help="Query for a PostgreSQL database.")] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Table in a DuckDB file or PostgreSQL database.")
+    ] = None,
+    query: Annotated[str | None, typer.Option(metavar="SQL", help="Query for a PostgreSQL database.")] = None,
     conditionals: Annotated[
         bool,
         typer.Option(
             "--conditionals", help="The weight column holds conditionals such as 3/7, not counts; needs --n."
         ),
     ] = False,
-    n: Annotated[int | None, typer.Option("--n", help="Sample size, with --conditionals.")] = None,
-    recode: Annotated[str | None, typer.Option(help="TOML file with merged categories and bins.")] = None,
-    given: Annotated[
-        str | None, typer.Option(help="TOML file with bounds that outsiders know beforehand.")
+    n: Annotated[
+        int | None, typer.Option("--n", metavar="N", help="Sample size, with --conditionals.")
     ] = None,
-    cells: Annotated[str | None, typer.Option(help="CSV file of cells; only these are solved.")] = None,
-    arrangements: Annotated[str | None, typer.Option(help="TOML file with arrangements to compare.")] = None,
+    recode: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TOML file with merged categories and bins.")
+    ] = None,
+    given: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TOML file with bounds that outsiders know beforehand.")
+    ] = None,
+    cells: Annotated[
+        str | None, typer.Option(metavar="FILE", help="CSV file of cells; only these are solved.")
+    ] = None,
+    arrangements: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TOML file with arrangements to compare.")
+    ] = None,
     decimals: Annotated[
         int | None,
         typer.Option(
-            help="Decimals of the published proportions (0.429 has 3, and so has 42.9 %); exact fractions otherwise."
+            metavar="D",
+            help="Decimals of the published proportions (0.429 has 3, and so has 42.9 %); exact fractions otherwise.",
         ),
     ] = None,
     rounding: Annotated[
-        str | None, typer.Option(help="half-up (default) or half-even, with --decimals.")
+        str | None,
+        typer.Option(
+            metavar="half-up|half-even", help="How ties are rounded, with --decimals (default half-up)."
+        ),
     ] = None,
-    small: Annotated[int | None, typer.Option(help="Counts below this are small (default 5).")] = None,
+    small: Annotated[
+        int | None, typer.Option(metavar="N", help="Counts below this are small (default 5).")
+    ] = None,
     drop_zero_rows: Annotated[
         bool, typer.Option("--drop-zero-rows", help="Leave out rows with a zero cell, and their people.")
     ] = False,
@@ -162,17 +182,21 @@ def bounds(
     suggest: Annotated[
         bool, typer.Option("--suggest", help="Search for redesigns without a disclosed small cell.")
     ] = False,
-    seconds: Annotated[float | None, typer.Option(help="Time for --suggest (default 30).")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Time for --suggest (default 30).")
+    ] = None,
     fail_on: Annotated[
         str | None,
         typer.Option(
-            help="Exit with 1 if small cells, rows, or anything (any: zero cells too) is disclosed."
+            metavar="small|rows|any",
+            help="Exit with 1 if a small cell, a row, or anything at all (zero cells too) is disclosed.",
         ),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the report to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report to this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
     spec: Annotated[
-        Path | None, typer.Option(help="TOML file with the same options, source and attributes.")
+        Path | None,
+        typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),
     ] = None,
 ) -> int:
     """Audit what a table of conditional frequencies gives away."""
@@ -197,14 +221,16 @@ def bounds(
     }
     source, options = _with_spec("bounds", spec, file, table, query, given_options)
     if html is not None:
-        _check_writable(html)
+        _check_writable(html, [spec, source["data"], *(options.get(name) for name in FILE_OPTIONS)])
     return _run_bounds(source, options, html, json)
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report; made anew.")] = Path("demo-output"),
-    seconds: Annotated[float, typer.Option(help="Time for the redesign search.")] = 15.0,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the report; made where there is none.")
+    ] = Path("demo-output"),
+    seconds: Annotated[float, typer.Option(metavar="S", help="Time for the redesign search.")] = 15.0,
 ) -> int:
     """Audit an embedded sample table and write a report to open in a browser."""
     from louver.demo import run_demo
@@ -373,18 +399,28 @@ def _with_spec(
 
 def _resolved(spec: Spec, verb: str) -> dict[str, Any]:
     """Options of the verb; file names in them are relative to the spec."""
+    from louver.bounds.options import BoundsOptions
+    from louver.schema.validate import validated
+
     options = spec.options(verb)
-    for name in ("recode", "given", "cells", "arrangements"):
+    validated(BoundsOptions, options, f"{spec.path.name} [{verb}]")
+    for name in FILE_OPTIONS:
         if isinstance(options.get(name), str):
             options[name] = str(spec.path.parent / options[name])
     return options
 
 
-def _check_writable(path: Path) -> None:
+def _check_writable(path: Path, read: Sequence[object]) -> None:
+    """Refuse a report that could not be written, or that would replace a file the audit reads."""
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(
-            f"option --html cannot write {path.name}; name a file in a folder that exists.", option="--html"
+            f"option --html cannot write {path}; name a file in a folder that exists.", option="--html"
         )
+    for other in read:
+        if isinstance(other, str | Path) and path.exists() and Path(other).exists() and path.samefile(other):
+            raise InputError(
+                f"option --html would replace {path.name}, which is read; name another.", option="--html"
+            )
 
 
 def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | None, as_json: bool) -> int:
@@ -407,10 +443,11 @@ def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | No
             with _progress("searching redesigns") as progress:
                 suggestions = suggest(**source, **options, progress=progress)
     if html is not None:
+        from louver.data.read import name_of
         from louver.report.bounds import bounds_report
         from louver.report.page import write_page
 
-        name = Path(str(source["data"])).name
+        name = name_of(source["data"], source["table"])
         write_page(
             bounds_report(source=name, audit=audit, comparison=comparison, suggestions=suggestions), html
         )
@@ -442,8 +479,8 @@ def _print_results(
         typer.echo(repr(audit))
         shown = list(islice(audit.disclosed_cells(), MAX_PRINTED + 1))
         for cell in shown[:MAX_PRINTED]:
-            labels = ", ".join([*cell.row.values()]) + " → " + ", ".join(cell.col.values())
-            typer.echo(f"  disclosed: {labels} = {cell.lower}")
+            labels = f"{', '.join(cell.row.values())} → {', '.join(cell.col.values())}"
+            typer.echo(f"  disclosed: {_printable(labels)} = {cell.lower}")
         if len(shown) > MAX_PRINTED:
             typer.echo("  ... --json or --html lists them all")
     if comparison is not None:
@@ -457,6 +494,11 @@ def _print_results(
         typer.echo(repr(suggestions))
     if html is not None:
         typer.echo(f"Report: {html}")
+
+
+def _printable(text: str) -> str:
+    """Text without line breaks and without what a terminal would take for a command."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 @contextmanager

@@ -166,8 +166,7 @@ def test_an_edited_ledger_is_detected_and_spends_nothing(ledger: Ledger, edit: s
 
 def _release(directory: Path, head: Head) -> None:
     directory.mkdir(parents=True)
-    manifest = {"ledger_head": {"entry": head.entry, "hash": head.hash}}
-    (directory / "manifest.json").write_text(json.dumps(manifest))
+    (directory / "manifest.json").write_text(json.dumps({"ledger_head": str(head)}))
 
 
 def test_a_rolled_back_ledger_is_detected_by_its_releases(ledger: Ledger, tmp_path: Path) -> None:

@@ -74,9 +74,9 @@ def binned_sql(text: str, attribute: Attribute, recode: Recode) -> str:
 
 def find_row(source: Source, condition: str, **parameters: object) -> int:
     """Number of the first data row that meets an SQL condition which some row is known to meet."""
-    numbered = "SELECT row_number() OVER () AS louver_row, * FROM records"
-    sql = f"SELECT min(louver_row) AS row FROM ({numbered}) WHERE {condition}"
-    found = source.first_row(sql, **parameters)
+    # A scan keeps the order of the rows, and so does a window over all of them.
+    numbered = f"SELECT row_number() OVER () AS row, ({condition}) AS is_hit FROM records"
+    found = source.first_row(f"SELECT min(row) AS row FROM ({numbered}) WHERE is_hit", **parameters)
     assert found is not None
     return int(found["row"])
 
@@ -104,8 +104,8 @@ class Coder:
         """Codes of a batch; -1 marks a fault, which `check` turns into an error."""
         encoded = column.dictionary_encode(null_encoding="encode")
         codes = np.array([self._code_of(text) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
-        positions: NDArray[np.int32] = encoded.indices.to_numpy(zero_copy_only=False)
-        return codes[positions]
+        # Not `to_numpy`, here and elsewhere: it imports pandas where that is installed.
+        return codes[np.asarray(np.from_dlpack(encoded.indices), dtype=np.int32)]
 
     def check(self, source: Source) -> None:
         """Raise if a value was missing or outside the domain, naming the first row where it is so."""
@@ -129,7 +129,8 @@ class Coder:
         codes = np.empty(len(labels), dtype=np.int64)
         for code, label in enumerate(labels):
             codes[self._learnt[label]] = code
-        return replace(self.attribute, labels=tuple(labels)), codes
+        missing = self.attribute.missing if self.attribute.missing in self._learnt else None
+        return replace(self.attribute, labels=tuple(labels), missing=missing), codes
 
     def _code_of(self, text: str | None) -> int:
         code = self._codes.get(text)

@@ -11,7 +11,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -62,11 +62,13 @@ def read_header(path: Path) -> Header:
     return Header(names=filled, separator=separator, is_compressed=is_compressed)
 
 
-def check_names(names: Iterable[str], file: str) -> None:
-    """Refuse names that differ at most in case: SQL could not tell them apart.
+def check_names(names: Sequence[str], file: str) -> None:
+    """Refuse no names at all, and names that differ at most in case: SQL could not tell them apart.
 
     The message gives positions, because a file without a header has values there.
     """
+    if not names:
+        raise InputError(f"{file} has no columns; give data with at least one.", file=file)
     seen: dict[str, int] = {}
     for number, column in enumerate(names, start=1):
         first = seen.setdefault(column.lower(), number)
@@ -86,7 +88,7 @@ def find_fault(path: Path, header: Header) -> InputError | None:
                 if problem is not None:
                     return InputError(f"{name}: row {row} {problem}.", file=name, row=row)
     except csv.Error:
-        message = f"{name}: row {row + 1} has a quote that does not fit; double the quotes inside values."
+        message = f"{name}: row {row + 1} has a quote that does not fit or a value too long; correct it."
         return InputError(message, file=name, row=row + 1)
     except (OSError, EOFError, zlib.error):
         return InputError(f"{name} is damaged or ends early; check how it was made.", file=name)
@@ -113,10 +115,6 @@ def _read_start(path: Path, is_compressed: bool) -> str:
     try:
         with _open_text(path, is_compressed) as text:
             return text.read(HEADER_CHARACTERS)
-    except FileNotFoundError:
-        problem = "does not exist; check the path"
-    except IsADirectoryError:
-        problem = "is a directory; give a file"
     except PermissionError:
         problem = "cannot be opened; check its permissions"
     except (OSError, EOFError, zlib.error):

@@ -152,7 +152,7 @@ def read_codes(source: Source, names: Sequence[str], schema: Schema | None = Non
         else:
             coders.append(_coder(source, name, schema))
     texts = {attribute.name: text_sql(source, attribute.name) for attribute in numeric}
-    values = [number_sql(texts[attribute.name], attribute.kind) for attribute in numeric]
+    values = [f"coalesce({number_sql(texts[a.name], a.kind)}, CAST('nan' AS DOUBLE))" for a in numeric]
     fields = ", ".join([*(coder.sql for coder in coders), *values])
     chunks: list[list[NDArray[np.int32]]] = [[] for _ in coders]
     number_chunks: list[list[NDArray[np.float64]]] = [[] for _ in numeric]
@@ -160,7 +160,7 @@ def read_codes(source: Source, names: Sequence[str], schema: Schema | None = Non
         for axis, coder in enumerate(coders):
             chunks[axis].append(coder.encode(batch.column(axis)).astype(np.int32))
         for axis, kept in enumerate(number_chunks, start=len(coders)):
-            kept.append(batch.column(axis).to_numpy(zero_copy_only=False).astype(np.float64))
+            kept.append(np.asarray(np.from_dlpack(batch.column(axis)), dtype=np.float64))
     for coder in coders:
         coder.check(source)
     numbers = {a.name: np.concatenate(kept) for a, kept in zip(numeric, number_chunks, strict=True)}
@@ -250,25 +250,30 @@ def _group(
     source: Source, coders: Sequence[Coder], columns: Sequence[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Codes (groups, coders) and counts (groups, columns of counts) of the one GROUP BY."""
-    keys = [f"{coder.sql} AS key_{axis}" for axis, coder in enumerate(coders)]
+    keys = [coder.sql for coder in coders]
     weights = [_weight_sql(text_sql(source, column)) for column in columns]
-    sums = [f"TRY_CAST(sum({sql}) AS BIGINT), count(*) - count({sql})" for sql in weights]
+    # A sum that leaves 64 bits comes back as -1, beside the number of rows without a valid count.
+    sums = [f"coalesce(TRY_CAST(sum({sql}) AS BIGINT), -1), count(*) - count({sql})" for sql in weights]
     fields = ", ".join([*keys, *(sums or ["count(*), 0"])])
-    grouping = "GROUP BY " + ", ".join(f"key_{axis}" for axis in range(len(keys))) if keys else ""
+    grouping = "GROUP BY " + ", ".join(str(number) for number in range(1, len(keys) + 1)) if keys else ""
     codes, counts = [], []
+    faulty: set[int] = set()
     for batch in source.batches(f"SELECT {fields} FROM records {grouping}"):
-        arrays = [batch.column(axis) for axis in range(batch.num_columns)]
+        measures = batch.columns[len(coders) :]
         codes.append(
-            _stack([coder.encode(array) for coder, array in zip(coders, arrays, strict=False)], batch)
+            _stack([c.encode(array) for c, array in zip(coders, batch.columns, strict=False)], batch)
         )
-        measures = arrays[len(coders) :]
-        for column, sql, bad in zip(columns, weights, measures[1::2], strict=False):
-            if np.any(bad.to_numpy(zero_copy_only=False)):
-                raise _count_error(source, column, sql)
-        counts.append(_stack([_sums(source, array) for array in measures[::2]], batch))
+        counts.append(_stack([_sums(array) for array in measures[::2]], batch))
+        faulty.update(axis for axis, bad in enumerate(measures[1::2]) if np.from_dlpack(bad).any())
     for coder in coders:
         coder.check(source)
-    return np.concatenate(codes), np.concatenate(counts)
+    if faulty:
+        raise _count_error(source, columns[min(faulty)], weights[min(faulty)])
+    all_counts = np.concatenate(counts)
+    if (all_counts < 0).any():
+        message = f"the counts in {source.name} add up to more than a 64-bit number holds."
+        raise InputError(message, file=source.name)
+    return np.concatenate(codes), all_counts
 
 
 def _stack(columns: list[NDArray[np.int64]], batch: pa.RecordBatch) -> NDArray[np.int64]:
@@ -276,11 +281,8 @@ def _stack(columns: list[NDArray[np.int64]], batch: pa.RecordBatch) -> NDArray[n
     return np.column_stack(columns) if columns else np.empty((batch.num_rows, 0), dtype=np.int64)
 
 
-def _sums(source: Source, array: pa.Array) -> NDArray[np.int64]:
-    if array.null_count:
-        message = f"the counts in {source.name} add up to more than a 64-bit number holds."
-        raise InputError(message, file=source.name)
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.int64)
+def _sums(array: pa.Array) -> NDArray[np.int64]:
+    return np.asarray(np.from_dlpack(array), dtype=np.int64)
 
 
 def _weight_sql(text: str) -> str:
@@ -297,8 +299,7 @@ def _count_error(source: Source, column: str, sql: str) -> InputError:
     found = source.first_row(
         f"SELECT CASE WHEN {text} IS NULL THEN 'missing' WHEN {value} IS NULL OR isnan({value}) THEN 'text'"
         f" WHEN {value} < 0 THEN 'negative' WHEN {value} <> trunc({value}) THEN 'fraction' ELSE 'large' END"
-        " AS kind FROM (SELECT row_number() OVER () AS louver_row, * FROM records) WHERE louver_row = $row",
-        row=row,
+        f" AS kind FROM records LIMIT 1 OFFSET {row - 1}"
     )
     assert found is not None
     problem = COUNT_PROBLEMS[found["kind"]].format(row=row)
@@ -326,18 +327,17 @@ def _with_hierarchy(source: Source, attribute: Attribute, schema: Schema | None)
 def _level_columns(source: Source, columns: Sequence[str]) -> Hierarchy:
     """Hierarchy from the combinations of region columns that occur, most specific column first."""
     texts = [text_sql(source, column) for column in columns]
-    fields = ", ".join(f"{text} AS level_{level}" for level, text in enumerate(texts))
+    fields = ", ".join(texts)
     known = f"({texts[0]}) IS NOT NULL"
     levels: list[list[str]] = [[] for _ in columns]
     for batch in source.batches(f"SELECT DISTINCT {fields} FROM records WHERE {known} ORDER BY ALL"):
         for level, array in enumerate(batch.columns):
-            if array.null_count:
-                row = find_row(source, f"{known} AND ({texts[level]}) IS NULL")
-                message = (
-                    f'column "{columns[level]}" in {source.name} has no value on row {row}; complete it.'
-                )
-                raise InputError(message, file=source.name, column=columns[level], row=row)
             levels[level].extend(array.to_pylist())
+    for level, labels in enumerate(levels):
+        if None in labels:
+            row = find_row(source, f"{known} AND ({texts[level]}) IS NULL")
+            message = f'column "{columns[level]}" in {source.name} has no value on row {row}; complete it.'
+            raise InputError(message, file=source.name, column=columns[level], row=row)
     return Hierarchy.from_levels(levels, source=f'the hierarchy of "{columns[0]}"')
 
 

@@ -58,7 +58,7 @@ def write_parquet(table: pyarrow.Table, path: str | Path) -> None:
 
 
 def write_csv(table: pyarrow.Table, path: str | Path) -> None:
-    """Write an Arrow table as CSV: UTF-8, a header, quotes only where needed, empty where null."""
+    """Write an Arrow table as CSV: UTF-8, a header, text in quotes, nulls empty."""
     import pyarrow as pa
     from pyarrow import csv
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from louver.groups.problem import IntArray, NoisyAnswers, Query, sizes_of
 from louver.optim.monotone import fit_monotone
-from louver.optim.rounding import round_tree
+from louver.optim.row_rounding import round_tree
 
 __all__ = ["solve_suffix"]
 

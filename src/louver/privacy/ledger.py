@@ -58,10 +58,25 @@ CREATE TABLE secret (value BLOB NOT NULL);
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest entry: its number and hash. A manifest records it, and so pins the whole past."""
+    """The newest entry: its number and hash. A manifest records it as text, and so pins the whole past.
+
+    Examples
+    --------
+    >>> Head.parse(str(Head(3, "ab12")))
+    Head(entry=3, hash='ab12')
+    """
 
     entry: int
     hash: str
+
+    def __str__(self) -> str:
+        return f"{self.entry}:{self.hash}"
+
+    @classmethod
+    def parse(cls, text: str) -> Head:
+        """Read what `str` wrote; ValueError where it is something else."""
+        entry, _, digest = text.partition(":")
+        return cls(int(entry), digest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +134,7 @@ class LedgerState:
             ],
             "sealed": sorted(self.sealed),
             "disclosures": list(self.disclosures),
-            "head": {"entry": self.head.entry, "hash": self.head.hash},
+            "head": str(self.head),
         }
 
 
@@ -470,12 +485,11 @@ def _commitment(key: bytes) -> str:
 def _release_problem(manifest: Path, hashes: Mapping[int, str]) -> str | None:
     """Say how a release's recorded head disagrees with the ledger."""
     try:
-        head = json.loads(manifest.read_text())["ledger_head"]
-        entry, recorded = int(head["entry"]), str(head["hash"])
-    except (OSError, ValueError, KeyError, TypeError):
+        head = Head.parse(json.loads(manifest.read_text())["ledger_head"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return "records no ledger head"
-    if entry not in hashes:
-        return f"records entry {entry}, which the ledger lacks: the ledger was rolled back"
-    if hashes[entry] != recorded:
-        return f"records another entry {entry}: the ledger's past was edited"
+    if head.entry not in hashes:
+        return f"records entry {head.entry}, which the ledger lacks: the ledger was rolled back"
+    if hashes[head.entry] != head.hash:
+        return f"records another entry {head.entry}: the ledger's past was edited"
     return None

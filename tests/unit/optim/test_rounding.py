@@ -1,82 +1,171 @@
-"""Rounding: the flow equals an integer program, and keeps every property."""
+"""Row totals and cell counts under rounded conditionals, against enumeration."""
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
-from scipy.optimize import Bounds, LinearConstraint, milp
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
-from louver.errors import SolverError
-from louver.optim.flow import min_cost_flow
-from louver.optim.rounding import round_children, round_tree
-from louver.optim.trees import LevelTree
+from louver.bounds.rounded import _solid_from, _wide_from
+from louver.optim.kernels.rounding import (
+    add_set_inplace,
+    cell_runs,
+    count_interval,
+    feasible_totals,
+    matching_totals,
+)
+from louver.optim.kernels.runs import append_regions
+from oracles.knapsack import compositions, expanded, fewest_runs, rounded
+
+NO_LIMIT = 2**62
+RULES = {"half-up": False, "half-even": True}
 
 
-def _program(parent: np.ndarray, rows: np.ndarray) -> float:
-    """Least sum of squares, by unit steps with rising prices in a general integer program."""
-    n_children, n_columns = rows.shape
-    cells, most = rows.size, int(parent[0])
-    prices = (2 * (np.arange(most) - rows.reshape(-1, 1)) + 1).ravel()
-    steps = np.hstack([np.eye(cells), -np.kron(np.eye(cells), np.ones((1, most)))])
-    pad = np.zeros((n_columns, cells * most))
-    sums = np.hstack([np.tile(np.eye(n_columns), n_children), pad])
-    falling = np.kron(
-        np.eye(n_children), np.eye(n_columns - 1, n_columns) - np.eye(n_columns - 1, n_columns, 1)
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("decimals", [0, 1, 2])
+def test_count_interval_holds_the_counts_that_round_to_the_value(rule, decimals):
+    unit = 10**decimals
+    for t in range(1, 42):
+        printed = [rounded(Fraction(count, t), decimals, rule) for count in range(t + 1)]
+        for k in range(unit + 1):
+            low, high = count_interval(k, unit, t, RULES[rule])
+            assert list(range(low, high + 1)) == [count for count in range(t + 1) if printed[count] == k]
+
+
+@st.composite
+def rows(draw):
+    """A published row of J cells with bounds on a nested tree: cells, perhaps one pair of cells, the row."""
+    n_cells = draw(st.integers(1, 4))
+    decimals = draw(st.integers(0, 1))
+    rule = draw(st.sampled_from(list(RULES)))
+    true = draw(st.lists(st.integers(0, 4), min_size=n_cells, max_size=n_cells).filter(any))
+    published = [rounded(Fraction(count, sum(true)), decimals, rule) for count in true]
+    has_pair = n_cells >= 3 and draw(st.booleans())
+    n_nodes = n_cells + has_pair + 1
+    parent = [n_nodes - 1] * (n_nodes - 1) + [-1]
+    if has_pair:
+        parent[0] = parent[1] = n_cells
+    at_least = draw(st.lists(st.sampled_from([0, 0, 0, 1, 2]), min_size=n_nodes, max_size=n_nodes))
+    at_most = draw(
+        st.lists(st.sampled_from([NO_LIMIT, NO_LIMIT, 1, 3, 6]), min_size=n_nodes, max_size=n_nodes)
     )
-    falling = np.hstack([falling, np.zeros((len(falling), cells * most))])
-    lower = np.concatenate([np.zeros(cells), parent, np.zeros(len(falling))])
-    upper = np.concatenate([np.zeros(cells), parent, np.full(len(falling), np.inf)])
-    solved = milp(
-        np.concatenate([np.zeros(cells), prices]),
-        constraints=LinearConstraint(np.vstack([steps, sums, falling]), lower, upper),
-        integrality=np.repeat([1, 0], [cells, cells * most]),
-        bounds=Bounds(0, np.concatenate([np.full(cells, most), np.ones(cells * most)])),
-    )
-    assert solved.success
-    return float(solved.fun + (rows**2).sum())
+    return published, decimals, rule, parent, at_least, at_most
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_rounding_equals_an_integer_program(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n_children, n_columns = int(rng.integers(1, 5)), int(rng.integers(2, 7))
-    real = np.sort(rng.uniform(0, rng.choice([1.5, 6]), (n_children, n_columns)), axis=1)[:, ::-1]
-    parent = np.maximum(np.rint(real.sum(axis=0) + rng.normal(0, 0.7, n_columns)), 0).astype(np.int64)
-    parent = np.maximum.accumulate(parent[::-1])[::-1]
-    rounded = round_children(parent, real)
-    assert (rounded >= 0).all() and (np.diff(rounded, axis=1) <= 0).all()
-    assert np.array_equal(rounded.sum(axis=0), parent)
-    if parent[0]:
-        assert ((rounded - real) ** 2).sum() == pytest.approx(_program(parent, real), abs=1e-3)
+def enumerated(row, total):
+    """All cell counts with this total that round to the published values and keep every bound."""
+    published, decimals, rule, parent, at_least, at_most = row
+    n_cells = len(published)
+    found = []
+    for cells in compositions(total, n_cells):
+        nodes = list(cells) + [0] * (len(parent) - n_cells)
+        for node in range(len(parent) - 1):
+            nodes[parent[node]] += nodes[node]
+        if all(low <= x <= high for low, x, high in zip(at_least, nodes, at_most, strict=True)) and all(
+            rounded(Fraction(count, total), decimals, rule) == k
+            for count, k in zip(cells, published, strict=True)
+        ):
+            found.append(cells)
+    return found
 
 
-def test_rounding_far_from_the_real_rows_widens_its_window() -> None:
-    rounded = round_children(np.array([60, 60, 1]), np.array([[1.0, 0.5, 0.0], [2.0, 1.5, 0.2]]))
-    assert rounded.sum(axis=0).tolist() == [60, 60, 1]
-    assert sorted(rounded[:, 0].tolist()) == [29, 31] or sorted(rounded[:, 0].tolist()) == [30, 30]
+def arrays(row):
+    published, decimals, rule, parent, at_least, at_most = row
+    tree = [np.array(part, dtype=np.int64) for part in (parent, at_least, at_most)]
+    return np.array(published, dtype=np.int64), 10**decimals, RULES[rule], *tree
 
 
-def test_an_empty_parent_has_empty_children() -> None:
-    assert round_children(np.zeros(3, np.int64), np.ones((2, 3))).tolist() == [[0, 0, 0], [0, 0, 0]]
+@given(rows())
+def test_feasible_totals(row):
+    allowed = feasible_totals(*arrays(row), 9)
+    assert allowed.tolist() == [False, *(bool(enumerated(row, t)) for t in range(1, 10))]
 
 
-@pytest.mark.parametrize("total", [None, 40, 0])
-def test_a_whole_tree_keeps_sums_and_monotony(total: int | None) -> None:
-    rng = np.random.default_rng(5)
-    tree = LevelTree.from_counts([[3], [2, 1, 4]])
-    leaves = np.sort(rng.uniform(0, 7, (tree.n_leaves, 8)), axis=1)[:, ::-1]
-    real = np.vstack([leaves.sum(axis=0)[None], np.add.reduceat(leaves, [0, 2, 3], axis=0), leaves])
-    rounded = round_tree(real, tree, total)
-    assert (rounded >= 0).all() and (np.diff(rounded, axis=1) <= 0).all()
-    for r in range(int(tree.level_start[-2])):
-        assert np.array_equal(rounded[tree.children(r)].sum(axis=0), rounded[r])
-    if total is None:
-        assert np.abs(rounded[0] - real[0]).max() <= 0.5
-    else:
-        assert rounded[0, 0] == total
+@given(rows(), st.integers(0, 2**9 - 1))
+def test_cell_runs_hold_every_value_over_the_given_totals(row, mask):
+    totals = [t for t in range(1, 10) if mask >> (t - 1) & 1 and enumerated(row, t)]
+    runs, span = cell_runs(*arrays(row), np.array(totals, dtype=np.int64), 1, 0)
+    for cell in range(len(row[0])):
+        expected = sorted({cells[cell] for t in totals for cells in enumerated(row, t)})
+        found = runs[span[cell, 0] : span[cell, 1]].tolist()
+        assert expanded(found) == expected
+        assert len(found) == fewest_runs(expected)
 
 
-def test_a_flow_without_solution_is_said() -> None:
-    one = np.array([0]), np.array([1]), np.array([1]), np.array([1])
-    with pytest.raises(SolverError, match="no solution"):
-        min_cost_flow(*one, np.array([3, -3]))
+@given(rows(), st.integers(0, 50), st.integers(0, 120))
+def test_a_solid_range_equals_its_totals_one_by_one(row, after, length):
+    published, decimals = np.array(row[0]), row[1]
+    assume(_solid_from(published, 10**decimals) is not None)
+    n_cells = len(row[0])
+    star = np.array([n_cells] * n_cells + [-1])
+    nothing_known = star, np.zeros(n_cells + 1, dtype=np.int64), np.full(n_cells + 1, NO_LIMIT)
+    first = max(_solid_from(published, 10**decimals), _wide_from(published, 10**decimals)) + after
+    totals = np.arange(first, first + length + 1)
+    none = np.empty(0, dtype=np.int64)
+    arguments = published, 10**decimals, RULES[row[2]], *nothing_known
+    listed_runs, listed_span = cell_runs(*arguments, totals, 1, 0)
+    solid_runs, solid_span = cell_runs(*arguments, none, first, first + length)
+    assert solid_runs.tolist() == listed_runs.tolist()
+    assert solid_span.tolist() == listed_span.tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 6)), max_size=8))
+def test_append_regions_gives_the_fewest_runs_of_a_union(intervals):
+    lowest = np.array([low for low, _ in intervals], dtype=np.int64)
+    highest = np.array([low + more for low, more in intervals], dtype=np.int64)
+    values = sorted({x for low, more in intervals for x in range(low, low + more + 1)})
+    span = np.zeros((2, 2), dtype=np.int64)
+    runs = append_regions(np.empty((1, 3), dtype=np.int64), span, 0, lowest, highest)
+    found = runs[: span[0, 1]].tolist()
+    assert expanded(found) == values
+    assert len(found) == fewest_runs(values)
+    assert span[-1, 1] == len(found)
+
+
+# Sets that hold 0: some numbers below a length, and either all or none from there on.
+TOP = 191
+tailed_sets = st.tuples(st.sets(st.integers(1, 150), max_size=8), st.integers(1, 160), st.booleans())
+
+
+def as_bits(numbers, length, has_tail, n_words):
+    words = np.zeros(n_words, dtype=np.uint64)
+    for x in {0, *numbers}:
+        if x < length:
+            words[x >> 6] |= np.uint64(1) << np.uint64(x & 63)
+    return words, np.array([length, int(has_tail)], dtype=np.int64)
+
+
+def as_set(words, size, top=TOP):
+    inside = {x for x in range(min(int(size[0]), top + 1)) if int(words[x >> 6]) >> (x & 63) & 1}
+    return inside | (set(range(int(size[0]), top + 1)) if size[1] else set())
+
+
+@given(first=tailed_sets, others=st.lists(tailed_sets, min_size=1, max_size=3))
+def test_sums_of_sets_with_tails(first, others):
+    words, size = as_bits(*first, 3)
+    work = np.zeros(3, dtype=np.uint64)
+    expected = as_set(words, size)
+    for other in others:
+        other_words, other_size = as_bits(*other, 4)
+        expected = {a + b for a in expected for b in as_set(other_words, other_size) if a + b <= TOP}
+        add_set_inplace(words, size, other_words, other_size, work)
+        assert as_set(words, size) == expected
+
+
+def test_a_set_of_everything_stays_everything():
+    words, size = as_bits({1}, 0, True, 3)
+    words[:] = 0
+    other_words, other_size = as_bits({3}, 10, False, 3)
+    add_set_inplace(words, size, other_words, other_size, np.zeros(3, dtype=np.uint64))
+    assert as_set(words, size) == set(range(TOP + 1))
+
+
+@given(own=tailed_sets, others=tailed_sets, target=st.integers(0, TOP))
+def test_matching_totals(own, others, target):
+    mine, theirs = as_bits(*own, 3), as_bits(*others, 3)
+    listed, first, last = matching_totals(*mine, *theirs, target)
+    found = sorted([*listed.tolist(), *range(first, last + 1)])
+    assert found == sorted(x for x in as_set(*mine) if x <= target and target - x in as_set(*theirs))
