@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-VERBS = ("bounds", "demo")
+VERBS = ("bounds", "demo", "ledger")
 CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 1, 2, 70, 130, 141
 FILE_OPTIONS = ("recode", "given", "cells", "arrangements")
 NUMBER_KINDS = {int: "a whole number", float: "a number"}
@@ -81,8 +81,9 @@ def _usage_problem(error: typer.TyperException) -> str:
     # The parser's other classes are not public, so they are told apart by what they carry.
     carried = vars(error)
     option, context = carried.get("option_name"), carried.get("ctx")
-    if option is None and context is not None and context.parent is None:
-        return f"there is no such command; choose {' or '.join(VERBS)}."
+    commands = getattr(getattr(context, "command", None), "commands", None)
+    if option is None and commands:
+        return f"there is no such command; choose {' or '.join(commands)}."
     if option is None:
         return "there is one argument too many; leave no space after a comma, and quote names that have one."
     if "possibilities" in carried:
@@ -241,22 +242,27 @@ def demo(
     return 0
 
 
-ledger_app = typer.Typer(help="Budgets: what may be spent on a data set, and what has been.")
+ledger_app = typer.Typer(
+    help="Budgets: what may be spent on a data set, and what has been.", no_args_is_help=True
+)
 app.add_typer(ledger_app, name="ledger")
 
-LedgerFile = Annotated[Path, typer.Argument(help="The ledger file.")]
-Epsilon = Annotated[str | None, typer.Option(help="Amount in pure epsilon, such as 0.5 or 1/2.")]
-Rho = Annotated[str | None, typer.Option(help="Amount in rho (zero-concentrated), such as 0.1.")]
+LedgerFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The ledger file.")]
+Epsilon = Annotated[str | None, typer.Option(metavar="E", help="Amount in pure epsilon, such as 0.5 or 1/2.")]
+Rho = Annotated[str | None, typer.Option(metavar="R", help="Amount in rho (zero-concentrated), such as 0.1.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 
 
 @ledger_app.command("init")
 def ledger_init(
-    file: LedgerFile,
+    file: LedgerFile = None,
     epsilon: Epsilon = None,
     rho: Rho = None,
     neighbours: Annotated[
-        str, typer.Option(help="add-remove-record, change-record or add-remove-unit; fixed for good.")
+        str,
+        typer.Option(
+            metavar="RELATION", help="add-remove-record, change-record or add-remove-unit; fixed for good."
+        ),
     ] = "add-remove-record",
     json: Json = False,
 ) -> int:
@@ -267,46 +273,58 @@ def ledger_init(
     if neighbours not in list(Relation):
         raise InputError(f"option --neighbours must be one of {', '.join(Relation)}.", option="--neighbours")
     measure, amount = _ledger_amount(epsilon, rho)
-    ledger = Ledger.create(file, measure, Relation(neighbours), amount)
-    return _show_ledger(ledger.state(), file, json)
+    path = _ledger_file(file)
+    return _show_ledger(Ledger.create(path, measure, Relation(neighbours), amount).state(), path, json)
 
 
 @ledger_app.command("grant")
-def ledger_grant(file: LedgerFile, epsilon: Epsilon = None, rho: Rho = None, json: Json = False) -> int:
+def ledger_grant(
+    file: LedgerFile = None, epsilon: Epsilon = None, rho: Rho = None, json: Json = False
+) -> int:
     """Allow more to be spent."""
     from louver.privacy.ledger import Ledger
 
     measure, amount = _ledger_amount(epsilon, rho)
-    return _show_ledger(Ledger(file).grant(amount, measure), file, json)
+    path = _ledger_file(file)
+    return _show_ledger(Ledger(path).grant(amount, measure), path, json)
 
 
 @ledger_app.command("show")
-def ledger_show(file: LedgerFile, json: Json = False) -> int:
+def ledger_show(file: LedgerFile = None, json: Json = False) -> int:
     """Print what is granted, spent, left and pending."""
     from louver.privacy.ledger import Ledger
 
-    return _show_ledger(Ledger(file).state(), file, json)
+    path = _ledger_file(file)
+    return _show_ledger(Ledger(path).state(), path, json)
 
 
 @ledger_app.command("abandon")
 def ledger_abandon(
-    file: LedgerFile,
-    entry: Annotated[int, typer.Option(help="Number of the pending entry.")],
+    file: LedgerFile = None,
+    entry: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of the pending entry, as show prints it.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Give up an interrupted debit: its key is erased, its amount stays spent."""
     from louver.privacy.ledger import Ledger
 
-    ledger = Ledger(file)
+    path = _ledger_file(file)
+    if entry is None:
+        raise InputError(
+            "option --entry is missing; `louver ledger show` prints the numbers.", option="--entry"
+        )
+    ledger = Ledger(path)
     ledger.abandon(entry)
-    return _show_ledger(ledger.state(), file, json)
+    return _show_ledger(ledger.state(), path, json)
 
 
 @ledger_app.command("verify")
 def ledger_verify(
-    file: LedgerFile,
+    file: LedgerFile = None,
     releases: Annotated[
-        Path | None, typer.Option(help="Folder of releases whose recorded heads are checked.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder of releases whose recorded heads are checked."),
     ] = None,
     json: Json = False,
 ) -> int:
@@ -315,15 +333,22 @@ def ledger_verify(
 
     from louver.privacy.ledger import Ledger
 
-    check = Ledger(file).verify(releases)
+    path = _ledger_file(file)
+    check = Ledger(path).verify(releases)
     if json:
         typer.echo(json_module.dumps(check.to_dict()))
     else:
         for problem in check.problems:
             typer.echo(f"  {problem}")
         verdict = "sound" if check.is_sound else "NOT SOUND"
-        typer.echo(f"{file.name}: {verdict}; {check.n_entries} entries, {check.n_releases} releases checked")
+        typer.echo(f"{path.name}: {verdict}; {check.n_entries} entries, {check.n_releases} releases checked")
     return 0 if check.is_sound else CHECK_FAILED
+
+
+def _ledger_file(file: Path | None) -> Path:
+    if file is None:
+        raise InputError("argument FILE is missing; name the ledger.", option="FILE")
+    return file
 
 
 def _ledger_amount(epsilon: str | None, rho: str | None) -> tuple[Measure, Fraction]:

@@ -200,8 +200,11 @@ def test_a_rewritten_chain_is_detected_by_its_releases(tmp_path: Path) -> None:
 
 def test_a_release_without_a_head_is_named(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
-    (tmp_path / "one" / "manifest.json").write_text("{}")
-    assert ledger.verify(tmp_path).problems == ("release one records no ledger head",)
+    for text in ("{}", '{"ledger_head": "none"}', '{"ledger_head": 3}', "no json"):
+        (tmp_path / "one" / "manifest.json").write_text(text)
+        assert ledger.verify(tmp_path).problems == ("release one records no ledger head",)
+    (tmp_path / "one" / "manifest.json").write_text('{"ledger_head": null}')
+    assert ledger.verify(tmp_path).is_sound
 
 
 def test_keys_out_of_place_are_named(ledger: Ledger) -> None:
