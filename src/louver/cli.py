@@ -242,15 +242,19 @@ def demo(
     return 0
 
 
-ledger_app = typer.Typer(
-    help="Budgets: what may be spent on a data set, and what has been.", no_args_is_help=True
-)
+ledger_app = typer.Typer(help="Budgets: what may be spent on a data set, and what has been.")
 app.add_typer(ledger_app, name="ledger")
 
 LedgerFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The ledger file.")]
 Epsilon = Annotated[str | None, typer.Option(metavar="E", help="Amount in pure epsilon, such as 0.5 or 1/2.")]
 Rho = Annotated[str | None, typer.Option(metavar="R", help="Amount in rho (zero-concentrated), such as 0.1.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+
+
+@ledger_app.callback(invoke_without_command=True)
+def _ledger(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @ledger_app.command("init")

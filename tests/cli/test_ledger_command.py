@@ -41,6 +41,13 @@ def test_a_ledger_from_init_to_verify(call_louver: Runner, tmp_path: Path) -> No
     assert json.loads(verified.out)["sound"] is False
 
 
+def test_bare_ledger_is_a_question(call_louver: Runner) -> None:
+    bare, asked = call_louver("ledger"), call_louver("ledger", "--help")
+    assert bare == asked
+    assert (bare.code, bare.err) == (0, "")
+    assert "abandon" in bare.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
