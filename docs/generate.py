@@ -102,18 +102,23 @@ def cli_reference() -> str:
     group = get_command(app)
     context = group.make_context("louver", [], resilient_parsing=True)
     parts = [NOTE, "# Command line\n", f"{group.help}\n", _options(group, context)]
+    return "\n".join([*parts, *_commands(group, context)])
+
+
+def _commands(group: Any, context: Any) -> Iterator[str]:
+    """The commands of a group, and those below them."""
     for name, command in group.commands.items():
         below = command.make_context(name, [], parent=context, resilient_parsing=True)
+        yield f"## `{below.command_path}`\n"
+        yield f"{command.help}\n"
+        if hasattr(command, "commands"):
+            yield from _commands(command, below)
+            continue
         usage = " ".join(below.get_usage().split()).removeprefix("Usage: ")
-        parts += [
-            f"## `louver {name}`\n",
-            f"{command.help}\n",
-            f"```\n{usage}\n```\n",
-            _options(command, below),
-        ]
+        yield f"```\n{usage}\n```\n"
+        yield _options(command, below)
         if command.epilog:
-            parts.append(f"{command.epilog}\n")
-    return "\n".join(parts)
+            yield f"{command.epilog}\n"
 
 
 def json_reference() -> str:

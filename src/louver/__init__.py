@@ -11,7 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from louver._version import __version__
+
 __all__ = ["__version__", "anonymize", "bounds", "verify"]
 
 if TYPE_CHECKING:

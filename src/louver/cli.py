@@ -16,12 +16,16 @@ from louver import __version__
 from louver.errors import InputError, LouverError
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from louver.bounds import BoundsAudit, Comparison, Suggestions, Summary
+    from louver.privacy.budget import Measure
+    from louver.privacy.ledger import LedgerState
     from louver.schema.spec import Spec
 
 __all__ = ["app", "main"]
 
-VERBS = ("bounds", "anonymize", "verify", "demo")
+VERBS = ("bounds", "anonymize", "verify", "demo", "ledger")
 CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 1, 2, 70, 130, 141
 FILE_OPTIONS = ("recode", "given", "cells", "arrangements")
 NUMBER_KINDS = {int: "a whole number", float: "a number"}
@@ -77,8 +81,9 @@ def _usage_problem(error: typer.TyperException) -> str:
     # The parser's other classes are not public, so they are told apart by what they carry.
     carried = vars(error)
     option, context = carried.get("option_name"), carried.get("ctx")
-    if option is None and context is not None and context.parent is None:
-        return f"there is no such command; choose {', '.join(VERBS[:-1])} or {VERBS[-1]}."
+    commands = list(getattr(getattr(context, "command", None), "commands", None) or ())
+    if option is None and commands:
+        return f"there is no such command; choose {', '.join(commands[:-1])} or {commands[-1]}."
     if option is None:
         return "there is one argument too many; leave no space after a comma, and quote names that have one."
     if "possibilities" in carried:
@@ -358,6 +363,146 @@ def demo(
     with _progress("searching redesigns") as progress:
         report = run_demo(out, seconds, progress)
     typer.echo(f"Open {report} in a browser.")
+    return 0
+
+
+ledger_app = typer.Typer(help="Budgets: what may be spent on a data set, and what has been.")
+app.add_typer(ledger_app, name="ledger")
+
+LedgerFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The ledger file.")]
+Epsilon = Annotated[str | None, typer.Option(metavar="E", help="Amount in pure epsilon, such as 0.5 or 1/2.")]
+Rho = Annotated[str | None, typer.Option(metavar="R", help="Amount in rho (zero-concentrated), such as 0.1.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+
+
+@ledger_app.callback(invoke_without_command=True)
+def _ledger(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@ledger_app.command("init")
+def ledger_init(
+    file: LedgerFile = None,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    neighbours: Annotated[
+        str,
+        typer.Option(
+            metavar="RELATION", help="add-remove-record, change-record or add-remove-unit; fixed for good."
+        ),
+    ] = "add-remove-record",
+    json: Json = False,
+) -> int:
+    """Make a ledger and grant it a first amount; the amount's measure stays the ledger's."""
+    from louver.privacy.ledger import Ledger
+    from louver.privacy.neighbours import Relation
+
+    if neighbours not in list(Relation):
+        raise InputError(f"option --neighbours must be one of {', '.join(Relation)}.", option="--neighbours")
+    measure, amount = _ledger_amount(epsilon, rho)
+    path = _ledger_file(file)
+    return _show_ledger(Ledger.create(path, measure, Relation(neighbours), amount).state(), path, json)
+
+
+@ledger_app.command("grant")
+def ledger_grant(
+    file: LedgerFile = None, epsilon: Epsilon = None, rho: Rho = None, json: Json = False
+) -> int:
+    """Allow more to be spent."""
+    from louver.privacy.ledger import Ledger
+
+    measure, amount = _ledger_amount(epsilon, rho)
+    path = _ledger_file(file)
+    return _show_ledger(Ledger(path).grant(amount, measure), path, json)
+
+
+@ledger_app.command("show")
+def ledger_show(file: LedgerFile = None, json: Json = False) -> int:
+    """Print what is granted, spent, left and pending."""
+    from louver.privacy.ledger import Ledger
+
+    path = _ledger_file(file)
+    return _show_ledger(Ledger(path).state(), path, json)
+
+
+@ledger_app.command("abandon")
+def ledger_abandon(
+    file: LedgerFile = None,
+    entry: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of the pending entry, as show prints it.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Give up an interrupted debit: its key is erased, its amount stays spent."""
+    from louver.privacy.ledger import Ledger
+
+    path = _ledger_file(file)
+    if entry is None:
+        raise InputError(
+            "option --entry is missing; `louver ledger show` prints the numbers.", option="--entry"
+        )
+    ledger = Ledger(path)
+    ledger.abandon(entry)
+    return _show_ledger(ledger.state(), path, json)
+
+
+@ledger_app.command("verify")
+def ledger_verify(
+    file: LedgerFile = None,
+    releases: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder of releases whose recorded heads are checked."),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Check that the past was neither edited nor rolled back; exit 1 if it was."""
+    import json as json_module
+
+    from louver.privacy.ledger import Ledger
+
+    path = _ledger_file(file)
+    check = Ledger(path).verify(releases)
+    if json:
+        typer.echo(json_module.dumps(check.to_dict()))
+    else:
+        for problem in check.problems:
+            typer.echo(f"  {problem}")
+        verdict = "sound" if check.is_sound else "NOT SOUND"
+        typer.echo(f"{path.name}: {verdict}; {check.n_entries} entries, {check.n_releases} releases checked")
+    return 0 if check.is_sound else CHECK_FAILED
+
+
+def _ledger_file(file: Path | None) -> Path:
+    if file is None:
+        raise InputError("argument FILE is missing; name the ledger.", option="FILE")
+    return file
+
+
+def _ledger_amount(epsilon: str | None, rho: str | None) -> tuple[Measure, Fraction]:
+    from louver.privacy.budget import Measure, fraction_of
+
+    if (epsilon is None) == (rho is None):
+        raise InputError("give the amount as --epsilon or as --rho, one of them.", option="--epsilon")
+    if epsilon is not None:
+        return Measure.EPSILON, fraction_of(epsilon, "--epsilon")
+    return Measure.RHO, fraction_of(rho, "--rho")
+
+
+def _show_ledger(state: LedgerState, file: Path, as_json: bool) -> int:
+    import json
+
+    if as_json:
+        typer.echo(json.dumps(state.to_dict()))
+        return 0
+    typer.echo(
+        f"{file.name}: {state.measure} {state.remaining} left of {state.granted} granted ({state.neighbours}); "
+        f"{len(state.sealed)} debits sealed, head {state.head.entry} {state.head.hash[:12]}"
+    )
+    for entry, body in state.pending.items():
+        typer.echo(f"  entry {entry} is pending: {body['amount']} for {body['purpose']}")
+    for what in state.disclosures:
+        typer.echo(f"  disclosed exactly: {what}")
     return 0
 
 

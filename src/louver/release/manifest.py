@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from louver import __version__
+from louver._version import __version__
 from louver.errors import InputError
 
 __all__ = ["MANIFEST", "FileEntry", "Manifest", "ReleaseWriter", "check_out", "file_entry", "read_manifest"]
