@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from louver.optim.kernels.diversity import (
 from louver.optim.kernels.loss import class_regions, full_loss, labels_loss, spread
 from louver.optim.status import Status
 
-__all__ = ["SUPPRESSED", "Partition", "Points", "Problem"]
+__all__ = ["SUPPRESSED", "Answer", "Partition", "Points", "Problem"]
 
 SUPPRESSED = -1
 """Label of a record that is not published."""
@@ -210,24 +211,20 @@ class Problem:
         n_classes = int(labels.max(initial=-1)) + 1
         return int(labels_loss(self.geometry, self.codes, np.ascontiguousarray(labels, np.int64), n_classes))
 
-    def column_losses(self, labels: Ints) -> Floats:
+    def column_losses(self, answer: Answer) -> Floats:
         """Sum over records of weight x share of the column that the class spans, per column, in real numbers."""
-        by_class = np.argsort(labels, kind="stable")
-        by_class = by_class[np.searchsorted(labels[by_class], 0) :]
-        n_suppressed = len(labels) - len(by_class)
-        full = n_suppressed * np.array([column.weight for column in self.columns])
-        if not len(by_class):
+        members, starts = answer.grouped()
+        full = answer.n_suppressed * np.array([column.weight for column in self.columns])
+        if not len(starts):
             return full
-        starts = np.flatnonzero(np.diff(labels[by_class], prepend=-1))
-        sizes = np.diff(np.append(starts, len(by_class)))
-        rows = self.rows[by_class]
+        sizes, rows = answer.sizes, self.rows[members]
         lost = [c.weight * float(sizes @ c.class_losses(rows, starts)) for c in self.columns]
         losses: Floats = full + np.array(lost)
         return losses
 
-    def information_loss(self, labels: Ints) -> float:
-        """The loss (34) in real numbers; differs from `total_loss` only by the rounding to units."""
-        return float(self.column_losses(labels).sum())
+    def information_loss(self, answer: Answer) -> float:
+        """The loss (34) in real numbers; differs from the answer's units only by rounding."""
+        return float(self.column_losses(answer).sum())
 
     def partition(
         self,
@@ -255,6 +252,36 @@ class Problem:
             self.geometry, self.codes[members], np.zeros(len(members), np.int64), 1
         )
         return region
+
+
+class Answer(Protocol):
+    """What a method found: groups of records and who is published as which group.
+
+    Attributes
+    ----------
+    labels : int64 (n,)
+        The group that each record is published as; -1 is suppressed.
+    sizes : int64 (groups,)
+        How many records are published as each group.
+    """
+
+    @property
+    def labels(self) -> Ints: ...
+    @property
+    def loss(self) -> int: ...
+    @property
+    def lower_bound(self) -> int | None: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def sizes(self) -> Ints: ...
+    @property
+    def n_suppressed(self) -> int: ...
+    def grouped(self) -> tuple[Ints, Ints]:
+        """Records of all groups, and where each group starts among them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -302,10 +329,15 @@ class Partition:
             return None
         return 0.0 if self.loss == 0 else self.loss / self.lower_bound - 1
 
+    def grouped(self) -> tuple[Ints, Ints]:
+        """Records by class, and where each class starts among them."""
+        members = np.argsort(self.labels, kind="stable")[self.n_suppressed :]
+        return members, np.cumsum(self.sizes) - self.sizes
+
     def classes(self) -> list[Ints]:
         """Records of each class."""
-        by_class = np.argsort(self.labels, kind="stable")[self.n_suppressed :]
-        return list(np.split(by_class, np.cumsum(self.sizes)[:-1]))
+        members, starts = self.grouped()
+        return list(np.split(members, starts[1:]))
 
 
 def _renumbered(labels: Ints) -> Ints:

@@ -31,7 +31,7 @@ class Carry(StrEnum):
 def solve(
     problem: Problem,
     *,
-    n_sets: int = 4,
+    n_sets: int = 5,
     boundary: int | None = None,
     carry: Carry = Carry.CLASSES,
     size: int | None = None,
