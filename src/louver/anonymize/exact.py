@@ -16,6 +16,7 @@ from louver.anonymize import greedy
 from louver.anonymize import sorted as sorted_method
 from louver.anonymize.columns import Floats, Ints
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
+from louver.errors import InfeasibleError
 from louver.optim.kernels.clusters import NO_COST, STOPPED, cover, fit_prices_inplace, list_classes
 from louver.optim.kernels.diversity import Requirements
 from louver.optim.status import Status
@@ -31,6 +32,9 @@ CAPACITY = 1 << 12
 
 MAX_CAPACITY = 1 << 27
 """Records in listed classes, beyond which they would not fit in memory."""
+
+NOTHING_FOUND = "none"
+"""Method of the partition that stands for none."""
 
 POOL_NODES = 20_000
 """Nodes of the search among the classes that pricing has listed, for a good partition to start from."""
@@ -124,10 +128,16 @@ def solve(
     compact = _Compact.of(problem)
     pool = compact.classes_of(best)
     prices, pool = _fit(compact, best, pool, work)
-    if prices is None:
+    if prices is None and best.method != NOTHING_FOUND:
         return replace(best, method="exact", lower_bound=None, status=Status.FEASIBLE)
-    best = _improved(compact, best, prices, pool, work)
-    best, bound = _search(compact, best, prices, work)
+    bound = 0
+    if prices is not None:
+        best = _improved(compact, best, prices, pool, work)
+        best, bound = _search(compact, best, prices, work)
+    if best.method == NOTHING_FOUND:
+        raise InfeasibleError(
+            "no classes of these records were found that meet the requirements; ask for less."
+        )
     status = Status.OPTIMAL if bound == best.loss else Status.FEASIBLE
     return replace(best, method="exact", lower_bound=bound, status=status)
 
@@ -169,7 +179,14 @@ def _search(compact: _Compact, best: Partition, prices: _Prices, work: _Work) ->
 
 
 def _first_partition(problem: Problem) -> Partition:
-    return min(greedy.solve(problem), sorted_method.solve(problem), key=lambda partition: partition.loss)
+    """A good partition; where none is found by leaving whole classes out, one that loses more than any other."""
+    try:
+        return min(greedy.solve(problem), sorted_method.solve(problem), key=lambda partition: partition.loss)
+    except InfeasibleError:
+        if not problem.max_suppressed:
+            raise
+    n = problem.n_records
+    return Partition(labels=np.full(n, SUPPRESSED), loss=n * problem.full_loss + 1, method=NOTHING_FOUND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,12 +124,12 @@ class Problem:
             )
         if k < 1:
             raise InputError("option -k must be at least 1.", option="-k")
-        codes, geometry, unit = encode(columns)
-        n_population = 0 if population is None else len(population)
-        n = len(codes) - n_population
+        n = len(columns[0].ranks) - (0 if population is None else len(population))
+        label_free = _label_free(columns, n)
+        codes, geometry, unit = encode(label_free)
         if n < k and population is None:
             raise InputError(f"the data have fewer than k = {k} records; choose a smaller -k.", option="-k")
-        rows = _sorted_rows(columns, sensitive, n)
+        rows = _sorted_rows(label_free, sensitive, n)
         requirements = build_requirements(
             sensitive,
             rows,
@@ -337,7 +337,7 @@ class Partition:
     def classes(self) -> list[Ints]:
         """Records of each class."""
         members, starts = self.grouped()
-        return list(np.split(members, starts[1:]))
+        return list(np.split(members, starts[1:])) if len(starts) else []
 
 
 def _renumbered(labels: Ints) -> Ints:
@@ -358,53 +358,49 @@ def _sorted_rows(columns: Sequence[Column], sensitive: Sequence[Sensitive], n: i
     Implements: Liang & Samavi (2020), section 2.3 and (36): raw variance over squared weight, ascending; a zero weight
     comes last.
     """
-    ranks = _label_free_ranks(columns, n)
+    ranks = [column.ranks[:n] for column in columns]
     spreads = []
     for column, values in zip(columns, ranks, strict=True):
         known = values[~np.isnan(values)]
         variance = float(known.var()) if known.size else 0.0
         spreads.append(variance / column.weight**2 if column.weight else np.inf)
-    by_spread = np.argsort(spreads, kind="stable")
-    keys = [ranks[j] for j in by_spread] + [s.codes[:n] for s in sensitive]
+    keys = [ranks[j] for j in np.argsort(spreads, kind="stable")] + [s.codes[:n] for s in sensitive]
     return np.lexsort(keys[::-1]).astype(np.int64)
 
 
-def _label_free_ranks(columns: Sequence[Column], n: int) -> list[Floats]:
-    """Values to sort by; categories without order are ranked by frequency and by what they occur with.
+def _label_free(columns: Sequence[Column], n: int) -> list[Column]:
+    """The columns with categories without order numbered by frequency and by what they occur with.
 
-    So names and alphabet of such categories do not change the answer, unless the data are symmetric in them.
+    So names and alphabet of such categories do not change the answer, unless the data are symmetric in them. Each
+    category has a signature, refined by those of the values in the same rows (colour refinement).
     """
-    ranks = [column.ranks[:n] for column in columns]
-    nominal = [j for j, column in enumerate(columns) if isinstance(column, SetColumn)]
-    for j in nominal:
-        ranks[j] = _ranked(ranks[j], np.zeros(n, np.uint64))
-    for _ in range(REFINEMENTS if len(columns) > 1 else 0):
-        row_keys = [_mixed(values, j) for j, values in enumerate(ranks)]
+    nominal = {j: column for j, column in enumerate(columns) if isinstance(column, SetColumn)}
+    counts = {j: np.bincount(c.codes[:n] + 1, minlength=c.n_labels + 1) for j, c in nominal.items()}
+    signatures = {j: _mixed(count.astype(np.uint64), j) for j, count in counts.items()}
+    for _ in range(REFINEMENTS):
+        row_keys = [
+            signatures[j][nominal[j].codes[:n] + 1]
+            if j in nominal
+            else _mixed(c.ranks[:n].view(np.uint64), j)
+            for j, c in enumerate(columns)
+        ]
         everything = np.sum(row_keys, axis=0, dtype=np.uint64)
-        for j in nominal:
-            ranks[j] = _ranked(ranks[j], _mixed((everything - row_keys[j]).view(np.float64), j))
-    return ranks
+        for j, column in nominal.items():
+            refined = signatures[j].copy()
+            np.add.at(refined, column.codes[:n] + 1, _mixed(everything - row_keys[j], j))
+            signatures[j] = _mixed(refined, j)
+    renumbered = list(columns)
+    for j, column in nominal.items():
+        order = np.lexsort([np.arange(column.n_labels), signatures[j][1:], -counts[j][1:]])
+        number = np.empty(column.n_labels + 1, np.int64)
+        number[order], number[-1] = np.arange(column.n_labels), -1
+        renumbered[j] = replace(column, codes=number[column.codes])
+    return renumbered
 
 
-def _ranked(values: Floats, row_keys: NDArray[np.uint64]) -> Floats:
-    """Categories renumbered from the most to the least frequent, ties by the sum of their rows' keys, then as before."""
-    is_known = ~np.isnan(values)
-    codes = values[is_known].astype(np.int64)
-    n_codes = int(codes.max(initial=-1)) + 1
-    counts = np.bincount(codes, minlength=n_codes)
-    sums = np.zeros(n_codes, np.uint64)
-    np.add.at(sums, codes, row_keys[is_known])
-    order = np.lexsort([np.arange(n_codes), sums, -counts])
-    number = np.empty(n_codes, np.float64)
-    number[order] = np.arange(n_codes)
-    ranked = values.copy()
-    ranked[is_known] = number[codes]
-    return ranked
-
-
-def _mixed(values: Floats, salt: int) -> NDArray[np.uint64]:
-    """A well spread 64-bit key of each value (splitmix64)."""
-    key = np.ascontiguousarray(values).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15 * (salt + 1) % 2**64)
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return key ^ (key >> np.uint64(31))
+def _mixed(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
+    """Well spread 64-bit keys (splitmix64)."""
+    keys = keys + np.uint64(0x9E3779B97F4A7C15 * (salt + 1) % 2**64)
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))
