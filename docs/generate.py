@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from typer.main import get_command
 
+from louver.anonymize import anonymize
 from louver.bounds import bounds, compare, suggest
 from louver.cli import app
 
@@ -56,12 +57,42 @@ MEANINGS = {
     "utility": "what information means, in words",
 }
 
+ANONYMIZE_MEANINGS = {
+    "method": "the method that found the classes",
+    "k": "least number of records in a class",
+    "records": "records published",
+    "classes": "classes of equal quasi-identifiers",
+    "smallest_class": "records in the smallest class",
+    "suppressed": "records left out",
+    "information_loss": "sum over records and quasi-identifiers of weight x range / attribute range",
+    "gcp": "mean share of detail lost, weights aside",
+    "lower_bound": "loss that every partition has at least, or null",
+    "optimal": "whether no partition loses less",
+    "seconds": "wall-clock time",
+    "risk": "re-identification risk that is left",
+    "risk.prosecutor_highest": "1 / smallest class",
+    "risk.prosecutor_average": "classes / records",
+    "risk.marketer": "expected share of records re-identified",
+    "risk.journalist_highest": "1 / smallest matching class of the population, or null",
+    "risk.uniques_before": "records alone with their quasi-identifiers before",
+    "risk.uniques_after": "and after",
+    "risk.class_sizes": "pairs of class size and number of classes",
+    "utility": "what was lost",
+    "utility.information_loss": "as above",
+    "utility.gcp": "as above",
+    "utility.discernibility": "sum of squared class sizes, and all records for each suppressed one",
+    "utility.average_class_size": "records per class, over k",
+    "utility.by_column": "pairs of quasi-identifier and mean share lost",
+}
+
 KINDS = {
     bool: "true or false",
     int: "whole number",
     float: "number",
     str: "text",
     list: "list",
+    tuple: "list",
+    type(None): "number or null",
     dict: "object",
 }
 
@@ -104,13 +135,15 @@ def json_reference() -> str:
             suggest(**table, **arranged),
         ),
     ]
+    sections.append(("`louver anonymize`", anonymize(people, quasi=["count"], k=3)))
     parts = [
         NOTE,
         "# JSON\n",
         "`--json` prints one object. These keys are stable: other programs may rely on them.\n",
     ]
     for title, result in sections:
-        lines = [f"| `{path}` | {kind} | {_meaning(path)} |" for path, kind in _walk(result.to_dict(), "")]
+        meaning = ANONYMIZE_MEANINGS.__getitem__ if "anonymize" in title else _meaning
+        lines = [f"| `{path}` | {kind} | {meaning(path)} |" for path, kind in _walk(result.to_dict(), "")]
         parts.append(f"## {title}\n\n| key | value | meaning |\n|---|---|---|\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
 

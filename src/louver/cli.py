@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-VERBS = ("bounds", "demo", "ledger")
+VERBS = ("bounds", "anonymize", "verify", "demo", "ledger")
 CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 1, 2, 70, 130, 141
 FILE_OPTIONS = ("recode", "given", "cells", "arrangements")
 NUMBER_KINDS = {int: "a whole number", float: "a number"}
@@ -81,9 +81,9 @@ def _usage_problem(error: typer.TyperException) -> str:
     # The parser's other classes are not public, so they are told apart by what they carry.
     carried = vars(error)
     option, context = carried.get("option_name"), carried.get("ctx")
-    commands = getattr(getattr(context, "command", None), "commands", None)
+    commands = list(getattr(getattr(context, "command", None), "commands", None) or ())
     if option is None and commands:
-        return f"there is no such command; choose {' or '.join(commands)}."
+        return f"there is no such command; choose {', '.join(commands[:-1])} or {commands[-1]}."
     if option is None:
         return "there is one argument too many; leave no space after a comma, and quote names that have one."
     if "possibilities" in carried:
@@ -224,6 +224,130 @@ def bounds(
     if html is not None:
         _check_writable(html, [spec, source["data"], *(options.get(name) for name in FILE_OPTIONS)])
     return _run_bounds(source, options, html, json)
+
+
+@app.command(epilog="Exit codes: 0 done, 2 bad input.")
+def anonymize(
+    file: Annotated[
+        str | None, typer.Argument(help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address.")
+    ] = None,
+    quasi: Annotated[
+        str | None, typer.Option(metavar="A,B,C", help="Quasi-identifying columns, separated by commas.")
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option("-k", metavar="K", help="Records that share their quasi-identifiers (default 5)."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Release directory; must not exist.")
+    ] = None,
+    identifying: Annotated[str | None, typer.Option(metavar="A,B", help="Columns to drop.")] = None,
+    sensitive: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Columns that --l and --t speak of.")
+    ] = None,
+    ordered: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Quasi-identifiers in text whose categories have an order."),
+    ] = None,
+    hierarchy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A=FILE", help="Hierarchy in the layout of ARX; may be repeated."),
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="A=.8,B=.2", help="Importance of quasi-identifiers (default 1).")
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="M",
+            help="auto (default), exact, split-carry, greedy, sorted, mondrian, mondrian-relaxed or k-member.",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Time for auto, exact and split-carry (default 10).")
+    ] = None,
+    l: Annotated[  # noqa: E741 - the field's own name
+        float | None, typer.Option("--l", metavar="L", help="l-diversity of the sensitive columns.")
+    ] = None,
+    l_kind: Annotated[
+        str | None, typer.Option(metavar="distinct|entropy", help="Sort of l-diversity (default distinct).")
+    ] = None,
+    t: Annotated[
+        float | None, typer.Option("--t", metavar="T", help="t-closeness of the sensitive columns.")
+    ] = None,
+    distance: Annotated[
+        str | None,
+        typer.Option(metavar="D", help="Distance for --t: equal (default), ordered or hierarchical."),
+    ] = None,
+    suppress: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Share of records that may be left out (default 0).")
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="category|match|error", help="What a missing value is (default: a category of its own)."
+        ),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(metavar="labels|bounds", help="Intervals as one label (default) or as two columns."),
+    ] = None,
+    keep_order: Annotated[
+        bool, typer.Option("--keep-order", help="Leave the rows in the order of the source; recorded.")
+    ] = False,
+    class_id: Annotated[bool, typer.Option("--class-id", help="Add the number of the class.")] = False,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Table in a DuckDB file or PostgreSQL database.")
+    ] = None,
+    query: Annotated[str | None, typer.Option(metavar="SQL", help="Query for a PostgreSQL database.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
+    spec: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),
+    ] = None,
+) -> int:
+    """Make microdata k-anonymous with little information loss."""
+    given = {
+        "quasi": _names(quasi, "--quasi"),
+        "k": k,
+        "identifying": _names(identifying, "--identifying"),
+        "sensitive": _names(sensitive, "--sensitive"),
+        "ordered": _names(ordered, "--ordered"),
+        "hierarchy": _pairs(hierarchy, "--hierarchy"),
+        "weights": _weights(weights),
+        "method": method,
+        "seconds": seconds,
+        "l": l,
+        "l_kind": l_kind,
+        "t": t,
+        "distance": distance,
+        "suppress": suppress,
+        "missing": missing,
+        "format": format,
+        "keep_order": keep_order or None,
+        "class_id": class_id or None,
+    }
+    source, options = _with_spec("anonymize", spec, file, table, query, given)
+    if source.pop("wide", None) or options.pop("weight", None):
+        raise InputError(
+            "the source of anonymize is records, one person a row; drop weight and wide.", option="--spec"
+        )
+    if out is None:
+        raise InputError("option --out is missing; name a folder for the release.", option="--out")
+    return _run_anonymize(source, options, out, json)
+
+
+@app.command(epilog="Exit codes: 0 every promise holds, 1 one does not, 2 no release directory.")
+def verify(
+    release: Annotated[Path, typer.Argument(metavar="DIR", help="Release directory.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
+) -> int:
+    """Recompute every promise of a release from its published files."""
+    from louver.release.verify import verify as verify_release
+
+    outcome = verify_release(release)
+    typer.echo(outcome.to_json() if json else repr(outcome))
+    return 0 if outcome.passed else CHECK_FAILED
 
 
 @app.command()
@@ -391,6 +515,23 @@ def _names(text: str | None, option: str) -> tuple[str, ...] | None:
     return names
 
 
+def _pairs(entries: list[str] | None, option: str) -> dict[str, str] | None:
+    if not entries:
+        return None
+    pairs = dict(entry.split("=", 1) for entry in entries if "=" in entry)
+    if len(pairs) < len(entries) or not all(name and value for name, value in pairs.items()):
+        raise InputError(f"option {option} needs NAME=VALUE, each name once.", option=option)
+    return pairs
+
+
+def _weights(text: str | None) -> dict[str, float] | None:
+    pairs = _pairs(None if text is None else text.split(","), "--weights")
+    try:
+        return None if pairs is None else {name: float(value) for name, value in pairs.items()}
+    except ValueError:
+        raise InputError("option --weights needs a number after each =.", option="--weights") from None
+
+
 def _with_spec(
     verb: str,
     path: Path | None,
@@ -428,14 +569,18 @@ def _with_spec(
 
 def _resolved(spec: Spec, verb: str) -> dict[str, Any]:
     """Options of the verb; file names in them are relative to the spec."""
-    from louver.bounds.options import BoundsOptions
+    from importlib import import_module
+
     from louver.schema.validate import validated
 
     options = spec.options(verb)
-    validated(BoundsOptions, options, f"{spec.path.name} [{verb}]")
+    model = getattr(import_module(f"louver.{verb}.options"), f"{verb.capitalize()}Options")
+    validated(model, options, f"{spec.path.name} [{verb}]")
     for name in FILE_OPTIONS:
         if isinstance(options.get(name), str):
             options[name] = str(spec.path.parent / options[name])
+    for name, file in options.get("hierarchy", {}).items():
+        options["hierarchy"][name] = str(spec.path.parent / file)
     return options
 
 
@@ -489,6 +634,18 @@ def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | No
     else:
         _print_results(audit, comparison, suggestions, html)
     return CHECK_FAILED if any(_is_disclosive(summary, fail_on) for summary in summaries) else 0
+
+
+def _run_anonymize(source: dict[str, Any], options: dict[str, Any], out: Path, as_json: bool) -> int:
+    from louver.anonymize import anonymize as anonymize_verb
+    from louver.release.manifest import check_out
+    from louver.report.anonymize import anonymize_report
+
+    check_out(out)
+    release = anonymize_verb(**source, **options)
+    release.write(out, anonymize_report(release))
+    typer.echo(release.to_json() if as_json else f"{release!r}\nRelease: {out}")
+    return 0
 
 
 def _is_disclosive(summary: Summary, fail_on: str | None) -> bool:

@@ -91,7 +91,10 @@ def test_demo_into_nowhere(call_louver: Runner, counted: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("nonsense",), "louver: there is no such command; choose bounds or demo or ledger."),
+        (
+            ("nonsense",),
+            "louver: there is no such command; choose bounds, anonymize, verify, demo or ledger.",
+        ),
         (("--nonsense",), "louver: there is no option --nonsense; see --help."),
         (("-x", "bounds"), "louver bounds: there is no option -x; see --help."),
         (("bounds", "-x"), "louver bounds: there is no option -x; see --help."),

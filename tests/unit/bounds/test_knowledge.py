@@ -78,6 +78,7 @@ def test_lists_may_hold_statements_and_mappings():
         ({"row": {"site": "A"}, "at_lest": 1}, "known[1].at_lest"),
         ({"at_least": 1}, "known[1].row"),
         ({"row": "A", "at_least": 1}, "known[1].row"),
+        ({"row": {"site": "A"}, "col": {"ill": [1]}, "at_least": 1}, "known[1].col.ill"),
     ],
 )
 def test_entries_of_the_wrong_form(entry, option):

@@ -148,3 +148,10 @@ def test_arrangements_of_the_wrong_form(entries, option):
     with pytest.raises(InputError) as caught:
         parse_arrangements(entries)
     assert (caught.value.file, caught.value.option) == ("arrangements", option)
+
+
+def test_an_arrangement_of_the_list_that_makes_no_sense():
+    entries = [{"rows": ["a"], "cols": ["b"]}, {"rows": ["a", "a"], "cols": ["b"]}]
+    with pytest.raises(InputError, match="arrangement 2 of arrangements: option --rows names") as caught:
+        parse_arrangements(entries)
+    assert (caught.value.file, caught.value.option, caught.value.column) == ("arrangements", "--rows", "a")

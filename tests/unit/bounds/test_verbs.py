@@ -154,6 +154,13 @@ def test_structural_zeros_of_the_schema_are_used():
     assert (told.summary.zero_rows, told.summary.disclosed_zero_cells) == (1, 1)
 
 
+def test_a_table_of_nobody():
+    nobody = TABLE.set_column(2, "count", pa.array([0] * 8))
+    for verb in (lv.bounds, suggest):
+        with pytest.raises(InputError, match="counts no people"):
+            verb(nobody, **ASKED)
+
+
 def test_comparing_needs_arrangements():
     with pytest.raises(InputError) as caught:
         compare(TABLE, weight="count")

@@ -52,8 +52,8 @@ def test_runs_of_items_stand_one_behind_the_other():
 
 def test_grown_keeps_what_is_used_and_makes_room():
     rows = np.arange(6).reshape(2, 3)
-    assert grown(rows, 1, 1) is not None and len(grown(rows, 1, 1)) == 2
-    larger = grown(rows, 2, 5)
+    assert grown(rows, 1, 2) is not None and len(grown(rows, 1, 2)) == 2
+    larger = grown(rows, 2, 7)
     assert len(larger) == 7
     assert larger[:2].tolist() == rows.tolist()
 

@@ -61,6 +61,33 @@ def _group_inplace(row_sums, lower, upper, target, items, item_of):
 
 
 @kernel
+def _comes_before(items, a, b):
+    """Unbounded items come before bounded ones, and in ascending order."""
+    if items[a, 1] < 0 and items[b, 1] < 0:
+        return items[a, 0] < items[b, 0]
+    return items[a, 1] < 0 and items[b, 1] >= 0
+
+
+@kernel
+def _order(items, n_items):
+    """Shell sort; numpy's sorts take seconds to compile."""
+    order = np.arange(n_items)
+    step = 1
+    while step < n_items // 3:
+        step = 3 * step + 1
+    while step > 0:
+        for i in range(step, n_items):
+            item = order[i]
+            place = i
+            while place >= step and _comes_before(items, item, order[place - step]):
+                order[place] = order[place - step]
+                place -= step
+            order[place] = item
+        step //= 3
+    return order
+
+
+@kernel
 def distinct_items(row_sums, lower, upper, gap):
     """Rows that share their reduced sum and the room left between their bounds, as one item each.
 
@@ -95,11 +122,13 @@ def distinct_items(row_sums, lower, upper, gap):
         target -= lower[row] * row_sums[row]
     if target >= 0:
         n_items = _group_inplace(row_sums, lower, upper, target, items, item_of)
-    keys = np.where(items[:n_items, 1] < 0, items[:n_items, 0], np.iinfo(np.int64).max)
-    order = np.argsort(keys)
+    order = _order(items, n_items)
     rank = np.empty(n_items, dtype=np.int64)
+    ordered = np.empty((3, n_items), dtype=np.int64)
     for place in range(n_items):
         rank[order[place]] = place
+        for part in range(3):
+            ordered[part, place] = items[order[place], part]
     for row in range(n if target >= 0 else 0):
         item_of[row] = rank[item_of[row]]
-    return target, items[order, 0], items[order, 1], items[order, 2], item_of
+    return target, ordered[0], ordered[1], ordered[2], item_of

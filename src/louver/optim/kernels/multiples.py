@@ -37,36 +37,31 @@ def _most_of_bounded(values, limits, copies, target):
 
 
 @kernel
-def _is_too_large(values, limits, target, n_bits):
-    """Whether the work would leave memory, or sums in Apéry sets 64 bits."""
-    if limits[0] >= 0 or target < BITS_PER_RESIDUE * values[0]:
-        return target >= MAX_BITS
-    is_alone = values.shape[0] == 1 or limits[1] >= 0
-    largest = np.max(values)
-    return values[0] > MAX_RESIDUES or largest > 2**61 // values[0] or (is_alone and n_bits >= MAX_BITS)
+def _prefers_bits(values, limits, target):
+    """Whether a pass over bits costs less than one over an Apéry set, or nothing is unbounded."""
+    return limits[0] >= 0 or target < BITS_PER_RESIDUE * values[0]
 
 
 @kernel
-def _solve_items(values, limits, copies, wanted, target, most):
-    """Apéry sets or bits, by what a pass over either costs; runs and their spans for each item."""
-    finite = target // values
-    for item in range(values.shape[0]):
-        if limits[item] >= 0:
-            finite[item] = min(finite[item], limits[item])
-    if limits[0] >= 0 or target < BITS_PER_RESIDUE * values[0]:
-        return leave_one_out_bits(values, finite, copies, wanted, target)
-    runs, span, is_alone = leave_one_out_apery(values, limits, copies, wanted, target)
-    if is_alone:
-        # The others leave at least this many multiples to the only unbounded row.
-        least = max(np.int64(0), (target - most) // values[0])
-        only_first = np.zeros(values.shape[0], dtype=np.bool_)
-        only_first[0] = True
-        rest = target - least * values[0]
-        more, _ = leave_one_out_bits(values, finite, copies, only_first, rest)
-        more[:, :2] += least
-        span[0, 0], span[0, 1] = runs.shape[0], runs.shape[0] + more.shape[0]
-        runs = np.concatenate((runs, more))
-    return runs, span
+def _is_too_large(values, limits, target, most):
+    """Whether the work would leave memory, or sums in Apéry sets 64 bits."""
+    if _prefers_bits(values, limits, target):
+        return target >= MAX_BITS
+    for value in values:
+        if value > 2**61 // values[0]:
+            return True
+    is_alone = values.shape[0] == 1 or limits[1] >= 0
+    return values[0] > MAX_RESIDUES or (is_alone and most >= MAX_BITS)
+
+
+@kernel
+def _append_shifted(runs, used, part, start, stop, shift):
+    """The first `used` runs, then `part[start:stop]` with `shift` added to all values."""
+    runs = grown(runs, used, used + stop - start)
+    for r in range(start, stop):
+        runs[used, 0], runs[used, 1], runs[used, 2] = part[r, 0] + shift, part[r, 1] + shift, part[r, 2]
+        used += 1
+    return runs
 
 
 @kernel
@@ -75,18 +70,26 @@ def _spread(runs, span, item_of, wanted, lower):
     spans = np.zeros((item_of.shape[0], 2), dtype=np.int64)
     used = runs.shape[0]
     for row in range(item_of.shape[0]):
-        if not wanted[row]:
-            continue
-        start, stop = span[item_of[row], 0], span[item_of[row], 1]
-        if lower[row] > 0:
-            runs = grown(runs, used, stop - start)
-            for r in range(start, stop):
-                runs[used, 0], runs[used, 1] = runs[r, 0] + lower[row], runs[r, 1] + lower[row]
-                runs[used, 2] = runs[r, 2]
-                used += 1
-            start, stop = used - (stop - start), used
-        spans[row, 0], spans[row, 1] = start, stop
+        if wanted[row]:
+            start, stop = span[item_of[row], 0], span[item_of[row], 1]
+            if lower[row] > 0:
+                runs = _append_shifted(runs, used, runs, start, stop, lower[row])
+                start, stop = used, used + stop - start
+                used = stop
+            spans[row, 0], spans[row, 1] = start, stop
     return runs[:used], spans
+
+
+@kernel
+def _wanted_items(item_of, wanted, n_items):
+    """Items of the wanted rows; the first if there are none, because one answer shows whether there is any."""
+    item_wanted = np.zeros(n_items, dtype=np.bool_)
+    n_wanted = 0
+    for row in range(item_of.shape[0]):
+        item_wanted[item_of[row]] |= wanted[row]
+        n_wanted += wanted[row]
+    item_wanted[0] |= n_wanted == 0
+    return item_wanted
 
 
 @kernel
@@ -96,7 +99,7 @@ def feasible_multiples(row_sums, lower, upper, gap, wanted):
     Parameters
     ----------
     row_sums, lower, upper : int64 (n,)
-        All row sums and lower bounds are whole and at least 1 and 0.
+        Row sums are at least 1, lower bounds at least 0.
     gap : int64
     wanted : bool (n,)
 
@@ -109,26 +112,34 @@ def feasible_multiples(row_sums, lower, upper, gap, wanted):
     span : int64 (n, 2)
         Which runs belong to each row; (0, 0) where unwanted.
     """
-    runs = np.zeros((0, 3), dtype=np.int64)
-    spans = np.zeros((row_sums.shape[0], 2), dtype=np.int64)
+    nothing = np.zeros((0, 3), dtype=np.int64)
+    nowhere = np.zeros((row_sums.shape[0], 2), dtype=np.int64)
     target, values, limits, copies, item_of = distinct_items(row_sums, lower, upper, gap)
-    if target < 0 or (row_sums.shape[0] == 0 and target > 0):
-        return INFEASIBLE, runs, spans
-    if row_sums.shape[0] == 0:
-        return FEASIBLE, runs, spans
+    if target < 0 or row_sums.shape[0] == 0:
+        return FEASIBLE if target == 0 else INFEASIBLE, nothing, nowhere
     most = _most_of_bounded(values, limits, copies, target)
     if limits[0] >= 0 and most < target:
-        return INFEASIBLE, runs, spans
-    if _is_too_large(values, limits, target, most + values[0]):
-        return TOO_LARGE, runs, spans
-    item_wanted = np.zeros(values.shape[0], dtype=np.bool_)
-    for row in range(row_sums.shape[0]):
-        item_wanted[item_of[row]] |= wanted[row]
-    if not item_wanted.any():
-        item_wanted[0] = True  # one answer shows whether there is any
-    item_runs, span = _solve_items(values, limits, copies, item_wanted, target, most)
+        return INFEASIBLE, nothing, nowhere
+    if _is_too_large(values, limits, target, most):
+        return TOO_LARGE, nothing, nowhere
+    item_wanted = _wanted_items(item_of, wanted, values.shape[0])
+    by_bits = item_wanted
+    least = np.int64(0)
+    runs, span, is_alone = nothing, np.zeros((values.shape[0], 2), dtype=np.int64), False
+    if not _prefers_bits(values, limits, target):
+        runs, span, is_alone = leave_one_out_apery(values, limits, copies, item_wanted, target)
+        by_bits = np.zeros(values.shape[0], dtype=np.bool_)
+        by_bits[0] = is_alone
+        least = max(least, (target - most) // values[0])  # what the others leave to the only unbounded row
+    if is_alone or _prefers_bits(values, limits, target):
+        more, more_span = leave_one_out_bits(values, limits, copies, by_bits, target - least * values[0])
+        used = runs.shape[0]
+        runs = _append_shifted(runs, used, more, np.int64(0), more.shape[0], least)[: used + more.shape[0]]
+        for item in range(values.shape[0]):
+            if by_bits[item]:
+                span[item, 0], span[item, 1] = more_span[item, 0] + used, more_span[item, 1] + used
     for item in range(values.shape[0]):
         if item_wanted[item] and span[item, 0] == span[item, 1]:
-            return INFEASIBLE, runs, spans
-    runs, spans = _spread(item_runs, span, item_of, wanted, lower)
+            return INFEASIBLE, nothing, nowhere
+    runs, spans = _spread(runs, span, item_of, wanted, lower)
     return FEASIBLE, runs, spans

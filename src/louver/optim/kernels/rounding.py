@@ -217,7 +217,7 @@ def matching_totals(own, own_size, others, others_size, target):
     if own_size[1] == 0 or others_size[1] == 0 or first > last:
         first, last = target + 1, target
     found = np.empty((256, 1), dtype=np.int64)
-    n_found = 0
+    n_found = np.int64(0)
     stop = target if own_size[1] == 1 else min(target, own_size[0] - 1)
     x = np.int64(0) if others_size[1] == 1 else max(np.int64(0), target - others_size[0] + 1)
     while x <= stop:
@@ -228,7 +228,7 @@ def matching_totals(own, own_size, others, others_size, target):
         mine = own_size[1] == 1 if x >= own_size[0] else is_set(own, x)
         theirs = others_size[1] == 1 if rest >= others_size[0] else is_set(others, rest)
         if mine and theirs:
-            found = grown(found, n_found, 1)
+            found = grown(found, n_found, n_found + 1)
             found[n_found, 0] = x
             n_found += 1
         x += 1

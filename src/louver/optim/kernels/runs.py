@@ -6,7 +6,17 @@ import numpy as np
 
 from louver.optim.kernels import kernel
 
-__all__ = ["append_regions", "append_run", "append_runs", "compressed", "gcd", "grown", "leave_one_out_plan"]
+__all__ = [
+    "append_regions",
+    "append_run",
+    "append_runs",
+    "compressed",
+    "copy_inplace",
+    "gcd",
+    "grown",
+    "leave_one_out_plan",
+    "plan_depth",
+]
 
 
 @kernel
@@ -17,12 +27,14 @@ def gcd(a, b):
 
 
 @kernel
-def grown(rows, used, extra):
-    """The first `used` rows in an array with room for `extra` more."""
-    if used + extra <= rows.shape[0]:
+def grown(rows, used, needed):
+    """The first `used` rows in an array with room for `needed` rows."""
+    if needed <= rows.shape[0]:
         return rows
-    larger = np.empty((max(2 * rows.shape[0], used + extra), rows.shape[1]), dtype=rows.dtype)
-    larger[:used] = rows[:used]
+    larger = np.empty((max(2 * rows.shape[0], needed), rows.shape[1]), dtype=rows.dtype)
+    for row in range(used):
+        for col in range(rows.shape[1]):
+            larger[row, col] = rows[row, col]
     return larger
 
 
@@ -30,7 +42,7 @@ def grown(rows, used, extra):
 def append_run(runs, span, item, first, last, step):
     """`append_runs` of a single progression."""
     used = span[-1, 1]
-    runs = grown(runs, used, 1)
+    runs = grown(runs, used, used + 1)
     runs[used, 0], runs[used, 1], runs[used, 2] = first, last, step if last > first else 1
     span[item, 0], span[item, 1] = used, used + 1
     span[-1, 1] = used + 1
@@ -56,12 +68,12 @@ def append_runs(runs, span, item, values, first, step, count):
             last = x
             count += 1
         else:
-            runs = grown(runs, used, 1)
+            runs = grown(runs, used, used + 1)
             runs[used, 0], runs[used, 1], runs[used, 2] = first, last, step
             used += 1
             first, last, count = x, x, 1
     if count > 0:
-        runs = grown(runs, used, 1)
+        runs = grown(runs, used, used + 1)
         runs[used, 0], runs[used, 1] = first, last
         runs[used, 2] = step if count > 1 else 1
         used += 1
@@ -91,7 +103,7 @@ def append_regions(runs, span, item, lowest, highest):
                 last = x
                 count += 1
             else:
-                runs = grown(runs, used, 1)
+                runs = grown(runs, used, used + 1)
                 runs[used, 0], runs[used, 1], runs[used, 2] = first, last, step
                 used += 1
                 first, last, count = x, x, 1
@@ -101,7 +113,7 @@ def append_regions(runs, span, item, lowest, highest):
                 x = last
             x += 1
         done = max(done, highest[i])
-    runs = grown(runs, used, 1)
+    runs = grown(runs, used, used + 1)
     runs[used, 0], runs[used, 1] = first, last
     runs[used, 2] = step if count > 1 else 1
     span[item, 1] = used + 1
@@ -114,7 +126,7 @@ def compressed(values):
     """Ascending values as the fewest runs that follow one another."""
     runs = np.empty((4, 3), dtype=np.int64)
     span = np.zeros((2, 2), dtype=np.int64)
-    runs = append_runs(runs, span, 0, values, np.int64(0), np.int64(1), np.int64(0))
+    runs = append_runs(runs, span, np.int64(0), values, np.int64(0), np.int64(1), np.int64(0))
     return runs[: span[0, 1]]
 
 
@@ -153,3 +165,19 @@ def leave_one_out_plan(n):
                 stack[n_stack, 3], stack[n_stack, 4] = c, d
                 n_stack += 1
     return steps
+
+
+@kernel
+def copy_inplace(target, source):
+    """As target[:] = source, which would compile the text of an error that cannot happen."""
+    for x in range(source.shape[0]):
+        target[x] = source[x]
+
+
+@kernel
+def plan_depth(plan):
+    """How many levels the plan needs, at least one."""
+    depth = np.int64(1)
+    for step in range(plan.shape[0]):
+        depth = max(depth, plan[step, 0] + 1)
+    return depth

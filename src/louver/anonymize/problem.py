@@ -1,0 +1,378 @@
+"""The coded problem that all methods share, its one loss, and the partition they return.
+
+Liang & Samavi (2020), section 2: records with m quasi-identifiers are put into classes of at least k; the loss is the
+sum over records and columns of weight times the share of the column that the class spans.
+
+Records are numbered in the order of section 2.3 (columns by ascending variance (36), then by value), so that the
+answer of a deterministic method does not depend on the order of the rows, and records that are equal in all
+quasi-identifiers stand together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.anonymize.columns import Column, Floats, Ints, SetColumn, encode
+from louver.anonymize.requirements import Sensitive, build_requirements
+from louver.errors import InputError
+from louver.optim.kernels.diversity import (
+    Requirements,
+    count_inplace,
+    has_matches,
+    is_diverse,
+    n_sensitive_values,
+)
+from louver.optim.kernels.loss import class_regions, full_loss, labels_loss, spread
+from louver.optim.status import Status
+
+__all__ = ["SUPPRESSED", "Partition", "Points", "Problem"]
+
+SUPPRESSED = -1
+"""Label of a record that is not published."""
+
+REFINEMENTS = 3
+"""Rounds in which categories without order are told apart by what they occur with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Points:
+    """Distinct combinations of quasi-identifiers.
+
+    Attributes
+    ----------
+    codes : int32 (p, m)
+    start : int64 (p + 1,)
+        Records start[i] to start[i + 1] - 1 are those of point i.
+    of_record : int64 (n,)
+    """
+
+    codes: NDArray[np.int32]
+    start: Ints
+    of_record: Ints
+
+    @property
+    def multiplicity(self) -> Ints:
+        return np.diff(self.start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Problem:
+    """Records, coded and sorted; build one with `Problem.build`.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        The quasi-identifiers in the order given, rows as in the source.
+    sensitive : tuple of Sensitive
+    k : int
+        Least number of records in a class; with a population, of people who match it.
+    max_suppressed : int
+        How many records may be left out, each at the loss of all its values.
+    rows : int64 (n,)
+        Source row of each record.
+    codes : int32 (n, m)
+    geometry : int64
+        What the kernels of `louver.optim.kernels.loss` need to know about the columns.
+    requirements : Requirements
+    unit : float
+        Loss of one unit.
+    """
+
+    columns: tuple[Column, ...]
+    sensitive: tuple[Sensitive, ...]
+    k: int
+    max_suppressed: int
+    rows: Ints
+    codes: NDArray[np.int32]
+    geometry: Ints
+    requirements: Requirements
+    unit: float
+
+    @classmethod
+    def build(
+        cls,
+        columns: Sequence[Column],
+        *,
+        k: int,
+        sensitive: Sequence[Sensitive] = (),
+        max_suppressed: int = 0,
+        population: Ints | None = None,
+    ) -> Problem:
+        """Code, sort and check.
+
+        Parameters
+        ----------
+        columns : sequence of Column
+        k : int
+        sensitive : sequence of Sensitive
+        max_suppressed : int
+        population : int64 (p,), optional
+            k-map: multiplicities of the population, whose values are the last p rows of every column.
+        """
+        if not columns:
+            raise InputError("option --quasi is empty; name at least one column.", option="--quasi")
+        if not all(np.isfinite(c.weight) and c.weight >= 0 for c in columns) or not any(
+            c.weight for c in columns
+        ):
+            raise InputError(
+                "option --weights needs weights of zero or more, not all zero.", option="--weights"
+            )
+        if k < 1:
+            raise InputError("option -k must be at least 1.", option="-k")
+        codes, geometry, unit = encode(columns)
+        n_population = 0 if population is None else len(population)
+        n = len(codes) - n_population
+        if n < k and population is None:
+            raise InputError(f"the data have fewer than k = {k} records; choose a smaller -k.", option="-k")
+        rows = _sorted_rows(columns, sensitive, n)
+        requirements = build_requirements(
+            sensitive,
+            rows,
+            np.ascontiguousarray(codes[n:]),
+            np.zeros(0, np.int64) if population is None else population,
+            0 if population is None else k,
+        )
+        for array in (rows, codes):
+            array.flags.writeable = False
+        return cls(
+            columns=tuple(columns),
+            sensitive=tuple(sensitive),
+            k=k,
+            max_suppressed=max_suppressed,
+            rows=rows,
+            codes=np.ascontiguousarray(codes[rows]),
+            geometry=geometry,
+            requirements=requirements,
+            unit=unit,
+        )
+
+    @property
+    def n_records(self) -> int:
+        return len(self.codes)
+
+    @property
+    def least_size(self) -> int:
+        """Least number of records in a class: k, or 1 where k counts people of the population."""
+        return 1 if self.requirements.matches else self.k
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether size is all that is asked of a class, and nothing may be left out."""
+        return not self.sensitive and not self.requirements.matches and not self.max_suppressed
+
+    @property
+    def full_loss(self) -> int:
+        """Units that a suppressed record loses."""
+        return int(full_loss(self.geometry, len(self.columns)))
+
+    def points(self) -> Points:
+        """Distinct records with their multiplicities."""
+        is_new = np.ones(self.n_records, np.bool_)
+        is_new[1:] = (self.codes[1:] != self.codes[:-1]).any(axis=1)
+        start = np.append(np.flatnonzero(is_new), self.n_records).astype(np.int64)
+        return Points(codes=self.codes[start[:-1]], start=start, of_record=np.cumsum(is_new) - 1)
+
+    def part(self, members: Ints) -> Problem:
+        """The problem of some records with nothing but k to meet; its records are numbered as in `members`."""
+        return replace(
+            self,
+            sensitive=(),
+            max_suppressed=0,
+            rows=self.rows[members],
+            codes=self.codes[members],
+            requirements=build_requirements((), members, self.codes[:0], members[:0], 0),
+        )
+
+    def class_loss(self, members: Sequence[int] | Ints) -> int:
+        """Units that a class of these records loses."""
+        members = np.asarray(members, np.int64)
+        lower, upper, words, _ = self._region(members)
+        return len(members) * int(spread(self.geometry, lower[0], upper[0], words[0]))
+
+    def is_allowed(self, members: Sequence[int] | Ints) -> bool:
+        """Whether these records may be published as a class."""
+        members = np.asarray(members, np.int64)
+        requirements = self.requirements
+        counts = np.zeros(n_sensitive_values(requirements.limits), np.int64)
+        for codes in requirements.sensitive[members]:
+            count_inplace(requirements.limits, counts, codes, 1)
+        if len(members) < self.least_size or not is_diverse(requirements.limits, counts, len(members)):
+            return False
+        lower, upper, words, _ = self._region(members)
+        return bool(has_matches(requirements, self.geometry, lower[0], upper[0], words[0]))
+
+    def total_loss(self, labels: Ints) -> int:
+        """Units that a partition loses; label -1 loses everything."""
+        n_classes = int(labels.max(initial=-1)) + 1
+        return int(labels_loss(self.geometry, self.codes, np.ascontiguousarray(labels, np.int64), n_classes))
+
+    def column_losses(self, labels: Ints) -> Floats:
+        """Sum over records of weight x share of the column that the class spans, per column, in real numbers."""
+        by_class = np.argsort(labels, kind="stable")
+        by_class = by_class[np.searchsorted(labels[by_class], 0) :]
+        n_suppressed = len(labels) - len(by_class)
+        full = n_suppressed * np.array([column.weight for column in self.columns])
+        if not len(by_class):
+            return full
+        starts = np.flatnonzero(np.diff(labels[by_class], prepend=-1))
+        sizes = np.diff(np.append(starts, len(by_class)))
+        rows = self.rows[by_class]
+        lost = [c.weight * float(sizes @ c.class_losses(rows, starts)) for c in self.columns]
+        losses: Floats = full + np.array(lost)
+        return losses
+
+    def information_loss(self, labels: Ints) -> float:
+        """The loss (34) in real numbers; differs from `total_loss` only by the rounding to units."""
+        return float(self.column_losses(labels).sum())
+
+    def partition(
+        self,
+        labels: Ints,
+        *,
+        method: str,
+        status: Status = Status.FEASIBLE,
+        lower_bound: int | None = None,
+        subproblem_sizes: Sequence[int] = (),
+    ) -> Partition:
+        """The answer of a method: classes numbered by their first record, with their loss."""
+        labels = _renumbered(np.asarray(labels, np.int64))
+        labels.flags.writeable = False
+        return Partition(
+            labels=labels,
+            loss=self.total_loss(labels),
+            lower_bound=lower_bound,
+            status=status,
+            method=method,
+            subproblem_sizes=tuple(subproblem_sizes),
+        )
+
+    def _region(self, members: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        region: tuple[Ints, Ints, Ints, Ints] = class_regions(
+            self.geometry, self.codes[members], np.zeros(len(members), np.int64), 1
+        )
+        return region
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Partition:
+    """Classes of records as a method found them.
+
+    Attributes
+    ----------
+    labels : int64 (n,)
+        Class of each record of the problem, from 0 by first record; -1 is suppressed.
+    loss : int
+        Units lost.
+    lower_bound : int or None
+        Units that every partition loses at least; None where no bound is known.
+    status : Status
+    method : str
+    subproblem_sizes : tuple of int
+        Records in each sub-problem of Split & Carry (Table 8).
+    """
+
+    labels: Ints
+    loss: int
+    lower_bound: int | None = None
+    status: Status = Status.FEASIBLE
+    method: str
+    subproblem_sizes: tuple[int, ...] = field(default=())
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.labels.max(initial=-1)) + 1
+
+    @property
+    def n_suppressed(self) -> int:
+        return int((self.labels == SUPPRESSED).sum())
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of records in each class."""
+        return np.bincount(self.labels[self.labels >= 0], minlength=self.n_classes)
+
+    @property
+    def gap(self) -> float | None:
+        """How far the loss may lie above the optimum, relative to the bound; None where no bound is known."""
+        if self.lower_bound is None or (self.lower_bound <= 0 and self.loss > 0):
+            return None
+        return 0.0 if self.loss == 0 else self.loss / self.lower_bound - 1
+
+    def classes(self) -> list[Ints]:
+        """Records of each class."""
+        by_class = np.argsort(self.labels, kind="stable")[self.n_suppressed :]
+        return list(np.split(by_class, np.cumsum(self.sizes)[:-1]))
+
+
+def _renumbered(labels: Ints) -> Ints:
+    """Classes numbered by their first record, without gaps."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    has_suppressed = len(labels) > 0 and int(labels.min()) == SUPPRESSED
+    order = np.argsort(first[has_suppressed:])
+    number = np.full(len(first), SUPPRESSED, np.int64)
+    number[has_suppressed:][order] = np.arange(len(order))
+    return number[inverse.reshape(-1)]
+
+
+def _sorted_rows(columns: Sequence[Column], sensitive: Sequence[Sensitive], n: int) -> Ints:
+    """Rows in the order of section 2.3; equal records by their sensitive values, then as in the source.
+
+    Notes
+    -----
+    Implements: Liang & Samavi (2020), section 2.3 and (36): raw variance over squared weight, ascending; a zero weight
+    comes last.
+    """
+    ranks = _label_free_ranks(columns, n)
+    spreads = []
+    for column, values in zip(columns, ranks, strict=True):
+        known = values[~np.isnan(values)]
+        variance = float(known.var()) if known.size else 0.0
+        spreads.append(variance / column.weight**2 if column.weight else np.inf)
+    by_spread = np.argsort(spreads, kind="stable")
+    keys = [ranks[j] for j in by_spread] + [s.codes[:n] for s in sensitive]
+    return np.lexsort(keys[::-1]).astype(np.int64)
+
+
+def _label_free_ranks(columns: Sequence[Column], n: int) -> list[Floats]:
+    """Values to sort by; categories without order are ranked by frequency and by what they occur with.
+
+    So names and alphabet of such categories do not change the answer, unless the data are symmetric in them.
+    """
+    ranks = [column.ranks[:n] for column in columns]
+    nominal = [j for j, column in enumerate(columns) if isinstance(column, SetColumn)]
+    for j in nominal:
+        ranks[j] = _ranked(ranks[j], np.zeros(n, np.uint64))
+    for _ in range(REFINEMENTS if len(columns) > 1 else 0):
+        row_keys = [_mixed(values, j) for j, values in enumerate(ranks)]
+        everything = np.sum(row_keys, axis=0, dtype=np.uint64)
+        for j in nominal:
+            ranks[j] = _ranked(ranks[j], _mixed((everything - row_keys[j]).view(np.float64), j))
+    return ranks
+
+
+def _ranked(values: Floats, row_keys: NDArray[np.uint64]) -> Floats:
+    """Categories renumbered from the most to the least frequent, ties by the sum of their rows' keys, then as before."""
+    is_known = ~np.isnan(values)
+    codes = values[is_known].astype(np.int64)
+    n_codes = int(codes.max(initial=-1)) + 1
+    counts = np.bincount(codes, minlength=n_codes)
+    sums = np.zeros(n_codes, np.uint64)
+    np.add.at(sums, codes, row_keys[is_known])
+    order = np.lexsort([np.arange(n_codes), sums, -counts])
+    number = np.empty(n_codes, np.float64)
+    number[order] = np.arange(n_codes)
+    ranked = values.copy()
+    ranked[is_known] = number[codes]
+    return ranked
+
+
+def _mixed(values: Floats, salt: int) -> NDArray[np.uint64]:
+    """A well spread 64-bit key of each value (splitmix64)."""
+    key = np.ascontiguousarray(values).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15 * (salt + 1) % 2**64)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))

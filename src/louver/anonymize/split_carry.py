@@ -1,0 +1,169 @@
+"""Split & Carry: a chain of small exact problems along the sorted order, linked by the classes at their boundaries."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import StrEnum
+
+import numpy as np
+
+from louver.anonymize import exact
+from louver.anonymize.columns import Ints
+from louver.anonymize.problem import Partition, Problem
+from louver.anonymize.repair import repaired
+
+__all__ = ["Carry", "solve"]
+
+
+class Carry(StrEnum):
+    """What goes from one sub-problem to the next."""
+
+    CLASSES = "classes"
+    SUBSET = "subset"
+    BUBBLE = "bubble"
+
+
+def solve(
+    problem: Problem,
+    *,
+    n_sets: int = 4,
+    boundary: int | None = None,
+    carry: Carry = Carry.CLASSES,
+    size: int | None = None,
+    accepted: int | None = None,
+    seconds: float | None = None,
+    subproblem_seconds: float | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Partition:
+    """Split & Carry.
+
+    Parameters
+    ----------
+    problem : Problem
+    n_sets : int
+        S, the number of k-sets in each sub-problem beside what is carried.
+    boundary : int, optional
+        l, how many records at the end of a sub-problem have their classes carried; k by default.
+    carry : Carry
+        Whole classes; of a class with more than k records only as many as leave k behind (subset); or all but the
+        cheapest classes of a sub-problem of fixed size (bubble).
+    size, accepted : int, optional
+        Bubble carry: P, the size of a sub-problem (n_sets x k), and A, how many classes are kept of it (half).
+    seconds, subproblem_seconds : float, optional
+        Limits in all and for each sub-problem; a sub-problem that reaches its limit keeps the best found (early
+        termination).
+    progress : callable, optional
+        Told the share of records that are done.
+
+    Notes
+    -----
+    Implements: Liang & Samavi (2020), Algorithm 1 with section 3.1; the parameter l, the subset carry and the bubble
+    carry of section 6.
+    Departs: sub-problems are solved by `louver.anonymize.exact`, whose classes have fewer than 2k records; a boundary
+    record then has fewer than k records indirectly equivalent to it, and its whole class is carried. S = 2 works (K6).
+    Requirements beside k are met by uniting classes at the end.
+
+    **Cost**: linear in n; see `exact` for the cost of a sub-problem of at most k (2k - 1 + S) records (Lemma 2).
+    """
+    chain = _Chain(problem, seconds=seconds, subproblem_seconds=subproblem_seconds, progress=progress)
+    k = problem.least_size
+    if carry is Carry.BUBBLE:
+        at_once = max(2 * k, size if size is not None else n_sets * k)
+        chain.run_bubbles(at_once, accepted if accepted is not None else max(1, at_once // k // 2))
+    else:
+        chain.run(n_sets * k, boundary if boundary is not None else k, is_subset=carry is Carry.SUBSET)
+    labels = repaired(problem, chain.labels)
+    return problem.partition(labels, method="split-carry", subproblem_sizes=chain.sizes)
+
+
+class _Chain:
+    """The sub-problems one after another, and the classes they leave behind."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        seconds: float | None,
+        subproblem_seconds: float | None,
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        self.problem = problem
+        self.k = problem.least_size
+        self.labels = np.full(problem.n_records, -1, np.int64)
+        self.sizes: list[int] = []
+        self._n_classes = 0
+        self._deadline = None if seconds is None else time.perf_counter() + seconds
+        self._subproblem_seconds = subproblem_seconds
+        self._progress = progress
+
+    def run(self, step: int, boundary: int, *, is_subset: bool) -> None:
+        """Algorithm 1: carry what belongs to the last `boundary` records."""
+        n = self.problem.n_records
+        # The last k-set of the initial solution holds what remains beyond a multiple of k.
+        n_sets = n // self.k
+        stops = [min(stop, n_sets * self.k) for stop in range(step, n_sets * self.k + step, step)]
+        stops[-1] = n
+        carried = np.zeros(0, np.int64)
+        first = 0
+        for stop in stops:
+            members = np.concatenate([carried, np.arange(first, stop)])
+            classes = self._solved(members, (n - first) / step)
+            is_last = stop == n
+            carried = self._kept(
+                classes, np.arange(n if is_last else stop - boundary, stop), is_subset=is_subset
+            )
+            first = stop
+
+    def run_bubbles(self, size: int, accepted: int) -> None:
+        """Bubble carry: keep the `accepted` cheapest classes, carry the rest into a sub-problem of the same size."""
+        n = self.problem.n_records
+        members, first = np.zeros(0, np.int64), 0
+        while first < n or len(members):
+            stop = min(n, first + size - len(members))
+            if n - stop < self.k:
+                stop = n
+            members = np.concatenate([members, np.arange(first, stop)])
+            first = stop
+            classes = self._solved(members, (n - first) / (accepted * self.k) + 1)
+            cheapest = sorted(classes, key=lambda c: (self.problem.class_loss(c) / len(c), int(c[0])))
+            if first == n:
+                accepted = len(classes)
+            for members_kept in cheapest[:accepted]:
+                self._keep(members_kept)
+            rest = cheapest[accepted:]
+            members = np.sort(np.concatenate(rest)) if rest else np.zeros(0, np.int64)
+
+    def _solved(self, members: Ints, n_left: float) -> list[Ints]:
+        """Classes of a sub-problem; `n_left` sub-problems share the time that is left."""
+        self.sizes.append(len(members))
+        limits = [] if self._subproblem_seconds is None else [self._subproblem_seconds]
+        if self._deadline is not None:
+            limits.append(max(0.0, self._deadline - time.perf_counter()) / max(1.0, n_left))
+        partition = exact.solve(self.problem.part(members), seconds=min(limits, default=None))
+        if self._progress is not None:
+            self._progress(float(members.max() + 1) / self.problem.n_records)
+        return [members[c] for c in partition.classes()]
+
+    def _kept(self, classes: list[Ints], boundary: Ints, *, is_subset: bool) -> Ints:
+        """Keep what has no boundary record in it; return what is carried."""
+        carried = []
+        for members in classes:
+            if not np.isin(members, boundary).any():
+                self._keep(members)
+            elif is_subset and len(members) > self.k:
+                out = self._least_costly(members)
+                carried.append(out)
+                self._keep(np.setdiff1d(members, out))
+            else:
+                carried.append(members)
+        return np.sort(np.concatenate(carried)) if carried else np.zeros(0, np.int64)
+
+    def _least_costly(self, members: Ints) -> Ints:
+        """The records beyond k whose absence leaves the largest loss, that is, which contribute least to it."""
+        losses = [self.problem.class_loss(np.delete(members, t)) for t in range(len(members))]
+        return members[np.argsort(losses, kind="stable")[self.k :]]
+
+    def _keep(self, members: Ints) -> None:
+        self.labels[members] = self._n_classes
+        self._n_classes += 1
