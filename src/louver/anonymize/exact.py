@@ -16,7 +16,9 @@ from louver.anonymize import greedy
 from louver.anonymize import sorted as sorted_method
 from louver.anonymize.columns import Floats, Ints
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
+from louver.errors import InfeasibleError
 from louver.optim.kernels.clusters import NO_COST, STOPPED, cover, fit_prices_inplace, list_classes
+from louver.optim.kernels.diversity import Requirements
 from louver.optim.status import Status
 
 __all__ = ["solve"]
@@ -25,9 +27,20 @@ NODES_PER_SECOND = 700_000
 """Search nodes per second, on the safe side: limits in time become limits in work."""
 
 UNLIMITED_NODES = 2**62
-CAPACITY = 1 << 14
-MAX_CAPACITY = 1 << 23
-"""Classes listed at a time; beyond the latter they would not fit in memory."""
+CAPACITY = 1 << 12
+"""Classes that can be listed at first; four times as many whenever they do not suffice."""
+
+MAX_CAPACITY = 1 << 27
+"""Records in listed classes, beyond which they would not fit in memory."""
+
+NOTHING_FOUND = "none"
+"""Method of the partition that stands for none."""
+
+POOL_NODES = 20_000
+"""Nodes of the search among the classes that pricing has listed, for a good partition to start from."""
+
+MEMORY_SLOTS = 1 << 14
+"""Sets of records that the exact cover remembers."""
 
 PRICING_ROUNDS = 40
 FIT_ROUNDS = 200
@@ -37,6 +50,10 @@ FIRST_BUDGET = 0.04
 BUDGET_GROWTH = 1.6
 ENOUGH = 0.002
 """Pricing ends once a round raises the bound by less than this share of the gap."""
+
+
+_Listed = tuple[NDArray[np.int32], Ints]
+"""Classes as lists of points, and their losses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,20 +69,31 @@ class _SpentError(Exception):
     """The limit on work was reached."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Work:
-    """What may still be spent."""
+    """What may still be spent: time, and nodes of the searches."""
 
     deadline: float | None
+    max_nodes: int
 
     @property
     def nodes(self) -> int:
+        """Nodes that may still be visited."""
         if self.deadline is None:
-            return UNLIMITED_NODES
-        return max(0, int((self.deadline - time.perf_counter()) * NODES_PER_SECOND))
+            return max(0, self.max_nodes)
+        return max(0, min(self.max_nodes, int((self.deadline - time.perf_counter()) * NODES_PER_SECOND)))
+
+    def spend(self, nodes: int) -> None:
+        self.max_nodes -= nodes
 
 
-def solve(problem: Problem, *, seconds: float | None = None, start: Partition | None = None) -> Partition:
+def solve(
+    problem: Problem,
+    *,
+    seconds: float | None = None,
+    max_nodes: int | None = None,
+    start: Partition | None = None,
+) -> Partition:
     """Optimal classes.
 
     Parameters
@@ -73,6 +101,8 @@ def solve(problem: Problem, *, seconds: float | None = None, start: Partition | 
     problem : Problem
     seconds : float, optional
         Limit; when it is reached the best partition found is returned with the lower bound proved so far.
+    max_nodes : int, optional
+        The same limit as a number of search nodes, which does not depend on the machine.
     start : Partition, optional
         A known partition; by default the better of Greedy Search and the best cut of the sorted order.
 
@@ -84,135 +114,210 @@ def solve(problem: Problem, *, seconds: float | None = None, start: Partition | 
     depth-first search, with the first record of a class as its head; they are rounded to whole units and made
     feasible, so the bound is exact. A partition that loses at most b above the bound consists of classes whose
     reduced costs add up to at most b: these are listed, and covered exactly by depth-first search with memory.
+    Equal records are one point with a multiplicity.
 
     **Cost**: exponential in the worst case; tens of milliseconds up to n = 30 and k = 5.
     """
-    work = _Work(deadline=None if seconds is None else time.perf_counter() + seconds)
+    if seconds is not None:
+        _compile(problem)
+    work = _Work(
+        deadline=None if seconds is None else time.perf_counter() + seconds,
+        max_nodes=UNLIMITED_NODES if max_nodes is None else max_nodes,
+    )
     best = start if start is not None else _first_partition(problem)
-    prices = _fit(problem, best, work)
-    if prices is None:
+    compact = _Compact.of(problem)
+    pool = compact.classes_of(best)
+    prices, pool = _fit(compact, best, pool, work)
+    if prices is None and best.method != NOTHING_FOUND:
         return replace(best, method="exact", lower_bound=None, status=Status.FEASIBLE)
-    best, bound = _search(problem, best, prices, work)
+    bound = 0
+    if prices is not None:
+        best = _improved(compact, best, prices, pool, work)
+        best, bound = _search(compact, best, prices, work)
+    if best.method == NOTHING_FOUND:
+        raise InfeasibleError(
+            "no classes of these records were found that meet the requirements; ask for less."
+        )
     status = Status.OPTIMAL if bound == best.loss else Status.FEASIBLE
     return replace(best, method="exact", lower_bound=bound, status=status)
 
 
-def _search(problem: Problem, best: Partition, prices: _Prices, work: _Work) -> tuple[Partition, int]:
+def _compile(problem: Problem) -> None:
+    """Have the kernels compiled before the clock starts."""
+    solve(replace(problem.part(np.arange(min(2, problem.n_records))), k=1))
+
+
+def _improved(compact: _Compact, best: Partition, prices: _Prices, pool: _Listed, work: _Work) -> Partition:
+    """The best partition into classes that pricing has listed, if it beats the one known."""
+    budget = best.loss - prices.bound - 1
+    if budget < 0:
+        return best
+    nodes = min(work.nodes, POOL_NODES)
+    labels, _ = _covered(compact, prices, pool, budget, nodes, work)
+    return best if labels is None else compact.problem.partition(labels, method="exact")
+
+
+def _search(compact: _Compact, best: Partition, prices: _Prices, work: _Work) -> tuple[Partition, int]:
     """Cover within growing budgets; the best partition and the bound proved when it is found or work is spent."""
     bound = min(best.loss, prices.bound)
     budget = max(1, int(FIRST_BUDGET * bound))
     while bound < best.loss:
         budget = min(budget, best.loss - prices.bound - 1)
+        limits = np.full(len(compact.codes), budget, np.int64)
         try:
-            labels = _cover_within(problem, prices, budget, work)
+            listed = _listed(compact, prices.values, limits, work, is_minimising=False)
         except _SpentError:
             break
+        labels, is_complete = _covered(compact, prices, listed, budget, work.nodes, work)
         if labels is not None:
-            best = problem.partition(labels, method="exact")
-            bound = best.loss
-        else:
-            bound = prices.bound + budget + 1
-            budget = int(budget * BUDGET_GROWTH) + 1
+            best = compact.problem.partition(labels, method="exact")
+        if not is_complete:
+            break
+        bound = best.loss if labels is not None else prices.bound + budget + 1
+        budget = int(budget * BUDGET_GROWTH) + 1
     return best, bound
 
 
 def _first_partition(problem: Problem) -> Partition:
-    return min(greedy.solve(problem), sorted_method.solve(problem), key=lambda partition: partition.loss)
-
-
-def _most_size(problem: Problem) -> int:
-    """Most records that a class of an optimal partition needs."""
-    if problem.sensitive or problem.requirements.matches:
-        return problem.n_records
-    return min(problem.n_records, 2 * problem.least_size - 1)
-
-
-def _fit(problem: Problem, best: Partition, work: _Work) -> _Prices | None:
-    """Column generation: prices fitted to the classes listed so far, then the classes that they make cheap."""
+    """A good partition; where none is found by leaving whole classes out, one that loses more than any other."""
+    try:
+        return min(greedy.solve(problem), sorted_method.solve(problem), key=lambda partition: partition.loss)
+    except InfeasibleError:
+        if not problem.max_suppressed:
+            raise
     n = problem.n_records
-    fitted = _spread_prices(problem, best)
-    fee = np.zeros(1)
-    pool, costs = _as_classes(problem, best)
+    return Partition(labels=np.full(n, SUPPRESSED), loss=n * problem.full_loss + 1, method=NOTHING_FOUND)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compact:
+    """The problem with equal records as one point each.
+
+    Attributes
+    ----------
+    codes : int32 (p, m)
+    requirements : Requirements
+        Sensitive codes per point.
+    start : int64 (p + 1,)
+        Records start[i] to start[i + 1] - 1 are those of point i.
+    most_size : int
+        Most records that a class of an optimal partition needs.
+    """
+
+    problem: Problem
+    codes: NDArray[np.int32]
+    requirements: Requirements
+    start: Ints
+    most_size: int
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Compact:
+        n, sensitive = problem.n_records, problem.requirements.sensitive
+        is_new = np.ones(n, np.bool_)
+        is_new[1:] = (problem.codes[1:] != problem.codes[:-1]).any(axis=1)
+        is_new[1:] |= (sensitive[1:] != sensitive[:-1]).any(axis=1)
+        first = np.flatnonzero(is_new)
+        is_cut_free = not problem.sensitive and not problem.requirements.matches
+        return cls(
+            problem=problem,
+            codes=problem.codes[first],
+            requirements=problem.requirements._replace(sensitive=sensitive[first]),
+            start=np.append(first, n).astype(np.int64),
+            most_size=min(n, 2 * problem.least_size - 1) if is_cut_free else n,
+        )
+
+    @property
+    def multiplicity(self) -> Ints:
+        return np.diff(self.start)
+
+    def classes_of(self, partition: Partition) -> _Listed:
+        """The classes of a partition, as lists of points, and their losses."""
+        point_of = np.repeat(np.arange(len(self.codes)), self.multiplicity)
+        members = [m for m in partition.classes() if len(m) <= self.most_size]
+        pool = np.zeros((len(members), self.most_size + 1), np.int32)
+        for line, m in zip(pool, members, strict=True):
+            line[0] = len(m)
+            line[1 : len(m) + 1] = point_of[m]
+        return pool, np.array([self.problem.class_loss(m) for m in members], np.int64)
+
+    def prices_of(self, partition: Partition) -> Floats:
+        """Each point priced at the mean loss of its records in a known partition."""
+        losses = np.full(self.problem.n_records, float(self.problem.full_loss))
+        for members in partition.classes():
+            losses[members] = self.problem.class_loss(members) / len(members)
+        return np.asarray(np.add.reduceat(losses, self.start[:-1]) / self.multiplicity)
+
+    def labels_of(self, classes: NDArray[np.int32]) -> Ints:
+        """Labels of the records, of which each class takes the next ones of its points."""
+        labels = np.full(self.problem.n_records, SUPPRESSED, np.int64)
+        following = self.start[:-1].copy()
+        for label, line in enumerate(classes):
+            for point in line[1 : line[0] + 1]:
+                labels[following[point]] = label
+                following[point] += 1
+        return labels
+
+
+def _fit(compact: _Compact, best: Partition, listed: _Listed, work: _Work) -> tuple[_Prices | None, _Listed]:
+    """Column generation: prices fitted to the classes listed so far, then the classes that they make cheap.
+
+    Returns the prices, None if not even one pricing was completed, and all classes listed.
+    """
+    problem = compact.problem
+    n_points, multiplicity, most_out = len(compact.codes), compact.multiplicity, problem.max_suppressed
+    fitted, fee = compact.prices_of(best), np.zeros(1)
+    pool, costs = listed
+    full = problem.full_loss
     answer: _Prices | None = None
     for _ in range(PRICING_ROUNDS):
         fit_prices_inplace(
-            pool,
-            costs,
-            fitted,
-            fee,
-            float(problem.full_loss),
-            problem.max_suppressed,
-            float(best.loss),
-            FIT_ROUNDS,
+            pool, costs, multiplicity, fitted, fee, float(full), most_out, float(best.loss), FIT_ROUNDS
         )
-        values = np.floor(fitted).astype(np.int64)
-        whole_fee = int(np.ceil(fee[0]))
-        limits = np.full(n, -1, np.int64)
+        values, whole_fee = np.floor(fitted).astype(np.int64), int(np.ceil(fee[0]))
+        limits = np.full(n_points, -1, np.int64)
         try:
-            listed = _listed(problem, values, limits, work, is_minimising=True)
+            found, found_costs = _listed(compact, values, limits, work, is_minimising=True)
         except _SpentError:
             break
         # A head whose best class costs less than nothing pays for it: then no class does.
-        found = limits < -1
-        values[found] += limits[found] + 1
-        if problem.max_suppressed:
-            values = np.minimum(values, problem.full_loss + whole_fee)
-        bound = int(values.sum()) - whole_fee * problem.max_suppressed
-        previous = answer.bound if answer is not None else None
-        if previous is None or bound > previous:
+        values += np.minimum(0, limits + 1)
+        if most_out:
+            values = np.minimum(values, full + whole_fee)
+        bound = int(values @ multiplicity) - whole_fee * most_out
+        gain = bound - answer.bound if answer is not None else None
+        if gain is None or gain > 0:
             answer = _Prices(values=values, fee=whole_fee, bound=bound)
-        if not len(listed[1]) or bound >= best.loss:
+        if not len(found) or bound >= best.loss or (gain and 0 < gain < ENOUGH * (best.loss - bound)):
             break
-        if previous is not None and bound - previous < ENOUGH * (best.loss - previous) and bound > previous:
-            break
-        pool, costs = np.concatenate([pool, listed[0]]), np.concatenate([costs, listed[1]])
+        pool, costs = np.concatenate([pool, found]), np.concatenate([costs, found_costs])
     if answer is not None and answer.bound < 0:
-        return _Prices(values=np.zeros(n, np.int64), fee=0, bound=0)
-    return answer
+        answer = _Prices(values=np.zeros(n_points, np.int64), fee=0, bound=0)
+    return answer, (pool, costs)
 
 
-def _spread_prices(problem: Problem, partition: Partition) -> Floats:
-    """Each record priced at its loss in a known partition."""
-    prices = np.full(problem.n_records, float(problem.full_loss))
-    for members in partition.classes():
-        prices[members] = problem.class_loss(members) / len(members)
-    return prices
-
-
-def _as_classes(problem: Problem, partition: Partition) -> tuple[NDArray[np.int32], Ints]:
-    """The classes of a partition in the form that the kernels list them."""
-    most = _most_size(problem)
-    members = [m for m in partition.classes() if len(m) <= most]
-    pool = np.zeros((len(members), most + 1), np.int32)
-    for line, m in zip(pool, members, strict=True):
-        line[0] = len(m)
-        line[1 : len(m) + 1] = m
-    return pool, np.array([problem.class_loss(m) for m in members], np.int64)
-
-
-def _listed(
-    problem: Problem, prices: Ints, limits: Ints, work: _Work, *, is_minimising: bool
-) -> tuple[NDArray[np.int32], Ints]:
+def _listed(compact: _Compact, prices: Ints, limits: Ints, work: _Work, *, is_minimising: bool) -> _Listed:
     """Classes within the limits of their heads, and their losses."""
     capacity = CAPACITY
-    most = _most_size(problem)
-    while capacity <= MAX_CAPACITY and work.nodes > 0:
+    most = compact.most_size
+    while capacity * most <= MAX_CAPACITY and work.nodes > 0:
         trial = limits.copy()
         out, out_cost = np.empty((capacity, most + 1), np.int32), np.empty(capacity, np.int64)
         nodes = work.nodes
         n_found, n_nodes = list_classes(
-            problem.geometry,
-            problem.requirements,
-            problem.codes,
+            compact.problem.geometry,
+            compact.requirements,
+            compact.codes,
+            compact.multiplicity,
             prices,
             trial,
             is_minimising,
-            problem.least_size,
+            compact.problem.least_size,
             most,
             nodes,
             out,
             out_cost,
         )
+        work.spend(n_nodes)
         if n_found != STOPPED:
             limits[:] = trial
             return out[:n_found], out_cost[:n_found]
@@ -222,50 +327,34 @@ def _listed(
     raise _SpentError
 
 
-def _cover_within(problem: Problem, prices: _Prices, budget: int, work: _Work) -> Ints | None:
-    """Labels of the best partition that loses at most `budget` above the bound; None if there is none."""
-    n = problem.n_records
-    limits = np.full(n, budget, np.int64)
-    classes, costs = _listed(problem, prices.values, limits, work, is_minimising=False)
-    reduced = costs - _values_of(classes, prices.values)
+def _covered(
+    compact: _Compact, prices: _Prices, listed: _Listed, budget: int, max_nodes: int, work: _Work
+) -> tuple[Ints | None, bool]:
+    """Labels of the best partition into listed classes that loses at most `budget` above the bound, or None if none
+    was found; and whether the search was completed.
+    """
+    classes, costs = listed
+    n_points = len(compact.codes)
+    is_member = np.arange(1, classes.shape[1]) <= classes[:, :1]
+    values = np.where(is_member, prices.values[np.where(is_member, classes[:, 1:], 0)], 0)
+    reduced = costs - values.sum(axis=1)
     order = np.lexsort([reduced, classes[:, 1]])
+    order = order[reduced[order] <= budget]
     classes, reduced = classes[order], reduced[order]
-    leave_out = problem.full_loss + prices.fee - prices.values
-    chosen = np.empty(n, np.int64)
-    cost, _ = cover(
-        _masks(classes, n),
+    chosen = np.empty(compact.problem.n_records, np.int64)
+    cost, n_nodes = cover(
+        classes,
         reduced,
-        np.searchsorted(classes[:, 1], np.arange(n + 1)).astype(np.int64),
-        leave_out,
+        np.searchsorted(classes[:, 1], np.arange(n_points + 1)).astype(np.int64),
+        compact.multiplicity,
+        compact.problem.full_loss + prices.fee - prices.values,
         prices.fee,
-        problem.max_suppressed,
+        compact.problem.max_suppressed,
         budget,
-        work.nodes,
-        1 << 16,
+        max_nodes,
+        MEMORY_SLOTS,
         chosen,
     )
-    if cost == STOPPED:
-        raise _SpentError
-    if cost == NO_COST:
-        return None
-    labels = np.full(n, SUPPRESSED, np.int64)
-    for label, c in enumerate(chosen[chosen >= 0]):
-        labels[classes[c, 1 : classes[c, 0] + 1]] = label
-    return labels
-
-
-def _values_of(classes: NDArray[np.int32], values: Ints) -> Ints:
-    """Sum of the prices of each class."""
-    is_member = np.arange(classes.shape[1] - 1) < classes[:, :1]
-    summed: Ints = np.where(is_member, values[np.where(is_member, classes[:, 1:], 0)], 0).sum(axis=1)
-    return summed
-
-
-def _masks(classes: NDArray[np.int32], n: int) -> NDArray[np.uint64]:
-    """Records of each class as bits."""
-    masks = np.zeros((len(classes), -(-n // 64)), np.uint64)
-    for t in range(1, classes.shape[1]):
-        lines = np.flatnonzero(classes[:, 0] >= t)
-        members = classes[lines, t]
-        masks[lines, members // 64] |= np.uint64(1) << (members % 64).astype(np.uint64)
-    return masks
+    work.spend(n_nodes)
+    labels = None if cost == NO_COST else compact.labels_of(classes[chosen[chosen >= 0]])
+    return labels, n_nodes <= max_nodes

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from louver.optim.kernels.diversity import (
 from louver.optim.kernels.loss import class_regions, full_loss, labels_loss, spread
 from louver.optim.status import Status
 
-__all__ = ["SUPPRESSED", "Partition", "Points", "Problem"]
+__all__ = ["SUPPRESSED", "Answer", "Partition", "Points", "Problem"]
 
 SUPPRESSED = -1
 """Label of a record that is not published."""
@@ -123,12 +124,12 @@ class Problem:
             )
         if k < 1:
             raise InputError("option -k must be at least 1.", option="-k")
-        codes, geometry, unit = encode(columns)
-        n_population = 0 if population is None else len(population)
-        n = len(codes) - n_population
+        n = len(columns[0].ranks) - (0 if population is None else len(population))
+        label_free = _label_free(columns, n)
+        codes, geometry, unit = encode(label_free)
         if n < k and population is None:
             raise InputError(f"the data have fewer than k = {k} records; choose a smaller -k.", option="-k")
-        rows = _sorted_rows(columns, sensitive, n)
+        rows = _sorted_rows(label_free, sensitive, n)
         requirements = build_requirements(
             sensitive,
             rows,
@@ -210,24 +211,20 @@ class Problem:
         n_classes = int(labels.max(initial=-1)) + 1
         return int(labels_loss(self.geometry, self.codes, np.ascontiguousarray(labels, np.int64), n_classes))
 
-    def column_losses(self, labels: Ints) -> Floats:
+    def column_losses(self, answer: Answer) -> Floats:
         """Sum over records of weight x share of the column that the class spans, per column, in real numbers."""
-        by_class = np.argsort(labels, kind="stable")
-        by_class = by_class[np.searchsorted(labels[by_class], 0) :]
-        n_suppressed = len(labels) - len(by_class)
-        full = n_suppressed * np.array([column.weight for column in self.columns])
-        if not len(by_class):
+        members, starts = answer.grouped()
+        full = answer.n_suppressed * np.array([column.weight for column in self.columns])
+        if not len(starts):
             return full
-        starts = np.flatnonzero(np.diff(labels[by_class], prepend=-1))
-        sizes = np.diff(np.append(starts, len(by_class)))
-        rows = self.rows[by_class]
+        sizes, rows = answer.sizes, self.rows[members]
         lost = [c.weight * float(sizes @ c.class_losses(rows, starts)) for c in self.columns]
         losses: Floats = full + np.array(lost)
         return losses
 
-    def information_loss(self, labels: Ints) -> float:
-        """The loss (34) in real numbers; differs from `total_loss` only by the rounding to units."""
-        return float(self.column_losses(labels).sum())
+    def information_loss(self, answer: Answer) -> float:
+        """The loss (34) in real numbers; differs from the answer's units only by rounding."""
+        return float(self.column_losses(answer).sum())
 
     def partition(
         self,
@@ -255,6 +252,36 @@ class Problem:
             self.geometry, self.codes[members], np.zeros(len(members), np.int64), 1
         )
         return region
+
+
+class Answer(Protocol):
+    """What a method found: groups of records and who is published as which group.
+
+    Attributes
+    ----------
+    labels : int64 (n,)
+        The group that each record is published as; -1 is suppressed.
+    sizes : int64 (groups,)
+        How many records are published as each group.
+    """
+
+    @property
+    def labels(self) -> Ints: ...
+    @property
+    def loss(self) -> int: ...
+    @property
+    def lower_bound(self) -> int | None: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def sizes(self) -> Ints: ...
+    @property
+    def n_suppressed(self) -> int: ...
+    def grouped(self) -> tuple[Ints, Ints]:
+        """Records of all groups, and where each group starts among them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -302,10 +329,15 @@ class Partition:
             return None
         return 0.0 if self.loss == 0 else self.loss / self.lower_bound - 1
 
+    def grouped(self) -> tuple[Ints, Ints]:
+        """Records by class, and where each class starts among them."""
+        members = np.argsort(self.labels, kind="stable")[self.n_suppressed :]
+        return members, np.cumsum(self.sizes) - self.sizes
+
     def classes(self) -> list[Ints]:
         """Records of each class."""
-        by_class = np.argsort(self.labels, kind="stable")[self.n_suppressed :]
-        return list(np.split(by_class, np.cumsum(self.sizes)[:-1]))
+        members, starts = self.grouped()
+        return list(np.split(members, starts[1:])) if len(starts) else []
 
 
 def _renumbered(labels: Ints) -> Ints:
@@ -326,53 +358,49 @@ def _sorted_rows(columns: Sequence[Column], sensitive: Sequence[Sensitive], n: i
     Implements: Liang & Samavi (2020), section 2.3 and (36): raw variance over squared weight, ascending; a zero weight
     comes last.
     """
-    ranks = _label_free_ranks(columns, n)
+    ranks = [column.ranks[:n] for column in columns]
     spreads = []
     for column, values in zip(columns, ranks, strict=True):
         known = values[~np.isnan(values)]
         variance = float(known.var()) if known.size else 0.0
         spreads.append(variance / column.weight**2 if column.weight else np.inf)
-    by_spread = np.argsort(spreads, kind="stable")
-    keys = [ranks[j] for j in by_spread] + [s.codes[:n] for s in sensitive]
+    keys = [ranks[j] for j in np.argsort(spreads, kind="stable")] + [s.codes[:n] for s in sensitive]
     return np.lexsort(keys[::-1]).astype(np.int64)
 
 
-def _label_free_ranks(columns: Sequence[Column], n: int) -> list[Floats]:
-    """Values to sort by; categories without order are ranked by frequency and by what they occur with.
+def _label_free(columns: Sequence[Column], n: int) -> list[Column]:
+    """The columns with categories without order numbered by frequency and by what they occur with.
 
-    So names and alphabet of such categories do not change the answer, unless the data are symmetric in them.
+    So names and alphabet of such categories do not change the answer, unless the data are symmetric in them. Each
+    category has a signature, refined by those of the values in the same rows (colour refinement).
     """
-    ranks = [column.ranks[:n] for column in columns]
-    nominal = [j for j, column in enumerate(columns) if isinstance(column, SetColumn)]
-    for j in nominal:
-        ranks[j] = _ranked(ranks[j], np.zeros(n, np.uint64))
-    for _ in range(REFINEMENTS if len(columns) > 1 else 0):
-        row_keys = [_mixed(values, j) for j, values in enumerate(ranks)]
+    nominal = {j: column for j, column in enumerate(columns) if isinstance(column, SetColumn)}
+    counts = {j: np.bincount(c.codes[:n] + 1, minlength=c.n_labels + 1) for j, c in nominal.items()}
+    signatures = {j: _mixed(count.astype(np.uint64), j) for j, count in counts.items()}
+    for _ in range(REFINEMENTS):
+        row_keys = [
+            signatures[j][nominal[j].codes[:n] + 1]
+            if j in nominal
+            else _mixed(c.ranks[:n].view(np.uint64), j)
+            for j, c in enumerate(columns)
+        ]
         everything = np.sum(row_keys, axis=0, dtype=np.uint64)
-        for j in nominal:
-            ranks[j] = _ranked(ranks[j], _mixed((everything - row_keys[j]).view(np.float64), j))
-    return ranks
+        for j, column in nominal.items():
+            refined = signatures[j].copy()
+            np.add.at(refined, column.codes[:n] + 1, _mixed(everything - row_keys[j], j))
+            signatures[j] = _mixed(refined, j)
+    renumbered = list(columns)
+    for j, column in nominal.items():
+        order = np.lexsort([np.arange(column.n_labels), signatures[j][1:], -counts[j][1:]])
+        number = np.empty(column.n_labels + 1, np.int64)
+        number[order], number[-1] = np.arange(column.n_labels), -1
+        renumbered[j] = replace(column, codes=number[column.codes])
+    return renumbered
 
 
-def _ranked(values: Floats, row_keys: NDArray[np.uint64]) -> Floats:
-    """Categories renumbered from the most to the least frequent, ties by the sum of their rows' keys, then as before."""
-    is_known = ~np.isnan(values)
-    codes = values[is_known].astype(np.int64)
-    n_codes = int(codes.max(initial=-1)) + 1
-    counts = np.bincount(codes, minlength=n_codes)
-    sums = np.zeros(n_codes, np.uint64)
-    np.add.at(sums, codes, row_keys[is_known])
-    order = np.lexsort([np.arange(n_codes), sums, -counts])
-    number = np.empty(n_codes, np.float64)
-    number[order] = np.arange(n_codes)
-    ranked = values.copy()
-    ranked[is_known] = number[codes]
-    return ranked
-
-
-def _mixed(values: Floats, salt: int) -> NDArray[np.uint64]:
-    """A well spread 64-bit key of each value (splitmix64)."""
-    key = np.ascontiguousarray(values).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15 * (salt + 1) % 2**64)
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return key ^ (key >> np.uint64(31))
+def _mixed(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
+    """Well spread 64-bit keys (splitmix64)."""
+    keys = keys + np.uint64(0x9E3779B97F4A7C15 * (salt + 1) % 2**64)
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))

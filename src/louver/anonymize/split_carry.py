@@ -16,6 +16,10 @@ from louver.anonymize.repair import repaired
 __all__ = ["Carry", "solve"]
 
 
+SUBPROBLEM_NODES = 300_000
+"""Search nodes after which a sub-problem keeps the best found: a limit that does not depend on the machine."""
+
+
 class Carry(StrEnum):
     """What goes from one sub-problem to the next."""
 
@@ -27,7 +31,7 @@ class Carry(StrEnum):
 def solve(
     problem: Problem,
     *,
-    n_sets: int = 4,
+    n_sets: int = 5,
     boundary: int | None = None,
     carry: Carry = Carry.CLASSES,
     size: int | None = None,
@@ -52,7 +56,7 @@ def solve(
         Bubble carry: P, the size of a sub-problem (n_sets x k), and A, how many classes are kept of it (half).
     seconds, subproblem_seconds : float, optional
         Limits in all and for each sub-problem; a sub-problem that reaches its limit keeps the best found (early
-        termination).
+        termination). Without them a sub-problem ends after SUBPROBLEM_NODES.
     progress : callable, optional
         Told the share of records that are done.
 
@@ -140,7 +144,9 @@ class _Chain:
         limits = [] if self._subproblem_seconds is None else [self._subproblem_seconds]
         if self._deadline is not None:
             limits.append(max(0.0, self._deadline - time.perf_counter()) / max(1.0, n_left))
-        partition = exact.solve(self.problem.part(members), seconds=min(limits, default=None))
+        partition = exact.solve(
+            self.problem.part(members), seconds=min(limits, default=None), max_nodes=SUBPROBLEM_NODES
+        )
         if self._progress is not None:
             self._progress(float(members.max() + 1) / self.problem.n_records)
         return [members[c] for c in partition.classes()]

@@ -1,10 +1,13 @@
 """Classes priced against a value per record: the columns of the set-partitioning problem, and their exact cover.
 
-Every record i has a price; the reduced cost of a class is its loss less the prices of its records. Prices under which
-no class has a negative reduced cost prove that every partition loses at least their sum, and that a partition which
-loses at most `budget` more consists of classes with reduced costs of at most `budget` in all.
+Records that are equal in everything that matters are one *point* with a multiplicity, so that what differs only in
+which of the equal records it takes is looked at once. A class is a list of points, each as often as it takes records
+of it, in ascending order; its *head* is the first.
 
-The *head* of a class is its first record. Everything is in whole units, so the proofs are exact.
+Every point has a price; the reduced cost of a class is its loss less the prices of its records. Prices under which no
+class has a negative reduced cost prove that every partition loses at least the sum of the prices of all records, and
+that a partition which loses at most `budget` more consists of classes with reduced costs of at most `budget` in all.
+Everything is in whole units, so the proofs are exact.
 """
 
 from __future__ import annotations
@@ -16,28 +19,38 @@ from louver.optim.kernels.diversity import count_inplace, n_sensitive_values
 from louver.optim.kernels.loss import add_inplace, clear_inplace, n_words, spread_with
 from louver.optim.kernels.repair import may_publish
 
-__all__ = ["cover", "fit_prices_inplace", "list_classes"]
+__all__ = ["NO_COST", "STOPPED", "cover", "fit_prices_inplace", "list_classes"]
 
 NO_COST = np.int64(2**62)
 STOPPED = -1
 """Status: the limit on work was reached before the answer was complete."""
 
+PROBES = 16
+"""Places looked at in the memory of sets reached before."""
+
 
 @kernel
-def optimistic(size, width, value, prices, first, n_candidates, least_size, most_size):
+def optimistic(size, width, value, price, spare, first, n_candidates, least_size, most_size):
     """A lower bound on the reduced cost of all classes that contain `size` records and some of the candidates.
 
-    `width` is the loss per record that is certain, `value` the sum of the prices so far, `prices[first:]` the
-    candidates' prices, descending: each further record costs at least `width` less its price.
+    `width` is the loss per record that is certain, `value` the sum of the prices so far; `price[first:]` are the
+    candidates' prices, descending, and `spare` how many records each has: a further record costs at least `width`
+    less its price.
     """
     total = size * width - value
-    taken = 0
     for c in range(first, n_candidates):
-        if size + taken >= most_size or (size + taken >= least_size and prices[c] <= width):
+        if size >= most_size:
             break
-        total += width - prices[c]
-        taken += 1
-    return total if size + taken >= least_size else NO_COST
+        if size < least_size:
+            n_forced = min(spare[c], least_size - size)
+            n_taken = min(spare[c], most_size - size) if price[c] > width else n_forced
+        elif price[c] > width:
+            n_taken = min(spare[c], most_size - size)
+        else:
+            break
+        total += n_taken * (width - price[c])
+        size += n_taken
+    return total if size >= least_size else NO_COST
 
 
 @kernel
@@ -45,6 +58,7 @@ def list_classes(
     geometry,
     requirements,
     codes,
+    multiplicity,
     prices,
     limits,
     is_minimising,
@@ -58,13 +72,15 @@ def list_classes(
 
     Parameters
     ----------
-    prices : int64 (n,)
-    limits : int64 (n,)
+    codes : int32 (p, m)
+        Points.
+    multiplicity, prices : int64 (p,)
+    limits : int64 (p,)
         Per head; with `is_minimising` lowered below each class found, so that only ever better ones are listed.
     max_nodes : int
         Limit on the nodes of the search.
     out : int32 (capacity, most_size + 1)
-        Number of records, then the records, of each class.
+        Number of records, then the points, of each class; the points after the head in no order.
     out_cost : int64 (capacity,)
         Their losses.
 
@@ -72,23 +88,20 @@ def list_classes(
     -------
     Number of classes, or STOPPED when `max_nodes` or the capacity did not suffice, and the nodes visited.
     """
-    n, m = codes.shape
-    depth_size = min(most_size, n) + 1
-    lower = np.empty((depth_size, m), np.int32)
-    upper = np.empty((depth_size, m), np.int32)
-    words = np.empty((depth_size, n_words(geometry, m)), np.uint64)
-    counts = np.zeros((depth_size, n_sensitive_values(requirements.limits)), np.int64)
-    candidate = np.empty((depth_size, n), np.int64)
-    price = np.empty((depth_size, n), np.int64)
-    width = np.empty((depth_size, n), np.int64)
-    n_candidates = np.zeros(depth_size, np.int64)
-    at = np.zeros(depth_size, np.int64)
-    value = np.zeros(depth_size, np.int64)
-    spreads = np.zeros(depth_size, np.int64)
-    chosen = np.empty(depth_size, np.int64)
+    p, m = codes.shape
+    lower = np.empty((most_size + 1, m), np.int32)
+    upper = np.empty((most_size + 1, m), np.int32)
+    words = np.empty((most_size + 1, n_words(geometry, m)), np.uint64)
+    counts = np.zeros((most_size + 1, n_sensitive_values(requirements.limits)), np.int64)
+    candidate, spare = np.empty((most_size + 1, p), np.int64), np.empty((most_size + 1, p), np.int64)
+    price, width = np.empty((most_size + 1, p), np.int64), np.empty((most_size + 1, p), np.int64)
+    n_candidates, at = np.zeros(most_size + 1, np.int64), np.zeros(most_size + 1, np.int64)
+    value, spreads = np.zeros(most_size + 1, np.int64), np.zeros(most_size + 1, np.int64)
+    chosen = np.empty(most_size + 1, np.int64)
     by_price = np.argsort(-prices, kind="mergesort")
     n_found, n_nodes = 0, 0
-    for head in range(n):
+    for head in range(p):
+        # Depth d of the search holds a class of d + 1 records; depth 0 the head alone.
         chosen[0], value[0], spreads[0] = head, prices[head], 0
         clear_inplace(lower[0], upper[0], words[0])
         add_inplace(geometry, lower[0], upper[0], words[0], codes[head])
@@ -96,28 +109,16 @@ def list_classes(
         count_inplace(requirements.limits, counts[0], requirements.sensitive[head], 1)
         total = 0
         for i in by_price:
-            if i > head:
-                candidate[0, total], price[0, total] = i, prices[i]
+            n_spare = multiplicity[i] - (1 if i == head else 0)
+            if i >= head and n_spare > 0:
+                candidate[0, total], price[0, total], spare[0, total] = i, prices[i], n_spare
                 total += 1
         n_candidates[0] = filter_inplace(
-            geometry,
-            codes,
-            lower[0],
-            upper[0],
-            words[0],
-            1,
-            value[0],
-            candidate[0],
-            price[0],
-            width[0],
-            total,
-            limits[head],
-            least_size,
-            most_size,
-        )
+            geometry, codes, lower[0], upper[0], words[0], 1, value[0], candidate[0], price[0], spare[0], width[0],
+            total, limits[head], least_size, most_size,
+        )  # fmt: skip
         at[0] = 0
-        depth = 0
-        is_new = True
+        depth, is_new = 0, True
         while depth >= 0:
             if is_new:
                 n_nodes += 1
@@ -146,59 +147,42 @@ def list_classes(
                     n_found += 1
                     if is_minimising:
                         limits[head] = reduced - 1
-            c = at[depth]
-            if c >= n_candidates[depth] or depth + 1 >= most_size or n_nodes > max_nodes:
                 if n_nodes > max_nodes:
                     return STOPPED, n_nodes
-                depth -= 1
                 is_new = False
+            c = at[depth]
+            if c >= n_candidates[depth] or depth + 1 >= most_size:
+                depth -= 1
                 continue
             at[depth] = c + 1
+            # The record itself is counted among those that may follow, which only lowers the bound.
             bound = optimistic(
-                depth + 2,
-                width[depth, c],
-                value[depth] + price[depth, c],
-                price[depth],
-                c + 1,
-                n_candidates[depth],
-                least_size,
-                most_size,
-            )
+                depth + 2, width[depth, c], value[depth] + price[depth, c], price[depth], spare[depth], c,
+                n_candidates[depth], least_size, most_size,
+            )  # fmt: skip
             if bound > limits[head]:
-                is_new = False
                 continue
-            i = candidate[depth, c]
             below = depth + 1
-            chosen[below] = i
+            chosen[below] = candidate[depth, c]
             value[below] = value[depth] + price[depth, c]
             spreads[below] = width[depth, c]
             lower[below], upper[below], words[below] = lower[depth], upper[depth], words[depth]
-            add_inplace(geometry, lower[below], upper[below], words[below], codes[i])
+            add_inplace(geometry, lower[below], upper[below], words[below], codes[chosen[below]])
             counts[below] = counts[depth]
-            count_inplace(requirements.limits, counts[below], requirements.sensitive[i], 1)
+            count_inplace(requirements.limits, counts[below], requirements.sensitive[chosen[below]], 1)
             total = 0
-            for d in range(c + 1, n_candidates[depth]):
-                candidate[below, total], price[below, total] = candidate[depth, d], price[depth, d]
-                total += 1
+            for d in range(c, n_candidates[depth]):
+                n_spare = spare[depth, d] - (1 if d == c else 0)
+                if n_spare > 0:
+                    candidate[below, total], price[below, total] = candidate[depth, d], price[depth, d]
+                    spare[below, total] = n_spare
+                    total += 1
             n_candidates[below] = filter_inplace(
-                geometry,
-                codes,
-                lower[below],
-                upper[below],
-                words[below],
-                below + 1,
-                value[below],
-                candidate[below],
-                price[below],
-                width[below],
-                total,
-                limits[head],
-                least_size,
-                most_size,
-            )
+                geometry, codes, lower[below], upper[below], words[below], below + 1, value[below], candidate[below],
+                price[below], spare[below], width[below], total, limits[head], least_size, most_size,
+            )  # fmt: skip
             at[below] = 0
-            depth = below
-            is_new = True
+            depth, is_new = below, True
     return n_found, n_nodes
 
 
@@ -213,6 +197,7 @@ def filter_inplace(
     value,
     candidate,
     price,
+    spare,
     width,
     total,
     limit,
@@ -223,23 +208,26 @@ def filter_inplace(
     kept = 0
     for c in range(total):
         certain = spread_with(geometry, lower, upper, words, codes[candidate[c]])
-        # While candidates move up, `price` stays descending and holds every price that is left at least once.
-        bound = optimistic(size + 1, certain, value + price[c], price, 0, total, least_size, most_size)
+        # While candidates move up, `price` stays descending and holds every record that is left at least once.
+        bound = optimistic(size + 1, certain, value + price[c], price, spare, 0, total, least_size, most_size)
         if bound <= limit:
-            candidate[kept], price[kept], width[kept] = candidate[c], price[c], certain
+            candidate[kept], price[kept], spare[kept], width[kept] = candidate[c], price[c], spare[c], certain
             kept += 1
     return kept
 
 
 @kernel
-def fit_prices_inplace(classes, costs, prices, fee, full, max_suppressed, upper_bound, n_rounds):
+def fit_prices_inplace(
+    classes, costs, multiplicity, prices, fee, full, max_suppressed, upper_bound, n_rounds
+):
     """Raise the lower bound that the listed classes allow by subgradient steps.
 
     Parameters
     ----------
     classes : int32 (c, most_size + 1)
     costs : int64 (c,)
-    prices : float64 (n,)
+    multiplicity : int64 (p,)
+    prices : float64 (p,)
         Start and best answer.
     fee : float64 (1,)
         Price of leaving one record out, beside its full loss; start and best answer.
@@ -252,15 +240,15 @@ def fit_prices_inplace(classes, costs, prices, fee, full, max_suppressed, upper_
 
     Notes
     -----
-    At given prices, each head takes its cheapest class if that has a negative reduced cost, and each record is left
-    out if that does. The subgradient is 1 less how often a record is covered.
+    At given prices, each head takes its cheapest class, as often as it has records, if that has a negative reduced
+    cost, and each record is left out if that does. The subgradient is how many records a point has less how many of
+    them are covered.
     """
-    n = prices.shape[0]
+    p = prices.shape[0]
     trial, trial_fee = prices.copy(), fee[0]
     best = -np.inf
-    lowest = np.empty(n)
-    choice = np.empty(n, np.int64)
-    slope = np.empty(n)
+    lowest, slope = np.empty(p), np.empty(p)
+    choice = np.empty(p, np.int64)
     length, n_idle = 1.0, 0
     for _ in range(n_rounds):
         lowest[:] = 0.0
@@ -271,19 +259,19 @@ def fit_prices_inplace(classes, costs, prices, fee, full, max_suppressed, upper_
                 reduced -= trial[classes[c, t]]
             if reduced < lowest[classes[c, 1]]:
                 lowest[classes[c, 1]], choice[classes[c, 1]] = reduced, c
-        slope[:] = 1.0
-        bound = trial.sum() + lowest.sum() - trial_fee * max_suppressed
-        for i in range(n):
+        bound = -trial_fee * max_suppressed
+        fee_slope = -np.float64(max_suppressed)
+        for i in range(p):
+            bound += multiplicity[i] * (trial[i] + lowest[i])
+            slope[i] = multiplicity[i]
+            if max_suppressed > 0 and full + trial_fee < trial[i]:
+                bound += multiplicity[i] * (full + trial_fee - trial[i])
+                slope[i] -= multiplicity[i]
+                fee_slope += multiplicity[i]
+        for i in range(p):
             if choice[i] >= 0:
                 for t in range(1, classes[choice[i], 0] + 1):
-                    slope[classes[choice[i], t]] -= 1.0
-        fee_slope = -np.float64(max_suppressed)
-        if max_suppressed > 0:
-            for i in range(n):
-                if full + trial_fee < trial[i]:
-                    bound += full + trial_fee - trial[i]
-                    slope[i] -= 1.0
-                    fee_slope += 1.0
+                    slope[classes[choice[i], t]] -= multiplicity[i]
         if bound > best:
             best, n_idle = bound, 0
             prices[:] = trial
@@ -306,22 +294,23 @@ def fit_prices_inplace(classes, costs, prices, fee, full, max_suppressed, upper_
 
 
 @kernel
-def look_up(table, table_cost, table_used, mask, cost, used):
-    """Whether this set of covered records was reached before at no higher cost; otherwise remember it."""
-    n_slots, n_mask = table.shape
-    key = np.uint64(0x9E3779B97F4A7C15)
-    for w in range(n_mask):
-        key = (key ^ mask[w]) * np.uint64(0xBF58476D1CE4E5B9)
+def was_reached(table, table_cost, table_used, left, last, cost, used):
+    """Whether these records were left before, at no higher cost and with no more left out; otherwise remember it."""
+    n_slots, p = table.shape[0], left.shape[0]
+    key = np.uint64(last)
+    for i in range(p):
+        key = (key ^ np.uint64(left[i])) * np.uint64(0xBF58476D1CE4E5B9)
         key ^= key >> np.uint64(29)
     slot = np.int64(key & np.uint64(n_slots - 1))
-    for _ in range(16):
+    for _ in range(PROBES):
         if table_cost[slot] < 0:
-            table[slot] = mask
+            table[slot, :p] = left
+            table[slot, p] = last
             table_cost[slot], table_used[slot] = cost, used
             return False
-        is_same = True
-        for w in range(n_mask):
-            if table[slot, w] != mask[w]:
+        is_same = table[slot, p] == last
+        for i in range(p):
+            if table[slot, i] != left[i]:
                 is_same = False
                 break
         if is_same:
@@ -335,89 +324,116 @@ def look_up(table, table_cost, table_used, mask, cost, used):
 
 
 @kernel
-def cover(masks, reduced, start, leave_out, fee, max_suppressed, budget, max_nodes, n_slots, chosen):
-    """Cover every record exactly once with classes, or leave it out, within a budget of reduced costs.
+def cover(
+    classes, reduced, start, multiplicity, leave_out, fee, max_suppressed, budget, max_nodes, n_slots, chosen
+):
+    """Take every record exactly once into a class, or leave it out, within a budget of reduced costs.
 
     Parameters
     ----------
-    masks : uint64 (c, words)
-        Records of each class, classes by head and then by reduced cost.
+    classes : int32 (c, most_size + 1)
+        By head and then by reduced cost.
     reduced : int64 (c,)
         Reduced costs, none negative.
-    start : int64 (n + 1,)
+    start : int64 (p + 1,)
         Where the classes of each head start.
-    leave_out : int64 (n,)
-        Reduced cost of leaving a record out.
+    multiplicity, leave_out : int64 (p,)
+        Records of each point, and the reduced cost of leaving one of them out.
     fee : int
         Cost of each record that could be left out and is not.
     n_slots : int
         Size of the memory of sets reached before, a power of two.
     chosen : int64 (n,)
-        Out: for each head of the best cover its class, -1 where it is left out, -2 for other records.
+        Out: the classes of the best cover, then -1.
 
     Returns
     -------
-    The least cost of a cover, NO_COST if there is none within the budget, or STOPPED with `max_nodes` reached; and
-    the nodes visited.
+    The least cost of a cover, NO_COST if none was found within the budget, and the nodes visited: if these are more
+    than `max_nodes` the search is not complete.
     """
-    n = start.shape[0] - 1
-    n_mask = masks.shape[1]
-    table = np.zeros((n_slots, n_mask), np.uint64)
+    p, n = multiplicity.shape[0], chosen.shape[0]
+    table = np.zeros((n_slots, p + 1), np.int32)
     table_cost = np.full(n_slots, -1, np.int64)
     table_used = np.zeros(n_slots, np.int64)
-    covered = np.zeros((n + 1, n_mask), np.uint64)
-    head, option, pick = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    left = multiplicity.astype(np.int32)
+    head, option, pick = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), np.full(n + 1, -1, np.int64)
     cost, used = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    best = NO_COST
-    n_nodes = 0
-    depth = 0
+    best, n_nodes, depth = NO_COST, 0, 0
     option[0] = start[0]
-    # Invariant: at each depth `head` is the first record not covered, and the options before `option` were tried;
-    # the last option of a head, numbered start[head + 1], is to leave it out.
+    # At each depth `head` is the first point with records left, and the options before `option` were tried; the last
+    # option of a head, numbered start[head + 1], is to leave one record out. Equal heads take options in ascending
+    # order, as the order of their classes does not matter. pick is -1 while nothing is taken at a depth.
     while depth >= 0:
         i, c = head[depth], option[depth]
-        option[depth] = c + 1
+        if pick[depth] >= 0:
+            put_back_inplace(classes, start, left, i, pick[depth])
+            pick[depth] = -1
         limit = min(budget, best - 1) - cost[depth]
-        if c > start[i + 1] or n_nodes > max_nodes:
-            if n_nodes > max_nodes:
-                return STOPPED, n_nodes
+        if c < start[i + 1] and reduced[c] > limit:
+            c = start[i + 1]
+        option[depth] = c + 1
+        if c > start[i + 1]:
             depth -= 1
             continue
         below = depth + 1
         if c == start[i + 1]:
             if used[depth] >= max_suppressed or leave_out[i] > limit:
                 continue
-            covered[below] = covered[depth]
-            covered[below, i // 64] |= np.uint64(1) << np.uint64(i % 64)
-            cost[below], used[below], pick[depth] = cost[depth] + leave_out[i], used[depth] + 1, -1
+            left[i] -= 1
+            cost[below], used[below] = cost[depth] + leave_out[i], used[depth] + 1
         else:
-            if reduced[c] > limit:
-                option[depth] = start[i + 1]
+            if not take_inplace(classes, left, c):
                 continue
-            is_free = True
-            for w in range(n_mask):
-                if covered[depth, w] & masks[c, w]:
-                    is_free = False
-                    break
-            if not is_free:
-                continue
-            for w in range(n_mask):
-                covered[below, w] = covered[depth, w] | masks[c, w]
-            cost[below], used[below], pick[depth] = cost[depth] + reduced[c], used[depth], c
+            cost[below], used[below] = cost[depth] + reduced[c], used[depth]
+        pick[depth] = c
         n_nodes += 1
-        following = i + 1
-        while following < n and (covered[below, following // 64] >> np.uint64(following % 64)) & np.uint64(1):
+        if n_nodes > max_nodes:
+            break
+        following = i
+        while following < p and left[following] == 0:
             following += 1
-        if following == n:
+        if following == p:
             total = cost[below] + fee * (max_suppressed - used[below])
             if total < best and total <= budget:
                 best = total
-                chosen[:] = -2
-                for d in range(below):
-                    chosen[head[d]] = pick[d]
+                keep_inplace(chosen, start, head, pick, below)
             continue
-        if look_up(table, table_cost, table_used, covered[below], cost[below], used[below]):
+        first = c if following == i else start[following]
+        if was_reached(table, table_cost, table_used, left, first, cost[below], used[below]):
             continue
-        head[below], option[below] = following, start[following]
+        head[below], option[below], pick[below] = following, first, -1
         depth = below
     return best, n_nodes
+
+
+@kernel
+def take_inplace(classes, left, c):
+    """Take the records of class c out of those left, unless one is missing."""
+    for t in range(1, classes[c, 0] + 1):
+        left[classes[c, t]] -= 1
+        if left[classes[c, t]] < 0:
+            for back in range(1, t + 1):
+                left[classes[c, back]] += 1
+            return False
+    return True
+
+
+@kernel
+def put_back_inplace(classes, start, left, i, c):
+    """Undo the option c of head i."""
+    if c == start[i + 1]:
+        left[i] += 1
+        return
+    for t in range(1, classes[c, 0] + 1):
+        left[classes[c, t]] += 1
+
+
+@kernel
+def keep_inplace(chosen, start, head, pick, depth):
+    """Note the classes picked down to a depth."""
+    chosen[:] = -1
+    n_chosen = 0
+    for d in range(depth):
+        if pick[d] < start[head[d] + 1]:
+            chosen[n_chosen] = pick[d]
+            n_chosen += 1

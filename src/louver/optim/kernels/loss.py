@@ -273,19 +273,18 @@ def contains(geometry, lower, upper, words, row):
     for j in range(row.shape[0]):
         code = row[j]
         kind = geometry[j * N_FIELDS + KIND]
-        if code < 0:
-            continue
-        if kind == SET:
-            if (
-                words[geometry[j * N_FIELDS + WORD_START] + code // WORD_BITS] >> np.uint64(code % WORD_BITS)
-            ) & np.uint64(1) == 0:
+        if kind == GAPPED and code < 0:
+            if words[geometry[j * N_FIELDS + WORD_START]] == 0:
+                return False
+        elif code < 0 or (upper[j] < 0 and geometry[j * N_FIELDS + IS_OPEN] != 0):
+            continue  # what is missing, in the population or in all of the class, fits anything
+        elif kind == SET:
+            word = words[geometry[j * N_FIELDS + WORD_START] + code // WORD_BITS]
+            if (word >> np.uint64(code % WORD_BITS)) & np.uint64(1) == 0:
                 return False
         elif kind == TREE:
-            if upper[j] < 0:
-                return False
-            if tree_loss(geometry, j, min(lower[j], code), max(upper[j], code)) != tree_loss(
-                geometry, j, lower[j], upper[j]
-            ):
+            stretched = tree_loss(geometry, j, min(lower[j], code), max(upper[j], code))
+            if stretched != tree_loss(geometry, j, lower[j], upper[j]):
                 return False
         elif code < lower[j] or code > upper[j]:
             return False
