@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from louver._version import __version__
 
-__all__ = ["__version__", "anonymize", "bounds", "verify"]
+__all__ = ["__version__", "anonymize", "bounds", "groups", "verify"]
 
 if TYPE_CHECKING:
     from louver.anonymize import anonymize
     from louver.bounds import bounds
+    from louver.groups import groups
     from louver.release.verify import verify
 
 

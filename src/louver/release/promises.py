@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 __all__ = ["PROMISES"]
@@ -83,6 +84,37 @@ def _tree_distance(difference: np.ndarray[Any, Any], levels: list[list[int]]) ->
     return distance
 
 
+def _group_table(folder: Path, promise: Promise) -> Outcome:
+    """Numbers of groups are whole and not negative, children add up to parents, and every level to the total."""
+    table = pq.read_table(folder / promise["file"])
+    levels = list(promise["levels"])
+    groups = table.column("groups")
+    if not pa.types.is_integer(groups.type) or groups.null_count or pc.min(groups).as_py() < 0:
+        return False, "a number of groups is negative, missing or not whole"
+    if set(pc.unique(table.column("level")).to_pylist()) != set(levels):
+        return False, "the levels of the file are not the promised ones"
+    plain = table.cast(pa.schema([(f.name, _plain_type(f.type)) for f in table.schema]))
+    rows = [plain.filter(pc.equal(plain.column("level"), level)) for level in levels]
+    for depth in range(1, len(levels)):
+        keys = [*levels[1:depth], "size"]
+        summed = rows[depth].group_by(keys).aggregate([("groups", "sum")])
+        parents = rows[depth - 1].select([*keys, "groups"])
+        order = [(key, "ascending") for key in keys]
+        left, right = summed.sort_by(order), parents.sort_by(order)
+        if any(left.column(key) != right.column(key) for key in keys) or not left.column("groups_sum").equals(
+            right.column("groups").cast(pa.int64())
+        ):
+            return False, f'regions of level "{levels[depth]}" do not add up to those above'
+    totals = {int(pc.sum(level.column("groups")).as_py()) for level in rows}
+    if len(totals) != 1 or (promise["total"] is not None and totals != {promise["total"]}):
+        return False, "a level does not add up to the total"
+    return True, f"{len(levels)} levels add up to {totals.pop()} groups"
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def _columns(folder: Path, promise: Promise, names: list[str]) -> pa.Table:
     return pq.read_table(folder / promise["file"], columns=list(dict.fromkeys(names)))
 
@@ -112,4 +144,5 @@ PROMISES: Mapping[str, Callable[[Path, Promise], Outcome]] = {
     "records": _records,
     "l-diversity": _l_diversity,
     "t-closeness": _t_closeness,
+    "group-table": _group_table,
 }

@@ -1,0 +1,55 @@
+"""A keyed hash of confidential data: the same data give the same hash, and without the key it says nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from louver.data.read import POSTGRES_SCHEMES, ArrowStream, open_source, quoted
+
+__all__ = ["fingerprint"]
+
+CHUNK_BYTES = 1 << 20
+
+
+def fingerprint(
+    data: str | os.PathLike[str] | ArrowStream, *, table: str | None = None, query: str | None = None
+) -> Callable[[bytes], bytes]:
+    """Return a function from a secret key to the hash of the data.
+
+    Notes
+    -----
+    A file is hashed byte by byte, so the same records saved in another format are other data. Records of a dataframe or a
+    database are hashed one by one and the hashes added up, so their order does not matter.
+    """
+    is_file = isinstance(data, str | os.PathLike) and not str(data).startswith(POSTGRES_SCHEMES)
+
+    def keyed(secret: bytes) -> bytes:
+        if is_file:
+            return _file_hash(Path(os.fspath(data)), secret)  # type: ignore[arg-type]
+        return hmac.digest(secret, _record_sum(data, table, query), "sha256")
+
+    return keyed
+
+
+def _file_hash(path: Path, secret: bytes) -> bytes:
+    hasher = hmac.new(secret, digestmod=hashlib.sha256)
+    with path.open("rb") as stream:
+        while chunk := stream.read(CHUNK_BYTES):
+            hasher.update(chunk)
+    return hasher.digest()
+
+
+def _record_sum(data: str | os.PathLike[str] | ArrowStream, table: str | None, query: str | None) -> bytes:
+    """Sum of the hashes of all records, modulo 2^256."""
+    total = 0
+    with open_source(data, table=table, query=query) as source:
+        # The length of each value before it, so that no two records read the same.
+        columns = [f"coalesce(CAST({quoted(name)} AS VARCHAR), chr(0))" for name in source.columns]
+        text = " || ".join(f"length({column}) || ':' || {column}" for column in columns)
+        for batch in source.batches(f"SELECT sha256({text}) AS digest FROM records"):
+            total += sum(int(digest, 16) for digest in batch.column(0).to_pylist())
+    return (total % (1 << 256)).to_bytes(32, "big")

@@ -1,0 +1,156 @@
+"""Units (households, businesses, trips) and their sizes: from records, or from a table counted before.
+
+Answers: how many units of each size every leaf region has. Runs as one grouped query; only the counted cells leave DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from louver.data.coding import find_row, number_sql, text_sql
+from louver.data.read import Source, quoted
+from louver.errors import InputError
+from louver.schema.attribute import Kind
+
+__all__ = ["UnitCells", "count_units", "read_unit_counts"]
+
+Cells = dict[tuple[tuple[str, ...], int], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitCells:
+    """Numbers of units by leaf region and size. Confidential.
+
+    Attributes
+    ----------
+    cells : dict
+        (labels of the leaf region, size) -> number of units.
+    n_capped : int
+        Units that were larger than the largest size and are counted with it.
+    """
+
+    cells: Cells
+    n_capped: int
+
+    @property
+    def leaves(self) -> list[tuple[str, ...]]:
+        """The leaf regions that occur."""
+        return sorted({leaf for leaf, _ in self.cells})
+
+
+def count_units(
+    source: Source,
+    unit: str,
+    regions: Sequence[str],
+    largest: int,
+    *,
+    quantity: str | None = None,
+    largest_quantity: int = 1,
+    is_split: bool = False,
+) -> UnitCells:
+    """Count the units of every size in every leaf region, from one record for each member.
+
+    Parameters
+    ----------
+    source : Source
+    unit : str
+        Column that says which unit a record belongs to.
+    regions : sequence of str
+        Columns of the region levels, coarsest first.
+    largest : int
+        Largest size told apart; larger units are counted with it.
+    quantity : str, optional
+        Column of what a record adds to its unit's size, a whole number; 1 by default.
+    largest_quantity : int
+        Most that a record may add.
+    is_split : bool
+        Whether a unit with records in several leaf regions is one unit in each; an error otherwise.
+
+    Raises
+    ------
+    InputError
+        On a missing unit, region or quantity, a quantity out of range, or a unit in several regions; names column and row.
+    """
+    texts = {name: text_sql(source, name) for name in (unit, *regions)}
+    for name, text in texts.items():
+        _check_present(source, name, text)
+    amount = "1" if quantity is None else _amount(source, quantity, largest_quantity)
+    keys = ", ".join(texts[name] for name in regions)
+    if not is_split:
+        _check_one_region(source, unit, texts[unit], [texts[name] for name in regions])
+    labels = ", ".join(f"{texts[name]} AS r{i}" for i, name in enumerate(regions))
+    units = f"SELECT {labels}, sum({amount}) AS size FROM records GROUP BY {', '.join([texts[unit], keys])}"
+    return _collect(source, units, "count(*)", len(regions), largest)
+
+
+def read_unit_counts(
+    source: Source, regions: Sequence[str], size: str, groups: str, largest: int
+) -> UnitCells:
+    """Read a table that was counted before: one row for each leaf region and size, with the number of units.
+
+    Parameters
+    ----------
+    size, groups : str
+        Columns of the size and of the number of units of that size.
+    """
+    texts = {name: text_sql(source, name) for name in (*regions, size, groups)}
+    for name, text in texts.items():
+        _check_present(source, name, text)
+    sizes, counts = _amount(source, size, None), _amount(source, groups, None)
+    labels = ", ".join(f"{texts[name]} AS r{i}" for i, name in enumerate(regions))
+    rows = f"SELECT {labels}, {sizes} AS size, {counts} AS units FROM records"
+    return _collect(source, rows, "sum(units)", len(regions), largest)
+
+
+def _check_present(source: Source, column: str, text: str) -> None:
+    if source.first_row(f"SELECT 1 FROM records WHERE ({text}) IS NULL LIMIT 1") is not None:
+        row = find_row(source, f"({text}) IS NULL")
+        message = f'column "{column}" in {source.name} has no value on row {row}; give every row one.'
+        raise InputError(message, file=source.name, column=column, row=row)
+
+
+def _amount(source: Source, column: str, largest: int | None) -> str:
+    """SQL for a whole number from 0 to `largest`, after checking that every row has one."""
+    value = number_sql(text_sql(source, column), Kind.INTEGER)
+    wrong = f"({value}) IS NULL OR ({value}) < 0"
+    range_told = "a whole number of zero or more"
+    if largest is not None:
+        wrong += f" OR ({value}) > {largest}"
+        range_told = f"a whole number from 0 to {largest}"
+    if source.first_row(f"SELECT 1 FROM records WHERE {wrong} LIMIT 1") is not None:
+        row = find_row(source, wrong)
+        message = f'column "{column}" in {source.name} is not {range_told} on row {row}; correct it.'
+        raise InputError(message, file=source.name, column=column, row=row)
+    return f"CAST({value} AS BIGINT)"
+
+
+def _check_one_region(source: Source, unit: str, text: str, regions: Sequence[str]) -> None:
+    """Refuse a unit with records in several leaf regions."""
+    labels = ", ".join(regions)
+    pairs = f"SELECT DISTINCT {text} AS unit, {labels} FROM records"
+    several = f"SELECT unit FROM ({pairs}) GROUP BY unit HAVING count(*) > 1 LIMIT 1"
+    if source.first_row(several) is not None:
+        row = find_row(source, f"({text}) IN ({several})")
+        message = (
+            f'column "{unit}" in {source.name} has a unit in more than one region, first on row {row}; '
+            "correct it, or let it count once in each (--across split)."
+        )
+        raise InputError(message, file=source.name, column=unit, row=row)
+
+
+def _collect(source: Source, rows: str, counted: str, n_levels: int, largest: int) -> UnitCells:
+    """Count rows of (labels, size) by label and size, sizes cut at the largest."""
+    labels = ", ".join(quoted(f"r{i}") for i in range(n_levels))
+    keys = f"{labels}, least(size, {largest}) AS size" if labels else f"least(size, {largest}) AS size"
+    grouping = ", ".join(str(i + 1) for i in range(n_levels + 1))
+    sql = f"SELECT {keys}, CAST({counted} AS BIGINT) AS units FROM ({rows}) GROUP BY {grouping}"
+    cells: Cells = {}
+    for batch in source.batches(sql):
+        for *leaf, size, units in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if units:
+                cells[tuple(leaf), int(size)] = int(units)
+    beyond = source.first_row(
+        f"SELECT CAST({counted} AS BIGINT) AS units FROM ({rows}) WHERE size > {largest}"
+    )
+    return UnitCells(cells=cells, n_capped=int((beyond or {}).get("units") or 0))

@@ -1,0 +1,210 @@
+"""A release of group sizes: the table, what it cost, and how far off it may be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from louver.groups.plan import Plan
+from louver.groups.problem import IntArray, Query, Total
+from louver.groups.simulate import LevelError
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Head
+from louver.release.manifest import Manifest, ReleaseWriter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["DATA_FILE", "MEASUREMENTS_FILE", "GroupRelease"]
+
+DATA_FILE = "data/groups.parquet"
+PERSONS_FILE = "data/persons.parquet"
+INVARIANTS_FILE = "invariants.parquet"
+MEASUREMENTS_FILE = "measurements/groups.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class GroupRelease:
+    """Numbers of groups by region and size: whole, not negative, consistent over the hierarchy.
+
+    Attributes
+    ----------
+    plan : Plan
+        What was measured, with which noise.
+    counts : int64 (n_regions, n_sizes)
+        Released numbers of groups, read-only.
+    forecast : tuple of LevelError
+        What the errors of this release are expected to be, from simulations on the release itself.
+    evaluation : tuple of LevelError or None
+        The true errors, for evaluations only.
+    is_private : bool
+        False for seeded noise, and where noise is smaller than the sensitivity asks for.
+    is_domain_from_data : bool
+        Whether the list of regions was taken from the data, which discloses it exactly.
+    head : Head or None
+        The ledger's entry that paid.
+    """
+
+    plan: Plan
+    counts: IntArray
+    forecast: tuple[LevelError, ...]
+    evaluation: tuple[LevelError, ...] | None = None
+    is_private: bool = True
+    is_domain_from_data: bool = False
+    head: Head | None = None
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def total_groups(self) -> int:
+        return int(self.counts[0].sum())
+
+    @property
+    def sizes(self) -> range:
+        """The sizes that columns of `counts` stand for."""
+        return range(self.plan.first_size, self.plan.largest_size + 1)
+
+    @property
+    def persons(self) -> IntArray:
+        """Implied number of persons of every region; units beyond the largest size count with it."""
+        persons: IntArray = self.counts @ np.array(self.sizes)
+        return persons
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the JSON result; its keys are stable."""
+        loss = self.plan.loss
+        levels = []
+        for i, level in enumerate(self.plan.levels):
+            entry = {
+                "name": level.name,
+                "regions": level.n_regions,
+                "share": float(level.share),
+                "forecast_l1": self.forecast[i].l1,
+            }
+            if self.evaluation is not None:
+                entry |= {"l1_error": self.evaluation[i].l1, "emd": self.evaluation[i].emd}
+            levels.append(entry)
+        return {
+            "mechanism": self.plan.mechanism.name,
+            "epsilon": float(loss.amount) if loss.measure is Measure.EPSILON else None,
+            "rho": float(loss.amount) if loss.measure is Measure.RHO else None,
+            "neighbours": str(loss.neighbours),
+            "levels": levels,
+            "total_groups": self.total_groups,
+            "seconds": self.seconds,
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_frame(self) -> pa.Table:
+        """One row for each region and size: the region's labels, null below its level, then level, size, groups."""
+        n_sizes = len(self.sizes)
+        columns = self._region_columns(n_sizes)
+        columns["size"] = pa.array(np.tile(np.array(self.sizes), len(self.counts)))
+        columns["groups"] = pa.array(self.counts.ravel())
+        return pa.table(columns)
+
+    def persons_frame(self) -> pa.Table:
+        """One row for each region with the number of persons that its groups imply."""
+        return pa.table({**self._region_columns(1), "persons": pa.array(self.persons)})
+
+    def _region_columns(self, repeats: int) -> dict[str, pa.Array]:
+        regions = self.plan.regions
+        columns: dict[str, pa.Array] = {}
+        for k, name in enumerate(regions.levels[1:]):
+            labels = [labels[k] if len(labels) > k else None for labels in regions.labels]
+            columns[name] = _repeated(labels, repeats)
+        columns["level"] = _repeated([regions.levels[len(labels)] for labels in regions.labels], repeats)
+        return columns
+
+    def plot(self) -> Figure:
+        """Draw the size distribution of the whole, and its cumulative form with its noise."""
+        from louver.groups.plot import plot_release
+
+        return plot_release(self)
+
+    def manifest(self, parameters: dict[str, Any]) -> Manifest:
+        """Describe the release: what, how, what it is conditional on, what it promises."""
+        plan, loss = self.plan, self.plan.loss
+        is_public = plan.total is Total.PUBLIC
+        disclosures = ["the total number of groups, exactly"] if is_public else []
+        if self.is_domain_from_data:
+            disclosures.append("the list of regions that occur, exactly")
+        warnings = []
+        if not self.is_private:
+            warnings.append("The noise is not private: do not publish.")
+        if plan.mechanism.query is Query.CHAIN and not plan.is_private:
+            warnings.append("M_c^ch with its published noise loses far more than it claims (ERRATA G1).")
+        promises: list[dict[str, Any]] = [
+            {
+                "promise": "group-table",
+                "file": DATA_FILE,
+                "levels": list(plan.regions.levels),
+                "total": self.total_groups if is_public else None,
+            }
+        ]
+        return Manifest(
+            verb="groups",
+            method=plan.mechanism.name,
+            parameters=parameters,
+            promises=promises if plan.mechanism.is_consistent else [],
+            privacy={
+                "measure": str(loss.measure),
+                "amount": str(loss.amount),
+                "neighbours": str(loss.neighbours),
+                "meaning": loss.neighbours.meaning,
+                "invariants": ["the list of units, hence the total number of groups"] if is_public else [],
+                "levels": [
+                    {"name": level.name, "loss": str(level.loss.amount), "sensitivity": level.sensitivity}
+                    for level in plan.levels
+                ],
+            },
+            results={key: value for key, value in self.to_dict().items() if key != "seconds"},
+            disclosures=disclosures,
+            warnings=warnings,
+            ledger_head=None if self.head is None else str(self.head),
+            not_private=not self.is_private,
+            not_for_release=self.evaluation is not None or not plan.is_private,
+            seconds=self.seconds,
+        )
+
+    def write_into(self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None) -> Manifest:
+        """Put the files of the release beside its measurements, and move everything into place."""
+        pq.write_table(self.to_frame(), writer.path(DATA_FILE), compression="zstd")
+        pq.write_table(self.persons_frame(), writer.path(PERSONS_FILE), compression="zstd")
+        if self.plan.total is Total.PUBLIC:
+            exact = pa.table({"invariant": ["groups"], "value": [self.total_groups]})
+            pq.write_table(exact, writer.path(INVARIANTS_FILE))
+        if report is not None:
+            writer.path("report.html").write_text(report, encoding="utf-8")
+        return writer.seal(self.manifest(parameters))
+
+    def __repr__(self) -> str:
+        told = "" if self.is_private else " NOT PRIVATE"
+        lines = [
+            f"GroupRelease by {self.plan.mechanism.name}: {self.total_groups:,} groups of size {self.sizes[0]} to "
+            f"{self.sizes[-1]}, {self.plan.loss}{told}"
+        ]
+        for i, level in enumerate(self.plan.levels):
+            line = f"  {level.name}: {level.n_regions:,} regions, share {float(level.share):.3f}"
+            line += f", L1 error about {self.forecast[i].l1:,.0f}"
+            if self.evaluation is not None:
+                line += f" (true {self.evaluation[i].l1:,.0f}, earth mover's {self.evaluation[i].emd:,.0f})"
+            lines.append(line)
+        return "\n".join(lines[:10])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+def _repeated(labels: Sequence[str | None], repeats: int) -> pa.Array:
+    """A dictionary column with every label repeated."""
+    encoded = pa.array(labels, pa.string()).dictionary_encode()
+    return encoded.take(pa.array(np.repeat(np.arange(len(labels)), repeats)))

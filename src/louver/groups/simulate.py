@@ -1,0 +1,96 @@
+"""Mechanisms run in memory on tables that are not confidential, and how far their results are from the truth.
+
+For forecasts on stand-in tables, for evaluation with a seed, and for tests. Nothing here touches a ledger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from louver.groups.plan import Plan, noisy_answers, true_batches
+from louver.groups.problem import GroupTable, IntArray, Regions, Total
+from louver.optim.trees import LevelTree
+from louver.privacy.measurements import NoisyBatch
+from louver.privacy.noise import KeyedNoise, Noise, perturb
+
+__all__ = ["LevelError", "errors", "forecast", "run", "stand_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelError:
+    """Distance of a released level from the true one.
+
+    Attributes
+    ----------
+    l1 : float
+        Sum over regions and sizes of the absolute difference of numbers of groups.
+    emd : float
+        Earth mover's distance: the same for numbers of groups of at least each size (ERRATA G8).
+    """
+
+    l1: float
+    emd: float
+
+
+def run(table: GroupTable, plan: Plan, noise: Noise) -> IntArray:
+    """Measure a table and post-process the measurements, all in memory."""
+    batches = (
+        NoisyBatch(
+            level=batch.level,
+            query=batch.query,
+            nodes=batch.nodes,
+            noisy_counts=perturb(batch.true_counts, batch.distribution, noise, batch.nonce),
+            variance=batch.distribution.variance,
+        )
+        for batch in true_batches(table, plan)
+    )
+    total = table.n_groups if plan.total is Total.PUBLIC else None
+    return plan.mechanism.solve(noisy_answers(batches, plan, total))
+
+
+def errors(released: IntArray, true: IntArray, tree: LevelTree) -> tuple[LevelError, ...]:
+    """Compare two tables level by level.
+
+    Examples
+    --------
+    >>> tree = LevelTree.from_counts([[2]])
+    >>> true, released = np.array([[2, 1], [1, 1], [1, 0]]), np.array([[2, 1], [1, 0], [1, 1]])
+    >>> errors(released, true, tree)
+    (LevelError(l1=0.0, emd=0.0), LevelError(l1=2.0, emd=4.0))
+    """
+    difference = released - true
+    suffix = difference[:, ::-1].cumsum(axis=1)
+    return tuple(
+        LevelError(float(np.abs(difference[level]).sum()), float(np.abs(suffix[level]).sum()))
+        for level in map(tree.level, range(tree.n_levels))
+    )
+
+
+def stand_in(
+    regions: Regions, largest_size: int, n_groups: int, total: Total, mean_size: float = 2.5
+) -> GroupTable:
+    """Make a public table to forecast on: groups spread evenly over leaf regions, sizes geometric with a given mean.
+
+    It says nothing about the data; a steward who knows a similar public table can forecast on that instead.
+    """
+    first = 0 if total is Total.PUBLIC else 1
+    shares = np.zeros(largest_size + 1 - first)
+    shares[1 - first :] = (1 - 1 / mean_size) ** np.arange(largest_size)
+    n_leaves = len(regions.leaves)
+    wanted = np.outer(np.full(n_leaves, n_groups / n_leaves), shares / shares.sum())
+    # Rounding cumulative numbers keeps the total and leaves no size out for good.
+    rounded = np.diff(np.rint(wanted.ravel().cumsum()), prepend=0).astype(np.int64)
+    return GroupTable(regions, regions.tree.sum_up(rounded.reshape(wanted.shape)), first)
+
+
+def forecast(table: GroupTable, plan: Plan, runs: int = 5) -> tuple[LevelError, ...]:
+    """Average errors of a plan on a table that is public: a stand-in before, the release itself afterwards."""
+    tree = plan.regions.tree
+    seen = [errors(run(table, plan, KeyedNoise.from_seed(seed)), table.counts, tree) for seed in range(runs)]
+    return tuple(
+        LevelError(fmean(level.l1 for level in levels), fmean(level.emd for level in levels))
+        for levels in zip(*seen, strict=True)
+    )

@@ -1,0 +1,454 @@
+"""The verb end to end: seeded, paid from a ledger, carried on after a stop, doubted by verify; bad input."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import louver as lv
+from louver.errors import BudgetError, InputError, LouverError
+from louver.groups import groups
+from louver.groups.result import MEASUREMENTS_FILE, GroupRelease
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.measurements import Measurements
+from louver.privacy.neighbours import Relation
+from louver.release.manifest import read_manifest
+from louver.release.verify import verify
+from oracles.groups import is_table
+
+SECRET = "Xyzzy"
+
+
+def _people(path: Path) -> Path:
+    """40 homes in three counties of two states; sizes 1 to 4, one home of 7."""
+    lines = ["person,home,state,county"]
+    person = 0
+    for home in range(40):
+        state, county = [("GA", "Cobb"), ("NY", "Bronx"), ("NY", "Kings")][home % 3]
+        for _ in range(7 if home == 0 else 1 + home % 4):
+            person += 1
+            lines.append(f"p{person},h{home},{state},{county}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    return _people(tmp_path / "people.csv")
+
+
+@pytest.fixture
+def domain(tmp_path: Path) -> Path:
+    path = tmp_path / "regions.csv"
+    path.write_text("state,county\nGA,Cobb\nNY,Bronx\nNY,Kings\nNY,Queens\n")
+    return path
+
+
+def _options(domain: Path, **more: Any) -> dict[str, Any]:
+    given = {
+        "unit": "home",
+        "regions": ["state", "county"],
+        "domain": str(domain),
+        "max_size": 5,
+        "epsilon": 1,
+    }
+    return {**given, **more}
+
+
+def test_exact_counts_come_out_of_almost_no_noise(people: Path, domain: Path) -> None:
+    released = groups(people, **_options(domain, epsilon=1000, seed=1, evaluate=True))
+    assert released.plan.regions.leaves == (
+        ("GA", "Cobb"),
+        ("NY", "Bronx"),
+        ("NY", "Kings"),
+        ("NY", "Queens"),
+    )
+    assert released.total_groups == 40
+    assert released.counts[0].tolist() == [0, 9, 10, 10, 10, 1]  # the home of 7 counts with size 5
+    assert released.counts[-1].tolist() == [0] * 6
+    assert released.evaluation is not None and all(level.l1 == 0 for level in released.evaluation)
+    assert released.persons[0] == 9 + 20 + 30 + 40 + 5
+    assert not released.is_private
+
+
+@pytest.mark.parametrize("mechanism", ["louver", "M_H^dp", "M_c^dp", "M_c^ch", "TopDown", "M_H^r", "M_c^r"])
+def test_every_mechanism_through_the_verb(people: Path, domain: Path, mechanism: str) -> None:
+    released = groups(people, **_options(domain, mechanism=mechanism, seed=3, shares="equal"))
+    if released.plan.mechanism.is_consistent:
+        assert is_table(released.counts, released.plan.regions.tree, 40)
+    assert released.plan.loss.amount == 1
+
+
+def test_json_and_frame(people: Path, domain: Path) -> None:
+    released = groups(people, **_options(domain, seed=3, evaluate=True))
+    told = json.loads(released.to_json())
+    assert set(told) == {"mechanism", "epsilon", "rho", "neighbours", "levels", "total_groups", "seconds"}
+    assert [level["name"] for level in told["levels"]] == ["total", "state", "county"]
+    assert set(told["levels"][0]) == {"name", "regions", "share", "forecast_l1", "l1_error", "emd"}
+    assert sum(Fraction(str(level["share"])) for level in told["levels"]) == 1
+    frame = released.to_frame()
+    assert frame.column_names == ["state", "county", "level", "size", "groups"]
+    assert frame.num_rows == 7 * 6
+    root = frame.slice(0, 6).to_pydict()
+    assert root["state"] == root["county"] == [None] * 6 and root["level"] == ["total"] * 6
+    assert root["size"] == list(range(6)) and root["groups"] == released.counts[0].tolist()
+    assert released.persons_frame().column("persons").to_pylist() == released.persons.tolist()
+    assert "NOT PRIVATE" in repr(released) and len(repr(released).splitlines()) <= 10
+    assert released._repr_html_().startswith("<pre>")
+    assert len(released.plot().axes) == 2
+
+
+def _ledger(people: Path, epsilon: str = "2") -> Ledger:
+    return Ledger.create(
+        people.with_name(people.name + ".ledger"),
+        Measure.EPSILON,
+        Relation.ADD_REMOVE_RECORD,
+        Fraction(epsilon),
+    )
+
+
+def test_a_paid_release_is_whole_and_verifies(people: Path, domain: Path, tmp_path: Path) -> None:
+    ledger = _ledger(people)
+    released = lv.groups(
+        people, **_options(domain), out=tmp_path / "release", report=lambda _: "<p>report</p>"
+    )
+    assert released.is_private and released.evaluation is None
+    state = ledger.state()
+    assert state.spent == 1 and not state.pending and len(state.sealed) == 1
+    assert state.disclosures == ("the total number of groups",)
+    assert verify(tmp_path / "release").passed
+    assert ledger.verify(tmp_path).is_sound and ledger.verify(tmp_path).n_releases == 1
+    manifest = read_manifest(tmp_path / "release")
+    assert not manifest.not_private and not manifest.not_for_release
+    assert manifest.privacy["amount"] == "1" and manifest.privacy["neighbours"] == "add-remove-record"
+    assert set(manifest.files) == {
+        "data/groups.parquet",
+        "data/persons.parquet",
+        "invariants.parquet",
+        "measurements/groups.parquet",
+        "report.html",
+    }
+    measured = Measurements(tmp_path / "release" / MEASUREMENTS_FILE)
+    assert [batch.level for batch in measured.batches()] == ["total", "state", "county"]
+    text = (tmp_path / "release" / "manifest.json").read_text()
+    assert str(tmp_path) not in text and "h0" not in text
+
+
+def test_a_noisy_total_has_no_invariants(people: Path, domain: Path, tmp_path: Path) -> None:
+    ledger = _ledger(people)
+    released = groups(people, **_options(domain, total="noisy"), out=tmp_path / "release")
+    assert released.sizes == range(1, 6)
+    assert ledger.state().disclosures == ()
+    assert not (tmp_path / "release" / "invariants.parquet").exists()
+    assert read_manifest(tmp_path / "release").disclosures == []
+    assert verify(tmp_path / "release").passed
+
+
+def test_rho_gives_gaussian_noise(people: Path, domain: Path, tmp_path: Path) -> None:
+    path = tmp_path / "rho.ledger"
+    Ledger.create(path, Measure.RHO, Relation.ADD_REMOVE_RECORD, Fraction(1))
+    given = {**_options(domain, rho="1/2"), "epsilon": None}
+    released = groups(people, **given, out=tmp_path / "release", ledger=path)
+    told = released.to_dict()
+    assert (told["epsilon"], told["rho"]) == (None, 0.5)
+    assert Ledger(path).state().spent == Fraction(1, 2)
+
+
+def test_seeded_runs_touch_no_ledger_and_are_marked(people: Path, domain: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        groups(people, **_options(domain, seed=5), out=tmp_path / name)
+    a, b = ((tmp_path / name / "data" / "groups.parquet").read_bytes() for name in ("a", "b"))
+    assert a == b
+    manifest = read_manifest(tmp_path / "a")
+    assert manifest.not_private and not manifest.not_for_release and manifest.ledger_head is None
+    groups(people, **_options(domain, seed=5, evaluate=True), out=tmp_path / "c")
+    assert read_manifest(tmp_path / "c").not_for_release
+    assert not verify(tmp_path / "c").passed
+
+
+def test_m_c_ch_as_published_is_never_for_release(people: Path, domain: Path, tmp_path: Path) -> None:
+    given = _options(domain, mechanism="M_c^ch", as_published=True, seed=1, evaluate=True)
+    groups(people, **given, out=tmp_path / "release")
+    manifest = read_manifest(tmp_path / "release")
+    assert manifest.not_private and manifest.not_for_release
+    assert any("G1" in warning for warning in manifest.warnings)
+
+
+class _Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("where", ["estimate", "move", "seal"])
+def test_a_stopped_run_is_carried_on(
+    people: Path, domain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Before the files, before the move, and between the move and the seal: the same noise, one debit."""
+    ledger = _ledger(people)
+    out = tmp_path / "release"
+
+    def stop(*arguments: object, **more: object) -> None:
+        raise _Stop
+
+    target = {
+        "estimate": "louver.groups._estimate",
+        "move": "louver.release.manifest.ReleaseWriter.seal",
+        "seal": "louver.privacy.ledger.Ledger.seal",
+    }[where]
+    with monkeypatch.context() as patch:
+        patch.setattr(target, stop)
+        with pytest.raises(_Stop):
+            groups(people, **_options(domain), out=out)
+    assert out.exists() == (where == "seal")
+    (entry,) = ledger.state().pending
+    with sqlite_key(ledger, entry) as key:
+        expected = _noise_of(key, people, domain)
+    released = groups(people, **_options(domain), out=out)
+    assert np.array_equal(_measured(out), expected)
+    state = ledger.state()
+    assert state.spent == 1 and list(state.sealed) == [entry] and not state.pending
+    assert state.disclosures == ("the total number of groups",)
+    assert verify(out).passed and released.head is not None and released.head.entry == entry
+    assert not list(tmp_path.glob(".release*"))
+
+
+class sqlite_key:
+    """The key of a pending entry, read behind the ledger's back."""
+
+    def __init__(self, ledger: Ledger, entry: int) -> None:
+        self.ledger, self.entry = ledger, entry
+
+    def __enter__(self) -> bytes:
+        with self.ledger._reading() as db:
+            (key,) = db.execute("SELECT key FROM keys WHERE entry = ?", (self.entry,)).fetchone()
+        return bytes(key)
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def _noise_of(key: bytes, people: Path, domain: Path) -> np.ndarray:
+    from louver.groups import _plan, _read
+    from louver.groups.options import GroupsOptions
+    from louver.groups.plan import true_batches
+    from louver.privacy.noise import KeyedNoise, perturb
+    from louver.schema.spec import validated
+
+    checked = validated(GroupsOptions, _options(domain), "groups")
+    table = _read(people, None, None, checked)
+    plan = _plan(table.regions, checked, checked.budget())
+    noise = KeyedNoise(key)
+    return np.concatenate(
+        [perturb(b.true_counts, b.distribution, noise, b.nonce) for b in true_batches(table, plan)]
+    )
+
+
+def _measured(out: Path) -> np.ndarray:
+    return np.concatenate([b.noisy_counts for b in Measurements(out / MEASUREMENTS_FILE).batches()])
+
+
+def test_the_budget_is_guarded(people: Path, domain: Path, tmp_path: Path) -> None:
+    ledger = _ledger(people, "3/2")
+    groups(people, **_options(domain), out=tmp_path / "one")
+    with pytest.raises(BudgetError) as caught:
+        groups(people, **_options(domain), out=tmp_path / "two")
+    assert (caught.value.requested, caught.value.remaining) == (1, Fraction(1, 2))
+    assert not (tmp_path / "two").exists()
+    people.write_text(people.read_text() + "p999,h39,GA,Cobb\n")
+    with pytest.raises(BudgetError, match="other data"):
+        groups(people, **_options(domain, epsilon="1/4"), out=tmp_path / "three")
+    assert ledger.state().spent == 1
+
+
+def test_an_existing_place_costs_nothing(people: Path, domain: Path, tmp_path: Path) -> None:
+    ledger = _ledger(people)
+    (tmp_path / "release").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        groups(people, **_options(domain), out=tmp_path / "release")
+    assert ledger.state().spent == 0
+
+
+def test_counted_tables_and_dataframes(tmp_path: Path) -> None:
+    counted = pa.table({"state": ["GA", "GA", "NY"], "size": [1, 3, 9], "groups": [4, 2, 1]})
+    released = groups(
+        counted,
+        size="size",
+        groups="groups",
+        regions=["state"],
+        domain_from_data=True,
+        max_size=4,
+        epsilon=900,
+        seed=1,
+    )
+    assert released.counts.tolist() == [[0, 4, 0, 2, 1], [0, 4, 0, 2, 0], [0, 0, 0, 0, 1]]
+    assert released.is_domain_from_data
+    path = tmp_path / "c.ledger"
+    Ledger.create(path, Measure.EPSILON, Relation.ADD_REMOVE_RECORD, Fraction(1))
+    given = {
+        "size": "size",
+        "groups": "groups",
+        "regions": ["state"],
+        "domain_from_data": True,
+        "max_size": 4,
+    }
+    groups(counted, **given, epsilon=1, out=tmp_path / "release", ledger=path)
+    assert "the list of regions that occur, exactly" in read_manifest(tmp_path / "release").disclosures
+    shuffled = counted.take([2, 0, 1])
+    with pytest.raises(BudgetError) as caught:  # the same records in another order are the same data
+        groups(shuffled, **given, epsilon=1, out=tmp_path / "again", ledger=path)
+    assert caught.value.remaining == 0
+
+
+def test_quantities_and_split_units() -> None:
+    people = pa.table({"home": ["A", "A", "B", "B"], "state": ["GA", "GA", "GA", "NY"], "cars": [2, 1, 0, 3]})
+    given = {
+        "unit": "home",
+        "regions": ["state"],
+        "domain_from_data": True,
+        "max_size": 4,
+        "epsilon": 900,
+        "seed": 1,
+    }
+    released = groups(people, **given, quantity="cars", max_quantity=3, across="split")
+    assert released.counts[1:].tolist() == [[1, 0, 0, 1, 0], [0, 0, 0, 1, 0]]
+    assert [level.sensitivity for level in released.plan.levels] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "told", "field"),
+    [
+        ({}, {"unit": None}, "give --unit", "option"),
+        ({}, {"size": "size"}, "give --unit", "option"),
+        ({}, {"unit": None, "size": "home"}, "--groups is missing", "option"),
+        ({}, {"groups": "home"}, "--size is missing", "option"),
+        ({}, {"regions": []}, "--regions is missing", "option"),
+        ({}, {"regions": ["state", "state"]}, "names a column twice", "option"),
+        ({}, {"regions": ["state", "street"]}, 'no column "street"', "column"),
+        ({}, {"unit": "house"}, 'no column "house"', "column"),
+        ({}, {"max_size": None}, "--max-size is missing", "option"),
+        ({}, {"max_size": 0}, "must be at least 1", None),
+        ({}, {"domain": None}, "--domain is missing", "option"),
+        ({}, {"domain": "missing.csv"}, "missing.csv", "file"),
+        ({}, {"domain_from_data": True}, "cannot be used together", "option"),
+        ({}, {"epsilon": None}, "--epsilon or as --rho", "option"),
+        ({}, {"rho": 1}, "--epsilon or as --rho", "option"),
+        ({}, {"epsilon": SECRET}, "--epsilon is not a number", "option"),
+        ({}, {"epsilon": -1}, "--epsilon is not a number", "option"),
+        ({}, {"shares": ["1/2", "1/2"]}, "2 budget shares are given for 3 levels", None),
+        ({}, {"shares": ["1/2", "1/3", "1/3"]}, "sum to 7/6", None),
+        ({}, {"shares": ["a", "b", "c"]}, "--shares is not a number", "option"),
+        ({}, {"mechanism": SECRET}, "--mechanism must be one of", "option"),
+        ({}, {"mechanism": "M_c^dp", "total": "noisy"}, "needs a public total", "option"),
+        ({}, {"neighbours": "add-remove-unit"}, "--total noisy", None),
+        ({}, {"neighbours": "friends"}, "must be 'add-remove-record'", None),
+        ({}, {"max_quantity": 3}, "--quantity is missing", "option"),
+        ({}, {"quantity": "county"}, "not a whole number from 0 to 1 on row 1", "row"),
+        ({}, {"evaluate": True, "seed": None}, "--seed is missing", "option"),
+        ({}, {"as_published": True}, "needs --evaluate", "option"),
+        ({}, {"colour": 1}, "not a known key", None),
+        ({}, {"mechanism": "M_H", "max_size": 4000}, "too large for a general solver", "option"),
+        ({"h99": ("NY", SECRET)}, {}, "a region that the domain does not list", "option"),
+        ({"h1": ("NY", "")}, {}, 'column "county" in people.csv has no value on row', "row"),
+        ({"": ("NY", "Kings")}, {}, 'column "home" in people.csv has no value on row', "row"),
+        ({"h0": ("NY", "Kings")}, {}, "a unit in more than one region, first on row 1", "row"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence_that_quotes_nothing(
+    people: Path,
+    domain: Path,
+    content: dict[str, tuple[str, str]],
+    more: dict[str, Any],
+    told: str,
+    field: str | None,
+) -> None:
+    for home, (state, county) in content.items():
+        people.write_text(people.read_text() + f"p0,{home},{state},{county}\n")
+    with pytest.raises(LouverError) as caught:
+        groups(people, **{**_options(domain, seed=1), **more})
+    message = str(caught.value)
+    assert told in message
+    assert SECRET not in message and "\n" not in message and message.endswith(".")
+    if field is not None:
+        assert getattr(caught.value, field) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("state,county\n", "no rows"),
+        ("state,county\nGA,\n", "has no value on row 1"),
+        ("state,county\nGA,Cobb\nGA,Cobb\n", "again on row 2"),
+        ("state,town\nGA,Cobb\n", 'no column "county"'),
+    ],
+)
+def test_bad_domains(people: Path, tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "regions.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=told):
+        groups(people, **_options(path, seed=1))
+
+
+def test_bad_counted_tables() -> None:
+    good = {"state": ["GA"], "size": [1], "groups": [4]}
+    given = {
+        "size": "size",
+        "groups": "groups",
+        "regions": ["state"],
+        "domain_from_data": True,
+        "max_size": 4,
+    }
+    for column, value, told in (
+        ("groups", -1, "not a whole number of zero or more on row 1"),
+        ("groups", 1.5, "not a whole number of zero or more on row 1"),
+        ("size", "two", "not a whole number of zero or more on row 1"),
+        ("state", None, "has no value on row 1"),
+    ):
+        with pytest.raises(InputError, match=told):
+            groups(pa.table({**good, column: [value]}), **given, epsilon=1, seed=1)
+
+
+def test_who_pays_is_asked_for(people: Path, domain: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--out is missing"):
+        groups(people, **_options(domain))
+    with pytest.raises(InputError, match="louver ledger init people.csv.ledger"):
+        groups(people, **_options(domain), out=tmp_path / "release")
+    frame = pa.table({"home": ["A"], "state": ["GA"], "county": ["Cobb"]})
+    with pytest.raises(InputError, match="--ledger is missing"):
+        groups(frame, **_options(domain), out=tmp_path / "release")
+
+
+def test_verify_doubts_a_table(people: Path, domain: Path, tmp_path: Path) -> None:
+    """Each promise of a group table fails when the published numbers break it."""
+    from louver.release.promises import PROMISES
+
+    released: GroupRelease = groups(people, **_options(domain, seed=1), out=tmp_path / "r")
+    promise = read_manifest(tmp_path / "r").promises[0]
+    folder = tmp_path / "r"
+    path = folder / "data" / "groups.parquet"
+    good = pq.read_table(path)
+    assert PROMISES["group-table"](folder, promise)[0]
+
+    def doubted(values: list[Any]) -> str:
+        column = good.column_names.index("groups")
+        pq.write_table(good.set_column(column, "groups", pa.array(values)), path)
+        passed, found = PROMISES["group-table"](folder, promise)
+        assert not passed
+        return found
+
+    numbers = good.column("groups").to_pylist()
+    assert "negative" in doubted([-1, *numbers[1:]])
+    assert "not whole" in doubted([float(n) for n in numbers])
+    assert "add up to those above" in doubted([numbers[0] + 1, *numbers[1:]])
+    moved = numbers.copy()
+    moved[-6] += 1
+    assert '"county"' in doubted(moved)
+    pq.write_table(good, path)
+    assert not PROMISES["group-table"](folder, {**promise, "total": released.total_groups + 1})[0]
+    assert not PROMISES["group-table"](folder, {**promise, "levels": ["total", "state"]})[0]
