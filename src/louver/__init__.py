@@ -11,14 +11,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-__all__ = ["__version__", "bounds"]
+from louver._version import __version__
+
+__all__ = ["__version__", "anonymize", "bounds", "verify"]
 
 if TYPE_CHECKING:
+    from louver.anonymize import anonymize
     from louver.bounds import bounds
+    from louver.release.verify import verify
 
 
 def __getattr__(name: str) -> Any:
+    if name == "verify":
+        return import_module("louver.release.verify").verify
     if name in __all__:
         return import_module(f"louver.{name}")
     raise AttributeError(f"module 'louver' has no attribute '{name}'")

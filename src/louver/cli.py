@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 
 from louver import __version__
 from louver.errors import InputError, LouverError
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from louver.bounds import BoundsAudit, Comparison, Suggestions, Summary
+    from louver.privacy.budget import Measure
+    from louver.privacy.ledger import LedgerState
     from louver.schema.spec import Spec
 
 __all__ = ["app", "main"]
 
-CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 70, 130
+VERBS = ("bounds", "anonymize", "verify", "demo", "ledger")
+CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 1, 2, 70, 130, 141
+FILE_OPTIONS = ("recode", "given", "cells", "arrangements")
+NUMBER_KINDS = {int: "a whole number", float: "a number"}
 MAX_PRINTED = 12
 
 app = typer.Typer(
@@ -30,7 +37,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     pretty_exceptions_show_locals=False,
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
 )
 
@@ -38,27 +44,26 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; every expected failure is one sentence on stderr."""
     verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
-    name = f"louver {verb}".strip() if verb in ("bounds", "demo") else "louver"
+    name = f"louver {verb}" if verb in VERBS else "louver"
+    # Matplotlib complains about a home it cannot write to; stderr is for our own sentences.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
-        result = app(standalone_mode=False)
+        result = app(prog_name="louver", standalone_mode=False)
         code = result if isinstance(result, int) else 0
     except LouverError as error:
         code = _fail(name, str(error))
-    except click.exceptions.NoArgsIsHelpError:
-        code = 0
-    except click.UsageError as error:
+    except typer.TyperException as error:
         code = _fail(name, _usage_problem(error))
-    except (KeyboardInterrupt, click.Abort):
-        code = _fail(name, "stopped; nothing was written.", INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+    except SystemExit:  # how the parser ends when whoever reads our output has gone
+        code = OUTPUT_CLOSED
     except MemoryError:
         code = _fail(name, "the table is too large for this machine's memory; use fewer attributes.")
     except Exception as error:
         if os.environ.get("LOUVER_DEBUG"):
             raise
         code = _fail(name, _internal_problem(error), INTERNAL)
+    if code == INTERRUPTED:
+        _fail(name, "stopped.")
     sys.exit(code)
 
 
@@ -67,31 +72,24 @@ def _fail(name: str, sentence: str, code: int = BAD_INPUT) -> int:
     return code
 
 
-def _usage_problem(error: click.UsageError) -> str:
+def _usage_problem(error: typer.TyperException) -> str:
     """A usage error in our words; the parser's own messages quote what was typed."""
-    if isinstance(error, click.NoSuchOption):
-        return f"there is no option {error.option_name}; see --help."
-    if isinstance(error, click.MissingParameter):
-        return f"{_parameter(error)} is missing; see --help."
-    if isinstance(error, click.BadParameter):
-        kind = error.param.type.name if error.param is not None else "value"
-        expected = {
-            "integer": "a whole number",
-            "float": "a number",
-            "choice": "one of the listed choices",
-        }.get(kind, kind)
-        return f"{_parameter(error)} must be {expected}; see --help."
-    if isinstance(error, click.BadOptionUsage):
-        return f"option {error.option_name} needs a value; see --help."
-    return "there is no such command or argument; see --help."
-
-
-def _parameter(error: click.BadParameter) -> str:
-    if error.param is None:
-        return "a parameter"
-    if error.param.param_type_name == "option":
-        return f"option {max(error.param.opts, key=len)}"
-    return f"argument {error.param.human_readable_name}"
+    if isinstance(error, typer.BadParameter):
+        assert error.param is not None
+        kind = NUMBER_KINDS[error.param.type_descriptor.annotation]
+        return f"option {error.param.opts[0]} must be {kind}."
+    # The parser's other classes are not public, so they are told apart by what they carry.
+    carried = vars(error)
+    option, context = carried.get("option_name"), carried.get("ctx")
+    commands = list(getattr(getattr(context, "command", None), "commands", None) or ())
+    if option is None and commands:
+        return f"there is no such command; choose {', '.join(commands[:-1])} or {commands[-1]}."
+    if option is None:
+        return "there is one argument too many; leave no space after a comma, and quote names that have one."
+    if "possibilities" in carried:
+        near = [f"did you mean {other}?" for other in carried["possibilities"] or ()]
+        return f"there is no option {option}; {near[0] if near else 'see --help.'}"
+    return f"option {option} {'takes no value' if 'not take' in error.message else 'needs a value'}."
 
 
 def _internal_problem(error: BaseException) -> str:
@@ -107,48 +105,75 @@ def _internal_problem(error: BaseException) -> str:
 
 @app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
     if version:
         typer.echo(f"louver {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
-@app.command()
+@app.command(epilog="Exit codes: 0 done, 1 a check failed (--fail-on), 2 bad input.")
 def bounds(
     file: Annotated[
-        str | None, typer.Argument(help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address.")
+        str | None,
+        typer.Argument(
+            metavar="FILE", help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address."
+        ),
     ] = None,
-    rows: Annotated[str | None, typer.Option(help="Columns that make the rows, separated by commas.")] = None,
-    cols: Annotated[str | None, typer.Option(help="Columns that make the columns (the responses).")] = None,
+    rows: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Columns that make the rows, separated by commas.")
+    ] = None,
+    cols: Annotated[
+        str | None, typer.Option(metavar="C,D", help="Columns that make the columns (the responses).")
+    ] = None,
     weight: Annotated[
-        str | None, typer.Option(help="Column of counts; without it every line is one person.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of counts; without it every line is one person."),
     ] = None,
-    table: Annotated[str | None, typer.Option(help="Table in a DuckDB file or PostgreSQL database.")] = None,
-    query: Annotated[str | None, typer.Option(help="Query for a PostgreSQL database.")] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Table in a DuckDB file or PostgreSQL database.")
+    ] = None,
+    query: Annotated[str | None, typer.Option(metavar="SQL", help="Query for a PostgreSQL database.")] = None,
     conditionals: Annotated[
         bool,
         typer.Option(
             "--conditionals", help="The weight column holds conditionals such as 3/7, not counts; needs --n."
         ),
     ] = False,
-    n: Annotated[int | None, typer.Option("--n", help="Sample size, with --conditionals.")] = None,
-    recode: Annotated[str | None, typer.Option(help="TOML file with merged categories and bins.")] = None,
-    given: Annotated[
-        str | None, typer.Option(help="TOML file with bounds that outsiders know beforehand.")
+    n: Annotated[
+        int | None, typer.Option("--n", metavar="N", help="Sample size, with --conditionals.")
     ] = None,
-    cells: Annotated[str | None, typer.Option(help="CSV file of cells; only these are solved.")] = None,
-    arrangements: Annotated[str | None, typer.Option(help="TOML file with arrangements to compare.")] = None,
+    recode: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TOML file with merged categories and bins.")
+    ] = None,
+    given: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TOML file with bounds that outsiders know beforehand.")
+    ] = None,
+    cells: Annotated[
+        str | None, typer.Option(metavar="FILE", help="CSV file of cells; only these are solved.")
+    ] = None,
+    arrangements: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TOML file with arrangements to compare.")
+    ] = None,
     decimals: Annotated[
         int | None,
         typer.Option(
-            help="Decimals of the published proportions (0.429 has 3, and so has 42.9 %); exact fractions otherwise."
+            metavar="D",
+            help="Decimals of the published proportions (0.429 has 3, and so has 42.9 %); exact fractions otherwise.",
         ),
     ] = None,
     rounding: Annotated[
-        str | None, typer.Option(help="half-up (default) or half-even, with --decimals.")
+        str | None,
+        typer.Option(
+            metavar="half-up|half-even", help="How ties are rounded, with --decimals (default half-up)."
+        ),
     ] = None,
-    small: Annotated[int | None, typer.Option(help="Counts below this are small (default 5).")] = None,
+    small: Annotated[
+        int | None, typer.Option(metavar="N", help="Counts below this are small (default 5).")
+    ] = None,
     drop_zero_rows: Annotated[
         bool, typer.Option("--drop-zero-rows", help="Leave out rows with a zero cell, and their people.")
     ] = False,
@@ -158,17 +183,21 @@ def bounds(
     suggest: Annotated[
         bool, typer.Option("--suggest", help="Search for redesigns without a disclosed small cell.")
     ] = False,
-    seconds: Annotated[float | None, typer.Option(help="Time for --suggest (default 30).")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Time for --suggest (default 30).")
+    ] = None,
     fail_on: Annotated[
         str | None,
         typer.Option(
-            help="Exit with 1 if small cells, rows, or anything (any: zero cells too) is disclosed."
+            metavar="small|rows|any",
+            help="Exit with 1 if a small cell, a row, or anything at all (zero cells too) is disclosed.",
         ),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the report to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report to this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
     spec: Annotated[
-        Path | None, typer.Option(help="TOML file with the same options, source and attributes.")
+        Path | None,
+        typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),
     ] = None,
 ) -> int:
     """Audit what a table of conditional frequencies gives away."""
@@ -193,14 +222,140 @@ def bounds(
     }
     source, options = _with_spec("bounds", spec, file, table, query, given_options)
     if html is not None:
-        _check_writable(html)
+        _check_writable(html, [spec, source["data"], *(options.get(name) for name in FILE_OPTIONS)])
     return _run_bounds(source, options, html, json)
+
+
+@app.command(epilog="Exit codes: 0 done, 2 bad input.")
+def anonymize(
+    file: Annotated[
+        str | None, typer.Argument(help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address.")
+    ] = None,
+    quasi: Annotated[
+        str | None, typer.Option(metavar="A,B,C", help="Quasi-identifying columns, separated by commas.")
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option("-k", metavar="K", help="Records that share their quasi-identifiers (default 5)."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Release directory; must not exist.")
+    ] = None,
+    identifying: Annotated[str | None, typer.Option(metavar="A,B", help="Columns to drop.")] = None,
+    sensitive: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Columns that --l and --t speak of.")
+    ] = None,
+    ordered: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Quasi-identifiers in text whose categories have an order."),
+    ] = None,
+    hierarchy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A=FILE", help="Hierarchy in the layout of ARX; may be repeated."),
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="A=.8,B=.2", help="Importance of quasi-identifiers (default 1).")
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="M",
+            help="auto (default), exact, split-carry, greedy, sorted, mondrian, mondrian-relaxed or k-member.",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Time for auto, exact and split-carry (default 10).")
+    ] = None,
+    l: Annotated[  # noqa: E741 - the field's own name
+        float | None, typer.Option("--l", metavar="L", help="l-diversity of the sensitive columns.")
+    ] = None,
+    l_kind: Annotated[
+        str | None, typer.Option(metavar="distinct|entropy", help="Sort of l-diversity (default distinct).")
+    ] = None,
+    t: Annotated[
+        float | None, typer.Option("--t", metavar="T", help="t-closeness of the sensitive columns.")
+    ] = None,
+    distance: Annotated[
+        str | None,
+        typer.Option(metavar="D", help="Distance for --t: equal (default), ordered or hierarchical."),
+    ] = None,
+    suppress: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Share of records that may be left out (default 0).")
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="category|match|error", help="What a missing value is (default: a category of its own)."
+        ),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(metavar="labels|bounds", help="Intervals as one label (default) or as two columns."),
+    ] = None,
+    keep_order: Annotated[
+        bool, typer.Option("--keep-order", help="Leave the rows in the order of the source; recorded.")
+    ] = False,
+    class_id: Annotated[bool, typer.Option("--class-id", help="Add the number of the class.")] = False,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Table in a DuckDB file or PostgreSQL database.")
+    ] = None,
+    query: Annotated[str | None, typer.Option(metavar="SQL", help="Query for a PostgreSQL database.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
+    spec: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),
+    ] = None,
+) -> int:
+    """Make microdata k-anonymous with little information loss."""
+    given = {
+        "quasi": _names(quasi, "--quasi"),
+        "k": k,
+        "identifying": _names(identifying, "--identifying"),
+        "sensitive": _names(sensitive, "--sensitive"),
+        "ordered": _names(ordered, "--ordered"),
+        "hierarchy": _pairs(hierarchy, "--hierarchy"),
+        "weights": _weights(weights),
+        "method": method,
+        "seconds": seconds,
+        "l": l,
+        "l_kind": l_kind,
+        "t": t,
+        "distance": distance,
+        "suppress": suppress,
+        "missing": missing,
+        "format": format,
+        "keep_order": keep_order or None,
+        "class_id": class_id or None,
+    }
+    source, options = _with_spec("anonymize", spec, file, table, query, given)
+    if source.pop("wide", None) or options.pop("weight", None):
+        raise InputError(
+            "the source of anonymize is records, one person a row; drop weight and wide.", option="--spec"
+        )
+    if out is None:
+        raise InputError("option --out is missing; name a folder for the release.", option="--out")
+    return _run_anonymize(source, options, out, json)
+
+
+@app.command(epilog="Exit codes: 0 every promise holds, 1 one does not, 2 no release directory.")
+def verify(
+    release: Annotated[Path, typer.Argument(metavar="DIR", help="Release directory.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
+) -> int:
+    """Recompute every promise of a release from its published files."""
+    from louver.release.verify import verify as verify_release
+
+    outcome = verify_release(release)
+    typer.echo(outcome.to_json() if json else repr(outcome))
+    return 0 if outcome.passed else CHECK_FAILED
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report; made anew.")] = Path("demo-output"),
-    seconds: Annotated[float, typer.Option(help="Time for the redesign search.")] = 15.0,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the report; made where there is none.")
+    ] = Path("demo-output"),
+    seconds: Annotated[float, typer.Option(metavar="S", help="Time for the redesign search.")] = 15.0,
 ) -> int:
     """Audit an embedded sample table and write a report to open in a browser."""
     from louver.demo import run_demo
@@ -211,6 +366,146 @@ def demo(
     return 0
 
 
+ledger_app = typer.Typer(help="Budgets: what may be spent on a data set, and what has been.")
+app.add_typer(ledger_app, name="ledger")
+
+LedgerFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The ledger file.")]
+Epsilon = Annotated[str | None, typer.Option(metavar="E", help="Amount in pure epsilon, such as 0.5 or 1/2.")]
+Rho = Annotated[str | None, typer.Option(metavar="R", help="Amount in rho (zero-concentrated), such as 0.1.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+
+
+@ledger_app.callback(invoke_without_command=True)
+def _ledger(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@ledger_app.command("init")
+def ledger_init(
+    file: LedgerFile = None,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    neighbours: Annotated[
+        str,
+        typer.Option(
+            metavar="RELATION", help="add-remove-record, change-record or add-remove-unit; fixed for good."
+        ),
+    ] = "add-remove-record",
+    json: Json = False,
+) -> int:
+    """Make a ledger and grant it a first amount; the amount's measure stays the ledger's."""
+    from louver.privacy.ledger import Ledger
+    from louver.privacy.neighbours import Relation
+
+    if neighbours not in list(Relation):
+        raise InputError(f"option --neighbours must be one of {', '.join(Relation)}.", option="--neighbours")
+    measure, amount = _ledger_amount(epsilon, rho)
+    path = _ledger_file(file)
+    return _show_ledger(Ledger.create(path, measure, Relation(neighbours), amount).state(), path, json)
+
+
+@ledger_app.command("grant")
+def ledger_grant(
+    file: LedgerFile = None, epsilon: Epsilon = None, rho: Rho = None, json: Json = False
+) -> int:
+    """Allow more to be spent."""
+    from louver.privacy.ledger import Ledger
+
+    measure, amount = _ledger_amount(epsilon, rho)
+    path = _ledger_file(file)
+    return _show_ledger(Ledger(path).grant(amount, measure), path, json)
+
+
+@ledger_app.command("show")
+def ledger_show(file: LedgerFile = None, json: Json = False) -> int:
+    """Print what is granted, spent, left and pending."""
+    from louver.privacy.ledger import Ledger
+
+    path = _ledger_file(file)
+    return _show_ledger(Ledger(path).state(), path, json)
+
+
+@ledger_app.command("abandon")
+def ledger_abandon(
+    file: LedgerFile = None,
+    entry: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of the pending entry, as show prints it.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Give up an interrupted debit: its key is erased, its amount stays spent."""
+    from louver.privacy.ledger import Ledger
+
+    path = _ledger_file(file)
+    if entry is None:
+        raise InputError(
+            "option --entry is missing; `louver ledger show` prints the numbers.", option="--entry"
+        )
+    ledger = Ledger(path)
+    ledger.abandon(entry)
+    return _show_ledger(ledger.state(), path, json)
+
+
+@ledger_app.command("verify")
+def ledger_verify(
+    file: LedgerFile = None,
+    releases: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder of releases whose recorded heads are checked."),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Check that the past was neither edited nor rolled back; exit 1 if it was."""
+    import json as json_module
+
+    from louver.privacy.ledger import Ledger
+
+    path = _ledger_file(file)
+    check = Ledger(path).verify(releases)
+    if json:
+        typer.echo(json_module.dumps(check.to_dict()))
+    else:
+        for problem in check.problems:
+            typer.echo(f"  {problem}")
+        verdict = "sound" if check.is_sound else "NOT SOUND"
+        typer.echo(f"{path.name}: {verdict}; {check.n_entries} entries, {check.n_releases} releases checked")
+    return 0 if check.is_sound else CHECK_FAILED
+
+
+def _ledger_file(file: Path | None) -> Path:
+    if file is None:
+        raise InputError("argument FILE is missing; name the ledger.", option="FILE")
+    return file
+
+
+def _ledger_amount(epsilon: str | None, rho: str | None) -> tuple[Measure, Fraction]:
+    from louver.privacy.budget import Measure, fraction_of
+
+    if (epsilon is None) == (rho is None):
+        raise InputError("give the amount as --epsilon or as --rho, one of them.", option="--epsilon")
+    if epsilon is not None:
+        return Measure.EPSILON, fraction_of(epsilon, "--epsilon")
+    return Measure.RHO, fraction_of(rho, "--rho")
+
+
+def _show_ledger(state: LedgerState, file: Path, as_json: bool) -> int:
+    import json
+
+    if as_json:
+        typer.echo(json.dumps(state.to_dict()))
+        return 0
+    typer.echo(
+        f"{file.name}: {state.measure} {state.remaining} left of {state.granted} granted ({state.neighbours}); "
+        f"{len(state.sealed)} debits sealed, head {state.head.entry} {state.head.hash[:12]}"
+    )
+    for entry, body in state.pending.items():
+        typer.echo(f"  entry {entry} is pending: {body['amount']} for {body['purpose']}")
+    for what in state.disclosures:
+        typer.echo(f"  disclosed exactly: {what}")
+    return 0
+
+
 def _names(text: str | None, option: str) -> tuple[str, ...] | None:
     if text is None:
         return None
@@ -218,6 +513,23 @@ def _names(text: str | None, option: str) -> tuple[str, ...] | None:
     if "" in names:
         raise InputError(f"option {option} has an empty name between its commas.", option=option)
     return names
+
+
+def _pairs(entries: list[str] | None, option: str) -> dict[str, str] | None:
+    if not entries:
+        return None
+    pairs = dict(entry.split("=", 1) for entry in entries if "=" in entry)
+    if len(pairs) < len(entries) or not all(name and value for name, value in pairs.items()):
+        raise InputError(f"option {option} needs NAME=VALUE, each name once.", option=option)
+    return pairs
+
+
+def _weights(text: str | None) -> dict[str, float] | None:
+    pairs = _pairs(None if text is None else text.split(","), "--weights")
+    try:
+        return None if pairs is None else {name: float(value) for name, value in pairs.items()}
+    except ValueError:
+        raise InputError("option --weights needs a number after each =.", option="--weights") from None
 
 
 def _with_spec(
@@ -257,18 +569,32 @@ def _with_spec(
 
 def _resolved(spec: Spec, verb: str) -> dict[str, Any]:
     """Options of the verb; file names in them are relative to the spec."""
+    from importlib import import_module
+
+    from louver.schema.validate import validated
+
     options = spec.options(verb)
-    for name in ("recode", "given", "cells", "arrangements"):
+    model = getattr(import_module(f"louver.{verb}.options"), f"{verb.capitalize()}Options")
+    validated(model, options, f"{spec.path.name} [{verb}]")
+    for name in FILE_OPTIONS:
         if isinstance(options.get(name), str):
             options[name] = str(spec.path.parent / options[name])
+    for name, file in options.get("hierarchy", {}).items():
+        options["hierarchy"][name] = str(spec.path.parent / file)
     return options
 
 
-def _check_writable(path: Path) -> None:
+def _check_writable(path: Path, read: Sequence[object]) -> None:
+    """Refuse a report that could not be written, or that would replace a file the audit reads."""
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(
-            f"option --html cannot write {path.name}; name a file in a folder that exists.", option="--html"
+            f"option --html cannot write {path}; name a file in a folder that exists.", option="--html"
         )
+    for other in read:
+        if isinstance(other, str | Path) and path.exists() and Path(other).exists() and path.samefile(other):
+            raise InputError(
+                f"option --html would replace {path.name}, which is read; name another.", option="--html"
+            )
 
 
 def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | None, as_json: bool) -> int:
@@ -291,10 +617,11 @@ def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | No
             with _progress("searching redesigns") as progress:
                 suggestions = suggest(**source, **options, progress=progress)
     if html is not None:
+        from louver.data.read import name_of
         from louver.report.bounds import bounds_report
         from louver.report.page import write_page
 
-        name = Path(str(source["data"])).name
+        name = name_of(source["data"], source["table"])
         write_page(
             bounds_report(source=name, audit=audit, comparison=comparison, suggestions=suggestions), html
         )
@@ -307,6 +634,18 @@ def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | No
     else:
         _print_results(audit, comparison, suggestions, html)
     return CHECK_FAILED if any(_is_disclosive(summary, fail_on) for summary in summaries) else 0
+
+
+def _run_anonymize(source: dict[str, Any], options: dict[str, Any], out: Path, as_json: bool) -> int:
+    from louver.anonymize import anonymize as anonymize_verb
+    from louver.release.manifest import check_out
+    from louver.report.anonymize import anonymize_report
+
+    check_out(out)
+    release = anonymize_verb(**source, **options)
+    release.write(out, anonymize_report(release))
+    typer.echo(release.to_json() if as_json else f"{release!r}\nRelease: {out}")
+    return 0
 
 
 def _is_disclosive(summary: Summary, fail_on: str | None) -> bool:
@@ -326,8 +665,8 @@ def _print_results(
         typer.echo(repr(audit))
         shown = list(islice(audit.disclosed_cells(), MAX_PRINTED + 1))
         for cell in shown[:MAX_PRINTED]:
-            labels = ", ".join([*cell.row.values()]) + " → " + ", ".join(cell.col.values())
-            typer.echo(f"  disclosed: {labels} = {cell.lower}")
+            labels = f"{', '.join(cell.row.values())} → {', '.join(cell.col.values())}"
+            typer.echo(f"  disclosed: {_printable(labels)} = {cell.lower}")
         if len(shown) > MAX_PRINTED:
             typer.echo("  ... --json or --html lists them all")
     if comparison is not None:
@@ -341,6 +680,11 @@ def _print_results(
         typer.echo(repr(suggestions))
     if html is not None:
         typer.echo(f"Report: {html}")
+
+
+def _printable(text: str) -> str:
+    """Text without line breaks and without what a terminal would take for a command."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 @contextmanager

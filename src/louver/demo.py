@@ -38,14 +38,16 @@ ARRANGEMENTS = [
 
 def run_demo(out: Path, seconds: float, progress: Callable[[float, str], None]) -> Path:
     """Audit the 8-way table of the Current Population Survey; returns the report's path."""
-    if out.exists() and not out.is_dir():
-        raise InputError(f"option --out: {out.name} is a file; name a folder.", option="--out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        message = f"option --out cannot make the folder {out}; name one in a place you may write to."
+        raise InputError(message, option="--out") from None
     spec = read_spec(sample_path("cps8").with_name("cps8.toml"))
     source: dict[str, Any] = {"data": spec.data, "schema": spec.schema, "weight": spec.source.weight}
     audit = bounds(**source, rows=PREDICTORS, cols=["X7", "X8"])
     comparison = compare(**source, arrangements=ARRANGEMENTS)
     suggestions = suggest(**source, rows=PREDICTORS, cols=["X7", "X8"], seconds=seconds, progress=progress)
-    out.mkdir(parents=True, exist_ok=True)
     report = out / "bounds.html"
     name = "the 8-way table of the Current Population Survey (48,842 people)"
     write_page(

@@ -6,7 +6,9 @@ schema labels, never a value or a count read from confidential data ("locate, ne
 
 from __future__ import annotations
 
-__all__ = ["InfeasibleError", "InputError", "LouverError", "SolverError"]
+from fractions import Fraction
+
+__all__ = ["BudgetError", "InfeasibleError", "InputError", "LouverError", "SolverError"]
 
 
 class LouverError(Exception):
@@ -44,6 +46,25 @@ class InputError(LouverError):
         self.column = column
         self.row = row
         self.option = option
+
+
+class BudgetError(LouverError):
+    """A privacy budget that does not allow what was asked; nothing was spent.
+
+    Parameters
+    ----------
+    message : str
+        One sentence: where, what is wrong, what to do.
+    requested, remaining : Fraction, optional
+        Both amounts in the ledger's measure, where the refusal is about an amount.
+    """
+
+    def __init__(
+        self, message: str, *, requested: Fraction | None = None, remaining: Fraction | None = None
+    ) -> None:
+        super().__init__(message)
+        self.requested = requested
+        self.remaining = remaining
 
 
 class InfeasibleError(LouverError):

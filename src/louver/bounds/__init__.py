@@ -32,6 +32,7 @@ from louver.schema.attribute import Attribute
 from louver.schema.spec import Schema, validated
 
 if TYPE_CHECKING:
+    from louver.data.histogram import Histogram
     from louver.data.read import ArrowStream
 
     Data = str | Path | ArrowStream
@@ -133,7 +134,7 @@ def compare(
         arrangements = parse_arrangements(checked.arrangements)
     names = list(dict.fromkeys(name for a in arrangements for name in (*a.rows, *a.cols)))
     with open_source(data, table=table, query=query) as source:
-        histogram = tabulate(source, names, weight=checked.weight, wide=wide, schema=schema)
+        histogram = _tabulated(source, names, checked, wide, schema)
     return compare_arrangements(histogram, arrangements, _audit_options(checked, schema))
 
 
@@ -155,7 +156,7 @@ def suggest(
     arrangement = checked.arrangement()
     names = (*arrangement.rows, *arrangement.cols)
     with open_source(data, table=table, query=query) as source:
-        histogram = tabulate(source, names, weight=checked.weight, wide=wide, schema=schema)
+        histogram = _tabulated(source, names, checked, wide, schema)
     audit_options = _audit_options(checked, schema)
     return suggest_redesigns(
         histogram, arrangement, audit_options, seconds=checked.seconds, progress=progress
@@ -176,7 +177,7 @@ def _checked(options: Mapping[str, Any]) -> BoundsOptions:
             entry.model_dump(exclude_none=True) if isinstance(entry, Statement) else entry
             for entry in plain["given"]
         ]
-    checked = validated(BoundsOptions, plain, "options")
+    checked = validated(BoundsOptions, plain)
     checked.check()
     return checked
 
@@ -199,6 +200,21 @@ def _audit_options(checked: BoundsOptions, schema: Schema | None) -> AuditOption
     )
 
 
+def _tabulated(
+    source: Source,
+    names: Sequence[str],
+    checked: BoundsOptions,
+    wide: Mapping[str, Mapping[str, str]] | None,
+    schema: Schema | None,
+) -> Histogram:
+    histogram = tabulate(source, names, weight=checked.weight, wide=wide, schema=schema)
+    if not histogram.total:
+        raise InputError(
+            f"{source.name} counts no people; give at least one count above 0.", file=source.name
+        )
+    return histogram
+
+
 def _load(
     source: Source,
     checked: BoundsOptions,
@@ -210,7 +226,7 @@ def _load(
     if checked.conditionals:
         return _load_conditionals(source, checked, arrangement, schema), arrangement, audit_options
     names = (*arrangement.rows, *arrangement.cols)
-    histogram = tabulate(source, names, weight=checked.weight, wide=wide, schema=schema)
+    histogram = _tabulated(source, names, checked, wide, schema)
     two_way = arrange(
         histogram,
         arrangement,
@@ -285,6 +301,14 @@ def _selected_cells(cells: str | list[dict[str, str]], two_way: TwoWayTable) -> 
         )
         for row, entry in enumerate(entries, start=1)
     ]
+    shown = set(two_way.row_index.tolist())
+    for row, (index, _) in enumerate(selected, start=1):
+        if two_way.dropped_rows and index not in shown:
+            raise InputError(
+                f"row {row} of {where} names a table row with a zero cell, which the table leaves out.",
+                file=where,
+                row=row,
+            )
     return list(dict.fromkeys(selected))
 
 

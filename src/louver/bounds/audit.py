@@ -94,12 +94,20 @@ def compare(histogram: Histogram, arrangements: Sequence[Arrangement], options: 
 
 
 def _solve(table: TwoWayTable, options: AuditOptions, wanted: BoolArray) -> Solution:
-    known = bind(options.given, table)
+    known = bind(options.given, table, options.given_from)
     if options.decimals is None:
         return solve_exact(table, known, wanted, options.given_from)
     published = table.published
     if published is None:
         published = published_values(table.counts, options.decimals, options.rounding)
+    possible = None if table.possible is None else table.possible[table.row_index]
     return solve_rounded(
-        published, options.decimals, options.rounding, table.n, known, wanted, options.given_from
+        published,
+        options.decimals,
+        options.rounding,
+        table.n,
+        known,
+        wanted,
+        options.given_from,
+        possible,
     )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, FiniteFloat
 
 from louver.bounds.problem import Arrangement, ZeroRows
 from louver.bounds.rounded import Rounding
 from louver.errors import InputError
 from louver.schema.files import read_toml
-from louver.schema.recode import Recode, parse_recodes
+from louver.schema.recode import Recode, parse_recodes, read_recodes
 from louver.schema.spec import validated
-from louver.schema.validate import Options
+from louver.schema.validate import Options, file_or
 
 __all__ = ["BoundsOptions", "parse_arrangements", "read_arrangements"]
 
@@ -22,6 +22,19 @@ Names = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 ]
 MAX_DECIMALS = 9
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
+
+
+def _is_labels(value: Any) -> bool:
+    return _is_tables(value) and all(isinstance(label, str) for entry in value for label in entry.values())
+
+
+RecodeTable = Annotated[str | dict[str, Any], file_or(lambda value: isinstance(value, dict), "a table")]
+TableList = Annotated[str | list[dict[str, Any]], file_or(_is_tables, "a list of tables")]
+LabelList = Annotated[str | list[dict[str, str]], file_or(_is_labels, "a list of tables of labels")]
 
 
 class BoundsOptions(Options):
@@ -32,17 +45,17 @@ class BoundsOptions(Options):
     weight: str | None = None
     conditionals: bool = False
     n: Annotated[int, Field(ge=1, le=2**53)] | None = None
-    recode: str | dict[str, Any] | None = None
-    given: str | list[dict[str, Any]] | None = None
-    cells: str | list[dict[str, str]] | None = None
-    arrangements: str | list[dict[str, Any]] | None = None
+    recode: RecodeTable | None = None
+    given: TableList | None = None
+    cells: LabelList | None = None
+    arrangements: TableList | None = None
     decimals: Annotated[int, Field(ge=0, le=MAX_DECIMALS)] | None = None
     rounding: Literal["half-up", "half-even"] = "half-up"
     small: Annotated[int, Field(ge=1)] = 5
     drop_zero_rows: bool = False
     merge_zero_rows: bool = False
     suggest: bool = False
-    seconds: Annotated[float, Field(gt=0)] = 30.0
+    seconds: Annotated[FiniteFloat, Field(gt=0)] = 30.0
     fail_on: Literal["small", "rows", "any"] | None = None
 
     def check(self) -> None:
@@ -57,6 +70,8 @@ class BoundsOptions(Options):
             (self.arrangements is not None and self.suggest, "--arrangements", "--suggest"),
             (self.arrangements is not None and self.cells is not None, "--arrangements", "--cells"),
             (self.arrangements is not None and self.given is not None, "--arrangements", "--given"),
+            (self.arrangements is not None and self.recode is not None, "--arrangements", "--recode"),
+            (self.arrangements is not None and self.n is not None, "--arrangements", "--n"),
             (self.suggest and self.given is not None, "--suggest", "--given"),
             (self.suggest and self.cells is not None, "--suggest", "--cells"),
         ]
@@ -82,20 +97,11 @@ class BoundsOptions(Options):
 
     def arrangement(self) -> Arrangement:
         """The arrangement that --rows, --cols and --recode describe."""
-        recodes: tuple[Recode, ...] = ()
-        if self.recode is not None:
-            where = Path(self.recode).name if isinstance(self.recode, str) else "recode"
-            mapping = read_toml(self.recode) if isinstance(self.recode, str) else self.recode
-            recodes = tuple(parse_recodes(mapping, where))
-        names = (*self.rows, *self.cols)
-        for recode in recodes:
-            if recode.attribute not in names:
-                raise InputError(
-                    f'a recode is given for "{recode.attribute}", which is neither in --rows nor in --cols.',
-                    option="--recode",
-                    column=recode.attribute,
-                )
-        return Arrangement(rows=self.rows, cols=self.cols, recodes=recodes)
+        if isinstance(self.recode, str):
+            recodes = read_recodes(self.recode)
+        else:
+            recodes = parse_recodes(self.recode or {}, "recode")
+        return _arrangement(self.rows, self.cols, recodes)
 
 
 class _ArrangementEntry(Options):
@@ -120,13 +126,26 @@ def parse_arrangements(entries: list[dict[str, Any]]) -> list[Arrangement]:
 
 
 def _parse(mapping: Mapping[str, Any], where: str) -> list[Arrangement]:
-    entries = validated(_ArrangementFile, mapping, where).arrangement
-    return [
-        Arrangement(
-            rows=entry.rows,
-            cols=entry.cols,
-            recodes=tuple(parse_recodes(entry.recode, where)),
-            name=entry.name,
-        )
-        for entry in entries
-    ]
+    arrangements = []
+    for number, entry in enumerate(validated(_ArrangementFile, mapping, where).arrangement, start=1):
+        place = f"arrangement {number} of {where}"
+        recodes = parse_recodes(entry.recode, place)
+        try:
+            arrangements.append(_arrangement(entry.rows, entry.cols, recodes, entry.name))
+        except InputError as error:
+            message = f"{place}: {error}"
+            raise InputError(message, file=where, column=error.column, option=error.option) from None
+    return arrangements
+
+
+def _arrangement(
+    rows: tuple[str, ...], cols: tuple[str, ...], recodes: Sequence[Recode], name: str = ""
+) -> Arrangement:
+    for recode in recodes:
+        if recode.attribute not in (*rows, *cols):
+            raise InputError(
+                f'a recode is given for "{recode.attribute}", which is neither in --rows nor in --cols.',
+                option="--recode",
+                column=recode.attribute,
+            )
+    return Arrangement(rows=rows, cols=cols, recodes=tuple(recodes), name=name)

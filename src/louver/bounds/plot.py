@@ -23,11 +23,13 @@ LINEAR_UP_TO = 100  # counts beyond this are drawn on a logarithmic axis
 
 def plot_audit(audit: BoundsAudit) -> Figure:
     """Left: the cells with fewest feasible values, each value a dot. Right: how many values cells can take."""
-    figure, (left, right) = _figure(2, (11.5, 6.2), [2.1, 1])
     cells = sorted((cell for cell in audit.cells() if cell.upper > 0), key=_narrowness)
-    certain = [cell for cell in cells if cell.is_determined][: MAX_FOREST_ROWS // 2]
+    certain = [cell for cell in cells if cell.is_determined]
     open_ones = [cell for cell in cells if not cell.is_determined]
-    _forest(left, certain + open_ones[: MAX_FOREST_ROWS - len(certain)], audit.small)
+    n_open = min(len(open_ones), max(MAX_FOREST_ROWS // 2, MAX_FOREST_ROWS - len(certain)))
+    shown = certain[: MAX_FOREST_ROWS - n_open] + open_ones[:n_open]
+    figure, (left, right) = _figure(2, (11.5, max(3.2, 1.2 + 0.21 * len(shown))), [2.1, 1])
+    _forest(left, shown, audit.small)
     _ambiguity(right, cells)
     return figure
 
@@ -35,7 +37,8 @@ def plot_audit(audit: BoundsAudit) -> Figure:
 def plot_comparison(comparison: Comparison) -> Figure:
     """Disclosed small cells and disclosed rows of each arrangement."""
     lines = comparison.lines[:MAX_FOREST_ROWS][::-1]
-    figure, (axes,) = _figure(1, (11, 1.2 + 0.3 * len(lines)), [1])
+    n_slots = max(len(lines), 3)
+    figure, (axes,) = _figure(1, (11, 1.2 + 0.3 * n_slots), [1])
     places = np.arange(len(lines))
     axes.barh(
         places + 0.2,
@@ -45,9 +48,11 @@ def plot_comparison(comparison: Comparison) -> Figure:
         label="small cells disclosed",
     )
     axes.barh(places - 0.2, [s.disclosed_rows for _, s in lines], 0.38, color=MUTED, label="rows disclosed")
-    axes.set_yticks(places, [_short(a.label) for a, _ in lines])
+    axes.set_yticks(places, [_short(a.label, LABEL_WIDTH) for a, _ in lines], parse_math=False)
+    axes.set_ylim((len(lines) - n_slots) / 2 - 0.6, (len(lines) + n_slots) / 2 - 0.4)
     axes.set_xlabel("count")
-    axes.legend(frameon=False, loc="upper right", fontsize=9)
+    _whole_ticks(axes)
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=9)
     return figure
 
 
@@ -57,12 +62,16 @@ def plot_suggestions(suggestions: Suggestions) -> Figure:
     share = [100 * line.share for line in suggestions.lines]
     zeros = [line.summary.disclosed_zero_cells for line in suggestions.lines]
     rows = [line.summary.disclosed_rows for line in suggestions.lines]
-    axes.scatter(zeros, share, s=[40 + 12 * r for r in rows], color=SAFE, alpha=0.75, linewidths=0)
+    most = max(rows, default=0) or 1
+    axes.scatter(zeros, share, s=[40 + 200 * n / most for n in rows], color=SAFE, alpha=0.75, linewidths=0)
     for number, (x, y) in enumerate(zip(zeros, share, strict=True), start=1):
         if number <= 9:
             axes.annotate(
                 str(number), (x, y), xytext=(6, 4), textcoords="offset points", fontsize=9, color=INK
             )
+    pad = max(1, 0.08 * (max(zeros, default=0) - min(zeros, default=0)))
+    axes.set_xlim(max(min(zeros, default=0) - pad, -0.5), max(zeros, default=0) + pad)
+    _whole_ticks(axes)
     axes.set_xlabel("zero cells visible")
     axes.set_ylabel("information about the responses kept, %")
     axes.set_title("Safe redesigns; a larger dot has more determined rows", loc="left", fontsize=10.5)
@@ -86,9 +95,14 @@ def _figure(n_axes: int, size: tuple[float, float], widths: list[float]) -> tupl
     return figure, list(axes)
 
 
-def _forest(axes: Axes, cells: list[Cell], small: int) -> None:
+def _whole_ticks(axes: Axes) -> None:
+    """Numbers on the horizontal axis that a count can have."""
     from matplotlib.ticker import MaxNLocator
 
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+
+
+def _forest(axes: Axes, cells: list[Cell], small: int) -> None:
     for place, cell in enumerate(reversed(cells)):
         values = _some_values(cell)
         is_risky = cell.is_determined and cell.lower < small
@@ -97,15 +111,12 @@ def _forest(axes: Axes, cells: list[Cell], small: int) -> None:
         axes.plot(
             values, [place] * len(values), "D" if cell.is_determined else ".", color=colour, markersize=5
         )
-    labels = [
-        _short(f"{', '.join(cell.row.values())} → {', '.join(cell.col.values())}") for cell in reversed(cells)
-    ]
-    axes.set_yticks(range(len(cells)), labels)
+    axes.set_yticks(range(len(cells)), [_label(cell) for cell in reversed(cells)], parse_math=False)
     if max((cell.upper for cell in cells), default=0) > LINEAR_UP_TO:
         axes.set_xscale("symlog", linthresh=10)
         axes.set_xlim(left=0)
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        _whole_ticks(axes)
     axes.set_xlabel("feasible counts, gaps included; red: a small count is certain")
     axes.set_title("Cells with the fewest feasible values", loc="left", fontsize=10.5)
     axes.grid(axis="x", alpha=0.25)
@@ -123,6 +134,7 @@ def _ambiguity(axes: Axes, cells: list[Cell]) -> None:
             str(count), (count, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8.5
         )
     axes.margins(x=0.15)
+    _whole_ticks(axes)
     axes.set_xlabel("nonzero cells")
     axes.set_title("How many values fit a cell", loc="left", fontsize=10.5)
 
@@ -132,14 +144,23 @@ def _narrowness(cell: Cell) -> tuple[int, int]:
 
 
 def _some_values(cell: Cell) -> list[int]:
-    """All feasible values, or an even selection where they are too many to draw."""
+    """All feasible values, or every n-th and the last where they are too many to draw."""
+    every = -(-cell.n_values // MAX_DOTS)
     values: list[int] = []
+    passed = 0
     for start, stop, step in cell.values:
-        n = (stop - start) // step + 1
-        skip = max(1, n * len(cell.values) // MAX_DOTS)
-        values.extend(range(start, stop + 1, step * skip))
-    return values[:MAX_DOTS]
+        values.extend(range(start + -passed % every * step, stop + 1, step * every))
+        passed += (stop - start) // step + 1
+    return values if values[-1] == cell.upper else [*values, cell.upper]
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= LABEL_WIDTH else text[: LABEL_WIDTH - 1] + "…"
+def _label(cell: Cell) -> str:
+    """Labels of the row, shortened where they must be, and of the column."""
+    col = _short(", ".join(cell.col.values()), LABEL_WIDTH // 2)
+    return f"{_short(', '.join(cell.row.values()), LABEL_WIDTH - len(col))} → {col}"
+
+
+def _short(text: str, width: int) -> str:
+    """Text on one line of at most so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"

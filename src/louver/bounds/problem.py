@@ -16,6 +16,7 @@ import numpy as np
 
 from louver.data.histogram import Histogram
 from louver.errors import InputError
+from louver.optim.kernels.items import reduced_rows
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 
@@ -55,7 +56,7 @@ class Arrangement:
     def __post_init__(self) -> None:
         for option, names in (("--rows", self.rows), ("--cols", self.cols)):
             if not names:
-                raise InputError(f"option {option} is empty; name at least one column.", option=option)
+                raise InputError(f"option {option} names no column; name at least one.", option=option)
             for name in names:
                 if names.count(name) > 1:
                     raise InputError(
@@ -94,7 +95,10 @@ class TwoWayTable:
     n : int
         The sample size that the public knows.
     possible : bool (I, J) or None
-        False where a structural zero makes a cell impossible; None when there are no structural zeros.
+        False where a structural zero makes a cell impossible; None when there are no structural zeros. A row
+        "Other" has one more line here, the last.
+    dropped_rows : int
+        Rows with a zero cell that were dropped or merged.
     published : int64 (n, J) or None
         Rounded conditionals as read, in units of the last decimal, where no counts are known.
     """
@@ -133,8 +137,7 @@ class TwoWayTable:
 
     def reduced(self) -> IntArray:
         """Reduced counts r_ij = o_ij / gcd of the row (section 2)."""
-        divisors = np.gcd.reduce(self.counts, axis=1)
-        reduced: IntArray = self.counts // divisors[:, None]
+        reduced: IntArray = reduced_rows(self.counts)[0]
         return reduced
 
     def row_labels(self, index: int) -> dict[str, str]:
@@ -177,12 +180,7 @@ def arrange(
     n_row_names = len(arrangement.rows)
     row_attributes, col_attributes = kept.attributes[:n_row_names], kept.attributes[n_row_names:]
     n_rows, n_cols = (prod(a.size for a in part) for part in (row_attributes, col_attributes))
-    if n_rows * n_cols > MAX_CELLS:
-        raise InputError(
-            f"the arrangement has {n_rows} x {n_cols} cells, more than {MAX_CELLS}; use fewer attributes or merge "
-            "categories.",
-            option="--rows",
-        )
+    _check_size(n_rows, n_cols)
     row_of = _mixed_radix(kept.codes[:, :n_row_names], row_attributes)
     col_of = _mixed_radix(kept.codes[:, n_row_names:], col_attributes)
     row_index, position = np.unique(row_of, return_inverse=True)
@@ -219,8 +217,10 @@ def from_conditionals(
     row_of = _mixed_radix(codes[:, :n_row_names], row_attributes).tolist()
     col_of = _mixed_radix(codes[:, n_row_names:], col_attributes).tolist()
     n_cols = prod(a.size for a in col_attributes)
+    _check_size(len(set(row_of)), n_cols)
     rows: dict[int, list[Fraction]] = {}
     line_of: dict[tuple[int, int], int] = {}
+    first_line: dict[int, int] = {}
     for line, (row, col, value) in enumerate(zip(row_of, col_of, conditionals, strict=True), start=1):
         if (row, col) in line_of:
             raise InputError(
@@ -229,12 +229,12 @@ def from_conditionals(
                 row=line,
             )
         line_of[row, col] = line
+        first_line.setdefault(row, line)
         rows.setdefault(row, [Fraction(0)] * n_cols)[col] = value
     nonzero = {row: values for row, values in sorted(rows.items()) if any(values)}
     counts = np.zeros((len(nonzero), n_cols), dtype=np.int64)
     for position, (row, values) in enumerate(nonzero.items()):
-        first_line = min(line for (r, _), line in line_of.items() if r == row)
-        counts[position] = _whole(values, decimals, first_line, where)
+        counts[position] = _whole(values, decimals, first_line[row], where)
     return TwoWayTable(
         row_attributes=row_attributes,
         col_attributes=col_attributes,
@@ -252,7 +252,7 @@ def _whole(values: Sequence[Fraction], decimals: int | None, line: int, where: s
         units = [value * 10**decimals for value in values]
         if any(unit.denominator > 1 for unit in units):
             raise InputError(
-                f"{begins} has a conditional with more than {decimals} decimals; set --decimals to what is printed.",
+                f"{begins} has a conditional with more decimals than --decimals says; set it to what is printed.",
                 file=where,
                 row=line,
                 option="--decimals",
@@ -271,6 +271,15 @@ def _whole(values: Sequence[Fraction], decimals: int | None, line: int, where: s
             f"{begins} has fractions with too large a denominator; check them.", file=where, row=line
         )
     return [int(value * denominator) for value in values]
+
+
+def _check_size(n_rows: int, n_cols: int) -> None:
+    if n_rows * n_cols > MAX_CELLS:
+        raise InputError(
+            f"the arrangement has {n_rows} x {n_cols} cells, more than {MAX_CELLS}; use fewer attributes or merge "
+            "categories.",
+            option="--rows",
+        )
 
 
 def _relevant(recodes: Sequence[Recode], names: Sequence[str]) -> list[Recode]:
@@ -294,12 +303,20 @@ def _labels(attributes: Sequence[Attribute], index: int) -> dict[str, str]:
 
 
 def _without_zero_rows(table: TwoWayTable, zero_rows: ZeroRows) -> TwoWayTable:
-    """Rows with a zero cell dropped, or merged into one row; zero rows hold nobody and always go."""
-    full = (table.counts > 0).all(axis=1)
+    """Rows with a zero cell dropped, or merged into one row; zero rows hold nobody and always go.
+
+    A cell that cannot occur does not count as a zero cell.
+    """
+    possible = table.possible
+    shown = np.ones(table.counts.shape, dtype=bool) if possible is None else possible[table.row_index]
+    full = ((table.counts > 0) | ~shown).all(axis=1)
     counts, row_index = table.counts[full], table.row_index[full]
     if zero_rows == ZeroRows.MERGE and not full.all():
         counts = np.vstack([counts, table.counts[~full].sum(axis=0, keepdims=True)])
         row_index = np.append(row_index, -1)
+        if possible is not None:
+            merged = np.delete(possible, table.row_index[full], axis=0)
+            possible = np.vstack([possible, merged.any(axis=0, keepdims=True)])
     if not counts.size:
         raise InputError(
             "every row has a zero cell, so --drop-zero-rows leaves no table.", option="--drop-zero-rows"
@@ -310,7 +327,8 @@ def _without_zero_rows(table: TwoWayTable, zero_rows: ZeroRows) -> TwoWayTable:
         row_index=row_index,
         counts=counts,
         n=int(counts.sum()),
-        dropped_rows=table.n_label_rows - int(full.sum()),
+        possible=possible,
+        dropped_rows=table.n_label_rows - table.n_impossible_rows - int(full.sum()),
     )
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "Suggestion",
     "Suggestions",
     "Summary",
+    "counted",
     "summarise",
 ]
 
@@ -189,13 +190,15 @@ class BoundsAudit:
 
     def __repr__(self) -> str:
         s = self.summary
-        form = "exact fractions" if self.decimals is None else f"rounded to {self.decimals} decimals"
+        form = "exact fractions"
+        if self.decimals is not None:
+            form = f"rounded to {counted(self.decimals, 'decimal')}"
         return (
             f"BoundsAudit: {self.arrangement.label}\n"
-            f"  {s.disclosed_small_cells} small cells disclosed (0 < count < {self.small})\n"
-            f"  {s.disclosed_rows} of {s.rows - s.zero_rows} nonzero rows fully determined\n"
-            f"  {s.disclosed_zero_cells} zero cells visible, {s.zero_rows} rows all zero\n"
-            f"  {s.rows} x {s.cols} table of conditionals, {form}, N = {s.n}"
+            f"  {counted(s.disclosed_small_cells, 'small cell')} disclosed (0 < count < {self.small})\n"
+            f"  {s.disclosed_rows:,} of {counted(s.rows - s.zero_rows, 'nonzero row')} fully determined\n"
+            f"  {counted(s.disclosed_zero_cells, 'zero cell')} visible, {counted(s.zero_rows, 'row')} all zero\n"
+            f"  {s.rows:,} x {s.cols:,} table of conditionals, {form}, N = {s.n:,}"
         )
 
     def _repr_html_(self) -> str:
@@ -235,7 +238,8 @@ class Comparison:
             f"  {s.disclosed_small_cells:>6} small cells, {s.disclosed_rows:>5} rows disclosed: {a.label}"
             for a, s in self.lines[:8]
         ]
-        return "\n".join([f"Comparison of {len(self.lines)} arrangements, least disclosive first", *shown])
+        told = f"Comparison of {counted(len(self.lines), 'arrangement')}, least disclosive first"
+        return "\n".join([told, *shown])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
@@ -249,6 +253,12 @@ class Suggestion:
     summary: Summary
     bits: float
     share: float
+
+    @property
+    def merged(self) -> str:
+        """The categories that were merged, in words; empty where none were."""
+        recodes = self.arrangement.recodes
+        return "; ".join(f"{recode.attribute}: {new}" for recode in recodes for new in recode.merge or {})
 
     def to_dict(self) -> dict[str, Any]:
         a = self.arrangement
@@ -329,17 +339,19 @@ class Suggestions:
         how = "nothing keeps more" if self.is_proved else "the best found so far"
         shown = [
             f"  {line.share:6.1%} kept, {line.summary.disclosed_rows:>4} rows disclosed: {line.arrangement.label}"
+            + (f" ({line.merged})" if line.merged else "")
             for line in self.lines[:8]
         ]
-        return "\n".join(
-            [
-                f"{len(self.lines)} redesigns without a disclosed small cell ({how}; {self.examined} examined)",
-                *shown,
-            ]
-        )
+        told = f"{counted(len(self.lines), 'redesign')} without a disclosed small cell"
+        return "\n".join([f"{told} ({how}; {self.examined:,} examined)", *shown])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: "1 small cell", "1,185 zero cells"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def summarise(
@@ -380,9 +392,11 @@ def summarise(
 def _cells_in_zero_rows(table: TwoWayTable, selected: Sequence[tuple[int, int]] | None) -> int:
     """Possible cells of zero rows among those asked for."""
     if selected is not None:
-        nonzero = set(table.row_index.tolist())
-        return sum(row not in nonzero for row, _ in selected)
-    if table.possible is None:
+        nonzero, possible = set(table.row_index.tolist()), table.possible
+        return sum(
+            row not in nonzero and (possible is None or bool(possible[row, col])) for row, col in selected
+        )
+    if table.possible is None or table.n_zero_rows == 0:
         return table.n_zero_rows * table.n_cols
     in_zero_rows = np.ones(len(table.possible), dtype=bool)
     in_zero_rows[table.row_index] = False

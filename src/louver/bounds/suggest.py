@@ -55,7 +55,8 @@ def suggest(
     Parameters
     ----------
     histogram : Histogram
-        The table before recodes of the arrangement, which are applied first.
+        The table before recodes of the arrangement; redesigns are at least as coarse as those recodes, and theirs
+        are from the labels of this table.
     progress : callable, optional
         Called with the share of time used and the number of arrangements examined.
 
@@ -71,8 +72,7 @@ def suggest(
     beat the best safe arrangement so far, and finds good ones early.
     """
     started = time.perf_counter()
-    table = histogram.marginalise((*arrangement.rows, *arrangement.cols)).recode(*arrangement.recodes)
-    search = _Search(_Space(table, arrangement), options)
+    search = _Search(_Space(histogram, arrangement), options)
     while search.by_bits and time.perf_counter() - started < seconds:
         search.prove()
         search.dive()
@@ -134,7 +134,7 @@ class _Search:
     def _examine(self, state: State) -> Summary:
         if state not in self.summaries:
             redesign = self.space.arrangement(state)
-            summary = summary_of(self.space.histogram, redesign, self.options)
+            summary = summary_of(self.space.original, redesign, self.options)
             self.summaries[state] = summary
             if summary.disclosed_small_cells == 0:
                 bits = self.space.bits(state)
@@ -175,8 +175,10 @@ class _Space:
     """All redesigns of one arrangement: how to walk them and what they keep."""
 
     def __init__(self, histogram: Histogram, arrangement: Arrangement) -> None:
-        self.histogram = histogram
-        self.attributes = histogram.attributes
+        self.original = histogram.marginalise((*arrangement.rows, *arrangement.cols))
+        self.histogram = self.original.recode(*arrangement.recodes)
+        self.attributes = self.histogram.attributes
+        self._base = [_base_codes(attribute, arrangement) for attribute in self.original.attributes]
         self.responses = frozenset(arrangement.cols)
         self._maps: dict[tuple[int, Partition], IntArray] = {}
         self._recodes: dict[tuple[int, Partition], Recode] = {}
@@ -223,7 +225,7 @@ class _Space:
             if role == OMIT:
                 continue
             (rows if role == ROW else cols).append(attribute.name)
-            if len(partition) < attribute.size:
+            if len(partition) < self.original.attributes[i].size:
                 recodes.append(self._recode(i, partition))
         return Arrangement(rows=tuple(rows), cols=tuple(cols), recodes=tuple(recodes))
 
@@ -284,14 +286,24 @@ class _Space:
 
     def _recode(self, i: int, partition: Partition) -> Recode:
         if (i, partition) not in self._recodes:
-            attribute = self.attributes[i]
-            merge = {
-                _merged_label(attribute, codes): tuple(attribute.labels[code] for code in codes)
-                for codes in partition
-                if len(codes) > 1
-            }
+            attribute, original = self.attributes[i], self.original.attributes[i]
+            merge: dict[str, tuple[str, ...]] = {}
+            for codes in partition:
+                old = tuple(original.labels[code] for code in np.flatnonzero(np.isin(self._base[i], codes)))
+                if len(old) > 1:
+                    merge[_merged_label(attribute, codes)] = old
             self._recodes[i, partition] = Recode(attribute.name, merge=merge)
         return self._recodes[i, partition]
+
+
+def _base_codes(attribute: Attribute, arrangement: Arrangement) -> IntArray:
+    """Code of each label of an attribute after the recodes of the first arrangement."""
+    codes = np.arange(attribute.size)
+    for recode in arrangement.recodes:
+        if recode.attribute == attribute.name:
+            attribute, mapping = attribute.recoded(recode)
+            codes = mapping[codes]
+    return codes
 
 
 def _coarser(attribute: Attribute, partition: Partition) -> Iterator[Partition]:
@@ -322,4 +334,6 @@ def _next_level(attribute: Attribute, partition: Partition) -> Iterator[Partitio
 
 def _merged_label(attribute: Attribute, codes: Sequence[int]) -> str:
     labels = [attribute.labels[code] for code in codes]
+    if len(labels) == 1:
+        return labels[0]
     return f"{labels[0]} to {labels[-1]}" if attribute.is_ordered else " | ".join(labels)

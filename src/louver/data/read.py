@@ -21,7 +21,7 @@ import pyarrow as pa
 from louver.data.separated import Header, check_names, find_fault, read_header
 from louver.errors import InputError
 
-__all__ = ["Source", "open_source", "quoted"]
+__all__ = ["Source", "name_of", "open_source", "quoted"]
 
 MEMORY_LIMIT = "1GB"
 BATCH_ROWS = 2**17
@@ -151,7 +151,7 @@ def open_source(
     **Cost**: files are read where they are, batch by batch; DuckDB keeps to 1 GB and spills to a private
     folder that goes with the source. Nothing is downloaded.
     """
-    source = _start(_name_of(data, table))
+    source = _start(name_of(data, table))
     try:
         _attach(source, data, table, query)
         _describe(source)
@@ -166,12 +166,12 @@ def quoted(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
-def _name_of(data: object, table: str | None) -> str:
+def name_of(data: object, table: str | None) -> str:
     """File name, table or kind of object; never a uri, which may hold a password."""
     if isinstance(data, str) and data.startswith(POSTGRES_SCHEMES):
         return f'the database table "{table}"' if table else "the database query"
     if isinstance(data, str | os.PathLike):
-        return Path(data).name
+        return Path(data).name or str(Path(data))
     return "the dataframe"
 
 
@@ -201,7 +201,7 @@ def _attach(source: Source, data: object, table: str | None, query: str | None) 
     if isinstance(data, str) and data.startswith(POSTGRES_SCHEMES):
         _attach_postgres(source, data, table, query)
     elif query is not None:
-        raise InputError("a query needs a PostgreSQL address; name a table instead.", option="query")
+        raise InputError("a query needs a PostgreSQL address; leave it out (--query).", option="query")
     elif isinstance(data, str | os.PathLike):
         _attach_file(source, Path(data), table)
     elif table is not None:
@@ -221,7 +221,7 @@ def _attach_file(source: Source, path: Path, table: str | None) -> None:
         _attach_database(source, path, table)
         return
     if table is not None:
-        message = f"{source.name} is a single table; leave the table out."
+        message = f"{source.name} is a single table; leave the table out (--table)."
         raise InputError(message, file=source.name, option="table")
     if kind in (".csv", ".csv.gz", ".tsv", ".tsv.gz"):
         _attach_separated(source, path)
@@ -268,7 +268,7 @@ def _attach_parquet(source: Source, path: Path) -> None:
 
 def _attach_database(source: Source, path: Path, table: str | None) -> None:
     if table is None:
-        message = f"{source.name} is a database; name the table to read."
+        message = f"{source.name} is a database; name the table to read (--table)."
         raise InputError(message, file=source.name, option="table")
     try:
         source.connection.execute(f"ATTACH {_literal(str(path.absolute()))} AS origin (READ_ONLY)")
@@ -276,7 +276,7 @@ def _attach_database(source: Source, path: Path, table: str | None) -> None:
     except duckdb.Error:
         is_open = False
     if not is_open:
-        message = f"{source.name} cannot be opened as a DuckDB database; is another program using it?"
+        message = f"{source.name} cannot be opened as a DuckDB database; check that it is one and that no other program has it open."
         raise InputError(message, file=source.name)
     schema, name = _split_table(table, "main")
     found = source.first_row(
@@ -315,7 +315,9 @@ def _attach_dataframe(source: Source, data: object) -> None:
 def _attach_postgres(source: Source, uri: str, table: str | None, query: str | None) -> None:
     """Copy the result of a table or query into the private database, a batch at a time."""
     if (table is None) == (query is None):
-        raise InputError("a PostgreSQL address needs either a table or a query.", option="table")
+        raise InputError(
+            "a PostgreSQL address needs either a table or a query (--table or --query).", option="table"
+        )
     try:
         from adbc_driver_manager import Error as DriverError
         from adbc_driver_postgresql import dbapi

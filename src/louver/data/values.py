@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from louver.data.coding import text_sql
 from louver.data.read import Source
 from louver.data.tabulate import Records, read_codes
+from louver.schema.attribute import Kind
 
 if TYPE_CHECKING:
     from louver.schema.spec import Schema
@@ -28,4 +30,15 @@ def read_labelled_text(
     source: Source, names: Sequence[str], value: str, schema: Schema | None = None
 ) -> tuple[Records, list[str | None]]:
     """Codes of the columns `names`, and the text of the column `value`, row by row."""
-    return read_codes(source, names, schema), [row[0] for row in read_text(source, [value])]
+    labelled = None if schema is None else _labelled(schema)
+    return read_codes(source, names, labelled), [row[0] for row in read_text(source, [value])]
+
+
+def _labelled(schema: Schema) -> Schema:
+    """The schema with its unlisted numbers as categories: each number that occurs is a label."""
+    recoded = {recode.attribute for recode in schema.recodes}
+    attributes = [
+        attribute if attribute.labels or attribute.name in recoded else replace(attribute, kind=Kind.CATEGORY)
+        for attribute in schema.attributes
+    ]
+    return replace(schema, attributes=tuple(attributes))

@@ -22,10 +22,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from louver import __version__
+from louver._version import __version__
 from louver.errors import InputError
 
-__all__ = ["MANIFEST", "FileEntry", "Manifest", "ReleaseWriter", "file_entry", "read_manifest"]
+__all__ = ["MANIFEST", "FileEntry", "Manifest", "ReleaseWriter", "check_out", "file_entry", "read_manifest"]
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -126,6 +126,14 @@ def file_entry(path: Path) -> FileEntry:
     return FileEntry(bytes=path.stat().st_size, sha256=hasher.hexdigest())
 
 
+def check_out(out: Path) -> None:
+    """Refuse a release directory that exists or cannot be made, before any work is done."""
+    if os.path.lexists(out):
+        raise InputError(f"option --out: {out.name} exists already; name a new folder.", option="--out")
+    if not out.parent.is_dir():
+        raise InputError(f"option --out: the folder above {out.name} does not exist.", option="--out")
+
+
 class ReleaseWriter:
     """Builds a release in a hidden sibling folder and moves it into place once it is sealed.
 
@@ -144,14 +152,7 @@ class ReleaseWriter:
 
     def __init__(self, out: str | Path) -> None:
         self.out = Path(out)
-        if os.path.lexists(self.out):
-            raise InputError(
-                f"option --out: {self.out.name} exists already; name a new folder.", option="--out"
-            )
-        if not self.out.parent.is_dir():
-            raise InputError(
-                f"option --out: the folder above {self.out.name} does not exist.", option="--out"
-            )
+        check_out(self.out)
         self._folder: Path | None = None
 
     def __enter__(self) -> ReleaseWriter:
@@ -189,10 +190,7 @@ class ReleaseWriter:
             _sync(path)
         folder.chmod(0o755)
         # A folder that appeared meanwhile is never replaced, not even an empty one.
-        if os.path.lexists(self.out):
-            raise InputError(
-                f"option --out: {self.out.name} exists already; name a new folder.", option="--out"
-            )
+        check_out(self.out)
         folder.rename(self.out)
         _sync(self.out.parent)
         return sealed

@@ -7,12 +7,13 @@ from html import escape
 from itertools import islice
 
 from louver import __version__
-from louver.bounds.result import UTILITY, BoundsAudit, Cell, Comparison, Suggestions
+from louver.bounds.result import UTILITY, BoundsAudit, Cell, Comparison, Suggestions, counted
 from louver.report.page import facts, page, picture, table, tiles
 
 __all__ = ["bounds_report"]
 
 MAX_LISTED = 200
+SUGGESTIONS_CAPTION = "Information kept against zero cells still visible."
 
 
 def bounds_report(
@@ -46,7 +47,7 @@ def _audit_sections(audit: BoundsAudit) -> list[str]:
             [
                 (
                     s.disclosed_small_cells,
-                    f"small cells disclosed (0 < count < {audit.small})",
+                    f"small cells disclosed (0\u00a0<\u00a0count\u00a0<\u00a0{audit.small})",
                     s.disclosed_small_cells > 0,
                 ),
                 (
@@ -56,7 +57,7 @@ def _audit_sections(audit: BoundsAudit) -> list[str]:
                 ),
                 (s.disclosed_zero_cells, "zero cells visible", False),
                 (s.zero_rows, "rows without anybody", False),
-                (s.unit_rows, "rows with reduced sum 1", False),
+                (s.unit_rows, "rows with reduced\u00a0sum\u00a01", False),
             ]
         ),
         "<h2>What was audited</h2>",
@@ -83,8 +84,8 @@ def _verdict(audit: BoundsAudit) -> str:
         return f'<p class="verdict risk">{escape(text)}</p>'
     if s.disclosed_rows:
         text = (
-            f"No small count can be worked out, but {s.disclosed_rows:,} rows are fully determined. "
-            "Check whether their counts may be known."
+            f"No small count can be worked out, but {counted(s.disclosed_rows, 'row')} can be worked out in full. "
+            "Check whether these counts may be known."
         )
     else:
         text = "No positive count can be worked out from the published conditionals and the sample size."
@@ -96,21 +97,21 @@ def _facts(audit: BoundsAudit) -> list[tuple[str, str]]:
     form = (
         "exact fractions, the worst case"
         if audit.decimals is None
-        else f"proportions rounded to {audit.decimals} decimals ({audit.rounding.value})"
+        else f"proportions rounded to {counted(audit.decimals, 'decimal')} ({audit.rounding.value})"
     )
     entries = [
         ("Rows", ", ".join(a.rows)),
         ("Columns", ", ".join(a.cols)),
         ("Recoded", ", ".join(r.attribute for r in a.recodes) or "nothing"),
-        ("Size", f"{s.rows:,} rows x {s.cols:,} columns"),
+        ("Size", f"{counted(s.rows, 'row')} x {counted(s.cols, 'column')}"),
         ("Sample size", f"{s.n:,}, taken as known"),
         ("Published as", form),
-        ("Known beforehand", f"{audit.n_known} statements" if audit.n_known else "nothing"),
+        ("Known beforehand", counted(audit.n_known, "statement") if audit.n_known else "nothing"),
     ]
     if s.reduced_total is not None:
         entries.append(("Reduced total R", f"{s.reduced_total:,}; N − R = {s.n - s.reduced_total:,}"))
     if audit.selected is not None:
-        entries.append(("Cells asked for", f"{len(audit.selected):,} selected cells only"))
+        entries.append(("Cells asked for", f"{counted(len(audit.selected), 'selected cell')} only"))
     return entries
 
 
@@ -173,8 +174,7 @@ def _suggestion_sections(suggestions: Suggestions) -> list[str]:
             f"{line.share:.1%}",
             ", ".join(line.arrangement.rows),
             ", ".join(line.arrangement.cols),
-            "; ".join(f"{r.attribute}: {new}" for r in line.arrangement.recodes for new in (r.merge or {}))
-            or "-",
+            line.merged or "-",
             line.summary.disclosed_rows,
             line.summary.disclosed_zero_cells,
         ]
@@ -183,8 +183,8 @@ def _suggestion_sections(suggestions: Suggestions) -> list[str]:
     header = ["", "kept", "rows", "columns", "merged", "rows disclosed", "zero cells"]
     return [
         "<h2>Redesigns without a disclosed small cell</h2>",
-        f"<p>{escape(proof)} {suggestions.examined:,} arrangements were examined. Information is the {escape(UTILITY)}.</p>",
-        picture(suggestions.plot(), "Information kept against zero cells still visible."),
+        f"<p>{escape(proof)} Arrangements examined: {suggestions.examined:,}. Information is the {escape(UTILITY)}.</p>",
+        *([] if len(lines) == 1 else [picture(suggestions.plot(), SUGGESTIONS_CAPTION)]),
         table(header, lines),
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -21,7 +22,7 @@ STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0; background: #f4f6f8; color: var(--ink); font: 15px/1.55 system-ui, -apple-system, "Segoe UI",
        Roboto, "Helvetica Neue", Arial, sans-serif; }
-main { max-width: 1060px; margin: 0 auto; padding: 32px 28px 56px; background: var(--paper); min-height: 100vh; }
+main { max-width: 1060px; margin: 0 auto; overflow-wrap: anywhere; padding: 32px 28px 56px; background: var(--paper); min-height: 100vh; }
 h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 8px; }
 p { max-width: 78ch; } .sub { color: var(--muted); margin: 0 0 20px; }
 .verdict { border-left: 5px solid var(--safe); background: #eef5f9; padding: 12px 16px; margin: 18px 0; font-size: 17px; }
@@ -33,12 +34,16 @@ p { max-width: 78ch; } .sub { color: var(--muted); margin: 0 0 20px; }
 .tile.risk b { color: var(--risk); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13.5px; margin: 8px 0 4px; }
+.scroll table { width: max-content; } .scroll td, .scroll th { max-width: 36ch; }
 th, td { text-align: left; padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { color: var(--muted); font-weight: 600; }
+.facts td:first-child { color: var(--muted); white-space: nowrap; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-figure { margin: 14px 0; } figure svg { width: 100%; height: auto; }
+figure { margin: 14px 0; } figure svg { display: block; width: 100%; min-width: 700px; height: auto; }
+figcaption { color: var(--muted); font-size: 13.5px; margin-top: 4px; }
 footer { margin-top: 40px; color: var(--muted); font-size: 13px; border-top: 1px solid var(--line); padding-top: 12px; }
-@media print { body { background: #fff; } main { padding: 0; } }
+@media (max-width: 600px) { main { padding: 20px 16px 40px; } h1 { font-size: 22px; } .verdict { font-size: 15px; } }
+@media print { body { background: #fff; } main { padding: 0; } figure svg { min-width: 0; } }
 """
 
 
@@ -83,7 +88,8 @@ def table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
 
 def facts(entries: Sequence[tuple[str, str]]) -> str:
     """A list of what was assumed or used."""
-    return table(["", ""], entries).replace("<thead><tr><th></th><th></th></tr></thead>", "")
+    lines = "".join(f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>\n" for name, text in entries)
+    return f'<table class="facts"><tbody>\n{lines}</tbody></table>'
 
 
 def picture(figure: Figure, caption: str) -> str:
@@ -92,11 +98,25 @@ def picture(figure: Figure, caption: str) -> str:
 
     stream = io.StringIO()
     # Text stays text (searchable), and the same figure gives the same bytes.
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "louver", "font.family": "sans-serif"}):
+    with (
+        rc_context({"svg.fonttype": "none", "svg.hashsalt": "louver", "font.family": "sans-serif"}),
+        warnings.catch_warnings(),
+    ):
+        # The browser has letters that Matplotlib's font lacks, and the warning would quote a label.
+        warnings.filterwarnings("ignore", message="Glyph")
         figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    svg = re.sub(r"^.*?(?=<svg)", "", stream.getvalue(), flags=re.DOTALL)
+    svg = _inline(stream.getvalue())
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
-    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+    return f'<figure><div class="scroll">{svg}</div><figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def _inline(svg: str) -> str:
+    """The drawing alone: no prologue, no addresses of namespaces, and only names that are referred to."""
+    svg = re.sub(
+        r"^.*?(?=<svg)|<metadata>.*?</metadata>|<!--.*?-->| xmlns(:\w+)?=\"[^\"]*\"", "", svg, flags=re.DOTALL
+    )
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    return re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
 
 
 def write_page(html: str, path: str | Path) -> None:

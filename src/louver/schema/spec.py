@@ -160,7 +160,8 @@ class Schema:
         if not zero:
             raise InputError("a structural zero names no attribute; name at least one.")
         for name, labels in zero.items():
-            attribute = next(a for a in self.coded if a.name == self.attribute(name).name)
+            self.attribute(name)
+            attribute = next(coded for coded in self.coded if coded.name == name)
             for position, label in enumerate(labels, start=1):
                 if attribute.labels and not attribute.has_label(label):
                     message = (

@@ -110,8 +110,15 @@ def test_folders_named_like_partitions_add_no_column(tmp_path):
     folder = tmp_path / "year=2020"
     folder.mkdir()
     pq.write_table(FRAME, folder / "r.parquet")
-    with open_source(folder / "r.parquet") as source:
-        assert source.columns == ("code", "text", "n")
+    for path in (folder / "r.parquet", written(folder, "r.csv", CSV)):
+        with open_source(path) as source:
+            assert source.columns == ("code", "text", "n")
+
+
+def test_a_name_is_not_a_pattern(tmp_path):
+    written(tmp_path, "r1.csv", "code,text,n\nwrong,wrong,1\n")
+    with open_source(written(tmp_path, "r[1].csv", CSV)) as source:
+        assert tables.table_of(tabulate(source, ["code", "text"], weight="n")) == EXPECTED
 
 
 def test_columns_without_a_name_can_be_left_alone(tmp_path):

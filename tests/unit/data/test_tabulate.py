@@ -113,7 +113,7 @@ WIDE = {
     "m_old": {"sex": "m", "age": "old"},
 }
 WIDE_FRAME = pa.table(
-    {"county": ["A", "B", "A"], "f_young": [1, 2, 3], "m_young": [0, 0, 0], "m_old": [5, 6, 7]}
+    {"county": ["A", "B", "A"], "f_young": [1, 2, 3], "m_young": [9, 0, 0], "m_old": [5, 6, 7]}
 )
 
 
@@ -123,10 +123,11 @@ def test_wide_columns():
     assert tables.table_of(histogram) == {
         ("young", "A", "f"): 4,
         ("young", "B", "f"): 2,
+        ("young", "A", "m"): 9,
         ("old", "A", "m"): 12,
         ("old", "B", "m"): 6,
     }
-    assert tables.table_of(counted(WIDE_FRAME, ["sex"], wide=WIDE)) == {("f",): 6, ("m",): 18}
+    assert tables.table_of(counted(WIDE_FRAME, ["sex"], wide=WIDE)) == {("f",): 6, ("m",): 27}
 
 
 def test_wide_columns_under_a_schema():
@@ -186,6 +187,15 @@ def test_a_hierarchy_from_columns(columns):
     assert block.labels == ("25001", "44001", "44003", "?")
     assert block.hierarchy is not None
     assert block.hierarchy.levels == (("25001", "44001", "44003", "?"), ("25", "44", "?"), ("*",))
+
+
+def test_columns_of_a_hierarchy_go_from_general_to_specific():
+    rule = HierarchyRule(columns=("nation", "state", "block"))
+    schema = Schema(attributes=(Attribute(name="block"),), hierarchy_rules={"block": rule})
+    frame = pa.table({"block": ["b1", "b2"], "nation": ["n", "n"], "state": ["s1", "s2"]})
+    tree = counted(frame, ["block"], schema=schema).attributes[0].hierarchy
+    assert tree is not None
+    assert tree.levels == (("b1", "b2"), ("s1", "s2"), ("n",))
 
 
 def test_missing_values_are_counted_where_there_is_a_label_for_them():

@@ -64,8 +64,11 @@ def test_a_further_leaf_hangs_from_the_root():
     assert single.with_leaf("?").levels == (("a1", "a2", "?"), ("a", "?"), ("*",))
 
 
-def test_a_leaf_that_looks_like_a_header_survives(tmp_path):
-    tree = Hierarchy.from_levels([["level0"], ["level1"]])
+@pytest.mark.parametrize(
+    "columns", [[["level0"], ["level1"]], [["a,b"]], [['"']], [["a;b", "c"], ["x,y", "z,"]]]
+)
+def test_awkward_labels_survive_a_file(tmp_path, columns):
+    tree = Hierarchy.from_levels(columns)
     tree.write_csv(tmp_path / "tree.csv")
     assert Hierarchy.from_csv(tmp_path / "tree.csv") == tree
 

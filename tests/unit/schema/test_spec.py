@@ -107,6 +107,11 @@ def test_structural_zeros(tmp_path):
     assert schema.is_structural_zero(cells[:, :1], (age,)).tolist() == [False] * 4
 
 
+def test_a_cell_in_any_structural_zero_is_one():
+    schema = Schema(attributes=(A,), structural_zeros=({"A": ("a",)}, {"A": ("b",)}))
+    assert schema.is_structural_zero(np.array([[0], [1]])).tolist() == [True, True]
+
+
 def test_a_structural_zero_on_labels_that_do_not_occur_matches_nothing():
     schema = Schema(attributes=(Attribute(name="A"),), structural_zeros=({"A": ("x",)},))
     seen = Attribute(name="A", labels=("y",))

@@ -15,13 +15,21 @@ from __future__ import annotations
 import numpy as np
 
 from louver.optim.kernels import kernel
-from louver.optim.kernels.runs import appended, compressed, gcd, grown, leave_one_out_plan
+from louver.optim.kernels.runs import (
+    append_run,
+    append_runs,
+    copy_inplace,
+    gcd,
+    grown,
+    leave_one_out_plan,
+    plan_depth,
+)
 
 __all__ = [
     "UNREACHABLE",
     "add_bounded_inplace",
     "add_unbounded_inplace",
-    "apery_runs",
+    "append_apery_runs",
     "leave_one_out_apery",
 ]
 
@@ -126,8 +134,8 @@ def _regular_part(apery):
 
 
 @kernel
-def apery_runs(apery, target, value, limit):
-    """All nu in [0, limit] with target - nu * value reachable, as [first, last, step] runs.
+def append_apery_runs(runs, span, item, apery, target, value, limit):
+    """`append_runs` of all nu in [0, limit] with target - nu * value reachable; limit -1 for none.
 
     Above the conductor the feasible nu are one arithmetic progression and are not visited.
     """
@@ -139,26 +147,29 @@ def apery_runs(apery, target, value, limit):
     stride, nu = np.int64(1), np.int64(0)
     conductor, divisor = _regular_part(apery)
     if conductor >= 0:
-        stride = divisor // gcd(divisor, value)
-        while nu < stride and (target - nu * value) % divisor != 0:
-            nu += 1
-        if nu == stride:
-            return np.empty((0, 3), dtype=np.int64)
+        if divisor > 1:
+            stride = divisor // gcd(divisor, value)
+            while nu < stride and (target - nu * value) % divisor != 0:
+                nu += 1
+            if nu == stride:
+                top = np.int64(-1)
         bulk_top = min(top, (target - conductor) // value)
         if bulk_top >= nu:
             first = nu
             count = (bulk_top - nu) // stride + 1
             nu = first + count * stride
+    if count > 0 and nu > top:
+        return append_run(runs, span, item, first, nu - stride, stride)
     found = np.empty((64, 1), dtype=np.int64)
-    n_found = 0
+    n_found = np.int64(0)
     while nu <= top:
         remainder = target - nu * value
         if remainder >= apery[remainder % m]:
-            found = grown(found, n_found, 1)
+            found = grown(found, n_found, n_found + 1)
             found[n_found, 0] = nu
             n_found += 1
         nu += stride
-    return compressed(found[:n_found, 0], first, stride, count)
+    return append_runs(runs, span, item, found[:n_found, 0], first, stride, count)
 
 
 @kernel
@@ -237,33 +248,30 @@ def leave_one_out_apery(values, limits, copies, wanted, target):
     skip[0] = False
     own = np.nonzero(skip)[0]
     plan = leave_one_out_plan(own.shape[0])
-    level = np.empty((2 + (np.max(plan[:, 0]) if own.shape[0] else 0), values[0]), dtype=np.int64)
-    level[0] = _everything_but(values, limits, copies, skip, values[0], work, queue)
+    level = np.empty((plan_depth(plan), values[0]), dtype=np.int64)
+    copy_inplace(level[0], _everything_but(values, limits, copies, skip, values[0], work, queue))
     for s in range(plan.shape[0]):
         depth = plan[s, 0]
         if depth > 0:
-            level[depth] = level[depth - 1]
+            copy_inplace(level[depth], level[depth - 1])
         for i in range(plan[s, 1], plan[s, 2]):
             _add_inplace(level[depth], values[own[i]], limits[own[i]], copies[own[i]], work, queue)
         if plan[s, 3] >= 0:
             item = own[plan[s, 3]]
             if copies[item] > 1:
                 _add_inplace(level[depth], values[item], limits[item], copies[item] - 1, work, queue)
-            found = apery_runs(level[depth], target, values[item], limits[item])
-            runs = appended(runs, span, item, found)
+            runs = append_apery_runs(runs, span, item, level[depth], target, values[item], limits[item])
 
-    skip[:] = False
-    whole = _everything_but(values, limits, copies, skip, values[0], work, queue)
+    nothing = np.zeros(n_items, dtype=np.bool_)
+    whole = _everything_but(values, limits, copies, nothing, values[0], work, queue)
     is_modulus_unique = copies[0] == 1
     for item in range(n_items):
         if not wanted[item] or (needs_own[item] and item > 0) or (item == 0 and is_modulus_unique):
             continue
-        found = apery_runs(whole, target, values[item], limits[item])
-        runs = appended(runs, span, item, found)
+        runs = append_apery_runs(runs, span, item, whole, target, values[item], limits[item])
 
     if wanted[0] and is_modulus_unique and has_second:
-        skip[0] = True
-        rest = _everything_but(values, limits, copies, skip, values[1], work, queue)
-        found = apery_runs(rest, target, values[0], limits[0])
-        runs = appended(runs, span, 0, found)
+        nothing[0] = True
+        rest = _everything_but(values, limits, copies, nothing, values[1], work, queue)
+        runs = append_apery_runs(runs, span, np.int64(0), rest, target, values[0], limits[0])
     return runs[: span[-1, 1]], span[:-1], wanted[0] and is_modulus_unique and not has_second

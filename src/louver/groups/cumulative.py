@@ -1,0 +1,54 @@
+"""M_c^dp and M_c^r: noise on prefix counts, then the closest consistent table.
+
+Fioretto, Van Hentenryck & Zhu (2021), sections 8, 9 and 9.1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from louver.errors import SolverError
+from louver.groups.problem import IntArray, NoisyAnswers, Query, sizes_of
+from louver.optim.allocation import allocate
+from louver.optim.monotone import fit_monotone, nonincreasing
+
+__all__ = ["solve_cumulative", "solve_cumulative_relaxed"]
+
+
+def solve_cumulative(noisy: NoisyAnswers) -> IntArray:
+    """M_c^dp: isotonic regression in every region, then M_H^dp on the differences.
+
+    Notes
+    -----
+    **Implements**: Algorithm 2.
+    """
+    total = _total(noisy)
+    # Never decreasing is never increasing after a change of sign.
+    fitted = -nonincreasing(-noisy.rows.astype(np.float64), -float(total), 0.0)
+    rounded = np.rint(fitted).astype(np.int64)
+    return allocate(sizes_of(rounded, Query.PREFIX), noisy.tree, total)
+
+
+def solve_cumulative_relaxed(noisy: NoisyAnswers) -> IntArray:
+    """M_c^r: Model 2 in real numbers, every value rounded by itself, so sums may be violated.
+
+    Notes
+    -----
+    **Implements**: (C1)-(C4). Prefix counts are turned around, so that (C2) fixes the first column.
+    """
+    total = _total(noisy)
+    fit = fit_monotone(
+        noisy.rows[:, ::-1].astype(np.float64),
+        noisy.tree,
+        [1.0] * noisy.tree.n_levels,
+        upper=float(total),
+        total=float(total),
+    )
+    rounded = np.rint(fit.rows[:, ::-1]).astype(np.int64)
+    return np.maximum(sizes_of(rounded, Query.PREFIX), 0)
+
+
+def _total(noisy: NoisyAnswers) -> int:
+    if noisy.total is None:
+        raise SolverError("prefix counts need a public total; use suffix counts.")
+    return noisy.total

@@ -1,0 +1,34 @@
+"""M_H^dp and M_H^r: noise on the numbers of groups of each size, then the closest consistent table.
+
+Fioretto, Van Hentenryck & Zhu (2021), sections 5 to 7.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from louver.groups.problem import IntArray, NoisyAnswers
+from louver.optim.allocation import allocate, allocate_relaxed
+
+__all__ = ["solve_dynamic", "solve_relaxed"]
+
+
+def solve_dynamic(noisy: NoisyAnswers) -> IntArray:
+    """M_H^dp: the exact optimum of Model 1.
+
+    Notes
+    -----
+    **Implements**: sections 6 and 7; Algorithm 1 by slopes instead of tables (`louver.optim.kernels.laminar`).
+    **Departs**: no domain is cut (ERRATA G4).
+    """
+    return allocate(noisy.rows, noisy.tree, noisy.total)
+
+
+def solve_relaxed(noisy: NoisyAnswers) -> IntArray:
+    """M_H^r: Model 1 in real numbers, every value rounded by itself, so sums may be violated.
+
+    Notes
+    -----
+    **Implements**: section 5, last paragraph.
+    """
+    return np.rint(allocate_relaxed(noisy.rows, noisy.tree, noisy.total)).astype(np.int64)

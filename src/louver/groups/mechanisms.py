@@ -1,0 +1,77 @@
+"""Every mechanism by its name: what it measures and how it turns noisy answers into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from louver.errors import InputError
+from louver.groups.chain import solve_chain
+from louver.groups.cumulative import solve_cumulative, solve_cumulative_relaxed
+from louver.groups.direct import solve_dynamic, solve_relaxed
+from louver.groups.integer_program import solve_by_tables, solve_cumulative_program, solve_program
+from louver.groups.problem import IntArray, NoisyAnswers, Query
+from louver.groups.suffix import solve_suffix
+from louver.groups.topdown import solve_topdown
+from louver.optim.trees import LevelTree
+
+__all__ = ["DEFAULT", "MECHANISMS", "Mechanism", "count_violations", "find_mechanism"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mechanism:
+    """A way to release group sizes.
+
+    Attributes
+    ----------
+    name : str
+        As the paper calls it.
+    query : Query
+        What noise is added to.
+    solve : callable
+        Post-processing: noisy answers to numbers of groups.
+    is_consistent : bool
+        Whether conditions 2 to 4 of section 4 always hold.
+    needs_public_total : bool
+    """
+
+    name: str
+    query: Query
+    solve: Callable[[NoisyAnswers], IntArray]
+    is_consistent: bool = True
+    needs_public_total: bool = True
+
+
+DEFAULT = "louver"
+
+MECHANISMS = {
+    mechanism.name: mechanism
+    for mechanism in (
+        Mechanism(name=DEFAULT, query=Query.SUFFIX, solve=solve_suffix, needs_public_total=False),
+        Mechanism(name="M_H", query=Query.SIZES, solve=solve_program),
+        Mechanism(name="M_H^r", query=Query.SIZES, solve=solve_relaxed, is_consistent=False),
+        Mechanism(name="M_dp^OP", query=Query.SIZES, solve=solve_by_tables),
+        Mechanism(name="M_H^dp", query=Query.SIZES, solve=solve_dynamic, needs_public_total=False),
+        Mechanism(name="M_c", query=Query.PREFIX, solve=solve_cumulative_program),
+        Mechanism(name="M_c^r", query=Query.PREFIX, solve=solve_cumulative_relaxed, is_consistent=False),
+        Mechanism(name="M_c^dp", query=Query.PREFIX, solve=solve_cumulative),
+        Mechanism(name="M_c^ch", query=Query.CHAIN, solve=solve_chain),
+        Mechanism(name="TopDown", query=Query.SIZES, solve=solve_topdown),
+    )
+}
+
+
+def find_mechanism(name: str) -> Mechanism:
+    """Return the mechanism of that name."""
+    if name not in MECHANISMS:
+        raise InputError(f"option --mechanism must be one of {', '.join(MECHANISMS)}.", option="mechanism")
+    return MECHANISMS[name]
+
+
+def count_violations(counts: IntArray, tree: LevelTree) -> int:
+    """Count the regions and sizes where children do not add up to their parent (#CV of Table 7)."""
+    parents = int(tree.level_start[-2])
+    sums = np.add.reduceat(counts, tree.first_child[:parents], axis=0) if parents else counts[:0]
+    return int((sums != counts[:parents]).sum())

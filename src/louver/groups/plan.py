@@ -1,0 +1,232 @@
+"""What will be measured, before anything is: noise and loss of every level, and shares of the budget.
+
+A plan is public. It is made from the domain, the budget and the options, never from the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from louver.errors import BudgetError, InputError
+from louver.groups.mechanisms import Mechanism
+from louver.groups.problem import (
+    GroupTable,
+    IntArray,
+    NoisyAnswers,
+    Query,
+    Regions,
+    Total,
+    answers,
+    sensitivity,
+)
+from louver.optim.trees import LevelTree
+from louver.privacy.budget import Loss, Measure, compose_sequential, split
+from louver.privacy.measurements import NoisyBatch, TrueBatch
+from louver.privacy.noise import Nonce
+from louver.privacy.thresholds import DiscreteGaussian, DiscreteLaplace, Distribution
+
+__all__ = ["LevelPlan", "Plan", "chosen_shares", "equal_shares", "make_plan", "noisy_answers", "true_batches"]
+
+BATCH_CELLS = 1 << 22
+"""Most cells measured at once: 32 MiB of true counts."""
+
+SHARE_PARTS = 1000
+"""Chosen shares are whole thousandths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelPlan:
+    """How one level is measured."""
+
+    name: str
+    n_regions: int
+    share: Fraction
+    loss: Loss
+    sensitivity: int
+    distribution: Distribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How all levels are measured.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+    regions : Regions
+    largest_size : int
+    total : Total
+    levels : tuple of LevelPlan
+    is_private : bool
+        False where the noise is smaller than the sensitivity asks for.
+    """
+
+    mechanism: Mechanism
+    regions: Regions
+    largest_size: int
+    total: Total
+    levels: tuple[LevelPlan, ...]
+    is_private: bool = True
+
+    @property
+    def first_size(self) -> int:
+        return 0 if self.total is Total.PUBLIC else 1
+
+    @property
+    def n_sizes(self) -> int:
+        return self.largest_size + 1 - self.first_size
+
+    @property
+    def loss(self) -> Loss:
+        """What all levels lose together."""
+        return compose_sequential([level.loss for level in self.levels])
+
+    def request(self) -> dict[str, Any]:
+        """Name what is measured, for the ledger: enough to tell any two plans apart."""
+        return {
+            "verb": "groups",
+            "mechanism": self.mechanism.name,
+            "query": str(self.mechanism.query),
+            "regions": [list(labels) for labels in self.regions.labels],
+            "sizes": [self.first_size, self.largest_size],
+            "levels": [[level.name, str(level.loss), level.sensitivity] for level in self.levels],
+        }
+
+
+def make_plan(
+    mechanism: Mechanism,
+    regions: Regions,
+    largest_size: int,
+    budget: Loss,
+    shares: Sequence[Fraction],
+    *,
+    total: Total = Total.PUBLIC,
+    largest_quantity: int = 1,
+    as_published: bool = False,
+) -> Plan:
+    """Choose the noise of every level.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    regions : Regions
+    largest_size : int
+        Units beyond it are counted with it.
+    budget : Loss
+        Epsilon gives discrete Laplace noise, rho discrete Gaussian noise.
+    shares : sequence of Fraction
+        One for each level, root first; they sum to one.
+    total : Total
+    largest_quantity : int
+        Most that one record adds to its unit.
+    as_published : bool
+        Noise as Fioretto et al. (2021) print it. For M_c^ch that is not private (ERRATA G1).
+
+    Notes
+    -----
+    **Neighbours**: those of `budget`. **Sensitivity**: `problem.sensitivity`. **Privacy**: levels compose sequentially, regions
+    of a level in parallel; `docs/proofs/groups.md`.
+    """
+    if mechanism.needs_public_total and total is Total.NOISY:
+        raise InputError(f"{mechanism.name} needs a public total; use louver or M_H^dp.", option="total")
+    if len(shares) != regions.tree.n_levels:
+        raise BudgetError(
+            f"{len(shares)} budget shares are given for {regions.tree.n_levels} levels; "
+            f"give one each for {', '.join(regions.levels)}."
+        )
+    n_sizes = largest_size + 1 - (0 if total is Total.PUBLIC else 1)
+    levels = []
+    is_private = True
+    for name, n_regions, loss, share in zip(
+        regions.levels, regions.tree.level_sizes, split(budget, shares), shares, strict=True
+    ):
+        true = sensitivity(
+            mechanism.query,
+            budget.neighbours,
+            total,
+            n_level_regions=n_regions,
+            n_sizes=n_sizes,
+            largest_quantity=largest_quantity,
+        )
+        used = 1 if as_published and mechanism.query is Query.CHAIN else true
+        is_private &= used >= true
+        levels.append(
+            LevelPlan(
+                name=name,
+                n_regions=n_regions,
+                share=share,
+                loss=loss,
+                sensitivity=used,
+                distribution=_noise(loss, used),
+            )
+        )
+    return Plan(
+        mechanism=mechanism,
+        regions=regions,
+        largest_size=largest_size,
+        total=total,
+        levels=tuple(levels),
+        is_private=is_private,
+    )
+
+
+def _noise(loss: Loss, l1: int) -> Distribution:
+    """Noise for an integer query: an L1 sensitivity bounds the squared L2 sensitivity by its square."""
+    if loss.measure is Measure.EPSILON:
+        return DiscreteLaplace(l1 / loss.amount)
+    return DiscreteGaussian(Fraction(l1 * l1) / (2 * loss.amount))
+
+
+def equal_shares(n_levels: int) -> tuple[Fraction, ...]:
+    return (Fraction(1, n_levels),) * n_levels
+
+
+def chosen_shares(tree: LevelTree) -> tuple[Fraction, ...]:
+    """Shares that minimise the forecast error: the L1 size of all noise, over all levels.
+
+    Notes
+    -----
+    A level's noise is as large as its number of regions divided by its share, so the best shares are as the square roots of the
+    numbers of regions. They depend on the tree alone.
+
+    Examples
+    --------
+    >>> [str(share) for share in chosen_shares(LevelTree.from_counts([[4], [25] * 4]))]
+    ['19/250', '153/1000', '771/1000']
+    """
+    roots = [math.isqrt(n * SHARE_PARTS**2) for n in tree.level_sizes]
+    parts = [max(1, root * SHARE_PARTS // sum(roots)) for root in roots[:-1]]
+    return tuple(Fraction(part, SHARE_PARTS) for part in (*parts, SHARE_PARTS - sum(parts)))
+
+
+def true_batches(table: GroupTable, plan: Plan) -> Iterator[TrueBatch]:
+    """Yield the exact answers that a plan asks for, a few regions of one level at a time. Confidential."""
+    tree = plan.regions.tree
+    rows = answers(table.counts, plan.mechanism.query, tree)
+    names = plan.regions.node_names
+    step = max(1, BATCH_CELLS // plan.n_sizes)
+    for k, level in enumerate(plan.levels):
+        start, stop = int(tree.level_start[k]), int(tree.level_start[k + 1])
+        for batch, first in enumerate(range(start, stop, step)):
+            last = min(first + step, stop)
+            yield TrueBatch(
+                level=level.name,
+                query=str(plan.mechanism.query),
+                nonce=Nonce(k, 0, batch),
+                nodes=names[first:last],
+                true_counts=rows[first:last],
+                distribution=level.distribution,
+            )
+
+
+def noisy_answers(batches: Iterator[NoisyBatch], plan: Plan, n_groups: int | None) -> NoisyAnswers:
+    """Put measurements together again: what post-processing works from."""
+    rows: IntArray = np.concatenate([batch.noisy_counts for batch in batches])
+    variances = tuple(level.distribution.variance for level in plan.levels)
+    return NoisyAnswers(plan.regions.tree, rows, variances, n_groups)

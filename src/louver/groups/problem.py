@@ -1,0 +1,263 @@
+"""Group sizes over a hierarchy of regions: the table, the queries on it, and what one person can change.
+
+Answers: how many groups (households, trips) of each size every region has; the same as counts that noise is added to;
+and the L1 sensitivity of each kind of count under each neighbour relation.
+
+Sizes are the columns: from `first_size` to the largest size. Where the list of units is public (`Total.PUBLIC`) size 0 is among
+them, because a unit that loses its only member stays in the list; where it is not (`Total.NOISY`) sizes begin with 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.errors import BudgetError, InputError
+from louver.optim.trees import LevelTree
+from louver.privacy.neighbours import Relation, steps
+
+__all__ = ["GroupTable", "NoisyAnswers", "Query", "Regions", "Total", "answers", "sensitivity", "sizes_of"]
+
+IntArray = NDArray[np.int64]
+
+ROOT = "total"
+"""Name of the root level, which always exists."""
+
+
+class Total(StrEnum):
+    """Whether the number of groups is published exactly."""
+
+    PUBLIC = "public"
+    NOISY = "noisy"
+
+
+class Query(StrEnum):
+    """What is counted in a region before noise is added."""
+
+    SIZES = "sizes"
+    PREFIX = "prefix"
+    SUFFIX = "suffix"
+    CHAIN = "chain"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regions:
+    """A public hierarchy of regions.
+
+    Attributes
+    ----------
+    levels : tuple of str
+        Names of the levels; the first is `total`.
+    labels : tuple of tuple of str
+        For every region, in the order of `tree`, its labels from the second level down to its own.
+    tree : LevelTree
+
+    Examples
+    --------
+    >>> regions = Regions.from_leaves(("state", "county"), [("NY", "Kings"), ("GA", "Cobb"), ("NY", "Bronx")])
+    >>> regions.labels
+    ((), ('GA',), ('NY',), ('GA', 'Cobb'), ('NY', 'Bronx'), ('NY', 'Kings'))
+    """
+
+    levels: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    tree: LevelTree
+
+    @classmethod
+    def from_leaves(cls, levels: Sequence[str], leaves: Sequence[tuple[str, ...]]) -> Regions:
+        """Build the hierarchy from the labels of its leaf regions, each listed once."""
+        if not leaves:
+            raise InputError(
+                "the domain lists no regions; give one row for each leaf region.", option="domain"
+            )
+        if len(set(leaves)) < len(leaves):
+            row = next(i for i, leaf in enumerate(leaves) if leaf in leaves[:i])
+            raise InputError(
+                f"the domain lists one leaf region again on row {row + 1}; list each once.",
+                row=row + 1,
+                option="domain",
+            )
+        if ROOT in levels:
+            raise InputError(
+                f'a region level is named "{ROOT}", which is the root\'s name; rename it.', option="regions"
+            )
+        by_level = [sorted({leaf[:k] for leaf in leaves}) for k in range(len(levels) + 1)]
+        counts = []
+        for here, below in pairwise(by_level):
+            children = Counter(child[:-1] for child in below)
+            counts.append([children[region] for region in here])
+        labels = tuple(label for level in by_level for label in level)
+        return cls((ROOT, *levels), labels, LevelTree.from_counts(counts))
+
+    @property
+    def leaves(self) -> tuple[tuple[str, ...], ...]:
+        """Labels of the leaf regions, in order."""
+        return self.labels[self.tree.level(self.tree.n_levels - 1)]
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """One public name for every region, as measurements use it."""
+        return tuple("/".join(label.replace("/", "//") for label in labels) for labels in self.labels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupTable:
+    """Numbers of groups by region and size. True counts stay inside the wall; released ones are estimates.
+
+    Attributes
+    ----------
+    regions : Regions
+    counts : int64 (n_regions, n_sizes)
+        Read-only.
+    first_size : int
+        Size that the first column counts: 0 or 1.
+    """
+
+    regions: Regions
+    counts: IntArray
+    first_size: int
+
+    def __post_init__(self) -> None:
+        self.counts.setflags(write=False)
+
+    @classmethod
+    def from_cells(
+        cls, regions: Regions, cells: Mapping[tuple[tuple[str, ...], int], int], largest: int, total: Total
+    ) -> GroupTable:
+        """Build a table from numbers of groups by leaf region and size, sizes already capped at `largest`."""
+        first = 0 if total is Total.PUBLIC else 1
+        leaf_counts = np.zeros((len(regions.leaves), largest + 1 - first), np.int64)
+        row_of = {leaf: row for row, leaf in enumerate(regions.leaves)}
+        for (leaf, size), groups in cells.items():
+            leaf_counts[row_of[leaf], size - first] += groups
+        return cls(regions, regions.tree.sum_up(leaf_counts), first)
+
+    @property
+    def n_groups(self) -> int:
+        return int(self.counts[0].sum())
+
+    @property
+    def largest_size(self) -> int:
+        return self.first_size + int(self.counts.shape[1]) - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyAnswers:
+    """What post-processing works from: noisy answers of one query on all regions, and nothing confidential.
+
+    Attributes
+    ----------
+    tree : LevelTree
+    rows : int64 (n_regions, n_sizes)
+    variances : tuple of float
+        Variance of the noise on each level.
+    total : int or None
+        Exact number of groups, where it is public.
+    """
+
+    tree: LevelTree
+    rows: IntArray
+    variances: tuple[float, ...]
+    total: int | None
+
+
+def answers(counts: IntArray, query: Query, tree: LevelTree) -> IntArray:
+    """Return what a query counts, for every region and size.
+
+    Parameters
+    ----------
+    counts : int64 (n_regions, n_sizes)
+        Groups of each size.
+    query : Query
+        SIZES: groups of this size. PREFIX: of this size or less. SUFFIX: of this size or more. CHAIN: groups of a smaller
+        size in any region of the level, or of this size in this region or one before it (Fioretto et al. 2021, 9.2.1).
+    tree : LevelTree
+
+    Examples
+    --------
+    >>> tree = LevelTree.from_counts([[2]])
+    >>> counts = np.array([[3, 1, 2], [2, 0, 1], [1, 1, 1]])      # US, GA, NY: Table 4, sizes 1 to 3
+    >>> answers(counts, Query.SUFFIX, tree).tolist()
+    [[6, 3, 2], [3, 1, 1], [3, 2, 1]]
+    >>> answers(counts, Query.CHAIN, tree).tolist()
+    [[3, 4, 6], [2, 3, 5], [3, 4, 6]]
+    """
+    if query is Query.SIZES:
+        return counts.copy()
+    if query is Query.PREFIX:
+        return counts.cumsum(axis=1)
+    if query is Query.SUFFIX:
+        return np.ascontiguousarray(counts[:, ::-1].cumsum(axis=1)[:, ::-1])
+    chained = np.empty_like(counts)
+    for k in range(tree.n_levels):
+        level = counts[tree.level(k)]
+        chained[tree.level(k)] = level.T.ravel().cumsum().reshape(level.T.shape).T
+    return chained
+
+
+def sizes_of(rows: IntArray, query: Query) -> IntArray:
+    """Turn prefix or suffix counts back into numbers of groups of each size."""
+    if query is Query.PREFIX:
+        return np.diff(rows, axis=1, prepend=0)
+    return -np.diff(rows, axis=1, append=0)
+
+
+def sensitivity(
+    query: Query,
+    neighbours: Relation,
+    total: Total,
+    *,
+    n_level_regions: int,
+    n_sizes: int,
+    largest_quantity: int = 1,
+) -> int:
+    """L1 sensitivity of a query on all regions of one level together.
+
+    Parameters
+    ----------
+    query : Query
+    neighbours : Relation
+    total : Total
+        With a public total neighbours share the list of units, so units cannot be added or removed.
+    n_level_regions, n_sizes : int
+        Regions of the level, and sizes (columns) counted.
+    largest_quantity : int
+        Most that one record adds to its unit's size.
+
+    Notes
+    -----
+    **Departs**: Lemma 6 (prefix counts, sensitivity 1) needs that no unit appears or vanishes; suffix counts do not
+    (ERRATA G2). The chain's sensitivity is the number of regions of the level, not 1 (ERRATA G1).
+
+    A record moves one unit of one region from size a to a + q. That changes two sizes, q prefix or suffix counts, and, in the
+    chain, the entries from (a, region) to just before (a + q, region). A new unit of q records is one more size, and q
+    suffix counts. Replacing a record is at most twice that. A unit that comes or goes is one size, and as many suffix counts as
+    it is large.
+    """
+    if neighbours is Relation.ADD_REMOVE_UNIT:
+        if total is Total.PUBLIC:
+            raise BudgetError(
+                "a public total fixes the list of units; use --total noisy with add-remove-unit neighbours."
+            )
+        if query is Query.SIZES:
+            return 1
+        if query is Query.SUFFIX:
+            return n_sizes
+    if total is Total.NOISY and query in (Query.PREFIX, Query.CHAIN):
+        raise BudgetError(f"{query} counts are private only with a public total; use suffix counts.")
+    most = min(largest_quantity, n_sizes)
+    once = {
+        Query.SIZES: 2,
+        Query.PREFIX: most,
+        Query.SUFFIX: most,
+        Query.CHAIN: most * n_level_regions,
+    }[query]
+    times = steps(Relation.ADD_REMOVE_RECORD, neighbours)
+    assert times is not None
+    return once * times

@@ -1,0 +1,120 @@
+"""Whole numbers for rows that never increase and sum over a tree.
+
+Answers: given real rows for all regions, whole-number rows that never increase, are not negative, sum from children to
+parents and keep the root's total, as close as can be, one parent at a time from the root down.
+
+Notes
+-----
+For one parent the unknowns are its children's rows. Their differences along a row are sizes of groups: not negative, with
+given sums over the children for every size, and sums over sizes (the rows) close to given numbers. These sums form two laminar
+families, so the problem is a minimum-cost flow: a unit enters a child's chain, passes the sizes it is larger than or equal to,
+and leaves at its own size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.optim.flow import min_cost_flow
+from louver.optim.trees import LevelTree
+
+__all__ = ["round_children", "round_tree"]
+
+COST_UNIT = 1 << 16
+"""Costs are squares in units of 1 / COST_UNIT."""
+
+FIRST_WINDOW = 4
+"""Units priced one by one around a real number at first; where a value leaves its window, all are doubled."""
+
+IntArray = NDArray[np.int64]
+
+
+def round_tree(rows: NDArray[np.float64], tree: LevelTree, total: int | None = None) -> IntArray:
+    """Round the root, then the children of every region.
+
+    Parameters
+    ----------
+    rows : float64 (n_regions, n_columns)
+        As `fit_monotone` gives them.
+    tree : LevelTree
+    total : int, optional
+        Exact value of the root in the first column.
+
+    Notes
+    -----
+    **Cost**: one flow problem for each parent, with 7 arcs for each child and each size that the parent has.
+
+    Examples
+    --------
+    >>> tree = LevelTree.from_counts([[2]])
+    >>> rows = np.array([[3.0, 1.0], [1.4, 0.6], [1.6, 0.4]])
+    >>> round_tree(rows, tree, 3).tolist()
+    [[3, 1], [1, 1], [2, 0]]
+    """
+    rounded = np.zeros(rows.shape, np.int64)
+    root = np.maximum(np.rint(rows[0]).astype(np.int64), 0)
+    if total is not None:
+        root = np.minimum(root, total)
+        root[0] = total
+    rounded[0] = np.maximum.accumulate(root[::-1])[::-1]
+    for r in range(int(tree.level_start[-2])):
+        children = tree.children(r)
+        rounded[children] = round_children(rounded[r], rows[children])
+    return rounded
+
+
+def round_children(parent: IntArray, rows: NDArray[np.float64]) -> IntArray:
+    """Round rows to whole-number rows that never increase and sum to the parent's, at least sum of squares.
+
+    Parameters
+    ----------
+    parent : int64 (n_columns,)
+        Never increases, not negative.
+    rows : float64 (n_children, n_columns)
+    """
+    ends = np.flatnonzero(parent > np.append(parent[1:], 0))
+    rounded = np.zeros(rows.shape, np.int64)
+    if len(ends) == 0:
+        return rounded
+    # Between two sizes that the parent has, every row is constant: one unknown for each child and run of columns.
+    starts = np.append(0, ends[:-1] + 1)
+    lengths = ends - starts + 1
+    before = np.concatenate([np.zeros((len(rows), 1)), rows.cumsum(axis=1)], axis=1)
+    means = (before[:, ends + 1] - before[:, starts]) / lengths
+    window = FIRST_WINDOW
+    while True:
+        low = np.maximum(np.floor(means).astype(np.int64) - window // 2 + 1, 0)
+        values = _solve(parent[starts], means, lengths, low, window)
+        if ((values >= low) & (values <= low + window)).all():
+            break
+        window *= 2
+    rounded[:, : ends[-1] + 1] = np.repeat(values, lengths, axis=1)
+    return rounded
+
+
+def _solve(
+    sums: IntArray, means: NDArray[np.float64], lengths: IntArray, low: IntArray, window: int
+) -> IntArray:
+    """One flow: exact where values stay within [low, low + window], a lower bound on the cost elsewhere."""
+    n_children, n_runs = means.shape
+    chain = np.arange(n_children * n_runs).reshape(n_children, n_runs)
+    source = n_children * n_runs + n_runs
+    entry = np.where(np.arange(n_runs) == 0, source, chain - 1)
+    sinks = n_children * n_runs + np.arange(n_runs)
+    largest = int(sums[0])
+
+    def price(q: IntArray) -> IntArray:
+        return np.rint(2 * lengths * (q + 0.5 - means) * COST_UNIT).astype(np.int64)
+
+    capacities = [low] + [np.ones_like(low)] * window + [np.full_like(low, largest)] * 2
+    costs = [price(low - 1)] + [price(low + j) for j in range(window + 1)] + [np.zeros_like(low)]
+    tails = [entry] * (window + 2) + [chain]
+    heads = [chain] * (window + 2) + [np.broadcast_to(sinks, chain.shape)]
+    supplies = np.zeros(source + 1, np.int64)
+    supplies[source] = largest
+    supplies[sinks] = np.append(sums[1:], 0) - sums
+    flat = [np.concatenate([part.ravel() for part in parts]) for parts in (tails, heads, capacities, costs)]
+    flows = min_cost_flow(flat[0], flat[1], flat[2], flat[3], supplies)
+    values: IntArray = flows[: (window + 2) * chain.size].reshape(window + 2, *means.shape).sum(axis=0)
+    return values

@@ -1,0 +1,1 @@
+"""Neighbour relations, budgets, exact noise, the ledger and sealed measurements."""

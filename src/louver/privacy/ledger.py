@@ -1,0 +1,498 @@
+"""The ledger: what may be spent on one confidential data set, and what has been.
+
+Answers: how much is granted, spent and left; and, for a debit, the key from which its noise is drawn. One
+SQLite file per data set. Every event is one appended entry, chained by hash to the one before it, so the
+state is always the replay of the entries. A debit is *reserved* with a fresh key before anything is drawn,
+and *sealed* once its files are in place, which erases the key.
+
+Notes
+-----
+An object holds a path and nothing else; each operation opens the file anew. It can be shared by threads
+and carried over a fork.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from louver._version import __version__
+from louver.errors import BudgetError, InputError
+from louver.privacy.budget import Loss, Measure, convert, fraction_of
+from louver.privacy.neighbours import Relation
+from louver.privacy.noise import KEY_BYTES
+
+__all__ = [
+    "Debit",
+    "Head",
+    "KeyedHash",
+    "Ledger",
+    "LedgerCheck",
+    "LedgerState",
+    "ledger_beside",
+    "request_digest",
+]
+
+KeyedHash = Callable[[bytes], bytes]
+"""Given the ledger's secret, a keyed hash of the confidential data set."""
+
+BUSY_SECONDS = 60.0
+"""How long to wait for another process that is writing."""
+
+_SCHEMA = """
+CREATE TABLE entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL);
+CREATE TABLE keys (entry INTEGER PRIMARY KEY, key BLOB NOT NULL);
+CREATE TABLE secret (value BLOB NOT NULL);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest entry: its number and hash. A manifest records it as text, and so pins the whole past.
+
+    Examples
+    --------
+    >>> Head.parse(str(Head(3, "ab12")))
+    Head(entry=3, hash='ab12')
+    """
+
+    entry: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.entry}:{self.hash}"
+
+    @classmethod
+    def parse(cls, text: str) -> Head:
+        """Read what `str` wrote; ValueError where it is something else."""
+        entry, _, digest = text.partition(":")
+        return cls(int(entry), digest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debit:
+    """A reserved part of the budget and the key its noise is drawn from.
+
+    Attributes
+    ----------
+    entry : int
+        Number of the entry that reserved it.
+    hash : str
+        Hash of that entry.
+    loss : Loss
+        What was debited, in the ledger's measure and relation.
+    is_resumed : bool
+        Whether an earlier run reserved it and stopped before sealing.
+    """
+
+    entry: int
+    hash: str
+    loss: Loss
+    is_resumed: bool
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerState:
+    """The replay of all entries."""
+
+    measure: Measure
+    neighbours: Relation
+    granted: Fraction
+    spent: Fraction
+    pending: Mapping[int, Mapping[str, Any]]
+    sealed: Mapping[int, Mapping[str, str]]
+    disclosures: tuple[str, ...]
+    dataset: str | None
+    head: Head
+
+    @property
+    def remaining(self) -> Fraction:
+        return self.granted - self.spent
+
+    def to_dict(self) -> dict[str, Any]:
+        """The state for programs; amounts are exact fractions as text, no hash of the data is shown."""
+        return {
+            "measure": str(self.measure),
+            "neighbours": str(self.neighbours),
+            "granted": str(self.granted),
+            "spent": str(self.spent),
+            "remaining": str(self.remaining),
+            "pending": [
+                {"entry": entry, "amount": body["amount"], "purpose": body["purpose"]}
+                for entry, body in self.pending.items()
+            ],
+            "sealed": sorted(self.sealed),
+            "disclosures": list(self.disclosures),
+            "head": str(self.head),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerCheck:
+    """What `verify` found; sound when there are no problems."""
+
+    n_entries: int
+    n_releases: int
+    problems: tuple[str, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """The findings for programs."""
+        return {
+            "sound": self.is_sound,
+            "entries": self.n_entries,
+            "releases": self.n_releases,
+            "problems": list(self.problems),
+        }
+
+
+def ledger_beside(source: Path) -> Path:
+    """Return where the ledger of a source file is kept by default."""
+    return source.with_name(source.name + ".ledger")
+
+
+def request_digest(request: Mapping[str, Any]) -> str:
+    """Name exactly what is to be measured, by which version; the same name resumes the same debit."""
+    return hashlib.sha256(_canonical({"request": request, "version": __version__}).encode()).hexdigest()
+
+
+class Ledger:
+    """One confidential data set's account.
+
+    Parameters
+    ----------
+    path : Path
+        The SQLite file; use `Ledger.create` to make one.
+
+    Notes
+    -----
+    **Privacy**: debits compose sequentially, so all releases paid from a ledger together lose at most what
+    was granted, for its neighbour relation. Concurrent debits are serialised by SQLite's write lock.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not path.is_file():
+            raise InputError(
+                f"there is no ledger {path.name}; make one with "
+                f"`louver ledger init {path.name} --epsilon E` (or --rho R).",
+                file=path.name,
+                option="ledger",
+            )
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            raise InputError(
+                f"the ledger {path.name} can be read by others; set its mode to 0600.", file=path.name
+            )
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.path.name!r})"
+
+    @classmethod
+    def create(
+        cls, path: Path, measure: Measure, neighbours: Relation, grant: Fraction | None = None
+    ) -> Ledger:
+        """Make a new ledger; its measure and neighbour relation stay as they are for good."""
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            raise InputError(
+                f"{path.name} exists already; a ledger is never overwritten.", file=path.name
+            ) from None
+        except OSError:
+            raise InputError(
+                f"the ledger {path.name} cannot be created; check that its directory exists and is writable.",
+                file=path.name,
+            ) from None
+        ledger = cls(path)
+        with ledger._writing() as db:
+            for statement in _SCHEMA.split(";"):
+                db.execute(statement)
+            db.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(KEY_BYTES),))
+            ledger._append(db, {"kind": "init", "measure": measure, "neighbours": neighbours})
+            if grant is not None:
+                ledger._append(db, {"kind": "grant", "amount": str(grant)})
+        return ledger
+
+    def grant(self, amount: Fraction, measure: Measure) -> LedgerState:
+        """Allow more to be spent; the measure must be the ledger's own."""
+        with self._writing() as db:
+            state = self._replay(db)
+            if measure is not state.measure:
+                raise BudgetError(
+                    f"the ledger {self.path.name} counts in {state.measure}; grant it in {state.measure}."
+                )
+            self._append(db, {"kind": "grant", "amount": str(fraction_of(amount, "grant"))})
+            return self._replay(db)
+
+    def state(self) -> LedgerState:
+        """Replay the entries; refuses a ledger whose past was edited."""
+        with self._reading() as db:
+            return self._replay(db)
+
+    def reserve(
+        self,
+        loss: Loss,
+        *,
+        request: str,
+        purpose: str,
+        dataset: KeyedHash,
+        largest_unit: int | None = None,
+    ) -> Debit:
+        """Debit the ledger and return the key for the noise, before any noise is drawn.
+
+        Parameters
+        ----------
+        loss : Loss
+            What the measurements cost, in any measure and relation that can be converted to the ledger's.
+        request : str
+            `request_digest` of what is to be measured. A debit reserved under the same name and not yet
+            sealed is returned again, with the same key.
+        purpose : str
+            What the debit is for, in words.
+        dataset : KeyedHash
+            Binds the ledger to its data at the first debit; later debits must come from the same data.
+        largest_unit : int, optional
+            Most records in a unit, where losses are converted between records and units.
+        """
+        with self._reading() as db:
+            (secret,) = db.execute("SELECT value FROM secret").fetchone()
+        data_hash = dataset(secret).hex()
+        with self._writing() as db:
+            state = self._replay(db)
+            self._check_dataset(state, data_hash)
+            for entry, body in state.pending.items():
+                if body["request"] == request:
+                    return self._resume(db, entry, body, state)
+            debited = convert(loss, state.measure, state.neighbours, largest_unit=largest_unit)
+            self._check_balance(state, debited)
+            key = secrets.token_bytes(KEY_BYTES)
+            head = self._append(
+                db,
+                {
+                    "kind": "reserve",
+                    "amount": str(debited.amount),
+                    "asked": str(loss),
+                    "request": request,
+                    "purpose": purpose,
+                    "dataset": data_hash,
+                    "key": _commitment(key),
+                },
+            )
+            db.execute("INSERT INTO keys VALUES (?, ?)", (head.entry, key))
+            return Debit(entry=head.entry, hash=head.hash, loss=debited, is_resumed=False, key=key)
+
+    def _check_dataset(self, state: LedgerState, data_hash: str) -> None:
+        if state.dataset not in (None, data_hash):
+            raise BudgetError(
+                f"the ledger {self.path.name} belongs to other data, or the data changed since its first "
+                "debit; give every data set its own ledger."
+            )
+
+    def _check_balance(self, state: LedgerState, debited: Loss) -> None:
+        if debited.amount > state.remaining:
+            raise BudgetError(
+                f"the ledger {self.path.name} has {state.measure} {state.remaining} left and "
+                f"{debited.amount} is asked for; grant more or ask for less.",
+                requested=debited.amount,
+                remaining=state.remaining,
+            )
+
+    def _resume(
+        self, db: sqlite3.Connection, entry: int, body: Mapping[str, Any], state: LedgerState
+    ) -> Debit:
+        """Return a debit that an earlier run reserved and did not seal."""
+        (row_hash,) = db.execute("SELECT hash FROM entries WHERE number = ?", (entry,)).fetchone()
+        row = db.execute("SELECT key FROM keys WHERE entry = ?", (entry,)).fetchone()
+        if row is None or _commitment(row[0]) != body["key"]:
+            raise BudgetError(
+                f"the ledger {self.path.name} holds no valid key for entry {entry}; abandon the entry."
+            )
+        loss = Loss(Fraction(body["amount"]), state.measure, state.neighbours)
+        return Debit(entry=entry, hash=row_hash, loss=loss, is_resumed=True, key=row[0])
+
+    def seal(self, debit: Debit, files: Mapping[str, str]) -> Head:
+        """Record the finished files of a debit (name to sha256) and erase its key.
+
+        Sealing twice with the same files changes nothing.
+        """
+        return self._close(debit.entry, {"kind": "seal", "entry": debit.entry, "files": dict(files)})
+
+    def abandon(self, entry: int) -> Head:
+        """Give up a reserved debit: its key is erased, its amount stays spent."""
+        return self._close(entry, {"kind": "abandon", "entry": entry})
+
+    def _close(self, entry: int, body: dict[str, Any]) -> Head:
+        with self._writing() as db:
+            state = self._replay(db)
+            if entry in state.pending:
+                db.execute("DELETE FROM keys WHERE entry = ?", (entry,))
+                head = self._append(db, body)
+            elif body["kind"] == "seal" and state.sealed.get(entry) == body["files"]:
+                head = state.head
+            else:
+                raise BudgetError(f"entry {entry} of the ledger {self.path.name} is not a reserved debit.")
+        with self._reading() as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the write-ahead log still held the key
+        return head
+
+    def disclose(self, what: str) -> Head:
+        """Log an exact disclosure (an invariant, a k-anonymous file): no budget covers it."""
+        with self._writing() as db:
+            self._replay(db)
+            return self._append(db, {"kind": "disclosure", "what": what})
+
+    def verify(self, releases: Path | None = None) -> LedgerCheck:
+        """Check the chain, the balance, the keys, and the heads that releases recorded.
+
+        Parameters
+        ----------
+        releases : Path, optional
+            Directory under which every `manifest.json` is read; its `ledger_head` must be an entry.
+        """
+        with self._reading() as db:
+            rows = db.execute("SELECT number, body, hash FROM entries ORDER BY number").fetchall()
+            keyed = [entry for (entry,) in db.execute("SELECT entry FROM keys ORDER BY entry")]
+            try:
+                state = self._replay(db)
+            except BudgetError as error:
+                return LedgerCheck(n_entries=len(rows), n_releases=0, problems=(str(error),))
+        problems = []
+        if state.spent > state.granted:
+            problems.append("more is spent than was granted")
+        problems += [f"entry {n} has a key but is not pending" for n in keyed if n not in state.pending]
+        problems += [f"entry {n} is pending but has no key" for n in state.pending if n not in keyed]
+        hashes = {number: row_hash for number, _, row_hash in rows}
+        manifests = sorted(releases.rglob("manifest.json")) if releases is not None else []
+        for manifest in manifests:
+            problem = _release_problem(manifest, hashes)
+            if problem:
+                problems.append(f"release {manifest.parent.name} {problem}")
+        return LedgerCheck(n_entries=len(rows), n_releases=len(manifests), problems=tuple(problems))
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = FULL")
+                db.execute("PRAGMA secure_delete = ON")
+                yield db
+            finally:
+                db.close()
+        except sqlite3.Error as error:
+            what = "is busy" if "locked" in str(error) else "is damaged or not a ledger"
+            raise InputError(f"{self.path.name} {what}; check the file.", file=self.path.name) from None
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it happens or nothing, and no other process writes meanwhile."""
+        with self._reading() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+    def _append(self, db: sqlite3.Connection, body: dict[str, Any]) -> Head:
+        row = db.execute("SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1").fetchone()
+        number, previous = (row[0] + 1, row[1]) if row else (0, "")
+        text = _canonical({**body, "at": datetime.now(UTC).isoformat(timespec="seconds")})
+        head = Head(number, _chained(previous, text))
+        db.execute("INSERT INTO entries VALUES (?, ?, ?)", (head.entry, text, head.hash))
+        return head
+
+    def _replay(self, db: sqlite3.Connection) -> LedgerState:
+        """Recompute the chain and the balance from the first entry."""
+        previous = ""
+        bodies = []
+        for number, (stored, text, row_hash) in enumerate(
+            db.execute("SELECT number, body, hash FROM entries ORDER BY number")
+        ):
+            if stored != number or row_hash != _chained(previous, text):
+                raise BudgetError(
+                    f"entry {number} of the ledger {self.path.name} was edited or removed; "
+                    "restore the file from a copy that verifies."
+                )
+            previous = row_hash
+            bodies.append(json.loads(text))
+        if not bodies:
+            raise BudgetError(f"the ledger {self.path.name} has no entries; restore it from a copy.")
+        return _balance(bodies, Head(len(bodies) - 1, previous))
+
+
+def _balance(bodies: list[dict[str, Any]], head: Head) -> LedgerState:
+    """Add up the entries."""
+    granted = spent = Fraction(0)
+    pending: dict[int, Mapping[str, Any]] = {}
+    sealed: dict[int, Mapping[str, str]] = {}
+    dataset = None
+    for number, body in enumerate(bodies):
+        match body["kind"]:
+            case "grant":
+                granted += Fraction(body["amount"])
+            case "reserve":
+                spent += Fraction(body["amount"])
+                dataset = body["dataset"]
+                pending[number] = body
+            case "seal":
+                pending.pop(body["entry"], None)
+                sealed[body["entry"]] = body["files"]
+            case "abandon":
+                pending.pop(body["entry"], None)
+    return LedgerState(
+        measure=Measure(bodies[0]["measure"]),
+        neighbours=Relation(bodies[0]["neighbours"]),
+        granted=granted,
+        spent=spent,
+        pending=pending,
+        sealed=sealed,
+        disclosures=tuple(body["what"] for body in bodies if body["kind"] == "disclosure"),
+        dataset=dataset,
+        head=head,
+    )
+
+
+def _canonical(body: Mapping[str, Any]) -> str:
+    return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+
+def _chained(previous: str, text: str) -> str:
+    return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()
+
+
+def _commitment(key: bytes) -> str:
+    """Hash of a key: lets a restart notice a key that was exchanged, and gives nothing away."""
+    return hashlib.sha256(b"louver key" + key).hexdigest()
+
+
+def _release_problem(manifest: Path, hashes: Mapping[int, str]) -> str | None:
+    """Say how a release's recorded head disagrees with the ledger."""
+    try:
+        recorded = json.loads(manifest.read_text())["ledger_head"]
+        if recorded is None:  # paid from no ledger: a seeded run, or a release without noise
+            return None
+        head = Head.parse(recorded)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "records no ledger head"
+    if head.entry not in hashes:
+        return f"records entry {head.entry}, which the ledger lacks: the ledger was rolled back"
+    if hashes[head.entry] != head.hash:
+        return f"records another entry {head.entry}: the ledger's past was edited"
+    return None

@@ -1,0 +1,228 @@
+"""Measurements: noisy answers on disk, drawn exactly once.
+
+Answers: the sealed files that `estimate` works from. `measure` reserves a debit, adds noise to the true
+answers batch by batch, writes them beside their final place, and only then renames and seals. Whatever
+moment a run stops at, the next run draws the same noise from the same key and pays nothing more.
+
+A file has one row per (node, query): `level`, `node`, `query`, `values` (noisy integers in schema order),
+`variance` of each value, and the ledger `entry`; one row group per batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from louver.data.write import replacing
+from louver.errors import BudgetError, InputError
+from louver.privacy.budget import Loss
+from louver.privacy.ledger import Debit, KeyedHash, Ledger
+from louver.privacy.noise import KeyedNoise, Noise, Nonce, perturb
+from louver.privacy.thresholds import Distribution
+
+__all__ = ["Measurements", "NoisyBatch", "TrueBatch", "measure", "write_measurements"]
+
+FORMAT = "louver measurements 1"
+
+SCHEMA = pa.schema(
+    [
+        ("level", pa.string()),
+        ("node", pa.string()),
+        ("query", pa.string()),
+        ("values", pa.list_(pa.int64())),
+        ("variance", pa.float64()),
+        ("entry", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrueBatch:
+    """Exact answers of one query on some nodes of one level. Confidential: stays inside the wall.
+
+    Attributes
+    ----------
+    level, query : str
+        Their names, as published.
+    nonce : Nonce
+        Numbers of level, query and batch; every batch of a debit has its own.
+    nodes : tuple of str
+        Public names of the nodes.
+    true_counts : int64 (n_nodes, n_cells)
+        In schema order.
+    distribution : Distribution
+        The noise to add.
+    """
+
+    level: str
+    query: str
+    nonce: Nonce
+    nodes: tuple[str, ...]
+    true_counts: NDArray[np.int64]
+    distribution: Distribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyBatch:
+    """Noisy answers of one query on some nodes of one level. Public."""
+
+    level: str
+    query: str
+    nodes: tuple[str, ...]
+    noisy_counts: NDArray[np.int64]
+    variance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """A sealed measurements file; reading it needs no ledger and costs no privacy.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fractions import Fraction
+    >>> from louver.privacy.thresholds import DiscreteLaplace
+    >>> batch = TrueBatch(level="total", query="count", nonce=Nonce(0, 0, 0), nodes=("all",),
+    ...                   true_counts=np.array([[7, 3]]), distribution=DiscreteLaplace(Fraction(10)))
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "measurements.parquet"
+    ...     _ = write_measurements(path, [batch], KeyedNoise.from_seed(1))
+    ...     [read.noisy_counts.tolist() for read in Measurements(path).batches()]
+    [[[4, 44]]]
+    """
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        if self.description().get("format") != FORMAT:
+            raise InputError(f"{self.path.name} is not a measurements file; give one.", file=self.path.name)
+
+    def description(self) -> dict[str, Any]:
+        """Return what the file says about its noise, its debit and whether it is private."""
+        try:
+            metadata = pq.read_schema(self.path).metadata or {}
+        except (OSError, pa.ArrowException):
+            metadata = {}
+        description: dict[str, Any] = json.loads(metadata.get(b"louver", b"{}"))
+        return description
+
+    def batches(self) -> Iterator[NoisyBatch]:
+        """Yield the batches in the order they were measured, one row group at a time."""
+        with pq.ParquetFile(self.path) as file:
+            for group in range(file.num_row_groups):
+                table = file.read_row_group(group)
+                values = table["values"].combine_chunks()
+                yield NoisyBatch(
+                    level=table["level"][0].as_py(),
+                    query=table["query"][0].as_py(),
+                    nodes=tuple(table["node"].to_pylist()),
+                    noisy_counts=values.flatten().to_numpy().reshape(len(table), -1),
+                    variance=table["variance"][0].as_py(),
+                )
+
+
+def write_measurements(
+    path: Path, batches: Iterable[TrueBatch], noise: Noise, debit: Debit | None = None
+) -> str:
+    """Add noise to every batch and write the file; return its sha256.
+
+    Parameters
+    ----------
+    path : Path
+        Appears whole or not at all, and is on disk on return.
+    batches : iterable of TrueBatch
+        Consumed one at a time, so a level need not fit into memory. None is empty.
+    noise : Noise
+    debit : Debit, optional
+        What pays for it; None for seeded noise, which is not private.
+    """
+    description = {
+        "format": FORMAT,
+        "not_private": not noise.is_private,
+        "entry": debit.entry if debit else None,
+        "entry_hash": debit.hash if debit else None,
+        "loss": str(debit.loss) if debit else None,
+    }
+    if noise.is_private and debit is None:
+        raise BudgetError("private measurements need a debit; reserve one in a ledger.")
+    schema = SCHEMA.with_metadata({"louver": json.dumps(description, sort_keys=True)})
+    with replacing(path) as sink, pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        for batch in batches:
+            noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
+            writer.write_table(_rows(batch, noisy, debit, schema), row_group_size=max(1, len(batch.nodes)))
+    return _sha256(path)
+
+
+def _rows(batch: TrueBatch, noisy: NDArray[np.int64], debit: Debit | None, schema: pa.Schema) -> pa.Table:
+    n_nodes, n_cells = noisy.shape
+    offsets = np.arange(n_nodes + 1, dtype=np.int32) * n_cells
+    return pa.table(
+        [
+            pa.array([batch.level] * n_nodes, pa.string()),
+            pa.array(batch.nodes, pa.string()),
+            pa.array([batch.query] * n_nodes, pa.string()),
+            pa.ListArray.from_arrays(pa.array(offsets), pa.array(noisy.ravel())),
+            pa.array(np.full(n_nodes, batch.distribution.variance)),
+            pa.array([debit.entry if debit else None] * n_nodes, pa.int64()),
+        ],
+        schema=schema,
+    )
+
+
+def measure(
+    path: Path,
+    batches: Iterable[TrueBatch],
+    *,
+    ledger: Ledger,
+    loss: Loss,
+    request: str,
+    purpose: str,
+    dataset: KeyedHash,
+    largest_unit: int | None = None,
+    noise: Noise | None = None,
+) -> Measurements:
+    """Debit the ledger, draw noise once, and seal the measurements at `path`.
+
+    Parameters
+    ----------
+    path : Path
+        Must not exist, unless an interrupted run of the same request left it.
+    batches : iterable of TrueBatch
+    ledger : Ledger
+    loss, request, purpose, dataset, largest_unit
+        As for `Ledger.reserve`; `loss` is the composition over all batches.
+    noise : Noise, optional
+        Another source than the debit's own key.
+
+    Notes
+    -----
+    **Privacy**: `loss`, once, however often the run is interrupted and repeated: noise is a function of key,
+    nonce and data; the ledger hands out the same key only for the same request on the same data.
+    """
+    resumes = any(body["request"] == request for body in ledger.state().pending.values())
+    if path.exists() and not resumes:
+        raise InputError(f"{path.name} exists already; choose another place.", file=path.name, option="out")
+    debit = ledger.reserve(loss, request=request, purpose=purpose, dataset=dataset, largest_unit=largest_unit)
+    source = noise if noise is not None else KeyedNoise(debit.key)
+    if debit.is_resumed and not source.is_replayable:
+        raise BudgetError(
+            f"entry {debit.entry} was interrupted and its noise cannot be drawn again; abandon it, pay anew."
+        )
+    ledger.seal(debit, {path.name: write_measurements(path, batches, source, debit)})
+    for stale in path.parent.glob(f".{path.name}.*.tmp"):  # left by a run that was killed
+        stale.unlink(missing_ok=True)
+    return Measurements(path)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

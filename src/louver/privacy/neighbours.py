@@ -1,0 +1,72 @@
+"""Neighbour relations: which pairs of data sets a privacy loss speaks about.
+
+Answers: how many steps of one relation lead from a data set to any neighbour of it under another relation.
+A loss stated for one relation then holds for the other, multiplied as group privacy says (`budget.convert`).
+
+A *record* is one row of the confidential data. A *unit* (household, business, trip) is a set of records
+that share an identifier. Where policy publishes an invariant, neighbours are those of the relation that
+agree on the invariant; releases state it beside the relation.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["Relation", "steps"]
+
+
+class Relation(StrEnum):
+    """What one step changes."""
+
+    ADD_REMOVE_RECORD = "add-remove-record"
+    CHANGE_RECORD = "change-record"
+    ADD_REMOVE_UNIT = "add-remove-unit"
+
+    @property
+    def meaning(self) -> str:
+        """The relation in a sentence, for reports."""
+        return _MEANING[self]
+
+
+_MEANING = {
+    Relation.ADD_REMOVE_RECORD: "one record is added or removed",
+    Relation.CHANGE_RECORD: "one record is replaced by another, in the same unit or not",
+    Relation.ADD_REMOVE_UNIT: "one unit is added or removed with all its records",
+}
+
+
+def steps(source: Relation, target: Relation, *, largest_unit: int | None = None) -> int | None:
+    """Count the `source` steps that reach every `target` neighbour, or None where no number does.
+
+    Parameters
+    ----------
+    source : Relation
+        The relation a loss is stated for.
+    target : Relation
+        The relation it is wanted for.
+    largest_unit : int, optional
+        Most records a unit may have, where the domain states it.
+
+    Notes
+    -----
+    Replacing a record is a removal and an addition. Replacing records never changes how many there are, so
+    it reaches no neighbour with another number. A unit that gains, loses or replaces a record is removed
+    and added anew; a record replaced by one in another unit does this to two units. A unit of m records
+    takes m additions.
+
+    Examples
+    --------
+    >>> steps(Relation.ADD_REMOVE_RECORD, Relation.CHANGE_RECORD)
+    2
+    >>> steps(Relation.CHANGE_RECORD, Relation.ADD_REMOVE_RECORD) is None
+    True
+    >>> steps(Relation.ADD_REMOVE_RECORD, Relation.ADD_REMOVE_UNIT, largest_unit=20)
+    20
+    """
+    if source is target:
+        return 1
+    if source is Relation.CHANGE_RECORD:
+        return None
+    if source is Relation.ADD_REMOVE_UNIT:
+        return 2 if target is Relation.ADD_REMOVE_RECORD else 4
+    return 2 if target is Relation.CHANGE_RECORD else largest_unit

@@ -1,0 +1,115 @@
+"""Risk and utility of a partition into classes, by the names the field uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Risk", "Utility", "risk_of", "utility_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """Re-identification risk of a released file.
+
+    Attributes
+    ----------
+    prosecutor_highest : float
+        The attacker knows that somebody is in the file: 1 / smallest class.
+    prosecutor_average, marketer : float
+        Expected share of records re-identified if all are attacked: classes / records.
+    journalist_highest : float or None
+        1 / smallest class of the population that a released class matches; None without a population.
+    uniques_before, uniques_after : int
+        Records alone with their combination of quasi-identifiers.
+    class_sizes : tuple of (size, number of classes)
+    """
+
+    prosecutor_highest: float
+    prosecutor_average: float
+    marketer: float
+    journalist_highest: float | None
+    uniques_before: int
+    uniques_after: int
+    class_sizes: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utility:
+    """What a release loses.
+
+    Attributes
+    ----------
+    information_loss : float
+        Sum over records and quasi-identifiers of weight x share of the column's range (Definition 4).
+    gcp : float
+        Mean over records and quasi-identifiers of that share, weights aside; suppressed records lose all.
+    discernibility : int
+        Sum of squared class sizes, and the number of records for each suppressed one.
+    average_class_size : float
+        Records per class, over k.
+    by_column : tuple of (name, mean share lost)
+    """
+
+    information_loss: float
+    gcp: float
+    discernibility: int
+    average_class_size: float
+    by_column: tuple[tuple[str, float], ...]
+
+
+def risk_of(
+    sizes: NDArray[np.int64],
+    multiplicity_before: NDArray[np.int64],
+    population_sizes: NDArray[np.int64] | None = None,
+) -> Risk:
+    """Risk from the sizes of the released classes and of the classes of equal records before.
+
+    Examples
+    --------
+    >>> risk = risk_of(np.array([3, 5]), np.array([1, 1, 6]))
+    >>> round(risk.prosecutor_highest, 3), risk.marketer, risk.uniques_before, risk.uniques_after
+    (0.333, 0.25, 2, 0)
+    """
+    n = int(sizes.sum())
+    average = len(sizes) / n if n else 0.0
+    values, counts = np.unique(sizes, return_counts=True)
+    smallest = None if population_sizes is None or not len(population_sizes) else int(population_sizes.min())
+    return Risk(
+        prosecutor_highest=1 / int(sizes.min()) if n else 0.0,
+        prosecutor_average=average,
+        marketer=average,
+        journalist_highest=None if not smallest else 1 / smallest,
+        uniques_before=int((multiplicity_before == 1).sum()),
+        uniques_after=int((sizes == 1).sum()),
+        class_sizes=tuple(zip(values.tolist(), counts.tolist(), strict=True)),
+    )
+
+
+def utility_of(
+    names: list[str],
+    weights: NDArray[np.float64],
+    lost: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    n_suppressed: int,
+    k: int,
+) -> Utility:
+    """Utility from the sum over records of the share lost in each column, weights aside, and the class sizes.
+
+    Examples
+    --------
+    >>> utility = utility_of(["age"], np.array([2.0]), np.array([1.5]), np.array([2, 3]), 0, 2)
+    >>> utility.information_loss, utility.gcp, utility.discernibility, utility.average_class_size
+    (3.0, 0.3, 13, 1.25)
+    """
+    n = int(sizes.sum()) + n_suppressed
+    shares = lost / max(1, n)
+    return Utility(
+        information_loss=float((lost * weights).sum()),
+        gcp=float(shares.mean()),
+        discernibility=int((sizes**2).sum()) + n_suppressed * n,
+        average_class_size=int(sizes.sum()) / max(1, len(sizes)) / k,
+        by_column=tuple(zip(names, shares.tolist(), strict=True)),
+    )

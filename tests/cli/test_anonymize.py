@@ -1,0 +1,147 @@
+"""`louver anonymize` and `louver verify` as a newcomer meets them, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from cli.command import Runner
+
+SECRET = "Zyx77Confidential"
+PEOPLE = "name,age,town,ill\n" + "".join(
+    f"{name},{age},{town},{ill}\n"
+    for name, age, town, ill in zip(
+        "abcdef",
+        (31, 33, 34, 52, 55, 58),
+        ("Ayr", "Ayr", "Bute", "Cairn", "Doon", "Doon"),
+        ("flu", "cold") * 3,
+        strict=True,
+    )
+)
+QUASI = ("--quasi", "age,town", "-k", "3")
+TREE = "Ayr;West;*\nBute;West;*\nCairn;East;*\nDoon;East;*\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    (tmp_path / "town.csv").write_text(TREE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_release_and_verify(folder: Path, call_louver: Runner) -> None:
+    done = call_louver(
+        "anonymize", "people.csv", *QUASI, "--identifying", "name", "--hierarchy", "town=town.csv",
+        "--weights", "age=2", "--method", "exact", "--out", "release", "--json",
+    )  # fmt: skip
+    assert (done.code, done.err) == (0, "")
+    content = json.loads(done.out)
+    assert (content["classes"], content["smallest_class"], content["optimal"]) == (2, 3, True)
+    table = pq.read_table(folder / "release/data/anonymized.parquet")
+    assert table.column_names == ["age", "town", "ill"]
+    assert {*table["age"].to_pylist()} == {"31-34", "52-58"}
+    checked = call_louver("verify", "release")
+    assert (checked.code, checked.err) == (0, "")
+    assert "every promise holds" in checked.out
+    assert json.loads(call_louver("verify", "release", "--json").out)["passed"] is True
+
+
+def test_verify_notices_a_changed_file(folder: Path, call_louver: Runner) -> None:
+    assert call_louver("anonymize", "people.csv", *QUASI, "--out", "release").code == 0
+    with (folder / "release/report.html").open("a") as stream:
+        stream.write(" ")
+    done = call_louver("verify", "release")
+    assert done.code == 1 and "FAILED file report.html" in done.out
+
+
+def test_spec_and_command_line_together(folder: Path, call_louver: Runner) -> None:
+    (folder / "spec.toml").write_text(
+        '[source]\nfile = "people.csv"\n[anonymize]\nquasi = ["age", "town"]\nk = 2\nhierarchy = {town = "town.csv"}\n'
+    )
+    done = call_louver("anonymize", "--spec", "spec.toml", "-k", "3", "--out", "release", "--json")
+    assert json.loads(done.out)["k"] == 3
+
+
+def test_in_a_process_of_its_own(folder: Path, run_louver: Runner) -> None:
+    done = run_louver("anonymize", "people.csv", *QUASI, "--out", "release", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert "records, k = 3" in done.out and "Release: release" in done.out
+
+
+BAD = {
+    "no quasi": (("people.csv",), "--quasi is empty"),
+    "unknown column": (("people.csv", "--quasi", "agee"), 'no column "agee"'),
+    "unknown identifying column": (("people.csv", *QUASI, "--identifying", "nam"), 'no column "nam"'),
+    "two roles": (("people.csv", *QUASI, "--sensitive", "age"), "a column has one role"),
+    "quasi twice": (("people.csv", "--quasi", "age,age"), "a column has one role"),
+    "k too large": (("people.csv", "--quasi", "age", "-k", "7"), "fewer than k = 7"),
+    "k zero": (("people.csv", "--quasi", "age", "-k", "0"), 'key "k"'),
+    "k not a number": (("people.csv", "--quasi", "age", "-k", SECRET), "must be a whole number"),
+    "unknown method": (("people.csv", *QUASI, "--method", SECRET), 'key "method"'),
+    "seconds negative": (("people.csv", *QUASI, "--seconds", "-1"), 'key "seconds"'),
+    "l without sensitive": (("people.csv", *QUASI, "--l", "2"), "--l needs --sensitive"),
+    "t without sensitive": (("people.csv", *QUASI, "--t", "0.2"), "--t needs --sensitive"),
+    "t above one": (("people.csv", *QUASI, "--sensitive", "ill", "--t", "2"), 'key "t"'),
+    "l that cannot be met": (("people.csv", *QUASI, "--sensitive", "ill", "--l", "3"), "requirement"),
+    "suppress above one": (("people.csv", *QUASI, "--suppress", "2"), 'key "suppress"'),
+    "weights without a name": (("people.csv", *QUASI, "--weights", "=1"), "--weights needs NAME=VALUE"),
+    "weights not a number": (("people.csv", *QUASI, "--weights", f"age={SECRET}"), "number after each ="),
+    "weights negative": (("people.csv", *QUASI, "--weights", "age=-1"), "weights.age"),
+    "weights all zero": (("people.csv", *QUASI, "--weights", "age=0,town=0"), "not all zero"),
+    "weights of another column": (("people.csv", *QUASI, "--weights", "ill=1"), "not in --quasi"),
+    "ordered and hierarchy": (
+        ("people.csv", *QUASI, "--ordered", "town", "--hierarchy", "town=town.csv"),
+        "choose one",
+    ),
+    "hierarchy absent": (("people.csv", *QUASI, "--hierarchy", "town=nowhere.csv"), "nowhere.csv"),
+    "hierarchy without a leaf": (("people.csv", *QUASI, "--hierarchy", "town=short.csv"), "row 4"),
+    "hierarchy not nested": (("people.csv", *QUASI, "--hierarchy", "town=twisted.csv"), "twisted.csv"),
+    "hierarchical distance without a tree": (
+        ("people.csv", *QUASI, "--sensitive", "ill", "--t", "0.5", "--distance", "hierarchical"),
+        "needs --hierarchy",
+    ),
+    "missing refused": (("gaps.csv", "--quasi", "age", "-k", "2", "--missing", "error"), "no value on row 2"),
+    "file absent": (("nowhere.csv", *QUASI), "does not exist"),
+    "no records": (("empty.csv", *QUASI), "no rows"),
+    "a weight in the spec": (("--spec", "weighted.toml"), "one person a row"),
+    "misspelt option in the spec": (("--spec", "misspelt.toml"), "quazi"),
+    "out is missing": (("people.csv", *QUASI), "--out is missing"),
+    "out exists": (("people.csv", *QUASI, "--out", "taken"), "exists already"),
+    "out below nothing": (("people.csv", *QUASI, "--out", "a/b"), "does not exist"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_one_sentence(name: str, folder: Path, call_louver: Runner) -> None:
+    arguments, says = BAD[name]
+    (folder / "gaps.csv").write_text(f"age,x\n{SECRET},1\n,2\n{SECRET},3\n")
+    (folder / "empty.csv").write_text("age,town\n")
+    (folder / "short.csv").write_text("Ayr;*\nBute;*\nDoon;*\n")
+    (folder / "twisted.csv").write_text(f"Ayr;{SECRET};*\nBute;{SECRET};**\nCairn;East;*\nDoon;East;*\n")
+    (folder / "weighted.toml").write_text(
+        '[source]\nfile = "people.csv"\nweight = "age"\n[anonymize]\nquasi = ["town"]\n'
+    )
+    (folder / "misspelt.toml").write_text('[source]\nfile = "people.csv"\n[anonymize]\nquazi = ["age"]\n')
+    (folder / "taken").mkdir()
+    before = set(folder.rglob("*"))
+    out = () if "--out" in arguments or name == "out is missing" else ("--out", "release")
+    done = call_louver("anonymize", *arguments, *out)
+    assert (done.code, done.out) == (2, ""), done
+    assert (
+        done.err.startswith("louver anonymize: ") and done.err.count("\n") == 1 and done.err.endswith(".\n")
+    )
+    assert says in done.err
+    assert SECRET not in done.err
+    assert set(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["nowhere", "people.csv", "taken"])
+def test_verify_needs_a_release(name: str, folder: Path, call_louver: Runner) -> None:
+    (folder / "taken").mkdir()
+    done = call_louver("verify", name)
+    assert (done.code, done.out) == (2, "")
+    assert "no release directory" in done.err and done.err.count("\n") == 1

@@ -1,0 +1,79 @@
+"""The ledger commands."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from cli.command import Runner
+from louver.privacy.budget import Loss, Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.neighbours import Relation
+
+
+def test_a_ledger_from_init_to_verify(call_louver: Runner, tmp_path: Path) -> None:
+    file = tmp_path / "people.ledger"
+    made = call_louver("ledger", "init", file, "--epsilon", "0.5", "--neighbours", "change-record", "--json")
+    assert made.code == 0
+    assert json.loads(made.out)["granted"] == "1/2"
+    assert file.stat().st_mode & 0o777 == 0o600
+    loss = Loss(Fraction(1, 8), Measure.EPSILON, Relation.ADD_REMOVE_RECORD)
+    debit = Ledger(file).reserve(
+        loss, request="r", purpose="a table", dataset=lambda secret: hashlib.sha256(secret).digest()
+    )
+    shown = call_louver("ledger", "show", file)
+    assert "epsilon 1/4 left of 1/2 granted (change-record)" in shown.out
+    assert f"entry {debit.entry} is pending: 1/4 for a table" in shown.out
+    assert call_louver("ledger", "abandon", file, "--entry", str(debit.entry)).code == 0
+    granted = call_louver("ledger", "grant", file, "--epsilon", "1/4", "--json")
+    assert json.loads(granted.out)["remaining"] == "1/2"
+    assert json.loads(granted.out)["pending"] == []
+    assert call_louver("ledger", "verify", file).code == 0
+    with sqlite3.connect(file) as db:
+        db.execute("UPDATE entries SET body = replace(body, '1/4', '1/9')")
+    verified = call_louver("ledger", "verify", file, "--json")
+    assert verified.code == 1
+    assert json.loads(verified.out)["sound"] is False
+
+
+def test_bare_ledger_is_a_question(call_louver: Runner) -> None:
+    bare, asked = call_louver("ledger"), call_louver("ledger", "--help")
+    assert bare == asked
+    assert (bare.code, bare.err) == (0, "")
+    assert "abandon" in bare.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["spend"], "choose init or grant or show or abandon or verify"),
+        (["show"], "argument FILE is missing"),
+        (["abandon", "x.ledger"], "--entry is missing"),
+        (["abandon", "missing.ledger", "--entry", "1"], "there is no ledger"),
+        (["abandon", "x.ledger", "--entry", "one"], "--entry must be"),
+        (["init", "x.ledger"], "--epsilon or as --rho"),
+        (["init", "x.ledger", "--epsilon", "1", "--rho", "1"], "--epsilon or as --rho"),
+        (["init", "x.ledger", "--epsilon", "much"], "--epsilon is not a number"),
+        (["init", "x.ledger", "--rho", "-1"], "--rho is not a number"),
+        (["init", "x.ledger", "--epsilon", "1", "--neighbours", "friends"], "--neighbours must be one of"),
+        (["init", "nowhere/x.ledger", "--epsilon", "1"], "cannot be created"),
+        (["show", "missing.ledger"], "louver ledger init missing.ledger"),
+        (["grant", "missing.ledger", "--epsilon", "1"], "there is no ledger"),
+        (["verify", "missing.ledger"], "there is no ledger"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    call_louver: Runner, arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = call_louver("ledger", *arguments)
+    assert result.code == 2
+    assert result.out == ""
+    assert told in result.err
+    assert result.err.startswith("louver ledger: ") and result.err.count("\n") == 1
+    assert "friends" not in result.err and "much" not in result.err

@@ -1,0 +1,298 @@
+"""The ledger: balance, binding, chain, erased keys, many processes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from louver.errors import BudgetError, InputError
+from louver.privacy.budget import Loss, Measure
+from louver.privacy.ledger import Head, Ledger, ledger_beside, request_digest
+from louver.privacy.neighbours import Relation
+
+WORKERS = Path(__file__).with_name("workers.py")
+RECORD, CHANGE, UNIT = Relation.ADD_REMOVE_RECORD, Relation.CHANGE_RECORD, Relation.ADD_REMOVE_UNIT
+
+
+def _loss(
+    amount: str | int = "1/10", measure: Measure = Measure.EPSILON, neighbours: Relation = RECORD
+) -> Loss:
+    return Loss(Fraction(amount), measure, neighbours)
+
+
+def _dataset(secret: bytes) -> bytes:
+    return hashlib.sha256(secret + b"rows").digest()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "data.ledger", Measure.EPSILON, RECORD, Fraction(1))
+
+
+def test_a_debit_is_reserved_sealed_and_paid_once(ledger: Ledger) -> None:
+    debit = ledger.reserve(_loss(), request="r", purpose="a table", dataset=_dataset)
+    assert debit.loss == _loss() and not debit.is_resumed and len(debit.key) == 32
+    assert ledger.state().remaining == Fraction(9, 10)
+    assert list(ledger.state().pending) == [debit.entry]
+    head = ledger.seal(debit, {"measurements.parquet": "ab"})
+    assert ledger.seal(debit, {"measurements.parquet": "ab"}) == head
+    state = ledger.state()
+    assert state.head == head
+    assert state.spent == Fraction(1, 10) and not state.pending
+    assert state.sealed == {debit.entry: {"measurements.parquet": "ab"}}
+    assert ledger.verify().is_sound
+
+
+def test_the_same_request_resumes_with_the_same_key(ledger: Ledger) -> None:
+    first = ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
+    again = ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
+    other = ledger.reserve(_loss(), request="s", purpose="p", dataset=_dataset)
+    assert again.is_resumed and (again.key, again.entry, again.hash) == (first.key, first.entry, first.hash)
+    assert other.key != first.key
+    ledger.seal(first, {})
+    fresh = ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
+    assert not fresh.is_resumed and fresh.key != first.key
+    assert ledger.state().spent == Fraction(3, 10)
+
+
+def test_a_debit_beyond_the_grant_is_refused_with_both_amounts(ledger: Ledger) -> None:
+    ledger.reserve(_loss("3/4"), request="r", purpose="p", dataset=_dataset)
+    with pytest.raises(BudgetError) as caught:
+        ledger.reserve(_loss("1/3"), request="s", purpose="p", dataset=_dataset)
+    assert (caught.value.requested, caught.value.remaining) == (Fraction(1, 3), Fraction(1, 4))
+    assert ledger.state().spent == Fraction(3, 4)
+    ledger.grant(Fraction(1, 2), Measure.EPSILON)
+    ledger.reserve(_loss("3/4"), request="s", purpose="p", dataset=_dataset)
+    assert ledger.state().remaining == 0
+
+
+def test_losses_are_converted_where_sound(tmp_path: Path) -> None:
+    change = Ledger.create(tmp_path / "c.ledger", Measure.EPSILON, CHANGE, Fraction(1))
+    assert change.reserve(_loss("1/4"), request="r", purpose="p", dataset=_dataset).loss.amount == Fraction(
+        1, 2
+    )
+    rho = Ledger.create(tmp_path / "r.ledger", Measure.RHO, RECORD, Fraction(1))
+    assert rho.reserve(_loss("1/4"), request="r", purpose="p", dataset=_dataset).loss.amount == Fraction(
+        1, 32
+    )
+    units = Ledger.create(tmp_path / "u.ledger", Measure.EPSILON, UNIT, Fraction(1))
+    held = units.reserve(_loss("1/20"), request="r", purpose="p", dataset=_dataset, largest_unit=5)
+    assert held.loss == _loss("1/4", neighbours=UNIT)
+
+
+def test_losses_are_refused_where_not_sound(ledger: Ledger) -> None:
+    for loss in (_loss(1, Measure.RHO), _loss(1, neighbours=CHANGE)):
+        with pytest.raises(BudgetError):
+            ledger.reserve(loss, request="r", purpose="p", dataset=_dataset)
+    assert ledger.state().spent == 0
+
+
+def test_a_ledger_belongs_to_one_data_set(ledger: Ledger) -> None:
+    ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
+    with pytest.raises(BudgetError, match="other data"):
+        ledger.reserve(
+            _loss(), request="r", purpose="p", dataset=lambda secret: hashlib.sha256(secret).digest()
+        )
+    assert ledger.state().spent == Fraction(1, 10)
+
+
+def test_an_abandoned_debit_stays_spent(ledger: Ledger) -> None:
+    debit = ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
+    ledger.abandon(debit.entry)
+    assert ledger.state().spent == Fraction(1, 10) and not ledger.state().pending
+    assert not ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset).is_resumed
+    with pytest.raises(BudgetError, match="not a reserved debit"):
+        ledger.abandon(debit.entry)
+    with pytest.raises(BudgetError, match="not a reserved debit"):
+        ledger.seal(debit, {})
+
+
+def test_exact_disclosures_are_logged(ledger: Ledger) -> None:
+    ledger.disclose("state totals, exact")
+    assert ledger.state().disclosures == ("state totals, exact",)
+
+
+def test_the_file_is_private_and_durable(ledger: Ledger) -> None:
+    assert ledger.path.stat().st_mode & 0o777 == 0o600
+    with ledger._reading() as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert db.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert db.execute("PRAGMA secure_delete").fetchone() == (1,)
+
+
+def test_a_sealed_key_is_nowhere_on_disk(ledger: Ledger) -> None:
+    def on_disk(key: bytes) -> bool:
+        return any(key in path.read_bytes() for path in ledger.path.parent.iterdir())
+
+    with sqlite3.connect(ledger.path):  # a reader that keeps the write-ahead log alive
+        debit = ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
+        assert on_disk(debit.key)
+        ledger.seal(debit, {})
+        assert not on_disk(debit.key)
+    assert repr(debit.key) not in repr(debit)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE entries SET body = replace(body, '1/10', '1/99') WHERE number = 2",
+        "DELETE FROM entries WHERE number = 2",
+        "DELETE FROM entries WHERE number = 0",
+        "UPDATE entries SET hash = 'x' WHERE number = 1",
+        "DELETE FROM entries",
+    ],
+)
+def test_an_edited_ledger_is_detected_and_spends_nothing(ledger: Ledger, edit: str) -> None:
+    debit = ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
+    ledger.seal(debit, {})
+    with sqlite3.connect(ledger.path) as db:
+        db.execute(edit)
+    check = ledger.verify()
+    assert not check.is_sound and len(check.problems) == 1
+    with pytest.raises(BudgetError):
+        ledger.reserve(_loss(), request="s", purpose="p", dataset=_dataset)
+    with pytest.raises(BudgetError):
+        ledger.grant(Fraction(1), Measure.EPSILON)
+
+
+def _release(directory: Path, head: Head) -> None:
+    directory.mkdir(parents=True)
+    (directory / "manifest.json").write_text(json.dumps({"ledger_head": str(head)}))
+
+
+def test_a_rolled_back_ledger_is_detected_by_its_releases(ledger: Ledger, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copy2(ledger.path, copy)
+    debit = ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
+    _release(tmp_path / "releases" / "one", ledger.seal(debit, {}))
+    check = ledger.verify(tmp_path / "releases")
+    assert check.is_sound and check.n_releases == 1
+    shutil.copy2(copy, ledger.path)
+    assert ledger.verify().is_sound
+    check = ledger.verify(tmp_path / "releases")
+    assert check.problems == (
+        "release one records entry 3, which the ledger lacks: the ledger was rolled back",
+    )
+
+
+def test_a_rewritten_chain_is_detected_by_its_releases(tmp_path: Path) -> None:
+    """An editor who recomputes every hash still contradicts what was published."""
+    releases = tmp_path / "releases"
+    for name, amount in (("true", "1/10"), ("forged", "1/99")):
+        ledger = Ledger.create(tmp_path / f"{name}.ledger", Measure.EPSILON, RECORD, Fraction(1))
+        debit = ledger.reserve(_loss(amount), request="r", purpose="p", dataset=_dataset)
+        head = ledger.seal(debit, {})
+        if name == "true":
+            _release(releases / "one", head)
+    assert ledger.verify(releases).problems == (
+        "release one records another entry 3: the ledger's past was edited",
+    )
+
+
+def test_a_release_without_a_head_is_named(ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    for text in ("{}", '{"ledger_head": "none"}', '{"ledger_head": 3}', "no json"):
+        (tmp_path / "one" / "manifest.json").write_text(text)
+        assert ledger.verify(tmp_path).problems == ("release one records no ledger head",)
+    (tmp_path / "one" / "manifest.json").write_text('{"ledger_head": null}')
+    assert ledger.verify(tmp_path).is_sound
+
+
+def test_keys_out_of_place_are_named(ledger: Ledger) -> None:
+    debit = ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
+    with sqlite3.connect(ledger.path) as db:
+        db.execute("UPDATE keys SET entry = 1")
+    assert ledger.verify().problems == (
+        "entry 1 has a key but is not pending",
+        f"entry {debit.entry} is pending but has no key",
+    )
+    with pytest.raises(BudgetError, match="no valid key"):
+        ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
+    with sqlite3.connect(ledger.path) as db:
+        db.execute("UPDATE keys SET entry = ?, key = ?", (debit.entry, bytes(32)))
+    with pytest.raises(BudgetError, match="no valid key"):
+        ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
+
+
+def test_an_overspent_chain_is_named(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "data.ledger", Measure.EPSILON, RECORD)
+    with ledger._writing() as db:
+        body = {"kind": "reserve", "amount": "2", "request": "r", "dataset": "00", "key": "00"}
+        ledger._append(db, body)
+    assert "more is spent than was granted" in ledger.verify().problems
+
+
+def test_what_is_no_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="louver ledger init none.ledger") as caught:
+        Ledger(tmp_path / "none.ledger")
+    assert caught.value.option == "ledger"
+    text = tmp_path / "text.ledger"
+    text.write_text("a" * 5000)
+    text.chmod(0o600)
+    with pytest.raises(InputError, match="not a ledger"):
+        Ledger(text).state()
+    made = Ledger.create(tmp_path / "made.ledger", Measure.RHO, UNIT)
+    with pytest.raises(InputError, match="exists already"):
+        Ledger.create(made.path, Measure.RHO, UNIT)
+    with pytest.raises(InputError, match="cannot be created"):
+        Ledger.create(tmp_path / "nowhere" / "x.ledger", Measure.RHO, UNIT)
+    made.path.chmod(0o644)
+    with pytest.raises(InputError, match="0600"):
+        Ledger(made.path)
+
+
+def test_a_busy_ledger_is_said_to_be(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("louver.privacy.ledger.BUSY_SECONDS", 0.01)
+    with ledger._writing(), pytest.raises(InputError, match="is busy"):
+        ledger.grant(Fraction(1), Measure.EPSILON)
+
+
+def test_grants_must_be_positive(ledger: Ledger) -> None:
+    with pytest.raises(InputError) as caught:
+        ledger.grant(Fraction(-1), Measure.EPSILON)
+    assert caught.value.option == "grant"
+    with pytest.raises(BudgetError, match="counts in epsilon"):
+        ledger.grant(Fraction(1), Measure.RHO)
+    assert ledger.state().granted == 1
+
+
+def test_names() -> None:
+    assert ledger_beside(Path("a/people.csv.gz")) == Path("a/people.csv.gz.ledger")
+    assert request_digest({"a": 1, "b": 2}) == request_digest({"b": 2, "a": 1}) != request_digest({"a": 1})
+
+
+def _run(*arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(WORKERS), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+    )
+
+
+def test_a_thousand_debits_from_eight_processes_never_overspend(tmp_path: Path) -> None:
+    """1,000 debits of 1/2000 are asked for, 2/5 is granted: exactly 800 succeed."""
+    ledger = Ledger.create(tmp_path / "data.ledger", Measure.EPSILON, RECORD, Fraction(2, 5))
+    processes = [_run("debit", ledger.path, 125) for _ in range(8)]
+    granted = [int(process.communicate(timeout=300)[0]) for process in processes]
+    assert sum(granted) == 800
+    state = ledger.state()
+    assert state.spent == state.granted == Fraction(2, 5)
+    assert ledger.verify().is_sound
+
+
+def test_no_key_and_nonce_twice_after_a_fork(ledger: Ledger) -> None:
+    output, _ = _run("forked", ledger.path, 4).communicate(timeout=120)
+    pairs = output.split("\n")[:-1]
+    assert len(pairs) == 12
+    assert len(set(pairs)) == 12
+    assert len({pair.split()[0] for pair in pairs}) == 4

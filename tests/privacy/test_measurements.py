@@ -1,0 +1,164 @@
+"""Measurements: what a file holds, and that a crash never gives two draws for one debit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from louver.errors import BudgetError, InputError
+from louver.privacy.budget import Loss, Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.measurements import (
+    Measurements,
+    TrueBatch,
+    measure,
+    write_measurements,
+)
+from louver.privacy.neighbours import Relation
+from louver.privacy.noise import KeyedNoise, Nonce, OpenDPNoise
+from louver.privacy.thresholds import DiscreteGaussian, DiscreteLaplace
+
+WORKERS = Path(__file__).with_name("workers.py")
+LOSS = Loss(Fraction(1, 10), Measure.EPSILON, Relation.ADD_REMOVE_RECORD)
+COUNTS = np.array([[5, 0, 7], [1, 2, 3]])
+
+
+def _dataset(secret: bytes) -> bytes:
+    return hashlib.sha256(secret).digest()
+
+
+def _batches() -> list[TrueBatch]:
+    first = TrueBatch(
+        level="state",
+        query="sex",
+        nonce=Nonce(0, 0, 0),
+        nodes=("RI", "CT"),
+        true_counts=COUNTS,
+        distribution=DiscreteLaplace(Fraction(10)),
+    )
+    second = TrueBatch(
+        level="county",
+        query="total",
+        nonce=Nonce(1, 1, 0),
+        nodes=("Kent",),
+        true_counts=np.array([[12]]),
+        distribution=DiscreteGaussian(Fraction(100)),
+    )
+    return [first, second]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "data.ledger", LOSS.measure, LOSS.neighbours, Fraction(1))
+
+
+def _measure(ledger: Ledger, path: Path, **more: object) -> Measurements:
+    return measure(
+        path, _batches(), ledger=ledger, loss=LOSS, request="r", purpose="p", dataset=_dataset, **more
+    )
+
+
+def test_a_file_holds_one_row_per_node_and_query(ledger: Ledger, tmp_path: Path) -> None:
+    measurements = _measure(ledger, tmp_path / "m.parquet")
+    table = pq.read_table(measurements.path)
+    assert table.column_names == ["level", "node", "query", "values", "variance", "entry"]
+    assert table["node"].to_pylist() == ["RI", "CT", "Kent"]
+    assert table["query"].to_pylist() == ["sex", "sex", "total"]
+    assert table["entry"].to_pylist() == [2, 2, 2]
+    assert table["variance"].to_pylist() == pytest.approx([199.83337, 199.83337, 100.0])
+    assert pq.ParquetFile(measurements.path).num_row_groups == 2
+    first, second = measurements.batches()
+    assert (first.level, first.query, first.nodes) == ("state", "sex", ("RI", "CT"))
+    assert first.noisy_counts.shape == (2, 3) and second.noisy_counts.shape == (1, 1)
+    assert not np.array_equal(first.noisy_counts, COUNTS)
+    description = measurements.description()
+    assert description["not_private"] is False
+    assert description["loss"] == "epsilon = 1/10 (add-remove-record)"
+    sealed = ledger.state().sealed[2]
+    assert sealed == {"m.parquet": hashlib.sha256(measurements.path.read_bytes()).hexdigest()}
+
+
+def test_seeded_measurements_are_marked_and_touch_no_ledger(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_measurements(tmp_path / name, _batches(), KeyedNoise.from_seed(4))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert Measurements(tmp_path / "a").description()["not_private"] is True
+
+
+def test_private_noise_needs_a_debit(tmp_path: Path) -> None:
+    with pytest.raises(BudgetError, match="need a debit"):
+        write_measurements(tmp_path / "a", _batches(), KeyedNoise(bytes(32)))
+
+
+def test_an_existing_place_is_refused_before_any_debit(ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "m.parquet").write_text("something else")
+    with pytest.raises(InputError, match="exists already") as caught:
+        _measure(ledger, tmp_path / "m.parquet")
+    assert caught.value.option == "out"
+    assert ledger.state().spent == 0
+
+
+def test_an_error_while_measuring_keeps_the_debit_for_the_next_run(ledger: Ledger, tmp_path: Path) -> None:
+    class _Broken(KeyedNoise):
+        def draw(self, *arguments: object) -> np.ndarray:
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        _measure(ledger, tmp_path / "m.parquet", noise=_Broken(bytes(32)))
+    assert not (tmp_path / "m.parquet").exists()
+    (entry,) = ledger.state().pending
+    _measure(ledger, tmp_path / "m.parquet")
+    assert list(ledger.state().sealed) == [entry]
+    assert ledger.state().spent == Fraction(1, 10)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.ledger", "m.parquet"]
+
+
+def test_opendp_pays_and_cannot_resume(ledger: Ledger, tmp_path: Path) -> None:
+    pytest.importorskip("opendp", reason="needs the extra opendp")
+    measurements = _measure(ledger, tmp_path / "m.parquet", noise=OpenDPNoise())
+    assert sum(len(b.nodes) for b in measurements.batches()) == 3
+    held = ledger.reserve(LOSS, request="r", purpose="p", dataset=_dataset)
+    (tmp_path / "m.parquet").unlink()
+    with pytest.raises(BudgetError, match=f"entry {held.entry} was interrupted"):
+        _measure(ledger, tmp_path / "m.parquet", noise=OpenDPNoise())
+
+
+def test_what_is_no_measurements_file(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("text")
+    with pytest.raises(InputError, match="not a measurements file"):
+        Measurements(tmp_path / "text")
+    with pytest.raises(InputError, match="not a measurements file"):
+        Measurements(tmp_path / "missing")
+
+
+def test_killed_at_twenty_random_points(tmp_path: Path) -> None:
+    """After any kill: the noise of the reserved key, one debit, no partial file."""
+    completed = subprocess.run(
+        [sys.executable, str(WORKERS), "crash", str(tmp_path), "7"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+        check=True,
+        timeout=300,
+    )
+    reports = [json.loads(line) for line in completed.stdout.splitlines()]
+    assert len(reports) == 20
+    for report in reports:
+        assert report["same_noise"] and report["same_bytes"]
+        assert (report["spent"], report["pending"], report["sealed"]) == ("1/2000", 0, 1)
+        assert set(report["left"]) <= {
+            "data.ledger",
+            "measurements.parquet",
+            "data.ledger-wal",
+            "data.ledger-shm",
+        }
+    assert {report["stage"] for report in reports} == {"other", "reserved", "renamed"}

@@ -1,0 +1,175 @@
+"""What the tests run in other processes; a program, not a test module.
+
+debit LEDGER N        make N debits of 1/2000 each, as fast as the lock allows; print how many were granted
+forked LEDGER N       fork N children of one process that each reserve and draw; print (key, nonce) digests
+crash DIRECTORY SEED  for 20 random points: measure in a child that is killed there, then measure again
+"""
+
+# ruff: noqa: T201
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from louver.errors import BudgetError
+from louver.privacy.budget import Loss, Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.measurements import Measurements, TrueBatch, measure
+from louver.privacy.neighbours import Relation
+from louver.privacy.noise import KeyedNoise, Nonce, perturb
+from louver.privacy.thresholds import DiscreteLaplace
+
+LOSS = Loss(Fraction(1, 2000), Measure.EPSILON, Relation.ADD_REMOVE_RECORD)
+
+
+def dataset(secret: bytes) -> bytes:
+    return hashlib.sha256(secret + b"the data").digest()
+
+
+def debit(ledger: Ledger, n: int) -> None:
+    granted = 0
+    for i in range(n):
+        try:
+            held = ledger.reserve(LOSS, request=f"{os.getpid()} {i}", purpose="test", dataset=dataset)
+        except BudgetError:
+            continue
+        ledger.seal(held, {})
+        granted += 1
+    print(granted)
+
+
+def forked(ledger: Ledger, n: int) -> None:
+    inherited = KeyedNoise(bytes(32))
+    for child in range(n):
+        if os.fork() == 0:
+            try:
+                inherited.draw(DiscreteLaplace(Fraction(1)), 1, Nonce(0, 0, 0))
+                print("an inherited source served a child")
+            except BudgetError:
+                held = ledger.reserve(LOSS, request=f"child {child}", purpose="test", dataset=dataset)
+                noise = KeyedNoise(held.key)
+                for batch in range(3):
+                    noise.draw(DiscreteLaplace(Fraction(1)), 10, Nonce(0, 0, batch))
+                for nonce in sorted(noise._served):
+                    print(hashlib.sha256(held.key).hexdigest(), *nonce)
+            sys.stdout.flush()
+            os._exit(0)
+    for _ in range(n):
+        os.wait()
+
+
+def _batches() -> list[TrueBatch]:
+    counts = np.arange(60).reshape(10, 6)
+    return [
+        TrueBatch(
+            level="leaf",
+            query="count",
+            nonce=Nonce(0, 0, b),
+            nodes=tuple(f"node {b} {i}" for i in range(10)),
+            true_counts=counts + b,
+            distribution=DiscreteLaplace(Fraction(20)),
+        )
+        for b in range(4)
+    ]
+
+
+def _measure(directory: Path) -> Measurements:
+    return measure(
+        directory / "measurements.parquet",
+        _batches(),
+        ledger=Ledger(directory / "data.ledger"),
+        loss=LOSS,
+        request="the request",
+        purpose="crash test",
+        dataset=dataset,
+    )
+
+
+def _in_child(task: Callable[[], None]) -> int:
+    """Run a task in a fork of this process, which itself starts no threads; return the wait status."""
+    child = os.fork()
+    if child == 0:
+        task()
+        sys.stdout.flush()
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+
+def _measure_until(directory: Path, event: int) -> None:
+    """Measure, and kill this process at the given call or return seen from louver's own code."""
+    seen = 0
+
+    def profile(frame: FrameType, what: str, argument: Any) -> None:
+        nonlocal seen
+        seen += "louver" in frame.f_code.co_filename
+        if seen == event > 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(profile)
+    _measure(directory)
+    sys.setprofile(None)
+    (directory / "events").write_text(str(seen))
+
+
+def _report(directory: Path) -> None:
+    """Look at what a kill left, measure again, and print whether everything is as it must be."""
+    ledger, path = Ledger(directory / "data.ledger"), directory / "measurements.parquet"
+    before = ledger.state()
+    bytes_before = path.read_bytes() if path.exists() else None
+    expected = None
+    if before.pending:
+        held = ledger.reserve(LOSS, request="the request", purpose="peek", dataset=dataset)
+        noise = KeyedNoise(held.key)
+        expected = [perturb(b.true_counts, b.distribution, noise, b.nonce).tolist() for b in _batches()]
+    if not before.sealed:
+        _measure(directory)
+    after = ledger.state()
+    noisy = [b.noisy_counts.tolist() for b in Measurements(path).batches()]
+    stage = "renamed" if before.pending and bytes_before else "reserved" if before.pending else "other"
+    report = {
+        "stage": stage,
+        "same_noise": expected in (None, noisy),
+        "same_bytes": bytes_before in (None, path.read_bytes()),
+        "spent": str(after.spent),
+        "pending": len(after.pending),
+        "sealed": len(after.sealed),
+        "left": sorted(p.name for p in directory.iterdir()),
+    }
+    print(json.dumps(report))
+
+
+def crash(directory: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    KeyedNoise.from_seed(0).draw(DiscreteLaplace(Fraction(20)), 1, Nonce(0, 0, 0))  # load the kernels once
+    for trial in range(21):
+        here = directory / str(trial)
+        here.mkdir()
+        Ledger.create(here / "data.ledger", LOSS.measure, LOSS.neighbours, Fraction(1))
+        if trial == 0:  # how many events there are
+            assert _in_child(partial(_measure_until, here, 0)) == 0
+            events = int((here / "events").read_text())
+            continue
+        event = 1 + int((trial - 1 + rng.random()) / 20 * events)  # one in every twentieth of the run
+        status = _in_child(partial(_measure_until, here, event))
+        assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, status
+        assert _in_child(partial(_report, here)) == 0
+
+
+if __name__ == "__main__":
+    command, where, number = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    if command == "crash":
+        crash(where, number)
+    else:
+        {"debit": debit, "forked": forked}[command](Ledger(where), number)

@@ -1,0 +1,171 @@
+"""Regions, tables and queries; sensitivities by enumeration of all neighbours of all small data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from louver.errors import BudgetError, InputError
+from louver.groups.problem import GroupTable, Query, Regions, Total, answers, sensitivity, sizes_of
+from louver.optim.trees import LevelTree
+from louver.privacy.neighbours import Relation
+from oracles.groups import data_sets, leaf_counts
+
+RECORD, CHANGE, UNIT = Relation.ADD_REMOVE_RECORD, Relation.CHANGE_RECORD, Relation.ADD_REMOVE_UNIT
+
+Data = dict[int, tuple[int, int]]
+"""Unit -> (leaf, size). With a noisy total a unit of size 0 does not exist."""
+
+TREES = [LevelTree.from_counts(c) for c in ([[2]], [[3]], [[2], [2, 2]], [[2], [2, 3]], [[1], [2], [2, 1]])]
+
+
+def _neighbours(data: Data, relation: Relation, leaves: int, largest: int, quantity: int) -> Iterator[Data]:
+    """Straight from the meaning: who comes, goes or moves. Sizes are sums of quantities 1 .. quantity."""
+    if relation is UNIT:
+        for unit, (leaf, size) in data.items():
+            if size == 0:
+                yield from ({**data, unit: (leaf, new)} for new in range(1, largest + 1))
+            else:
+                yield {**data, unit: (leaf, 0)}
+        return
+    for unit, (leaf, size) in data.items():
+        for q in range(1, quantity + 1):
+            if size + q <= largest:
+                added = {**data, unit: (leaf, size + q)}
+                if relation is RECORD:
+                    yield added
+                else:
+                    yield from _removals(added, quantity)
+    if relation is RECORD:
+        yield from _removals(data, quantity)
+
+
+def _removals(data: Data, quantity: int) -> Iterator[Data]:
+    for unit, (leaf, size) in data.items():
+        for q in range(1, min(quantity, size) + 1):
+            yield {**data, unit: (leaf, size - q)}
+
+
+def _worst(
+    query: Query, relation: Relation, total: Total, tree: LevelTree, largest: int, quantity: int
+) -> list[int]:
+    """Largest L1 change of each level's answers."""
+    first = 0 if total is Total.PUBLIC else 1
+    worst = [0] * tree.n_levels
+    leaves = tree.n_leaves
+
+    def answer(data: Data) -> np.ndarray:
+        return answers(tree.sum_up(leaf_counts(data, leaves, first, largest)), query, tree)
+
+    for data in data_sets([0, 1], leaves, largest):
+        here = answer(data)
+        for neighbour in _neighbours(data, relation, leaves, largest, quantity):
+            changed = np.abs(answer(neighbour) - here).sum(axis=1)
+            worst = [max(w, int(changed[tree.level(k)].sum())) for k, w in enumerate(worst)]
+    return worst
+
+
+@pytest.mark.parametrize("tree", TREES, ids=["2", "3", "2-4", "2-5", "1-2-3"])
+@pytest.mark.parametrize("query", list(Query))
+def test_sensitivity_to_one_record(tree: LevelTree, query: Query) -> None:
+    """With a public total: sizes 2, prefix and suffix 1, and for the chain the regions of the level (ERRATA G1)."""
+    largest = 3
+    declared = [
+        sensitivity(query, RECORD, Total.PUBLIC, n_level_regions=n, n_sizes=largest + 1)
+        for n in tree.level_sizes
+    ]
+    assert _worst(query, RECORD, Total.PUBLIC, tree, largest, 1) == declared
+    if query is Query.CHAIN:
+        assert declared == list(tree.level_sizes)
+
+
+@pytest.mark.parametrize("query", [Query.SIZES, Query.SUFFIX])
+@pytest.mark.parametrize("relation", [RECORD, UNIT])
+def test_sensitivity_with_a_noisy_total(query: Query, relation: Relation) -> None:
+    tree, largest = TREES[0], 3
+    declared = sensitivity(query, relation, Total.NOISY, n_level_regions=2, n_sizes=largest)
+    assert max(_worst(query, relation, Total.NOISY, tree, largest, 1)) == declared
+    assert (
+        declared
+        == {RECORD: {Query.SIZES: 2, Query.SUFFIX: 1}, UNIT: {Query.SIZES: 1, Query.SUFFIX: 3}}[relation][
+            query
+        ]
+    )
+
+
+@pytest.mark.parametrize("query", [Query.SIZES, Query.PREFIX, Query.SUFFIX, Query.CHAIN])
+def test_sensitivity_to_a_changed_record(query: Query) -> None:
+    """At most twice that of one record; sizes reach it, with two units that change apart."""
+    tree, largest = TREES[0], 3
+    declared = [
+        sensitivity(query, CHANGE, Total.PUBLIC, n_level_regions=n, n_sizes=largest + 1)
+        for n in tree.level_sizes
+    ]
+    worst = _worst(query, CHANGE, Total.PUBLIC, tree, largest, 1)
+    assert all(w <= d for w, d in zip(worst, declared, strict=True))
+    if query is not Query.CHAIN:
+        assert worst == declared
+
+
+@pytest.mark.parametrize("query", [Query.SIZES, Query.PREFIX, Query.SUFFIX, Query.CHAIN])
+@pytest.mark.parametrize("quantity", [2, 3])
+def test_sensitivity_with_quantities(query: Query, quantity: int) -> None:
+    tree, largest = TREES[0], 3
+    declared = [
+        sensitivity(query, RECORD, Total.PUBLIC, n_level_regions=n, n_sizes=4, largest_quantity=quantity)
+        for n in tree.level_sizes
+    ]
+    assert _worst(query, RECORD, Total.PUBLIC, tree, largest, quantity) == declared
+
+
+def test_prefix_counts_of_units_that_vanish_change_everywhere() -> None:
+    """ERRATA G2: why Lemma 6 needs a shared list of units; the combination is refused."""
+    assert max(_worst(Query.PREFIX, RECORD, Total.NOISY, TREES[0], 3, 1)) == 3
+    for query in (Query.PREFIX, Query.CHAIN):
+        with pytest.raises(BudgetError, match="public total"):
+            sensitivity(query, RECORD, Total.NOISY, n_level_regions=1, n_sizes=3)
+        with pytest.raises(BudgetError, match="public total"):
+            sensitivity(query, UNIT, Total.NOISY, n_level_regions=1, n_sizes=3)
+    with pytest.raises(BudgetError, match="--total noisy"):
+        sensitivity(Query.SIZES, UNIT, Total.PUBLIC, n_level_regions=1, n_sizes=3)
+
+
+@pytest.mark.parametrize("query", [Query.PREFIX, Query.SUFFIX])
+def test_sizes_come_back(query: Query) -> None:
+    tree = TREES[2]
+    counts = tree.sum_up(np.arange(tree.n_leaves * 4).reshape(-1, 4))
+    assert np.array_equal(sizes_of(answers(counts, query, tree), query), counts)
+
+
+def test_regions_are_checked() -> None:
+    with pytest.raises(InputError, match="no regions"):
+        Regions.from_leaves(("state",), [])
+    with pytest.raises(InputError, match="again on row 3") as caught:
+        Regions.from_leaves(("state",), [("GA",), ("NY",), ("GA",)])
+    assert caught.value.row == 3
+    with pytest.raises(InputError, match='named "total"'):
+        Regions.from_leaves(("total",), [("GA",)])
+
+
+def test_equal_labels_under_different_parents_are_different_regions() -> None:
+    regions = Regions.from_leaves(("state", "county"), [("NY", "Kent"), ("MI", "Kent"), ("MI", "Eaton")])
+    assert regions.levels == ("total", "state", "county")
+    assert regions.leaves == (("MI", "Eaton"), ("MI", "Kent"), ("NY", "Kent"))
+    assert regions.tree.level_sizes == (1, 2, 3)
+    assert len(set(regions.node_names)) == 6
+
+
+def test_node_names_are_unique_whatever_the_labels() -> None:
+    regions = Regions.from_leaves(("a", "b"), [("x/y", "z"), ("x", "y/z"), ("x", "y//z")])
+    assert len(set(regions.node_names)) == len(regions.node_names)
+
+
+def test_a_table_knows_its_size() -> None:
+    regions = Regions.from_leaves(("state",), [("GA",), ("NY",)])
+    table = GroupTable.from_cells(regions, {(("GA",), 0): 4, (("NY",), 2): 1}, 2, Total.PUBLIC)
+    assert table.counts.tolist() == [[4, 0, 1], [4, 0, 0], [0, 0, 1]]
+    assert (table.n_groups, table.first_size, table.largest_size) == (5, 0, 2)
+    with pytest.raises(ValueError):
+        table.counts[0, 0] = 1
