@@ -27,6 +27,7 @@ from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.result import DATA_FILE, AnonymizedRelease
 from louver.data.read import open_source
+from louver.optim.status import Status
 from louver.release.metrics import risk_of, utility_of
 from louver.schema.spec import Schema, validated
 
@@ -100,6 +101,10 @@ def anonymize(
     with open_source(data, table=table, query=query) as source:
         loaded = load(source, checked, schema)
     partition = _solve(loaded.problem, checked)
+    if checked.t is not None and not loaded.problem.holds_as_published(partition):
+        # Close to the whole table, but not to what is left of it: then nothing is left out, and no bound is known.
+        partition = _solve(replace(loaded.problem, max_suppressed=0), checked)
+        partition = replace(partition, status=Status.FEASIBLE, lower_bound=None)
     release = _release(loaded, partition, checked)
     return replace(release, seconds=time.perf_counter() - started)
 

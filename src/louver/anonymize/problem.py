@@ -188,6 +188,29 @@ class Problem:
             requirements=build_requirements((), members, self.codes[:0], members[:0], 0),
         )
 
+    def holds_as_published(self, partition: Partition) -> bool:
+        """Whether all classes are close to the table as published, without the records left out.
+
+        The whole table, which the methods measure closeness by, cannot be published beside it: the difference would
+        give away the sensitive values of the records left out.
+        """
+        kept = np.flatnonzero(partition.labels != SUPPRESSED)
+        requirements = self.requirements
+        published = replace(
+            self,
+            rows=self.rows[kept],
+            codes=self.codes[kept],
+            requirements=build_requirements(
+                self.sensitive,
+                self.rows[kept],
+                requirements.population,
+                requirements.multiplicity,
+                int(requirements.matches),
+            ),
+        )
+        again = published.partition(partition.labels[kept], method=partition.method)
+        return all(published.is_allowed(members) for members in again.classes())
+
     def class_loss(self, members: Sequence[int] | Ints) -> int:
         """Units that a class of these records loses."""
         members = np.asarray(members, np.int64)
