@@ -135,7 +135,7 @@ def json_reference() -> str:
             suggest(**table, **arranged),
         ),
     ]
-    sections.append(("`louver anonymize`", anonymize(people, quasi=["count"], k=3)))
+    sections.append(("`louver anonymize`", anonymize(people, quasi=["count"], k=3, method="sorted")))
     parts = [
         NOTE,
         "# JSON\n",

@@ -51,7 +51,7 @@ def test_bare_ledger_is_a_question(call_louver: Runner) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["spend"], "choose init or grant or show or abandon or verify"),
+        (["spend"], "choose init, grant, show, abandon or verify"),
         (["show"], "argument FILE is missing"),
         (["abandon", "x.ledger"], "--entry is missing"),
         (["abandon", "missing.ledger", "--entry", "1"], "there is no ledger"),

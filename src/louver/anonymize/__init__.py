@@ -180,7 +180,7 @@ def _release(loaded: Loaded, partition: Partition, options: AnonymizeOptions) ->
 def _lost_shares(problem: Problem, partition: Partition) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Sum over records of the share of each column that is lost, weights aside."""
     unweighted = replace(problem, columns=tuple(replace(column, weight=1.0) for column in problem.columns))  # type: ignore[type-var]
-    return unweighted.column_losses(partition.labels)
+    return unweighted.column_losses(partition)
 
 
 def _promises(
