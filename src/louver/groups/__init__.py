@@ -22,7 +22,7 @@ from louver.groups.options import GroupsOptions
 from louver.groups.plan import Plan, chosen_shares, equal_shares, make_plan, noisy_answers, true_batches
 from louver.groups.problem import GroupTable, Regions, Total
 from louver.groups.result import MEASUREMENTS_FILE, GroupRelease
-from louver.groups.simulate import errors, forecast, run
+from louver.groups.simulate import LevelError, errors, forecast, run, stand_in
 from louver.privacy.ledger import Head, Ledger, ledger_beside, request_digest
 from louver.privacy.measurements import Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Data = str | Path | ArrowStream
     Report = Callable[[GroupRelease], str]
 
-__all__ = ["MECHANISMS", "GroupRelease", "GroupsOptions", "Mechanism", "groups"]
+__all__ = ["MECHANISMS", "GroupRelease", "GroupsOptions", "Mechanism", "groups", "preview"]
 
 FORECAST_CELLS = 1_000_000
 """Tables with more cells than this are forecast from one simulation, smaller ones from five."""
@@ -133,6 +133,27 @@ def groups(
     return _paid(true_table, plan, checked, payer, bound, Path(out), parameters, report, started)
 
 
+def preview(*, expect: int, **options: Any) -> tuple[Plan, tuple[LevelError, ...]]:
+    """Forecast the errors of a release before anything is spent; the data are not opened.
+
+    Parameters
+    ----------
+    expect : int
+        Number of groups to forecast for; they are spread evenly over the domain's regions, with geometric sizes.
+    **options
+        As for `groups`, with a `domain`.
+    """
+    checked = validated(GroupsOptions, options, "groups")
+    checked.check()
+    if checked.domain is None:
+        raise InputError("option --domain is missing: a forecast does not open the data.", option="--domain")
+    assert checked.max_size is not None
+    regions = _listed(checked.domain, checked.regions)
+    plan = _plan(regions, checked, checked.budget())
+    table = stand_in(regions, checked.max_size, expect, plan.total)
+    return plan, forecast(table, plan)
+
+
 def _ledger(data: Data, ledger: str | Path | None, out: str | Path | None) -> Ledger:
     """Open the ledger that pays, before anything is read."""
     if out is None:
@@ -180,16 +201,21 @@ def _read(data: Data, table: str | None, query: str | None, options: GroupsOptio
 def _regions(options: GroupsOptions, counted: UnitCells) -> Regions:
     if options.domain is None:
         return Regions.from_leaves(options.regions, counted.leaves)
-    with open_source(options.domain) as source:
-        rows = read_text(source, options.regions)
+    return _listed(options.domain, options.regions)
+
+
+def _listed(domain: str, levels: tuple[str, ...]) -> Regions:
+    """Read the public list of regions."""
+    with open_source(domain) as source:
+        rows = read_text(source, levels)
         for number, row in enumerate(rows, 1):
             if None in row:
-                column = options.regions[row.index(None)]
+                column = levels[row.index(None)]
                 message = (
                     f'column "{column}" in {source.name} has no value on row {number}; give every row one.'
                 )
                 raise InputError(message, file=source.name, column=column, row=number)
-    return Regions.from_leaves(options.regions, [tuple(str(label) for label in row) for row in rows])
+    return Regions.from_leaves(levels, [tuple(str(label) for label in row) for row in rows])
 
 
 def _plan(regions: Regions, options: GroupsOptions, budget: Any) -> Plan:
