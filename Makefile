@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: all setup demo test lint unit wheel-test bench clean
+.PHONY: all setup demo test lint unit wheel-test bench docs clean
 .DEFAULT_GOAL := all
 
 all: test
@@ -37,10 +37,14 @@ wheel-test: $(STAMP)
 	rm -rf build/wheel && mkdir -p build/wheel
 	$(BIN)/python -m build --quiet --wheel --no-isolation --outdir build/wheel
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/wheel/site build/wheel/*.whl
-	LOUVER_SITE=$(CURDIR)/build/wheel/site $(BIN)/python -m pytest tests/cli --rootdir .
+	LOUVER_SITE=$(CURDIR)/build/wheel/site $(BIN)/python -m pytest tests/cli/test_bounds.py tests/cli/test_command.py tests/cli/test_imports.py
 
 bench: $(STAMP)
-	$(BIN)/python -m pytest benchmarks -p no:doctest -s --benchmark-only
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+# The reference of the command line and its JSON, from the program itself.
+docs: $(STAMP)
+	$(BIN)/python docs/generate.py
 
 clean:
 	rm -rf $(VENV) build dist demo-output

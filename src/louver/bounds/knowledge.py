@@ -11,18 +11,28 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from louver.bounds.problem import BoolArray, IntArray, TwoWayTable
 from louver.errors import InfeasibleError, InputError
 from louver.schema.attribute import Attribute
 from louver.schema.files import read_toml
-from louver.schema.spec import validated
+from louver.schema.validate import OWN, validated
 
-__all__ = ["NO_LIMIT", "Known", "Statement", "bind", "clash_error", "parse_given", "read_given", "smallest_clash"]
+__all__ = [
+    "NO_LIMIT",
+    "Known",
+    "Statement",
+    "bind",
+    "clash_error",
+    "parse_given",
+    "read_given",
+    "smallest_clash",
+]
 
 NO_LIMIT = 2**62
 """Stands for "no upper bound" in integer arrays."""
@@ -30,7 +40,14 @@ NO_LIMIT = 2**62
 EXHAUSTIVE_CHECKS = 3000
 """Feasibility checks spent on proving that no smaller set of statements clashes."""
 
-Labels = str | list[str]
+
+def _check_labels(value: Any) -> Any:
+    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(label, str) for label in value)):
+        return value
+    raise PydanticCustomError(OWN, "must be a label or a list of labels, in quotes")
+
+
+Labels = Annotated[str | list[str], BeforeValidator(_check_labels)]
 Count = Annotated[int, Field(ge=0, strict=True)]
 
 
@@ -90,14 +107,20 @@ def parse_given(given: Sequence[Statement | Mapping[str, object]]) -> list[State
     return validated(_Given, {"known": plain}, "given").known
 
 
-def bind(statements: Sequence[Statement], table: TwoWayTable) -> list[Known]:
-    """Find the rows and cells that statements speak of."""
+def bind(statements: Sequence[Statement], table: TwoWayTable, where: str = "the known bounds") -> list[Known]:
+    """Find the rows and cells that statements speak of; messages call their list `where`."""
     position_of = {int(index): position for position, index in enumerate(table.row_index)}
     bound: list[Known] = []
     for number, statement in enumerate(statements, start=1):
-        lower, upper = _limits(statement, number)
-        row = _row_index(statement, table, number)
-        cells = _cell_mask(statement, table.col_attributes, number)
+        subject = f"statement {number} of {where}"
+        lower, upper = _limits(statement, subject)
+        row = _row_index(statement, table, subject)
+        if table.dropped_rows and row not in position_of:
+            raise InputError(
+                f"{subject} speaks of a row with a zero cell, which the table leaves out; remove it.",
+                option="--given",
+            )
+        cells = _cell_mask(statement, table.col_attributes, subject)
         bound.append(
             Known(number=number, row=position_of.get(row, -1), cells=cells, lower=lower, upper=upper)
         )
@@ -125,15 +148,18 @@ def smallest_clash(known: Sequence[Known], is_feasible: Callable[[Sequence[Known
     return tuple(statement.number for statement in kept)
 
 
-def clash_error(known: Sequence[Known], is_feasible: Callable[[Sequence[Known]], bool], where: str) -> InfeasibleError:
+def clash_error(
+    known: Sequence[Known], is_feasible: Callable[[Sequence[Known]], bool], where: str
+) -> InfeasibleError:
     """The error that names a smallest clashing set."""
     clash = smallest_clash(known, is_feasible)
     if len(clash) == 1:
-        told = f"statement {clash[0]} of {where} contradicts"
+        told, remedy = f"statement {clash[0]} of {where} contradicts", "it"
     else:
         told = f"statements {', '.join(map(str, clash[:-1]))} and {clash[-1]} of {where} together contradict"
+        remedy = "one of them"
     return InfeasibleError(
-        f"{told} the published conditionals and sample size; no table fits, so correct or remove one of them.",
+        f"{told} the published conditionals and sample size; no table fits, so correct or remove {remedy}.",
         clash=clash,
     )
 
@@ -163,41 +189,42 @@ def row_bounds(known: Sequence[Known], reduced: IntArray) -> tuple[IntArray, Int
     return lower, upper
 
 
-def _limits(statement: Statement, number: int) -> tuple[int, int]:
+def _limits(statement: Statement, subject: str) -> tuple[int, int]:
     at_least, at_most, exactly = statement.at_least, statement.at_most, statement.exactly
     if exactly is not None:
         if at_least is not None or at_most is not None:
             raise InputError(
-                f"statement {number} of the known bounds has exactly beside at_least or at_most; keep one of them.",
+                f"{subject} has exactly beside at_least or at_most; keep one of them.",
                 option="--given",
             )
         return min(exactly, NO_LIMIT), min(exactly, NO_LIMIT)
     if at_least is None and at_most is None:
         raise InputError(
-            f"statement {number} of the known bounds has no bound; give at_least, at_most or exactly.", option="--given"
+            f"{subject} has no bound; give at_least, at_most or exactly.",
+            option="--given",
         )
     return min(at_least or 0, NO_LIMIT), NO_LIMIT if at_most is None else min(at_most, NO_LIMIT)
 
 
-def _row_index(statement: Statement, table: TwoWayTable, number: int) -> int:
+def _row_index(statement: Statement, table: TwoWayTable, subject: str) -> int:
     names = [attribute.name for attribute in table.row_attributes]
     if set(statement.row) != set(names):
         raise InputError(
-            f"statement {number} of the known bounds must give one label for each row attribute ({', '.join(names)}).",
+            f"{subject} must give one label for each row attribute ({', '.join(names)}).",
             option="--given",
         )
     index = 0
     for attribute in table.row_attributes:
-        index = index * attribute.size + _code(attribute, statement.row[attribute.name], number)
+        index = index * attribute.size + _code(attribute, statement.row[attribute.name], subject)
     return index
 
 
-def _cell_mask(statement: Statement, attributes: Sequence[Attribute], number: int) -> BoolArray:
+def _cell_mask(statement: Statement, attributes: Sequence[Attribute], subject: str) -> BoolArray:
     names = [attribute.name for attribute in attributes]
     for name in statement.col:
         if name not in names:
             raise InputError(
-                f'statement {number} of the known bounds names "{name}" in col, which is not a column attribute.',
+                f'{subject} names "{name}" in col, which is not a column attribute.',
                 option="--given",
                 column=name,
             )
@@ -208,15 +235,15 @@ def _cell_mask(statement: Statement, attributes: Sequence[Attribute], number: in
             labels = statement.col[attribute.name]
             chosen[:] = False
             for label in [labels] if isinstance(labels, str) else labels:
-                chosen[_code(attribute, label, number)] = True
+                chosen[_code(attribute, label, subject)] = True
         mask = (mask[:, None] & chosen[None, :]).ravel()
     return mask
 
 
-def _code(attribute: Attribute, label: str, number: int) -> int:
+def _code(attribute: Attribute, label: str, subject: str) -> int:
     if label not in attribute.labels:
         raise InputError(
-            f'statement {number} of the known bounds has a label that column "{attribute.name}" does not have.',
+            f'{subject} has a label that column "{attribute.name}" does not have.',
             option="--given",
             column=attribute.name,
         )

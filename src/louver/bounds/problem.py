@@ -16,6 +16,7 @@ import numpy as np
 
 from louver.data.histogram import Histogram
 from louver.errors import InputError
+from louver.optim.kernels.items import reduced_rows
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 
@@ -23,6 +24,9 @@ __all__ = ["Arrangement", "IntArray", "TwoWayTable", "ZeroRows", "arrange", "fro
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+MAX_DENOMINATOR = 2**40
+"""Largest reduced row sum that is taken from fractions; no table of people has a larger one."""
 
 MAX_CELLS = 20_000_000
 """Largest rows x columns that is laid out; beyond it an audit would not fit in memory."""
@@ -52,10 +56,12 @@ class Arrangement:
     def __post_init__(self) -> None:
         for option, names in (("--rows", self.rows), ("--cols", self.cols)):
             if not names:
-                raise InputError(f"option {option} is empty; name at least one column.", option=option)
+                raise InputError(f"option {option} names no column; name at least one.", option=option)
             for name in names:
                 if names.count(name) > 1:
-                    raise InputError(f'option {option} names column "{name}" twice.', option=option, column=name)
+                    raise InputError(
+                        f'option {option} names column "{name}" twice.', option=option, column=name
+                    )
         for name in self.rows:
             if name in self.cols:
                 raise InputError(
@@ -89,7 +95,12 @@ class TwoWayTable:
     n : int
         The sample size that the public knows.
     possible : bool (I, J) or None
-        False where a structural zero makes a cell impossible; None when there are no structural zeros.
+        False where a structural zero makes a cell impossible; None when there are no structural zeros. A row
+        "Other" has one more line here, the last.
+    dropped_rows : int
+        Rows with a zero cell that were dropped or merged.
+    published : int64 (n, J) or None
+        Rounded conditionals as read, in units of the last decimal, where no counts are known.
     """
 
     row_attributes: tuple[Attribute, ...]
@@ -99,6 +110,7 @@ class TwoWayTable:
     n: int
     possible: BoolArray | None = None
     dropped_rows: int = 0
+    published: IntArray | None = None
 
     @property
     def n_label_rows(self) -> int:
@@ -123,18 +135,10 @@ class TwoWayTable:
     def n_zero_rows(self) -> int:
         return self.n_rows - self.counts.shape[0]
 
-    def n_zero_cells_possible(self) -> int:
-        """Zero cells of the published table that structure does not explain, those of zero rows included."""
-        zero_in_rows = int((self.counts == 0).sum())
-        if self.possible is None:
-            return zero_in_rows + self.n_zero_rows * self.n_cols
-        n_possible = int(self.possible.sum())
-        return n_possible - int((self.counts > 0).sum())
-
     def reduced(self) -> IntArray:
         """Reduced counts r_ij = o_ij / gcd of the row (section 2)."""
-        divisors = np.gcd.reduce(self.counts, axis=1)
-        return self.counts // divisors[:, None]
+        reduced: IntArray = reduced_rows(self.counts)[0]
+        return reduced
 
     def row_labels(self, index: int) -> dict[str, str]:
         """The labels of the row with this mixed-radix index."""
@@ -176,12 +180,7 @@ def arrange(
     n_row_names = len(arrangement.rows)
     row_attributes, col_attributes = kept.attributes[:n_row_names], kept.attributes[n_row_names:]
     n_rows, n_cols = (prod(a.size for a in part) for part in (row_attributes, col_attributes))
-    if n_rows * n_cols > MAX_CELLS:
-        raise InputError(
-            f"the arrangement has {n_rows} x {n_cols} cells, more than {MAX_CELLS}; use fewer attributes or merge "
-            "categories.",
-            option="--rows",
-        )
+    _check_size(n_rows, n_cols)
     row_of = _mixed_radix(kept.codes[:, :n_row_names], row_attributes)
     col_of = _mixed_radix(kept.codes[:, n_row_names:], col_attributes)
     row_index, position = np.unique(row_of, return_inverse=True)
@@ -201,46 +200,86 @@ def arrange(
 def from_conditionals(
     attributes: Sequence[Attribute],
     codes: IntArray,
-    fractions: Sequence[Fraction],
+    conditionals: Sequence[Fraction],
     arrangement: Arrangement,
     n: int,
     *,
+    decimals: int | None,
     where: str,
 ) -> TwoWayTable:
-    """A table known only by its exact conditionals: counts are the reduced counts, n is given.
+    """A table known only by its conditionals and the sample size.
 
-    A row whose conditionals are all zero is a zero row. Every other row must add up to exactly one.
+    Exact conditionals of a row must add up to exactly one and become its reduced counts; rounded ones must have no
+    more decimals than stated. A row whose conditionals are all zero is a zero row.
     """
-    by_name = {attribute.name: (attribute, codes[:, i]) for i, attribute in enumerate(attributes)}
-    row_attributes = tuple(by_name[name][0] for name in arrangement.rows)
-    col_attributes = tuple(by_name[name][0] for name in arrangement.cols)
-    row_of = _mixed_radix(np.stack([by_name[name][1] for name in arrangement.rows], axis=1), row_attributes)
-    col_of = _mixed_radix(np.stack([by_name[name][1] for name in arrangement.cols], axis=1), col_attributes)
+    n_row_names = len(arrangement.rows)
+    row_attributes, col_attributes = tuple(attributes[:n_row_names]), tuple(attributes[n_row_names:])
+    row_of = _mixed_radix(codes[:, :n_row_names], row_attributes).tolist()
+    col_of = _mixed_radix(codes[:, n_row_names:], col_attributes).tolist()
     n_cols = prod(a.size for a in col_attributes)
+    _check_size(len(set(row_of)), n_cols)
     rows: dict[int, list[Fraction]] = {}
+    line_of: dict[tuple[int, int], int] = {}
     first_line: dict[int, int] = {}
-    for line, (row, col, value) in enumerate(zip(row_of.tolist(), col_of.tolist(), fractions, strict=True), 1):
+    for line, (row, col, value) in enumerate(zip(row_of, col_of, conditionals, strict=True), start=1):
+        if (row, col) in line_of:
+            raise InputError(
+                f"row {line} of {where} gives a cell that row {line_of[row, col]} gave already; remove one.",
+                file=where,
+                row=line,
+            )
+        line_of[row, col] = line
         first_line.setdefault(row, line)
         rows.setdefault(row, [Fraction(0)] * n_cols)[col] = value
     nonzero = {row: values for row, values in sorted(rows.items()) if any(values)}
     counts = np.zeros((len(nonzero), n_cols), dtype=np.int64)
     for position, (row, values) in enumerate(nonzero.items()):
-        if sum(values) != 1:
-            raise InputError(
-                f"the conditionals of the table row that begins on row {first_line[row]} of {where} do not add up to "
-                "exactly 1; give exact fractions such as 3/7, or --decimals for rounded values.",
-                file=where,
-                row=first_line[row],
-            )
-        denominator = lcm(*(value.denominator for value in values))
-        counts[position] = [int(value * denominator) for value in values]
+        counts[position] = _whole(values, decimals, first_line[row], where)
     return TwoWayTable(
         row_attributes=row_attributes,
         col_attributes=col_attributes,
         row_index=np.array(list(nonzero), dtype=np.int64),
         counts=counts,
         n=n,
+        published=None if decimals is None else counts,
     )
+
+
+def _whole(values: Sequence[Fraction], decimals: int | None, line: int, where: str) -> list[int]:
+    """Reduced counts of exact conditionals, or rounded ones in units of their last decimal."""
+    begins = f"the table row that begins on row {line} of {where}"
+    if decimals is not None:
+        units = [value * 10**decimals for value in values]
+        if any(unit.denominator > 1 for unit in units):
+            raise InputError(
+                f"{begins} has a conditional with more decimals than --decimals says; set it to what is printed.",
+                file=where,
+                row=line,
+                option="--decimals",
+            )
+        return [int(unit) for unit in units]
+    if sum(values) != 1:
+        raise InputError(
+            f"the conditionals of {begins} do not add up to exactly 1; give exact fractions such as 3/7, or "
+            "--decimals for rounded values.",
+            file=where,
+            row=line,
+        )
+    denominator = lcm(*(value.denominator for value in values))
+    if denominator > MAX_DENOMINATOR:
+        raise InputError(
+            f"{begins} has fractions with too large a denominator; check them.", file=where, row=line
+        )
+    return [int(value * denominator) for value in values]
+
+
+def _check_size(n_rows: int, n_cols: int) -> None:
+    if n_rows * n_cols > MAX_CELLS:
+        raise InputError(
+            f"the arrangement has {n_rows} x {n_cols} cells, more than {MAX_CELLS}; use fewer attributes or merge "
+            "categories.",
+            option="--rows",
+        )
 
 
 def _relevant(recodes: Sequence[Recode], names: Sequence[str]) -> list[Recode]:
@@ -264,21 +303,32 @@ def _labels(attributes: Sequence[Attribute], index: int) -> dict[str, str]:
 
 
 def _without_zero_rows(table: TwoWayTable, zero_rows: ZeroRows) -> TwoWayTable:
-    """Rows with a zero cell dropped, or merged into one row; zero rows hold nobody and always go."""
-    full = (table.counts > 0).all(axis=1)
+    """Rows with a zero cell dropped, or merged into one row; zero rows hold nobody and always go.
+
+    A cell that cannot occur does not count as a zero cell.
+    """
+    possible = table.possible
+    shown = np.ones(table.counts.shape, dtype=bool) if possible is None else possible[table.row_index]
+    full = ((table.counts > 0) | ~shown).all(axis=1)
     counts, row_index = table.counts[full], table.row_index[full]
     if zero_rows == ZeroRows.MERGE and not full.all():
         counts = np.vstack([counts, table.counts[~full].sum(axis=0, keepdims=True)])
         row_index = np.append(row_index, -1)
+        if possible is not None:
+            merged = np.delete(possible, table.row_index[full], axis=0)
+            possible = np.vstack([possible, merged.any(axis=0, keepdims=True)])
     if not counts.size:
-        raise InputError("every row has a zero cell, so --drop-zero-rows leaves no table.", option="--drop-zero-rows")
+        raise InputError(
+            "every row has a zero cell, so --drop-zero-rows leaves no table.", option="--drop-zero-rows"
+        )
     return TwoWayTable(
         row_attributes=table.row_attributes,
         col_attributes=table.col_attributes,
         row_index=row_index,
         counts=counts,
         n=int(counts.sum()),
-        dropped_rows=table.n_label_rows - int(full.sum()),
+        possible=possible,
+        dropped_rows=table.n_label_rows - table.n_impossible_rows - int(full.sum()),
     )
 
 
@@ -302,7 +352,8 @@ def _possible_cells(
     for zero in structural_zeros:
         if set(zero) <= set(shown):
             chosen = [
-                [a.code_of(label) for label in zero[a.name]] if a.name in zero else range(a.size) for a in before
+                [a.code_of(label) for label in zero[a.name]] if a.name in zero else range(a.size)
+                for a in before
             ]
             impossible[np.ix_(*chosen)] = True
     recodes = {recode.attribute: recode for recode in arrangement.recodes}

@@ -7,8 +7,8 @@ to the sample size. A printed 0 may hide a positive count.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -26,7 +26,11 @@ from louver.optim.kernels.rounding import (
 )
 from louver.optim.kernels.runs import compressed, leave_one_out_plan
 
-__all__ = ["Rounding", "RoundedSolution", "published_values", "solve_rounded"]
+__all__ = ["RoundedSolution", "Rounding", "published_values", "solve_rounded"]
+
+
+MAX_WORK = 2**29
+"""Largest n x (columns + 2) that is worked on, in numbers of 4 bytes (2 GiB)."""
 
 
 class Rounding(StrEnum):
@@ -46,11 +50,13 @@ class RoundedSolution:
     @property
     def lower(self) -> IntArray:
         """Tight lower bound of every cell, (n, J)."""
-        return self.runs[self.span[:, :, 0], 0]
+        lowest: IntArray = self.runs[self.span[:, :, 0], 0]
+        return lowest
 
     @property
     def upper(self) -> IntArray:
-        return self.runs[self.span[:, :, 1] - 1, 1]
+        highest: IntArray = self.runs[self.span[:, :, 1] - 1, 1]
+        return highest
 
     def values(self, row: int, col: int) -> Runs:
         """All feasible values of one cell as (start, stop, step) runs."""
@@ -71,6 +77,15 @@ class _Tree:
     def is_free(self) -> bool:
         """Nothing is known about this row beforehand."""
         return not (self.at_least.any() or (self.at_most < NO_LIMIT).any() or self.crossing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A published row without its impossible cells; `columns` says which are left."""
+
+    columns: IntArray
+    published: IntArray
+    tree: _Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +123,7 @@ def solve_rounded(
     known: Sequence[Known],
     wanted: BoolArray,
     where: str = "given",
+    possible: BoolArray | None = None,
 ) -> RoundedSolution:
     """All feasible values of the cells in the wanted rows.
 
@@ -119,19 +135,30 @@ def solve_rounded(
         Sample size.
     known, wanted, where
         As for `solve_exact`.
+    possible : bool (rows, J), optional
+        False where a structural zero makes a cell impossible: its printed 0 hides nothing.
 
     Notes
     -----
     Cost: O(J T) per row for T = n less the least totals of the other rows, and O(rows log rows) sumsets of sets
     that are mostly solid beyond a few times 10**decimals.
     """
-    found = _solve(published, decimals, rounding, n, known, wanted)
-    if found is None and known and _solve(published, decimals, rounding, n, (), wanted) is not None:
+    if n * (published.shape[1] + 2) > MAX_WORK:
+        raise InputError(
+            "rounded conditionals of so large a sample cannot be solved in memory; check --n.",
+            option="--decimals",
+        )
+    rule = _Rule(10**decimals, rounding is Rounding.HALF_EVEN)
+    shown = np.ones(published.shape, dtype=bool) if possible is None else possible
+    found = _solve(published, shown, rule, n, known, wanted)
+    if found is None and known:
+        nothing = np.zeros(len(published), dtype=bool)
 
         def is_feasible(some: Sequence[Known]) -> bool:
-            return _solve(published, decimals, rounding, n, some, np.arange(len(published)) == 0) is not None
+            return _solve(published, shown, rule, n, some, nothing) is not None
 
-        raise clash_error(known, is_feasible, where)
+        if is_feasible(()):
+            raise clash_error(known, is_feasible, where)
     if found is None:
         raise InputError(
             "no table has these rounded conditionals and this sample size; check --n, --decimals and --rounding.",
@@ -140,47 +167,66 @@ def solve_rounded(
     return found
 
 
-def _solve(
-    published: IntArray, decimals: int, rounding: Rounding, n: int, known: Sequence[Known], wanted: BoolArray
-) -> RoundedSolution | None:
-    """The solution, or None when no table fits."""
-    if any(one.fails_on_zeros for one in known) or len(published) > n or (not len(published) and n):
-        return None
-    rule = _Rule(10**decimals, rounding is Rounding.HALF_EVEN)
-    trees = [_tree([one for one in known if one.row == row], published.shape[1]) for row in range(len(published))]
-    items, item_of = _distinct(published, trees)
-    copies = np.bincount(item_of, minlength=len(items))
-    totals: list[_Totals] = []
-    for row in items:
-        one = _row_totals(published[row], trees[row], rule, n)
-        if one is None:
-            return None
-        totals.append(one)
-    target = n - sum(int(c) * one.least for c, one in zip(copies, totals, strict=True))
-    if target < 0:
-        return None
-    asked = np.unique(item_of[wanted])
-    feasible = _leave_one_out(totals, copies, asked, target)
-    return _cells(published, trees, items, item_of, feasible, rule, wanted)
-
-
 @dataclass(frozen=True, slots=True)
 class _Rule:
     unit: int
     half_even: bool
 
 
-def _distinct(published: IntArray, trees: Sequence[_Tree]) -> tuple[list[int], IntArray]:
+def _solve(
+    published: IntArray, possible: BoolArray, rule: _Rule, n: int, known: Sequence[Known], wanted: BoolArray
+) -> RoundedSolution | None:
+    """The solution, or None when no table fits."""
+    if any(one.fails_on_zeros for one in known) or len(published) > n or (not len(published) and n):
+        return None
+    rows = [
+        _row(values, shown, [one for one in known if one.row == position])
+        for position, (values, shown) in enumerate(zip(published, possible, strict=True))
+    ]
+    items, item_of = _distinct(rows)
+    copies = np.bincount(item_of, minlength=len(items))
+    totals: list[_Totals] = []
+    for row in items:
+        one = _row_totals(row, rule, n)
+        if one is None:
+            return None
+        totals.append(one)
+    target = n - sum(int(c) * one.least for c, one in zip(copies, totals, strict=True))
+    if target < 0:
+        return None
+    # One answer shows whether there is any.
+    asked = np.unique(item_of[wanted]) if wanted.any() else np.arange(min(1, len(items)))
+    item_span = np.zeros((len(items), published.shape[1], 2), dtype=np.int64)
+    item_span[:, :, 1] = 1
+    parts: list[IntArray] = [np.array([[0, 0, 1]])]  # what impossible cells hold
+    end = 1
+    for item, listed, solid in _leave_one_out(totals, copies, asked, target):
+        if not listed.size and not solid:
+            return None
+        runs, span = _cell_runs(items[item], rule, listed, solid)
+        parts.append(runs)
+        item_span[item, items[item].columns] = span + end
+        end += len(runs)
+    return RoundedSolution(runs=np.concatenate(parts), span=item_span[item_of] * wanted[:, None, None])
+
+
+def _row(published: IntArray, possible: BoolArray, known: Sequence[Known]) -> _Row:
+    columns = np.flatnonzero(possible)
+    shown = [replace(one, cells=one.cells[columns]) for one in known]
+    return _Row(columns, published[columns], _tree(shown, columns.size))
+
+
+def _distinct(rows: Sequence[_Row]) -> tuple[list[_Row], IntArray]:
     """Rows with the same printed values and nothing known beforehand share an answer."""
     place: dict[object, int] = {}
-    items: list[int] = []
-    item_of = np.empty(len(published), dtype=np.int64)
-    for row, (values, tree) in enumerate(zip(published, trees, strict=True)):
-        key: object = values.tobytes() if tree.is_free else row
+    items: list[_Row] = []
+    item_of = np.empty(len(rows), dtype=np.int64)
+    for position, row in enumerate(rows):
+        key: object = (row.columns.tobytes(), row.published.tobytes()) if row.tree.is_free else position
         if key not in place:
             place[key] = len(items)
             items.append(row)
-        item_of[row] = place[key]
+        item_of[position] = place[key]
     return items, item_of
 
 
@@ -213,8 +259,9 @@ def _tree(known: Sequence[Known], n_cells: int) -> _Tree:
     return _Tree(parent, bounds[:, 0].copy(), bounds[:, 1].copy(), tuple(crossing))
 
 
-def _row_totals(published: IntArray, tree: _Tree, rule: _Rule, n: int) -> _Totals | None:
+def _row_totals(row: _Row, rule: _Rule, n: int) -> _Totals | None:
     """Feasible totals 1..n of one row; None when there is none."""
+    published, tree = row.published, row.tree
     solid = _solid_from(published, rule.unit) if tree.is_free else None
     largest = n if solid is None else min(n, solid)
     allowed = feasible_totals(
@@ -251,11 +298,11 @@ def _solid_from(published: IntArray, unit: int) -> int | None:
 
 def _leave_one_out(
     totals: Sequence[_Totals], copies: IntArray, asked: IntArray, target: int
-) -> dict[int, IntArray] | None:
-    """Feasible totals (less the least) of each asked item, given one copy of it beside everything else."""
+) -> Iterator[tuple[int, IntArray, range]]:
+    """Each asked item with its feasible totals, listed and as a range, beside everything else."""
     plan = leave_one_out_plan(len(asked))
     depth = 2 + (int(plan[:, 0].max()) if len(plan) else 0)
-    n_words = target // 64 + 1
+    n_words = _longest(totals, copies, target) // 64 + 1
     work = np.zeros(n_words, dtype=np.uint64)
     words = np.zeros((depth, n_words), dtype=np.uint64)
     size = np.zeros((depth, 2), dtype=np.int64)
@@ -267,7 +314,6 @@ def _leave_one_out(
 
     for item in np.setdiff1d(np.arange(len(totals)), asked):
         add(0, int(item), int(copies[item]))
-    feasible: dict[int, IntArray] = {}
     for level, low, high, leaf in plan.tolist():
         if level > 0:
             words[level], size[level] = words[level - 1], size[level - 1]
@@ -277,42 +323,58 @@ def _leave_one_out(
             item = int(asked[leaf])
             add(level, item, int(copies[item]) - 1)
             own = totals[item]
-            feasible[item] = matching_totals(own.words, own.size, words[level], size[level], target) + own.least
-            if not feasible[item].size:
-                return None
-    return feasible
+            listed, first, last = matching_totals(own.words, own.size, words[level], size[level], target)
+            yield item, listed + own.least, range(first + own.least, last + own.least + 1)
 
 
-def _cells(
-    published: IntArray,
-    trees: Sequence[_Tree],
-    items: Sequence[int],
-    item_of: IntArray,
-    feasible: dict[int, IntArray] | None,
-    rule: _Rule,
-    wanted: BoolArray,
-) -> RoundedSolution | None:
-    """Collect the cell values of every asked item and hand them to the rows that share it."""
-    if feasible is None:
-        return None
-    n_cells = published.shape[1]
-    parts: list[IntArray] = [np.zeros((1, 3), dtype=np.int64)]
-    item_span = np.zeros((len(items), n_cells, 2), dtype=np.int64)
-    item_span[:, :, 1] = 1
-    end = 1
-    for item, totals in feasible.items():
-        row, tree = items[item], trees[items[item]]
-        if tree.crossing:
-            runs, span = _crossing_runs(published[row], tree, rule, totals)
-        else:
-            runs, span = cell_runs(
-                published[row], rule.unit, rule.half_even, tree.parent, tree.at_least, tree.at_most, totals,
-                int(totals[-1]),
-            )
-        parts.append(runs)
-        item_span[item] = span + end
-        end += len(runs)
-    return RoundedSolution(runs=np.concatenate(parts), span=item_span[item_of] * wanted[:, None, None])
+def _longest(totals: Sequence[_Totals], copies: IntArray, target: int) -> int:
+    """Bits that any sumset can need: sets with a tail only get shorter, those without add up."""
+    with_tail = max((int(one.size[0]) for one in totals if one.size[1]), default=0)
+    without = sum(int(c) * int(one.size[0]) for c, one in zip(copies, totals, strict=True) if not one.size[1])
+    return min(target + 1, max(with_tail, without, 1))
+
+
+def _cell_runs(row: _Row, rule: _Rule, listed: IntArray, solid: range) -> tuple[IntArray, IntArray]:
+    """Values of the cells of one row over its feasible totals, as runs and their spans."""
+    tree = row.tree
+    wide = max(solid.start, _wide_from(row.published, rule.unit)) if solid and tree.is_free else solid.stop
+    narrow = np.arange(solid.start, min(wide, solid.stop), dtype=np.int64)
+    totals = np.concatenate([listed, narrow])
+    if tree.crossing:
+        return _crossing_runs(row.published, tree, rule, totals)
+    runs, span = cell_runs(
+        row.published,
+        rule.unit,
+        rule.half_even,
+        tree.parent,
+        tree.at_least,
+        tree.at_most,
+        totals,
+        wide,
+        solid.stop - 1,
+    )
+    return runs, span
+
+
+def _wide_from(published: IntArray, unit: int) -> int:
+    """A total from which the interval of every cell has more values than there are cells.
+
+    When t grows by one, the lower end of a cell rises by at most one and its upper end falls by at most the number
+    of cells less two; so from here on the intervals of neighbouring totals overlap. The four differences that an
+    interval's width can be grow with t: an own interval by t / (2 unit) - 2, and all of them together as in
+    `_solid_from`; a cell that holds everybody cannot exceed t. A single cell is the total itself.
+    """
+    n_cells, total = published.size, int(published.sum())
+    if n_cells == 1:
+        return 0
+    positive = int((published > 0).sum())
+    room_below = 2 * unit - 2 * total + positive
+    room_above = 2 * total + n_cells - 2 * unit - int((published == unit).any())
+    return max(
+        2 * unit * (n_cells + 2),
+        -(-2 * unit * (positive + n_cells) // room_below),
+        -(-2 * unit * 2 * n_cells // room_above),
+    )
 
 
 def _crossing_runs(
@@ -323,7 +385,7 @@ def _crossing_runs(
     for t in totals.tolist():
         for found, more in zip(values, _crossing_values(published, tree, rule, t), strict=True):
             found |= more
-    runs = [compressed(np.array(sorted(found), dtype=np.int64), 0, 1, 0) for found in values]
+    runs = [compressed(np.array(sorted(found), dtype=np.int64)) for found in values]
     ends = np.cumsum([len(some) for some in runs])
     return np.concatenate(runs), np.stack([np.append(0, ends[:-1]), ends], axis=1)
 
@@ -343,9 +405,7 @@ def _crossing_values(published: IntArray, tree: _Tree, rule: _Rule, t: int) -> l
     highest = [upper for _, upper in bounds]
     forward: list[set[tuple[int, ...]]] = [{(0,) * len(bounds)}]
     for cell in range(n_cells):
-        sums = {
-            _plus(partial, value, members[cell]) for partial in forward[-1] for value in choices[cell]
-        }
+        sums = {_plus(partial, value, members[cell]) for partial in forward[-1] for value in choices[cell]}
         forward.append({total for total in sums if all(map(int.__le__, total, highest))})
     alive = {end for end in forward[-1] if all(low <= x for x, (low, _) in zip(end, bounds, strict=True))}
     values: list[set[int]] = [set() for _ in range(n_cells)]
@@ -375,10 +435,9 @@ def _memberships(tree: _Tree, n_cells: int, t: int) -> tuple[list[tuple[int, ...
             above[cell][node - n_cells] = 1
             node = int(tree.parent[node])
     bounds = [
-        (int(low), int(high)) for low, high in zip(tree.at_least[n_cells:], tree.at_most[n_cells:], strict=True)
+        (int(low), int(high))
+        for low, high in zip(tree.at_least[n_cells:], tree.at_most[n_cells:], strict=True)
     ]
     bounds[-1] = (max(bounds[-1][0], t), min(bounds[-1][1], t))
-    members = [
-        (*above[cell], *(int(one.cells[cell]) for one in tree.crossing)) for cell in range(n_cells)
-    ]
+    members = [(*above[cell], *(int(one.cells[cell]) for one in tree.crossing)) for cell in range(n_cells)]
     return members, bounds + [(one.lower, one.upper) for one in tree.crossing]

@@ -158,9 +158,9 @@ class Histogram:
         """All counts, zeros included, with one axis per attribute."""
         if math.prod(self.shape) > MAX_DENSE_CELLS:
             raise InputError("the table has too many cells to be written out with its zeros.")
-        dense = np.zeros(self.shape, dtype=np.int64)
-        dense[tuple(self.codes.T)] = self.counts
-        return dense
+        dense = np.zeros(math.prod(self.shape), dtype=np.int64)
+        dense[self.codes @ _strides(self.shape)] = self.counts
+        return dense.reshape(self.shape)
 
     def to_frame(self) -> pyarrow.Table:
         """Arrow table with one dictionary column per attribute and the column `count`."""

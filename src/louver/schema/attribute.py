@@ -84,6 +84,10 @@ class Attribute:
         """Whether labels have an order: every kind but category."""
         return self.kind is not Kind.CATEGORY
 
+    def has_label(self, label: str) -> bool:
+        """Whether the domain lists the label."""
+        return label in self._codes
+
     def code_of(self, label: str) -> int:
         """Code of a label.
 
@@ -160,7 +164,9 @@ class Attribute:
     def _binned(self, edges: tuple[float, ...]) -> tuple[Attribute, NDArray[np.int64]]:
         """Cut numbers at the edges; the label for missing values, if any, stays a label of its own."""
         if self.kind not in (Kind.INTEGER, Kind.NUMBER):
-            raise self._error("is not of kind integer or number and cannot be cut into bins")
+            raise self._error(
+                "is not of kind integer or number and cannot be cut into bins; set its kind in a spec"
+            )
         whole = self.kind is Kind.INTEGER
         if whole and not all(edge.is_integer() for edge in edges):
             raise self._error("is of kind integer and needs whole numbers as bins")
@@ -187,7 +193,9 @@ class Attribute:
             for position, label in enumerate(old, start=1):
                 code = self._codes.get(label)
                 if code is None:
-                    raise self._error(f'lacks label {position} of the group "{new}" in its recode')
+                    raise self._error(
+                        f'lacks label {position} of the group "{new}" in its recode; check its spelling'
+                    )
                 targets[code] = new
         for code, label in enumerate(self.labels):
             if targets[code] is None and label in merge:

@@ -41,7 +41,7 @@ def read_bytes(path: str | Path) -> bytes:
         problem = "is a directory; give a file"
     except OSError:
         problem = "cannot be opened; check its permissions"
-    name = Path(path).name
+    name = Path(path).name or str(Path(path))
     raise InputError(f"{name} {problem}.", file=name)
 
 

@@ -186,6 +186,13 @@ class Hierarchy:
         columns = [tuple(column[leaf] for leaf in first) for column in self.columns[level:]]
         return Hierarchy.from_levels(columns, source=self.source)
 
+    def with_leaf(self, label: str) -> Hierarchy:
+        """The tree with one leaf more, of which only the root is an ancestor."""
+        columns = [(*column, label) for column in self.columns]
+        if self.columns[-1][0] == ROOT:
+            columns[-1] = (*self.columns[-1], ROOT)
+        return Hierarchy.from_levels(columns, source=self.source)
+
     def write_csv(self, path: str | Path) -> None:
         """Write the ARX layout, fields in quotes and separated by `;`.
 

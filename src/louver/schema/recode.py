@@ -17,6 +17,12 @@ from louver.schema.files import read_toml
 
 __all__ = ["Recode", "bin_labels", "parse_recodes", "read_recodes"]
 
+RESERVED = {
+    "bins": "must be a list of numbers and the only key",
+    "level": "must be a whole number and the only key",
+}
+"""What is expected of the keys that are not the name of a group."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recode:
@@ -73,7 +79,7 @@ class Recode:
                 raise self._error(f'has the group "{new}" without labels')
             for position, label in enumerate(old, start=1):
                 if label in seen:
-                    raise self._error(f'lists label {position} of the group "{new}" twice')
+                    raise self._error(f'lists label {position} of the group "{new}" twice; keep one')
                 seen.add(label)
         object.__setattr__(self, "merge", groups)
 
@@ -160,7 +166,8 @@ def _parse_recode(attribute: str, table: Any, where: str) -> Recode:
             return Recode(attribute, merge={new: tuple(old) for new, old in table.items()})
     except InputError as error:
         raise InputError(f"{where}: {error}", file=where, column=attribute, option=attribute) from None
-    raise _parse_error(where, f"{attribute}.{wrong[0]}", "must be a list of labels in quotes")
+    expected = RESERVED.get(wrong[0], "must be a list of labels in quotes")
+    raise _parse_error(where, f"{attribute}.{wrong[0]}", expected)
 
 
 def _parse_error(where: str, key: str, expected: str) -> InputError:

@@ -124,22 +124,29 @@ class Schema:
         """The recode of an attribute, if it has one."""
         return next((recode for recode in self.recodes if recode.attribute == name), None)
 
-    def is_structural_zero(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    def is_structural_zero(
+        self, codes: NDArray[np.integer[Any]], attributes: Sequence[Attribute] | None = None
+    ) -> NDArray[np.bool_]:
         """Which cells cannot occur.
 
         Parameters
         ----------
         codes : ndarray of int, shape (n, d)
-            One cell per row, one column per attribute in the order of `coded`, whose labels they number.
+            One cell per row.
+        attributes : sequence of Attribute, optional
+            What the d columns are; `coded` by default. A structural zero that names another attribute
+            says nothing about these cells.
         """
+        columns = {a.name: (axis, a) for axis, a in enumerate(attributes or self.coded)}
         answer = np.zeros(len(codes), dtype=np.bool_)
         for zero in self.structural_zeros:
-            inside = np.ones(len(codes), dtype=np.bool_)
-            for column, attribute in enumerate(self.coded):
-                if attribute.name in zero:
-                    wanted = [attribute.code_of(label) for label in zero[attribute.name]]
-                    inside &= np.isin(codes[:, column], wanted)
-            answer |= inside
+            if set(zero) <= set(columns):
+                inside = np.ones(len(codes), dtype=np.bool_)
+                for name, labels in zero.items():
+                    axis, attribute = columns[name]
+                    wanted = [attribute.code_of(label) for label in labels if attribute.has_label(label)]
+                    inside &= np.isin(codes[:, axis], wanted)
+                answer |= inside
         return answer
 
     def _code(self, attribute: Attribute) -> Attribute:
@@ -153,9 +160,10 @@ class Schema:
         if not zero:
             raise InputError("a structural zero names no attribute; name at least one.")
         for name, labels in zero.items():
-            attribute = next(a for a in self.coded if a.name == self.attribute(name).name)
+            self.attribute(name)
+            attribute = next(coded for coded in self.coded if coded.name == name)
             for position, label in enumerate(labels, start=1):
-                if attribute.labels and label not in attribute.labels:
+                if attribute.labels and not attribute.has_label(label):
                     message = (
                         f'a structural zero lists label {position} for "{name}", which has no such label.'
                     )
@@ -322,6 +330,8 @@ def _build_attribute(
         labels = hierarchy.leaves
     if labels and missing is not None and missing not in labels:
         labels = (*labels, missing)
+    if hierarchy is not None and missing is not None and not hierarchy.has_leaf(missing):
+        hierarchy = hierarchy.with_leaf(missing)
     attribute = Attribute(
         name=name, kind=Kind(given.kind), labels=labels, hierarchy=hierarchy, missing=missing
     )

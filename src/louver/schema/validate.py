@@ -6,15 +6,15 @@ the place and the kind of the first finding leave this module.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from louver.errors import InputError
 
-__all__ = ["OWN", "Options", "validated"]
+__all__ = ["OWN", "Options", "file_or", "validated"]
 
 OWN = "louver"  # type of a PydanticCustomError whose message is ours and quotes nothing
 
@@ -36,7 +36,7 @@ EXPECTED = {
     "too_short": "must not be empty",
     "dict_type": "must be a table",
     "model_type": "must be a table",
-    "greater_than": "must be greater than {gt}",
+    "greater_than": "must be greater than {gt:g}",
     "greater_than_equal": "must be at least {ge}",
     "less_than": "must be less than {lt}",
     "less_than_equal": "must be at most {le}",
@@ -54,7 +54,18 @@ class Options(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validated(model: type[Model], mapping: Mapping[str, Any], where: str) -> Model:
+def file_or(is_valid: Callable[[Any], bool], told: str) -> BeforeValidator:
+    """Accept the name of a file, or the value `told` describes; a union of types would be told by their names."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, str) or is_valid(value):
+            return value
+        raise PydanticCustomError(OWN, "must be a file name in quotes or {told}", {"told": told})
+
+    return BeforeValidator(check)
+
+
+def validated(model: type[Model], mapping: Mapping[str, Any], where: str | None = None) -> Model:
     """Check a mapping against a Pydantic model.
 
     Parameters
@@ -63,8 +74,9 @@ def validated(model: type[Model], mapping: Mapping[str, Any], where: str) -> Mod
         The model, usually a subclass of `Options`.
     mapping : mapping
         What was read.
-    where : str
-        Where it was read, for messages: a file, or file and section ("audit.toml [bounds]").
+    where : str, optional
+        Where it was read, for messages: a file, or file and section ("audit.toml [bounds]"). Without it the
+        keys are options of a verb, and messages call them by their name on the command line.
 
     Raises
     ------
@@ -82,14 +94,17 @@ def validated(model: type[Model], mapping: Mapping[str, Any], where: str) -> Mod
     try:
         return model.model_validate(dict(mapping))
     except ValidationError as error:
-        finding = error.errors(include_url=False, include_input=False)[0]
+        findings = error.errors(include_url=False, include_input=False)
+    # A misspelt key is why another one is missing, so it is named first.
+    finding = min(findings, key=lambda finding: finding["type"] != "extra_forbidden")
     key, item = _place(finding)
-    raise InputError(f'{where}: key "{key}"{item} {_expected(finding)}.', file=where, option=key)
+    subject = f"option --{key.replace('_', '-')}" if where is None else f'{where}: key "{key}"'
+    raise InputError(f"{subject}{item} {_expected(finding)}.", file=where, option=key)
 
 
 def _place(finding: ErrorDetails) -> tuple[str, str]:
     """Dotted key, and the item of a list where the finding is about one."""
-    parts = [part for part in finding["loc"] if part != "[key]"]
+    parts = finding["loc"]
     key = ".".join(part if isinstance(part, str) else f"[{part + 1}]" for part in parts)
     key = key.replace(".[", "[")
     if parts and isinstance(parts[-1], int):

@@ -1,14 +1,21 @@
 """Compiled kernels: contiguous arrays and scalars in, arrays and an integer status out.
 
-`kernel` is the only way a function here is compiled. Machine code is cached beside the source or in the
-user's cache directory; where neither can be written (a read-only install without a home) it is compiled
-anew in each process. Set NUMBA_CACHE_DIR to choose another place.
+`kernel` is the only way a function here is compiled. Machine code is cached beside the source or, where that cannot
+be written, in the user's cache directory; where neither can be written (a read-only install without a
+home) it is compiled anew in each process. NUMBA_CACHE_DIR chooses another place.
+
+The cache lies in a folder named after the content of all kernels: Numba itself notices a change only in the file that
+holds a function, not in the files of the functions it calls.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
 from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -16,10 +23,38 @@ __all__ = ["kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+PREFIX = "louver-"
+
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first use, without the interpreter lock and without fast-math."""
     try:
-        return numba.njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+        compiled = numba.njit(cache=CAN_CACHE, nogil=True)(function)
     except RuntimeError:  # numba finds no directory it may write to
-        return numba.njit(cache=False, nogil=True)(function)  # type: ignore[no-any-return]
+        compiled = numba.njit(cache=False, nogil=True)(function)
+    return cast(Function, compiled)
+
+
+def _choose_cache(folder: Path) -> bool:
+    """Point Numba to a folder of this very source; False where there is none to write to."""
+    hasher = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        hasher.update(path.read_bytes())
+    name = PREFIX + hasher.hexdigest()[:16]
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    for parent in [Path(chosen)] if chosen else [folder / "__pycache__", Path(home) / "louver"]:
+        try:
+            (parent / name).mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(parent / name, os.W_OK):
+            for old in parent.glob(PREFIX + "*"):
+                if old.name != name:
+                    shutil.rmtree(old, ignore_errors=True)
+            numba.config.CACHE_DIR = str(parent / name)  # type: ignore[attr-defined]
+            return True
+    return False
+
+
+CAN_CACHE = _choose_cache(Path(__file__).parent)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from louver.optim.kernels import kernel
-from louver.optim.kernels.runs import appended, compressed, grown, leave_one_out_plan
+from louver.optim.kernels.runs import append_runs, grown, leave_one_out_plan
 
-__all__ = ["add_multiples_inplace", "bit_runs", "is_set", "leave_one_out_bits", "shift_or_inplace"]
+__all__ = ["add_multiples_inplace", "append_bit_runs", "is_set", "leave_one_out_bits", "shift_or_inplace"]
 
 
 @kernel
@@ -47,8 +47,8 @@ def add_multiples_inplace(words, value, limit):
 
 
 @kernel
-def bit_runs(words, target, value, limit):
-    """All nu in [0, limit] with target - nu * value in the set, as consecutive [first, last, step] runs."""
+def append_bit_runs(runs, span, item, words, target, value, limit):
+    """`append_runs` of all nu in [0, limit] with target - nu * value in the set."""
     found = np.empty((64, 1), dtype=np.int64)
     n_found = 0
     for nu in range(min(limit, target // value) + 1):
@@ -56,7 +56,7 @@ def bit_runs(words, target, value, limit):
             found = grown(found, n_found, 1)
             found[n_found, 0] = nu
             n_found += 1
-    return compressed(found[:n_found, 0], np.int64(0), np.int64(1), np.int64(0))
+    return append_runs(runs, span, item, found[:n_found, 0], np.int64(0), np.int64(1), np.int64(0))
 
 
 @kernel
@@ -85,6 +85,5 @@ def leave_one_out_bits(values, limits, copies, wanted, target):
         if plan[s, 3] >= 0:
             item = own[plan[s, 3]]
             add_multiples_inplace(level[depth], values[item], limits[item] * (copies[item] - 1))
-            found = bit_runs(level[depth], target, values[item], limits[item])
-            runs = appended(runs, span, item, found)
+            runs = append_bit_runs(runs, span, item, level[depth], target, values[item], limits[item])
     return runs[: span[-1, 1]], span[:-1]

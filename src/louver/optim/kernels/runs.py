@@ -6,7 +6,7 @@ import numpy as np
 
 from louver.optim.kernels import kernel
 
-__all__ = ["appended", "compressed", "gcd", "grown", "leave_one_out_plan"]
+__all__ = ["append_regions", "append_run", "append_runs", "compressed", "gcd", "grown", "leave_one_out_plan"]
 
 
 @kernel
@@ -27,25 +27,25 @@ def grown(rows, used, extra):
 
 
 @kernel
-def appended(runs, span, item, found):
-    """`runs` followed by `found`; `span[item]` says where. The last row of `span` counts the runs in use."""
+def append_run(runs, span, item, first, last, step):
+    """`append_runs` of a single progression."""
     used = span[-1, 1]
-    runs = grown(runs, used, found.shape[0])
-    runs[used : used + found.shape[0]] = found
-    span[item, 0], span[item, 1] = used, used + found.shape[0]
-    span[-1, 1] = used + found.shape[0]
+    runs = grown(runs, used, 1)
+    runs[used, 0], runs[used, 1], runs[used, 2] = first, last, step if last > first else 1
+    span[item, 0], span[item, 1] = used, used + 1
+    span[-1, 1] = used + 1
     return runs
 
 
 @kernel
-def compressed(values, first, step, count):
-    """Runs of the progression (first, step, count) followed by ascending `values`.
+def append_runs(runs, span, item, values, first, step, count):
+    """`runs`, followed by those of the progression (first, step, count) and then ascending `values`.
 
-    Each run is as long as it can be. Every part of a progression is one, so no other list of runs
-    that follow one another is shorter. A single value has step 1.
+    Each run is as long as it can be. Every part of a progression is one, so no other list of runs that
+    follow one another is shorter. A single value has step 1. `span[item]` is set to where the new runs stand;
+    the last row of `span` counts the runs in use.
     """
-    runs = np.empty((4, 3), dtype=np.int64)
-    used = 0
+    start = used = span[-1, 1]
     last = first + (count - 1) * step
     for x in values:
         if count == 0:
@@ -65,7 +65,57 @@ def compressed(values, first, step, count):
         runs[used, 0], runs[used, 1] = first, last
         runs[used, 2] = step if count > 1 else 1
         used += 1
-    return runs[:used]
+    span[item, 0], span[item, 1] = start, used
+    span[-1, 1] = used
+    return runs
+
+
+@kernel
+def append_regions(runs, span, item, lowest, highest):
+    """As `append_runs`, for the union of the intervals [lowest[i], highest[i]], in any order."""
+    order = np.argsort(lowest)
+    start = used = span[-1, 1]
+    span[item, 0], span[item, 1] = start, start
+    if lowest.shape[0] == 0:
+        return runs
+    first, last, step, count = np.int64(0), np.int64(0), np.int64(1), 0
+    done = lowest[order[0]] - 1  # all of the union up to here has been visited
+    for i in order:
+        x = max(lowest[i], done + 1)
+        while x <= highest[i]:
+            if count == 0:
+                first, last, count = x, x, 1
+            elif count == 1:
+                step, last, count = x - last, x, 2
+            elif x - last == step:
+                last = x
+                count += 1
+            else:
+                runs = grown(runs, used, 1)
+                runs[used, 0], runs[used, 1], runs[used, 2] = first, last, step
+                used += 1
+                first, last, count = x, x, 1
+            if count > 1 and step == 1 and highest[i] > last:
+                count += highest[i] - last
+                last = highest[i]
+                x = last
+            x += 1
+        done = max(done, highest[i])
+    runs = grown(runs, used, 1)
+    runs[used, 0], runs[used, 1] = first, last
+    runs[used, 2] = step if count > 1 else 1
+    span[item, 1] = used + 1
+    span[-1, 1] = used + 1
+    return runs
+
+
+@kernel
+def compressed(values):
+    """Ascending values as the fewest runs that follow one another."""
+    runs = np.empty((4, 3), dtype=np.int64)
+    span = np.zeros((2, 2), dtype=np.int64)
+    runs = append_runs(runs, span, 0, values, np.int64(0), np.int64(1), np.int64(0))
+    return runs[: span[0, 1]]
 
 
 @kernel

@@ -15,13 +15,13 @@ from __future__ import annotations
 import numpy as np
 
 from louver.optim.kernels import kernel
-from louver.optim.kernels.runs import appended, compressed, gcd, grown, leave_one_out_plan
+from louver.optim.kernels.runs import append_run, append_runs, gcd, grown, leave_one_out_plan
 
 __all__ = [
     "UNREACHABLE",
     "add_bounded_inplace",
     "add_unbounded_inplace",
-    "apery_runs",
+    "append_apery_runs",
     "leave_one_out_apery",
 ]
 
@@ -126,8 +126,8 @@ def _regular_part(apery):
 
 
 @kernel
-def apery_runs(apery, target, value, limit):
-    """All nu in [0, limit] with target - nu * value reachable, as [first, last, step] runs.
+def append_apery_runs(runs, span, item, apery, target, value, limit):
+    """`append_runs` of all nu in [0, limit] with target - nu * value reachable; limit -1 for none.
 
     Above the conductor the feasible nu are one arithmetic progression and are not visited.
     """
@@ -139,16 +139,19 @@ def apery_runs(apery, target, value, limit):
     stride, nu = np.int64(1), np.int64(0)
     conductor, divisor = _regular_part(apery)
     if conductor >= 0:
-        stride = divisor // gcd(divisor, value)
-        while nu < stride and (target - nu * value) % divisor != 0:
-            nu += 1
-        if nu == stride:
-            return np.empty((0, 3), dtype=np.int64)
+        if divisor > 1:
+            stride = divisor // gcd(divisor, value)
+            while nu < stride and (target - nu * value) % divisor != 0:
+                nu += 1
+            if nu == stride:
+                top = np.int64(-1)
         bulk_top = min(top, (target - conductor) // value)
         if bulk_top >= nu:
             first = nu
             count = (bulk_top - nu) // stride + 1
             nu = first + count * stride
+    if count > 0 and nu > top:
+        return append_run(runs, span, item, first, nu - stride, stride)
     found = np.empty((64, 1), dtype=np.int64)
     n_found = 0
     while nu <= top:
@@ -158,7 +161,7 @@ def apery_runs(apery, target, value, limit):
             found[n_found, 0] = nu
             n_found += 1
         nu += stride
-    return compressed(found[:n_found, 0], first, stride, count)
+    return append_runs(runs, span, item, found[:n_found, 0], first, stride, count)
 
 
 @kernel
@@ -249,8 +252,7 @@ def leave_one_out_apery(values, limits, copies, wanted, target):
             item = own[plan[s, 3]]
             if copies[item] > 1:
                 _add_inplace(level[depth], values[item], limits[item], copies[item] - 1, work, queue)
-            found = apery_runs(level[depth], target, values[item], limits[item])
-            runs = appended(runs, span, item, found)
+            runs = append_apery_runs(runs, span, item, level[depth], target, values[item], limits[item])
 
     skip[:] = False
     whole = _everything_but(values, limits, copies, skip, values[0], work, queue)
@@ -258,12 +260,10 @@ def leave_one_out_apery(values, limits, copies, wanted, target):
     for item in range(n_items):
         if not wanted[item] or (needs_own[item] and item > 0) or (item == 0 and is_modulus_unique):
             continue
-        found = apery_runs(whole, target, values[item], limits[item])
-        runs = appended(runs, span, item, found)
+        runs = append_apery_runs(runs, span, item, whole, target, values[item], limits[item])
 
     if wanted[0] and is_modulus_unique and has_second:
         skip[0] = True
         rest = _everything_but(values, limits, copies, skip, values[1], work, queue)
-        found = apery_runs(rest, target, values[0], limits[0])
-        runs = appended(runs, span, 0, found)
+        runs = append_apery_runs(runs, span, 0, rest, target, values[0], limits[0])
     return runs[: span[-1, 1]], span[:-1], wanted[0] and is_modulus_unique and not has_second

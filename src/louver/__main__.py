@@ -1,0 +1,5 @@
+"""`python -m louver`."""
+
+from louver.cli import main
+
+main()

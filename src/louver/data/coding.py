@@ -1,0 +1,181 @@
+"""From the text of a column to codes: SQL expressions on one side, label look-up on the other."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from louver.data.read import Source, quoted
+from louver.errors import InputError
+from louver.schema.attribute import Attribute, Kind
+from louver.schema.recode import Recode
+
+__all__ = ["Coder", "binned_sql", "find_row", "number_sql", "text_sql"]
+
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+SCALAR_TYPES = re.compile(
+    r"VARCHAR|ENUM\(.*\)|BOOLEAN|U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(.*\)|FLOAT|DOUBLE|DATE|TIME.*|UUID"
+    r"|\"?NULL\"?",
+    re.DOTALL,
+)
+MAX_EXACT = 2**53  # largest range in which every whole number is a double
+MAX_REMEMBERED = 100  # values kept to find a bad row by
+
+
+def text_sql(source: Source, column: str) -> str:
+    """SQL for a column as text, NULL where the value is missing (empty text and NaN included).
+
+    Whole floating-point numbers are written without a decimal point: a dataframe turns a column of integers
+    into floats as soon as one is missing.
+    """
+    source.check_column(column)
+    kind, name = source.types[column], quoted(column)
+    if not SCALAR_TYPES.fullmatch(kind):
+        message = (
+            f'column "{column}" in {source.name} has a nested or binary type; convert it to text or numbers.'
+        )
+        raise InputError(message, file=source.name, column=column)
+    if kind in ("FLOAT", "DOUBLE"):
+        return (
+            f"CASE WHEN isnan({name}) THEN NULL WHEN abs({name}) < 1e15 AND {name} = trunc({name})"
+            f" THEN CAST(CAST({name} AS BIGINT) AS VARCHAR) ELSE CAST({name} AS VARCHAR) END"
+        )
+    return f"nullif(CAST({name} AS VARCHAR), '')"
+
+
+def number_sql(text: str, kind: Kind) -> str:
+    """SQL for the number that a text stands for, NULL where it is none (or not whole, for an integer)."""
+    value = f"TRY_CAST({text} AS DOUBLE)"
+    valid = f"isfinite({value})"
+    if kind is Kind.INTEGER:
+        valid += f" AND abs({value}) <= {MAX_EXACT} AND {value} = trunc({value})"
+    return f"CASE WHEN {valid} THEN {value} END"
+
+
+def binned_sql(text: str, attribute: Attribute, recode: Recode) -> str:
+    """SQL for the label of the bin a text falls into: NULL where missing, empty where not a number."""
+    assert recode.bins is not None
+    labels = attribute.recoded(recode)[0].labels
+    value = number_sql(text, attribute.kind)
+    cases = [
+        f"WHEN {value} < {edge!r} THEN '{label}'" for edge, label in zip(recode.bins, labels, strict=False)
+    ]
+    last = labels[len(recode.bins)]
+    return (
+        f"CASE WHEN {text} IS NULL THEN NULL WHEN {value} IS NULL THEN '' {' '.join(cases)} ELSE '{last}' END"
+    )
+
+
+def find_row(source: Source, condition: str, **parameters: object) -> int:
+    """Number of the first data row that meets an SQL condition which some row is known to meet."""
+    # A scan keeps the order of the rows, and so does a window over all of them.
+    numbered = f"SELECT row_number() OVER () AS row, ({condition}) AS is_hit FROM records"
+    found = source.first_row(f"SELECT min(row) AS row FROM ({numbered}) WHERE is_hit", **parameters)
+    assert found is not None
+    return int(found["row"])
+
+
+@dataclass(slots=True, kw_only=True)
+class Coder:
+    """Codes one column batch by batch, and learns the labels of an attribute that lists none.
+
+    Parameters
+    ----------
+    attribute : Attribute
+        The domain to code into.
+    sql : str
+        SQL for the column's text.
+    """
+
+    attribute: Attribute
+    sql: str
+    _codes: dict[str | None, int] = field(default_factory=dict)
+    _learnt: dict[str, int] = field(default_factory=dict)
+    _is_missing_seen: bool = False
+    _bad: list[str] = field(default_factory=list)
+
+    def encode(self, column: pa.Array) -> NDArray[np.int64]:
+        """Codes of a batch; -1 marks a fault, which `check` turns into an error."""
+        encoded = column.dictionary_encode(null_encoding="encode")
+        codes = np.array([self._code_of(text) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
+        # Not `to_numpy`, here and elsewhere: it imports pandas where that is installed.
+        return codes[np.asarray(np.from_dlpack(encoded.indices), dtype=np.int32)]
+
+    def check(self, source: Source) -> None:
+        """Raise if a value was missing or outside the domain, naming the first row where it is so."""
+        name = self.attribute.name
+        where = f'column "{name}" in {source.name}'
+        if self._is_missing_seen and self.attribute.missing is None:
+            row = find_row(source, f"({self.sql}) IS NULL")
+            problem = f'has no value on row {row}; give the attribute a "missing" label or drop the row'
+        elif self._bad:
+            row = find_row(source, f"list_contains($bad, {self.sql})", bad=self._bad)
+            problem = f"has a value on row {row} that {self._complaint()}"
+        else:
+            return
+        raise InputError(f"{where} {problem}.", file=source.name, column=name, row=row)
+
+    def finish(self) -> tuple[Attribute, NDArray[np.int64] | None]:
+        """The attribute with all its labels, and where they were learnt the map from `encode`'s codes."""
+        if self.attribute.labels:
+            return self.attribute, None
+        labels = sorted(self._learnt, key=self._order())
+        codes = np.empty(len(labels), dtype=np.int64)
+        for code, label in enumerate(labels):
+            codes[self._learnt[label]] = code
+        missing = self.attribute.missing if self.attribute.missing in self._learnt else None
+        return replace(self.attribute, labels=tuple(labels), missing=missing), codes
+
+    def _code_of(self, text: str | None) -> int:
+        code = self._codes.get(text)
+        if code is None:
+            code = self._codes[text] = self._look_up(text)
+        return code
+
+    def _look_up(self, text: str | None) -> int:
+        """Code of a text that was not met before."""
+        if text is None:
+            self._is_missing_seen = True
+            label = self.attribute.missing
+            if label is None:
+                return -1
+        else:
+            label = self._label_of(text)
+        if not self.attribute.labels and label is not None:
+            return self._learnt.setdefault(label, len(self._learnt))
+        if label is not None and self.attribute.has_label(label):
+            return self.attribute.code_of(label)
+        if text is not None and len(self._bad) < MAX_REMEMBERED:
+            self._bad.append(text)
+        return -1
+
+    def _label_of(self, text: str) -> str | None:
+        """Label of a text; numbers are written in one way, and None says that it is no number."""
+        if self.attribute.kind not in (Kind.INTEGER, Kind.NUMBER):
+            return text or None
+        value = float(text) if NUMBER.fullmatch(text.strip()) else math.nan
+        if not math.isfinite(value):
+            return None
+        if value.is_integer() and abs(value) <= MAX_EXACT:
+            return str(int(value))
+        return None if self.attribute.kind is Kind.INTEGER else repr(value)
+
+    def _order(self) -> Any:
+        """Sort key of learnt labels: by number where all are numbers, else as text; missing last."""
+        missing = self.attribute.missing
+        if all(NUMBER.fullmatch(label) for label in self._learnt if label != missing):
+            return lambda label: (label == missing, 0.0 if label == missing else float(label), label)
+        return lambda label: (label == missing, 0.0, label)
+
+    def _complaint(self) -> str:
+        if self.attribute.kind is Kind.INTEGER or "" in self._bad:
+            return "is not a number of the kind the schema asks for; correct it"
+        if self.attribute.kind is Kind.NUMBER:
+            return "is not a number among the labels; correct it"
+        return "is not among the attribute's labels; add the label or correct the value"

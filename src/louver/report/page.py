@@ -1,0 +1,129 @@
+"""The frame every report shares: one HTML file with its style and its pictures inside."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from louver.data.write import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["facts", "page", "picture", "table", "tiles", "write_page"]
+
+STYLE = """
+:root { --ink: #22313f; --muted: #5d6b78; --line: #dde3e9; --safe: #2a6f97; --risk: #c1442d; --paper: #fff; }
+* { box-sizing: border-box; }
+body { margin: 0; background: #f4f6f8; color: var(--ink); font: 15px/1.55 system-ui, -apple-system, "Segoe UI",
+       Roboto, "Helvetica Neue", Arial, sans-serif; }
+main { max-width: 1060px; margin: 0 auto; overflow-wrap: anywhere; padding: 32px 28px 56px; background: var(--paper); min-height: 100vh; }
+h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 8px; }
+p { max-width: 78ch; } .sub { color: var(--muted); margin: 0 0 20px; }
+.verdict { border-left: 5px solid var(--safe); background: #eef5f9; padding: 12px 16px; margin: 18px 0; font-size: 17px; }
+.verdict.risk { border-color: var(--risk); background: #fbeeeb; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 18px 0; }
+.tile { border: 1px solid var(--line); border-radius: 6px; padding: 10px 14px; }
+.tile b { display: block; font-size: 24px; font-variant-numeric: tabular-nums; }
+.tile span { color: var(--muted); font-size: 13px; line-height: 1.3; display: block; }
+.tile.risk b { color: var(--risk); }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 13.5px; margin: 8px 0 4px; }
+.scroll table { width: max-content; } .scroll td, .scroll th { max-width: 36ch; }
+th, td { text-align: left; padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { color: var(--muted); font-weight: 600; }
+.facts td:first-child { color: var(--muted); white-space: nowrap; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+figure { margin: 14px 0; } figure svg { display: block; width: 100%; min-width: 700px; height: auto; }
+figcaption { color: var(--muted); font-size: 13.5px; margin-top: 4px; }
+footer { margin-top: 40px; color: var(--muted); font-size: 13px; border-top: 1px solid var(--line); padding-top: 12px; }
+@media (max-width: 600px) { main { padding: 20px 16px 40px; } h1 { font-size: 22px; } .verdict { font-size: 15px; } }
+@media print { body { background: #fff; } main { padding: 0; } figure svg { min-width: 0; } }
+"""
+
+
+def page(title: str, subtitle: str, sections: Iterable[str], footer: str) -> str:
+    """A whole HTML document; `title`, `subtitle` and `footer` are plain text, `sections` are HTML."""
+    body = "\n".join(sections)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f'<h1>{escape(title)}</h1>\n<p class="sub">{escape(subtitle)}</p>\n{body}\n'
+        f"<footer>{escape(footer)}</footer>\n</main>\n</body>\n</html>\n"
+    )
+
+
+def tiles(entries: Sequence[tuple[int | str | None, str, bool]]) -> str:
+    """Big numbers with a caption; True marks a risk. A number that is None is not shown."""
+    cells = [
+        f'<div class="tile{" risk" if is_risk else ""}"><b>{escape(_number(value))}</b><span>{escape(text)}</span></div>'
+        for value, text, is_risk in entries
+        if value is not None
+    ]
+    return f'<div class="tiles">{"".join(cells)}</div>'
+
+
+def table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """A table; numbers are set flush right."""
+    rows = [list(line) for line in lines]
+    is_number = [
+        bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(header))
+    ]
+    mark = [' class="number"' if flag else "" for flag in is_number]
+    head = "".join(f"<th{m}>{escape(name)}</th>" for m, name in zip(mark, header, strict=True))
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{m}>{escape(_number(x))}</td>" for m, x in zip(mark, row, strict=True))
+        + "</tr>\n"
+        for row in rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>'
+
+
+def facts(entries: Sequence[tuple[str, str]]) -> str:
+    """A list of what was assumed or used."""
+    lines = "".join(f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>\n" for name, text in entries)
+    return f'<table class="facts"><tbody>\n{lines}</tbody></table>'
+
+
+def picture(figure: Figure, caption: str) -> str:
+    """A Matplotlib figure as inline SVG."""
+    from matplotlib import rc_context
+
+    stream = io.StringIO()
+    # Text stays text (searchable), and the same figure gives the same bytes.
+    with (
+        rc_context({"svg.fonttype": "none", "svg.hashsalt": "louver", "font.family": "sans-serif"}),
+        warnings.catch_warnings(),
+    ):
+        # The browser has letters that Matplotlib's font lacks, and the warning would quote a label.
+        warnings.filterwarnings("ignore", message="Glyph")
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    svg = _inline(stream.getvalue())
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
+    return f'<figure><div class="scroll">{svg}</div><figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def _inline(svg: str) -> str:
+    """The drawing alone: no prologue, no addresses of namespaces, and only names that are referred to."""
+    svg = re.sub(
+        r"^.*?(?=<svg)|<metadata>.*?</metadata>|<!--.*?-->| xmlns(:\w+)?=\"[^\"]*\"", "", svg, flags=re.DOTALL
+    )
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    return re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
+
+
+def write_page(html: str, path: str | Path) -> None:
+    """Write the report whole or not at all."""
+    with replacing(path) as stream:
+        stream.write(html.encode("utf-8"))
+
+
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,198 @@
+"""The command itself: version, help, demo, and how it ends when something unexpected happens."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import louver
+import louver.cli
+from cli.command import PACKAGE, SITE, Runner, child_environment
+from louver.data.samples import sample_path
+
+ARRANGED = ("--rows", "site", "--cols", "ill", "--weight", "count")
+SECRET = "Zyx77Confidential"
+
+
+def test_version(run_louver: Runner) -> None:
+    done = run_louver("--version")
+    assert (done.code, done.out, done.err) == (0, f"louver {louver.__version__}\n", "")
+
+
+def test_version_of_the_package() -> None:
+    assert version("louver") == louver.__version__
+
+
+def test_wheel_is_under_test() -> None:
+    assert SITE is None or Path(SITE) / "louver" == PACKAGE
+
+
+def test_help(call_louver: Runner) -> None:
+    """Bare `louver` is a question, not a mistake."""
+    bare, asked = call_louver(), call_louver("--help")
+    assert bare == asked
+    assert (asked.code, asked.err) == (0, "")
+    assert re.findall(r"^  (\w+)  ", asked.out, re.MULTILINE) == list(louver.cli.VERBS)
+
+
+@pytest.mark.parametrize("verb", louver.cli.VERBS)
+def test_help_of_a_verb(call_louver: Runner, verb: str) -> None:
+    done = call_louver(verb, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"Usage: louver {verb} ")
+    options = re.findall(r"^  (--[\w-]+).*", done.out, re.MULTILINE)
+    assert "--help" in options
+    assert len(options) == len(set(options))
+    for line in re.findall(r"^  --[\w-]+(.*)", done.out, re.MULTILINE):
+        assert re.search(r" {2}\S", line), "an option without a word of help"
+
+
+def test_options_of_bounds(call_louver: Runner) -> None:
+    """The options that other programs rely on."""
+    out = call_louver("bounds", "--help").out
+    promised = (
+        "rows cols weight conditionals n recode given cells arrangements decimals rounding small drop-zero-rows "
+        "suggest seconds fail-on html json spec table query"
+    )
+    for name in promised.split():
+        assert re.search(rf"^  --{name}\b", out, re.MULTILINE), name
+
+
+def test_demo(run_louver: Runner, tmp_path: Path) -> None:
+    """It ends by naming a report that is there, and replaces that of an earlier run."""
+    (tmp_path / "demo-output").mkdir()
+    (tmp_path / "demo-output" / "bounds.html").write_text("old")
+    done = run_louver("demo", "--seconds", "1", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    report = re.search(r"Open (\S+) in a browser\.\n\Z", done.out)
+    assert report is not None
+    text = (tmp_path / report[1]).read_text(encoding="utf-8")
+    assert "Redesigns" in text
+    assert "Arrangements" in text
+    assert len(list((tmp_path / "demo-output").iterdir())) == 1
+
+
+def test_demo_into_nowhere(call_louver: Runner, counted: Path) -> None:
+    for out in (counted, counted / "below"):
+        done = call_louver("demo", "--out", out)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith("louver demo: option --out cannot make the folder ")
+    done = call_louver("demo", "--seconds", "0", "--out", counted.parent)
+    assert (done.code, done.err) == (2, "louver demo: option --seconds must be greater than 0.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("nonsense",), "louver: there is no such command; choose bounds or demo."),
+        (("--nonsense",), "louver: there is no option --nonsense; see --help."),
+        (("-x", "bounds"), "louver bounds: there is no option -x; see --help."),
+        (("bounds", "-x"), "louver bounds: there is no option -x; see --help."),
+        (("--versio",), "louver: there is no option --versio; did you mean --version?"),
+        (("demo", "--seconds", "soon"), "louver demo: option --seconds must be a number."),
+        (("demo", "--out"), "louver demo: option --out needs a value."),
+        (
+            ("demo", "here"),
+            "louver demo: there is one argument too many; leave no space after a comma, and quote names that have one.",
+        ),
+    ],
+)
+def test_wrong_use(call_louver: Runner, arguments: tuple[str, ...], sentence: str) -> None:
+    done = call_louver(*arguments)
+    assert (done.code, done.out, done.err) == (2, "", sentence + "\n")
+
+
+def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Let the audit break down."""
+
+    def broken(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(louver.cli, "_run_bounds", broken)
+
+
+def test_internal_error(call_louver: Runner, counted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of ours names the line and not the value."""
+    fail_with(monkeypatch, ValueError(SECRET))
+    done = call_louver("bounds", counted, *ARRANGED)
+    assert (done.code, done.out) == (70, "")
+    assert re.fullmatch(
+        r"louver bounds: internal error ValueError at test_command\.py:\d+; please report it "
+        r"\(LOUVER_DEBUG=1 shows more\)\.\n",
+        done.err,
+    )
+    monkeypatch.setenv("LOUVER_DEBUG", "1")
+    monkeypatch.setattr(sys, "argv", ["louver", "bounds", str(counted), *ARRANGED])
+    with pytest.raises(ValueError):
+        louver.cli.main()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [(KeyboardInterrupt(), 130, "stopped."), (MemoryError(), 2, "too large for this machine's memory")],
+)
+def test_stopped(
+    call_louver: Runner,
+    counted: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    code: int,
+    told: str,
+) -> None:
+    fail_with(monkeypatch, error)
+    done = call_louver("bounds", counted, *ARRANGED)
+    assert (done.code, done.out) == (code, "")
+    assert told in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_nobody_reads(counted: Path) -> None:
+    """`louver ... | head`: no traceback, and not the exit code of a failed check."""
+    command = [sys.executable, "-m", "louver", "bounds", str(counted), *ARRANGED, "--json"]
+    process = subprocess.Popen(
+        command, env=child_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate()
+    assert (process.returncode, err) == (141, b"")
+
+
+def test_progress_on_a_terminal() -> None:
+    """From the second second on, on stderr only, and nothing of it is left."""
+    rows = ("--rows", "X1,X2,X3,X4,X5,X6", "--cols", "X7,X8", "--weight", "count")
+    command = [sys.executable, "-m", "louver", "bounds", str(sample_path("cps8")), *rows]
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*command, "--suggest", "--seconds", "2", "--json"],
+        env=child_environment(TERM="xterm", COLUMNS="100"),
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    out, _ = process.communicate()
+    shown = read_all(ours)
+    assert process.returncode == 0
+    assert out.startswith(b'{"summary"')
+    assert b"searching redesigns" in shown
+    assert b"arrangements examined" in shown
+    assert b"arrangements examined" not in out
+
+
+def read_all(terminal: int) -> bytes:
+    """What was written to a terminal whose other side is closed."""
+    read = b""
+    try:
+        while chunk := os.read(terminal, 2**16):
+            read += chunk
+    except OSError:  # how Linux reports the end
+        pass
+    os.close(terminal)
+    return read

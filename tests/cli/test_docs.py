@@ -1,0 +1,75 @@
+"""The written reference says what the program does."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from cli.command import Runner
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+STABLE = {
+    "summary.rows",
+    "summary.cols",
+    "summary.n",
+    "summary.reduced_total",
+    "summary.zero_rows",
+    "summary.unit_rows",
+    "summary.disclosed_rows",
+    "summary.disclosed_zero_cells",
+    "summary.disclosed_small_cells",
+    "cells[].row",
+    "cells[].col",
+    "cells[].lower",
+    "cells[].upper",
+    "cells[].values",
+}
+"""Keys that other programs rely on; none of them may ever be renamed."""
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    place = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert place is not None and place.loader is not None
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
+
+
+def test_cli_reference(generate: ModuleType) -> None:
+    assert generate.cli_reference() == (DOCS / "cli.md").read_text(encoding="utf-8"), "run `make docs`"
+
+
+def test_json_reference(generate: ModuleType) -> None:
+    assert generate.json_reference() == (DOCS / "json.md").read_text(encoding="utf-8"), "run `make docs`"
+
+
+def test_stable_keys() -> None:
+    written = re.findall(r"^\| `([^`]+)` \|", (DOCS / "json.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(written) >= STABLE
+
+
+def test_stable_keys_on_stdout(call_louver: Runner, counted: Path) -> None:
+    done = call_louver("bounds", counted, "--rows=site", "--cols=ill", "--weight=count", "--json")
+    result = json.loads(done.out)
+    assert set(result) == {"summary", "cells"}
+    assert {f"summary.{key}" for key in result["summary"]} | {
+        f"cells[].{key}" for key in result["cells"][0]
+    } == STABLE
+    for cell in result["cells"]:
+        assert (set(cell["row"]), set(cell["col"])) == ({"site"}, {"ill"})
+
+
+def test_guide_names_real_options(generate: ModuleType) -> None:
+    """Every option in the prose exists."""
+    known = set(re.findall(r"--[a-z][a-z-]*", generate.cli_reference()))
+    for page in (DOCS / "bounds.md", DOCS.parent / "README.md"):
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page.read_text(encoding="utf-8"))) <= known, (
+            page.name
+        )

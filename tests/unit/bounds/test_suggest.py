@@ -1,0 +1,169 @@
+"""Redesign search: equal to exhaustive search on tables of three attributes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from louver.bounds.audit import AuditOptions, summary_of
+from louver.bounds.problem import Arrangement
+from louver.bounds.suggest import _Search, _Space, suggest
+from louver.data.histogram import Histogram
+from louver.schema.attribute import Attribute, Kind
+from louver.schema.hierarchy import Hierarchy
+from louver.schema.recode import Recode
+from oracles.redesign import Axis, all_redesigns, interval_partitions, pareto, set_partitions
+
+SECONDS = 600  # the whole space is covered long before
+
+
+def nominal(name, size):
+    return Attribute(name=name, labels=tuple(f"{name}{i}" for i in range(size)))
+
+
+def ordered(name, size):
+    return Attribute(name=name, kind=Kind.ORDERED, labels=tuple(f"{name}{i}" for i in range(size)))
+
+
+def nested(name):
+    leaves = tuple(f"{name}{i}" for i in range(5))
+    tree = Hierarchy.from_levels([leaves, ("u", "u", "v", "v", "w"), ("p", "p", "p", "p", "q")])
+    return Attribute(name=name, labels=leaves, hierarchy=tree)
+
+
+def partitions(attribute):
+    if attribute.hierarchy is not None:
+        finest = tuple((i,) for i in range(5))
+        return finest, ((0, 1), (2, 3), (4,)), ((0, 1, 2, 3), (4,))
+    return (interval_partitions if attribute.is_ordered else set_partitions)(attribute.size)
+
+
+def sparse_counts(seed, shape):
+    """Counts with many zeros and ones, and a few large ones, so that some redesigns are safe and some not."""
+    rng = np.random.default_rng(seed)
+    return rng.geometric(0.3, shape) * rng.integers(0, 3, shape) * rng.integers(0, 4, shape)
+
+
+SHAPES = {
+    "nominal": (nominal("a", 3), nominal("b", 3), nominal("c", 3)),
+    "ordered": (ordered("a", 4), nominal("b", 2), ordered("c", 3)),
+    "hierarchy": (nested("a"), nominal("b", 2), nested("c")),
+    "one label": (nominal("a", 1), nominal("b", 4), nominal("c", 2)),
+}
+ROLES = {"one response": (("a", "b"), ("c",)), "two responses": (("a",), ("b", "c"))}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("roles", ROLES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_equals_exhaustive_search(shape, roles, seed):
+    attributes, (rows, cols) = SHAPES[shape], ROLES[roles]
+    counts = sparse_counts(seed, tuple(a.size for a in attributes))
+    histogram = Histogram.from_dense(counts, attributes)
+    axes = [Axis(partitions(a), a.name in cols) for a in attributes]
+    every = all_redesigns(counts, axes, small=5)
+    best = pareto(every)
+    found = suggest(histogram, Arrangement(rows=rows, cols=cols), AuditOptions(), seconds=SECONDS)
+    assert found.is_proved
+    assert found.examined == len(every)
+    lines = [
+        (round(line.bits, 7), line.summary.disclosed_rows, line.summary.disclosed_zero_cells)
+        for line in found.lines
+    ]
+    assert len(lines) == len(set(lines))
+    assert set(lines) == best
+    assert [bits for bits, _, _ in lines] == sorted((bits for bits, _, _ in lines), reverse=True)
+    assert any(one.small_cells for one in every)  # otherwise the search would have nothing to avoid
+    first = max(one.bits for one in every)
+    assert found.bits == pytest.approx(first)
+    for line in found.lines:
+        assert line.summary == summary_of(histogram, line.arrangement, AuditOptions())
+        assert line.share * found.bits == pytest.approx(line.bits)
+
+
+def test_redesigns_of_a_recoded_table_are_recodes_of_the_data():
+    attributes = (ordered("a", 4), nominal("b", 3), nominal("c", 3))
+    counts = sparse_counts(5, (4, 3, 3))
+    counts[3, 0, 0] = 0
+    histogram = Histogram.from_dense(counts, attributes)
+    recodes = (
+        Recode("a", merge={"low": ("a0", "a1")}),
+        Recode("c", merge={"rest": ("c0", "c2")}),
+    )
+    arrangement = Arrangement(rows=("a", "b"), cols=("c",), recodes=recodes)
+    options = AuditOptions(structural_zeros=({"a": ("a3",), "b": ("b0",), "c": ("c0", "c2")},))
+    found = suggest(histogram, arrangement, options, seconds=SECONDS)
+    assert found.is_proved and found.lines
+    for line in found.lines:
+        assert line.summary == summary_of(histogram, line.arrangement, options)
+        merged = {recode.attribute: recode.merge for recode in line.arrangement.recodes}
+        if "c" in (*line.arrangement.rows, *line.arrangement.cols):
+            assert merged["c"] == {"rest": ("c0", "c2")}
+        if "a" in (*line.arrangement.rows, *line.arrangement.cols):
+            assert any({"a0", "a1"} <= set(old) for old in merged["a"].values())
+    coarse = histogram.recode(*recodes)
+    on_coarse = suggest(coarse, Arrangement(rows=("a", "b"), cols=("c",)), AuditOptions(), seconds=SECONDS)
+    assert found.bits == pytest.approx(on_coarse.bits)
+    assert found.examined == on_coarse.examined
+
+
+def test_a_table_that_is_safe_keeps_everything():
+    counts = np.array([[40, 60], [30, 30]])
+    histogram = Histogram.from_dense(counts, (nominal("a", 2), nominal("b", 2)))
+    found = suggest(histogram, Arrangement(rows=("a",), cols=("b",)), AuditOptions(), seconds=SECONDS)
+    assert found.lines[0].share == pytest.approx(1.0)
+    assert found.lines[0].arrangement.recodes == ()
+    p = counts / counts.sum()
+    expected = sum(x * math.log2(x / (p[i].sum() * p[:, j].sum())) for (i, j), x in np.ndenumerate(p))
+    assert found.bits == pytest.approx(expected)
+
+
+def test_independent_attributes_have_nothing_to_lose():
+    histogram = Histogram.from_dense(np.full((2, 2), 10), (nominal("a", 2), nominal("b", 2)))
+    found = suggest(histogram, Arrangement(rows=("a",), cols=("b",)), AuditOptions(), seconds=SECONDS)
+    assert found.bits == pytest.approx(0.0)
+    assert [line.share for line in found.lines] == [1.0]
+
+
+def test_it_stops_in_time_without_claiming_a_proof_and_tells_its_progress():
+    attributes = tuple(nominal(name, 5) for name in "abcd")
+    counts = np.random.default_rng(1).integers(500, 1000, (5, 5, 5, 5))
+    histogram = Histogram.from_dense(counts, attributes)
+    told = []
+    found = suggest(
+        histogram,
+        Arrangement(rows=("a",), cols=("b", "c", "d")),
+        AuditOptions(small=10**6),
+        seconds=0.05,
+        progress=lambda share, text: told.append((share, text)),
+    )
+    assert not found.is_proved
+    assert told and told[0][0] > 0
+    assert "examined" in told[-1][1]
+    for line in found.lines:
+        assert line.summary.disclosed_small_cells == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("roles", ROLES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_proof_claimed_early_is_true(shape, roles, seed):
+    attributes, (rows, cols) = SHAPES[shape], ROLES[roles]
+    counts = sparse_counts(10 + seed, tuple(a.size for a in attributes))
+    axes = [Axis(partitions(a), a.name in cols) for a in attributes]
+    safe = [one.bits for one in all_redesigns(counts, axes, small=5) if one.small_cells == 0]
+    space = _Space(Histogram.from_dense(counts, attributes), Arrangement(rows=rows, cols=cols))
+    search = _Search(space, AuditOptions())
+    n_proved = 0
+    while search.by_bits:
+        search.prove()
+        search.dive()
+        found = search.suggestions(0.0)
+        if found.is_proved:
+            n_proved += 1
+            assert max((line.bits for line in found.lines), default=-1.0) == pytest.approx(
+                max(safe, default=-1.0)
+            )
+    assert n_proved > 0

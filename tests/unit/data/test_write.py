@@ -1,0 +1,63 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from louver.data.read import open_source
+from louver.data.write import replacing, write_csv, write_parquet
+from louver.errors import InputError
+
+TABLE = pa.table({"a": pa.array(["x", 'q"q, r', None]).dictionary_encode(), "n": [1, 2, 3]})
+
+
+def test_write_parquet(tmp_path):
+    write_parquet(TABLE, tmp_path / "t.parquet")
+    assert pq.read_table(tmp_path / "t.parquet").to_pylist() == TABLE.to_pylist()
+    assert os.listdir(tmp_path) == ["t.parquet"]
+
+
+def test_write_csv_can_be_read_back(tmp_path):
+    path = tmp_path / "t.csv"
+    write_csv(TABLE, path)
+    assert path.read_bytes() == b'"a","n"\n"x",1\n"q""q, r",2\n,3\n'
+    with open_source(path) as source:
+        assert source.relation.fetchall() == [("x", "1"), ('q"q, r', "2"), (None, "3")]
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("old")
+
+    def interrupted():
+        with replacing(path) as file:
+            file.write(b"new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["t.txt"]
+    with replacing(path) as file:
+        file.write(b"new")
+    assert path.read_text() == "new"
+
+
+def test_a_file_obeys_the_umask(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_csv(TABLE, tmp_path / "t.csv")
+    finally:
+        os.umask(before)
+    assert os.stat(tmp_path / "t.csv").st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("place", ["nowhere/t.csv", "."])
+def test_a_file_that_cannot_be_written(tmp_path, place):
+    with pytest.raises(InputError, match="cannot be written; check its folder"):
+        write_csv(TABLE, tmp_path / place)
+    assert os.listdir(tmp_path) == []
