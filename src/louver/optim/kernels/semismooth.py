@@ -491,7 +491,7 @@ def _direction_by_links(family, h, block, gradient, reach, place, step, price_st
     """Newton step, eliminating the prices group by group and solving for z; `place` numbers the rows in use."""
     n = family.parent.shape[0]
     n_rows, m = gradient.shape
-    size = place.max() + 1
+    size = np.max(place) + 1
     schur = np.zeros((size, size))
     own = np.empty((n_rows, n_rows))
     active = np.empty(n, dtype=np.int64)
@@ -597,7 +597,7 @@ def _add_slot_curvature_inplace(family, slot, start, h, own):
 
 @kernel
 def _rows_in_use(family):
-    """Number the (row, child) pairs that have a cell to fill, child by child; -1 for the others."""
+    """Number the (row, child) pairs that have a cell to fill, child by child, -1 for the others; count them."""
     m = family.noisy.shape[1]
     place = np.full((family.weight.shape[0], m), -1, dtype=np.int64)
     for j in range(family.group_start.shape[0] - 1):
@@ -611,7 +611,7 @@ def _rows_in_use(family):
             if place[k, c] == 0:
                 place[k, c] = size
                 size += 1
-    return place
+    return place, size
 
 
 @kernel
@@ -644,8 +644,8 @@ def solve_family_inplace(family, h, price, z, tolerance):
     step, old_z = np.empty((n_rows, m)), np.empty((n_rows, m))
     block = np.empty((n_rows, m), dtype=np.int64)
     price_step, old_price = np.empty(n), np.empty(n)
-    place = _rows_in_use(family)
-    is_by_cells = family.has_parent and n < 2 * place.max()
+    place, n_in_use = _rows_in_use(family)
+    is_by_cells = family.has_parent and n < 2 * n_in_use
     _responses_inplace(family, price, z, zeta, h, work, tolerance)
     _link_counts_inplace(family, z, g, block)
     worst = _gradient_inplace(family, h, g, gradient)

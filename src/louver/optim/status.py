@@ -1,0 +1,16 @@
+"""What a solver's answer is worth, in one vocabulary for all solvers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["Status"]
+
+
+class Status(StrEnum):
+    """Outcome of a solve; only OPTIMAL is proof, a limit reached is FEASIBLE at best."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    FAILED = "failed"
