@@ -22,7 +22,8 @@ from louver.optim.kernels.semismooth import SOLVED
 from louver.optim.quadratic import solve_least_squares
 from louver.optim.status import Status
 from louver.optim.tolerances import ACCEPTED_RESIDUAL, DUAL_RESIDUAL, QP_TOLERANCE
-from louver.topdown.problem import Families, Problem, Query, Workload
+from louver.topdown.implied import UNBOUNDED
+from louver.topdown.problem import Families, Problem, Workload
 
 __all__ = ["Fractional", "TypeRows", "encode", "needed_sets", "objective", "solve"]
 
@@ -101,7 +102,8 @@ class _Arrangement:
         detailed = next(i for i, query in enumerate(queries) if query.is_detailed)
         types = None
         if families.is_bounded:
-            types = next((i for i, query in enumerate(queries) if _is_same(query, problem.type_of)), None)
+            same = (i for i, query in enumerate(queries) if np.array_equal(query.row_of, problem.type_of))
+            types = next((i for i in same if i != detailed), None)
         rest = [i for i in range(len(queries)) if i not in (detailed, types)]
         # The query with the most rows has the smallest groups, which are eliminated in closed form.
         grouping = max(rest, key=lambda i: queries[i].n_rows, default=None)
@@ -110,11 +112,6 @@ class _Arrangement:
         return cls(
             detailed=detailed, grouping=grouping, links=links, types=types, fits=n_rows <= MAX_LINK_ROWS
         )
-
-
-def _is_same(query: Query, type_of: NDArray[np.int64]) -> bool:
-    """Whether a query counts exactly the types (its rows may be numbered otherwise only if equal)."""
-    return np.array_equal(query.row_of, type_of)
 
 
 def encode(problem: Problem, families: Families) -> Batch:
@@ -198,7 +195,7 @@ class TypeRows:
                 row.append(np.full(len(inside), n_rows))
                 column.append((child - first) * n + inside)
                 lower.append(float(low[mask]))
-                upper.append(float(high[mask]))
+                upper.append(float(high[mask]) if high[mask] < UNBOUNDED else np.inf)
                 n_rows += 1
         shape = (n_rows, int(last - first) * n)
         if not n_rows:
@@ -213,9 +210,9 @@ def needed_sets(lower: NDArray[np.int64], upper: NDArray[np.int64], n_types: int
     sets = []
     for mask in range(1, 1 << n_types):
         splits = [(1 << t, mask & ~(1 << t)) for t in range(n_types) if mask >> t & 1]
-        from_above = min(int(upper[a] + upper[b]) for a, b in splits) if mask.bit_count() > 1 else None
+        from_above = min(int(upper[a] + upper[b]) for a, b in splits) if mask.bit_count() > 1 else UNBOUNDED
         from_below = max(int(lower[a] + lower[b]) for a, b in splits) if mask.bit_count() > 1 else 0
-        is_upper_new = int(upper[mask]) < (from_above if from_above is not None else 1 << 40)
+        is_upper_new = int(upper[mask]) < min(UNBOUNDED, from_above)
         if is_upper_new or int(lower[mask]) > from_below:
             sets.append(mask)
     return sets
@@ -266,16 +263,13 @@ def objective(
     first.
     """
     n, m = len(cells), span[1] - span[0]
-    parts = list(zip(workload.queries, workload.variances, families.noisy, strict=True))
-    parts.sort(key=lambda part: not part[0].is_detailed)
-    weights, goals = [], []
+    detailed = next(i for i, query in enumerate(workload.queries) if query.is_detailed)
+    weights = [np.full(n * m, 1.0 / workload.variances[detailed])]
+    goals = [families.noisy[detailed][span[0] : span[1], cells].ravel().astype(np.float64)]
     row, column, value = [], [], []
     place, n_rows = n * m, 0
-    for query, variance, noisy in parts:
-        own = noisy[span[0] : span[1]].astype(np.float64)
-        if query.is_detailed:
-            weights.append(np.full(n * m, 1.0 / variance))
-            goals.append(own[:, cells].ravel())
+    for i, query in enumerate(workload.queries):
+        if i == detailed:
             continue
         used, local = np.unique(query.row_of[cells], return_inverse=True)
         for child in range(m):
@@ -287,8 +281,8 @@ def objective(
             value.append(np.full(len(used), -1.0))
             place += len(used)
             n_rows += len(used)
-        weights.append(np.full(m * len(used), 1.0 / variance))
-        goals.append(own[:, used].ravel())
+        weights.append(np.full(m * len(used), 1.0 / workload.variances[i]))
+        goals.append(families.noisy[i][span[0] : span[1], used].ravel().astype(np.float64))
     entries = np.concatenate([*value, np.zeros(0)])
     places = (np.concatenate([*row, np.zeros(0, int)]), np.concatenate([*column, np.zeros(0, int)]))
     return np.concatenate(weights), np.concatenate(goals), csr_array((entries, places), shape=(n_rows, place))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -35,19 +35,17 @@ class Query:
     name: str
     row_of: Counts
     n_rows: int
+    is_detailed: bool = field(init=False)
+    """Whether the rows are the cells themselves, in order."""
 
     def __post_init__(self) -> None:
         self.row_of.flags.writeable = False
-
-    @property
-    def is_detailed(self) -> bool:
-        """Whether every cell has a row of its own."""
-        return self.n_rows == len(self.row_of)
+        is_detailed = np.array_equal(self.row_of, np.arange(self.n_rows))
+        object.__setattr__(self, "is_detailed", is_detailed)
 
     def answer(self, counts: Counts) -> Counts:
         """Answers for dense counts (regions, cells), one row per region."""
         if self.is_detailed:
-            # Rows of a detailed query are the cells themselves, in order.
             return counts
         answers = np.zeros((len(counts), self.n_rows), dtype=counts.dtype)
         np.add.at(answers.T, self.row_of, counts.T)

@@ -14,7 +14,7 @@ from louver.optim.kernels import kernel
 
 __all__ = ["factor_inplace", "solve_inplace", "solve_transposed_inplace"]
 
-NOISE = 1e-7  # persons
+NOISE = 1e-10  # persons
 DEPENDENT = 1e-8  # a pivot below this share of its reference marks a dependent row
 
 

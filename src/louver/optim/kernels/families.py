@@ -191,11 +191,8 @@ def _solve_proximal_inplace(family, h, tolerance):
     Implements: the proximal point method, which ends at a solution of the problem without these terms.
     """
     n_rows, m = family.noisy.shape
-    n_cells = np.zeros(family.n_types)
-    for i in range(family.parent.shape[0]):
-        n_cells[family.row[0, i]] += 1
-    for k in range(family.n_types):
-        family.weight[k] = SOFTNESS * family.a / n_cells[k]
+    # One weight for all types: the projection onto a polymatroid is Euclidean.
+    family.weight[: family.n_types] = SOFTNESS * family.a * family.n_types / family.parent.shape[0]
     held = np.empty((family.n_types, m))
     _type_counts_inplace(family, np.maximum(family.detail, 0.0), held)
     family.noisy[: family.n_types] = held

@@ -268,11 +268,11 @@ def _responses_inplace(family, price, z, zeta, h, work, tolerance):
 
 
 @kernel
-def _link_counts_inplace(family, z, g, block):
+def _link_counts_inplace(family, place, z, g, block):
     """Best g for given z: free rows follow z, type counts are projected onto the child's polymatroid.
 
-    block[k, c] is 0 for a free row, -1 for a type the child may not fill, otherwise the number of a set of
-    types whose sum is fixed.
+    block[k, c] is 0 for a free row, -1 for one the child cannot fill (place is -1), otherwise the number of a
+    set of types whose sum is fixed.
     """
     n_rows, m = g.shape
     wanted = np.empty(MAX_TYPES, dtype=np.float64)
@@ -280,19 +280,17 @@ def _link_counts_inplace(family, z, g, block):
     blocks = np.empty(MAX_TYPES, dtype=np.int64)
     for k in range(n_rows):
         for c in range(m):
-            g[k, c] = family.noisy[k, c] + z[k, c] / family.weight[k]
-            block[k, c] = 0
+            is_used = place[k, c] >= 0
+            g[k, c] = family.noisy[k, c] + z[k, c] / family.weight[k] if is_used else 0.0
+            block[k, c] = 0 if is_used else -1
     if not family.is_bounded:
         return
     for c in range(m):
         size = 0
         for k in range(family.n_types):
-            block[k, c] = -1
             if family.keep[c] >> k & 1:
                 wanted[size] = g[k, c]
                 size += 1
-            else:
-                g[k, c] = 0.0
         project_inplace(family.lower[c], family.upper[c], size, wanted, counts, blocks)
         size = 0
         for k in range(family.n_types):
@@ -647,7 +645,7 @@ def solve_family_inplace(family, h, price, z, tolerance):
     place, n_in_use = _rows_in_use(family)
     is_by_cells = family.has_parent and n < 2 * n_in_use
     _responses_inplace(family, price, z, zeta, h, work, tolerance)
-    _link_counts_inplace(family, z, g, block)
+    _link_counts_inplace(family, place, z, g, block)
     worst = _gradient_inplace(family, h, g, gradient)
     n_steps = 0
     while worst > tolerance and n_steps < MAX_STEPS:
@@ -665,7 +663,7 @@ def solve_family_inplace(family, h, price, z, tolerance):
             z[:] = old_z + t * step
             price[:] = old_price + t * price_step
             _responses_inplace(family, price, z, zeta, h, work, tolerance)
-            _link_counts_inplace(family, z, g, block)
+            _link_counts_inplace(family, place, z, g, block)
             worst = _gradient_inplace(family, h, g, gradient)
             now = np.sum(step * gradient)
             if worst <= tolerance or -ENOUGH * slope <= now <= FAR * slope or t == LONGEST:
