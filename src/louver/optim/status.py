@@ -1,4 +1,4 @@
-"""What a solver's answer is worth."""
+"""What a solver's answer is worth, in one vocabulary for all solvers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ __all__ = ["Status"]
 
 
 class Status(StrEnum):
-    """Only `OPTIMAL` is proof; a limit reached is `FEASIBLE` at best."""
+    """Outcome of a solve; only OPTIMAL is proof, a limit reached is FEASIBLE at best."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    FAILED = "failed"

@@ -1,0 +1,44 @@
+"""Linear and integer programs, solved by HiGHS through SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
+
+from louver.optim.status import Status
+
+__all__ = ["solve_linear"]
+
+_STATUS = {0: Status.OPTIMAL, 1: Status.FEASIBLE, 2: Status.INFEASIBLE, 3: Status.FAILED, 4: Status.FAILED}
+
+
+def solve_linear(
+    cost: NDArray[np.float64],
+    rows: csr_array,
+    row_lower: NDArray[np.float64],
+    row_upper: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    *,
+    is_integer: bool | NDArray[np.bool_],
+) -> tuple[Status, NDArray[np.float64] | None]:
+    """Minimise cost @ x subject to bounds on rows @ x and on x; `is_integer` says which of x are whole.
+
+    Returns
+    -------
+    status : Status
+    x : ndarray or None
+        None unless the status is OPTIMAL or FEASIBLE.
+    """
+    answer = milp(
+        cost,
+        constraints=LinearConstraint(rows, row_lower, row_upper),
+        bounds=Bounds(lower, upper),
+        integrality=np.broadcast_to(np.asarray(is_integer, dtype=np.int64), len(cost)),
+    )
+    status = _STATUS[answer.status]
+    if answer.x is None:
+        return (Status.FAILED if status is Status.FEASIBLE else status), None
+    return status, answer.x

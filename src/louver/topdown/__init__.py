@@ -1,0 +1,1 @@
+"""TopDown: differentially private microdata over a hierarchy of regions, with public invariants kept exactly."""

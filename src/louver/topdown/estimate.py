@@ -1,0 +1,270 @@
+"""Estimation: from noisy answers to integer histograms of every region, level by level.
+
+It never opens the records. What it computes depends on the problem and the noisy answers alone: not on the
+number of workers, on where it was interrupted, or on the machine's load.
+
+Notes
+-----
+**Implements**: Abowd et al. (2019), Algorithm 1, TopDownPostprocess.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.engine.checkpoint import Checkpoints
+from louver.engine.run import run_pieces
+from louver.errors import InfeasibleError
+from louver.optim.status import Status
+from louver.topdown import failsafe
+from louver.topdown.least_squares import encode, solve
+from louver.topdown.problem import Families, NoisyCounts, Problem, SparseLevel, split_batches
+from louver.topdown.rounding import round_counts
+
+__all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescuedRegion:
+    """A parent whose children the failsafe found."""
+
+    level: str
+    region: str
+    distance: float
+    moved: int
+    kept_margin: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelReport:
+    """How the regions of one level were found.
+
+    Parameters
+    ----------
+    name : str
+    regions : int
+    largest_residual : float
+        Persons by which the real counts missed a constraint at most.
+    suboptimal : tuple of str
+        Parents whose least squares were accepted without proof of optimality.
+    rescued : tuple of RescuedRegion
+        Parents that needed the failsafe.
+    seconds : float
+        Not compared.
+    """
+
+    name: str
+    regions: int
+    largest_residual: float
+    suboptimal: tuple[str, ...]
+    rescued: tuple[RescuedRegion, ...]
+    seconds: float = field(compare=False, default=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimate:
+    """Integer histograms of the leaves; regions above them are their sums.
+
+    Parameters
+    ----------
+    leaves : SparseLevel
+    levels : tuple of LevelReport
+        The root first.
+    """
+
+    leaves: SparseLevel
+    levels: tuple[LevelReport, ...]
+
+    @property
+    def rescued(self) -> tuple[RescuedRegion, ...]:
+        """All uses of the failsafe."""
+        return tuple(region for level in self.levels for region in level.rescued)
+
+    @property
+    def suboptimal(self) -> tuple[str, ...]:
+        """Parents whose least squares were accepted without proof, all levels."""
+        return tuple(region for level in self.levels for region in level.suboptimal)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Piece:
+    """Children of one batch of parents, and what there is to report."""
+
+    children: SparseLevel
+    largest_residual: float
+    suboptimal: tuple[str, ...]
+    rescued: tuple[RescuedRegion, ...]
+
+
+def estimate(
+    problem: Problem,
+    noisy: NoisyCounts,
+    *,
+    kept_margin: NDArray[np.int64] | None = None,
+    workers: int = 1,
+    checkpoints: Path | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Estimate:
+    """Estimate the histograms of all leaves.
+
+    Parameters
+    ----------
+    problem : Problem
+    noisy : NoisyCounts
+        Answers of the workloads.
+    kept_margin : ndarray of int64, shape (cells,), optional
+        Places in the margin the failsafe keeps: that over the attributes the types do not involve. The total
+        alone by default.
+    workers : int
+        Threads.
+    checkpoints : Path, optional
+        Folder for the levels that are done; a later call with the same problem picks them up.
+    progress : callable, optional
+        Called with the level's name, batches done and batches in all.
+
+    Raises
+    ------
+    InfeasibleError
+        If the root has no solution.
+    """
+    margin = np.zeros(problem.n_cells, dtype=np.int64) if kept_margin is None else kept_margin
+    store = None if checkpoints is None else Checkpoints(checkpoints)
+    reports: list[LevelReport] = []
+    current: SparseLevel | None = None
+    for level in range(len(problem.spine.names)):
+        saved = None if store is None else store.load(f"level-{level}")
+        if saved is not None:
+            current, report = _restore(*saved)
+        else:
+            current, report = _estimate_level(problem, noisy, level, current, margin, workers, progress)
+            if store is not None:
+                store.save(f"level-{level}", *_to_save(current, report))
+        reports.append(report)
+    assert current is not None
+    return Estimate(leaves=current, levels=tuple(reports))
+
+
+def _estimate_level(
+    problem: Problem,
+    noisy: NoisyCounts,
+    level: int,
+    parents: SparseLevel | None,
+    margin: NDArray[np.int64],
+    workers: int,
+    progress: Callable[[str, int, int], None] | None,
+) -> tuple[SparseLevel, LevelReport]:
+    """All regions of one level, batch by batch."""
+    began = time.perf_counter()
+    batches = split_batches(problem, level)
+    pieces: list[_Piece] = []
+
+    def work(span: tuple[int, int]) -> _Piece:
+        return _estimate_batch(problem, Families.gather(problem, level, parents, span, noisy), margin)
+
+    for piece in run_pieces(work, batches, workers=workers):
+        pieces.append(piece)
+        if progress is not None:
+            progress(problem.spine.names[level], len(pieces), len(batches))
+    report = LevelReport(
+        name=problem.spine.names[level],
+        regions=problem.spine.sizes[level],
+        largest_residual=max(piece.largest_residual for piece in pieces),
+        suboptimal=tuple(region for piece in pieces for region in piece.suboptimal),
+        rescued=tuple(region for piece in pieces for region in piece.rescued),
+        seconds=time.perf_counter() - began,
+    )
+    return SparseLevel.concatenate([piece.children for piece in pieces]), report
+
+
+def _estimate_batch(problem: Problem, families: Families, margin: NDArray[np.int64]) -> _Piece:
+    """Least squares, rounding and, where they fail, the failsafe, for one batch of parents."""
+    real = solve(problem, families)
+    counts, status = round_counts(problem, families, encode(problem, families), real)
+    suboptimal, rescued = [], []
+    blocks: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    for family in range(families.n_families):
+        cells = families.cells_of(family, problem.is_possible)[0]
+        n_children = int(families.child_start[family + 1] - families.child_start[family])
+        block = counts[real.offsets[family] : real.offsets[family + 1]].reshape(len(cells), n_children)
+        if status[family] is Status.INFEASIBLE:
+            if families.parents is None:
+                raise InfeasibleError("no histogram of the root fits the public knowledge about it.")
+            found = failsafe.rescue(problem, families, family, margin)
+            cells, block = found.cells, found.counts
+            rescued.append(_rescued(found))
+        elif real.status[family] is Status.FEASIBLE:
+            suboptimal.append(_parent_code(problem, families, family))
+        blocks.append((cells, block))
+    return _Piece(
+        children=_children(blocks),
+        largest_residual=float(np.max(real.residual, initial=0.0)),
+        suboptimal=tuple(suboptimal),
+        rescued=tuple(rescued),
+    )
+
+
+def _parent_code(problem: Problem, families: Families, family: int) -> str:
+    if families.parents is None:
+        return problem.spine.codes[0][0]
+    return problem.spine.codes[families.level - 1][families.first_parent + family]
+
+
+def _rescued(found: failsafe.Rescue) -> RescuedRegion:
+    return RescuedRegion(
+        level=found.level,
+        region=found.region,
+        distance=found.distance,
+        moved=found.moved,
+        kept_margin=found.kept_margin,
+    )
+
+
+def _children(blocks: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> SparseLevel:
+    """Histograms of the children of several families, from blocks (cells, children)."""
+    lengths, cells, counts = [], [], []
+    for cell, block in blocks:
+        by_child = block.T
+        child, place = np.nonzero(by_child)
+        lengths.append(np.bincount(child, minlength=len(by_child)))
+        cells.append(cell[place])
+        counts.append(by_child[child, place])
+    start = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    return SparseLevel(
+        start=start,
+        cell=np.concatenate(cells).astype(np.int64),
+        count=np.concatenate(counts).astype(np.int64),
+    )
+
+
+def _to_save(level: SparseLevel, report: LevelReport) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    arrays = {"start": level.start, "cell": level.cell, "count": level.count}
+    facts = {
+        "name": report.name,
+        "regions": report.regions,
+        "largest_residual": report.largest_residual,
+        "suboptimal": list(report.suboptimal),
+        "rescued": [
+            {name: getattr(region, name) for name in RescuedRegion.__slots__} for region in report.rescued
+        ],
+        "seconds": report.seconds,
+    }
+    return arrays, facts
+
+
+def _restore(arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> tuple[SparseLevel, LevelReport]:
+    report = LevelReport(
+        name=facts["name"],
+        regions=facts["regions"],
+        largest_residual=facts["largest_residual"],
+        suboptimal=tuple(facts["suboptimal"]),
+        rescued=tuple(RescuedRegion(**region) for region in facts["rescued"]),
+        seconds=facts["seconds"],
+    )
+    return SparseLevel(**arrays), report

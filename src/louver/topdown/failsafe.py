@@ -1,0 +1,246 @@
+"""The failsafe: children for a parent whose counts cannot be divided among them.
+
+It should never be needed while implied constraints are complete. Where it is, the children keep every bound of
+their own, and give up adding up to the parent by as little as possible.
+
+Notes
+-----
+**Implements**: Abowd et al. (2019), section 9: the distance d* to feasibility, then least squares and rounding
+with the children's sum within d* + 1 of the parent, keeping the margins over what the types do not involve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, eye_array, hstack, vstack
+
+from louver.errors import SolverError
+from louver.optim.highs import solve_linear
+from louver.optim.kernels.path_rounding import rank_of
+from louver.optim.quadratic import solve_least_squares
+from louver.optim.status import Status
+from louver.optim.tolerances import QP_TOLERANCE
+from louver.topdown.least_squares import TypeRows, objective
+from louver.topdown.problem import Families, Problem
+
+__all__ = ["Rescue", "distance_to_feasibility", "rescue"]
+
+FUDGE = 1.0  # persons beyond the distance; the paper's
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rescue:
+    """What the failsafe did for one parent.
+
+    Parameters
+    ----------
+    level, region : str
+        The parent.
+    distance : float
+        Least possible L1 distance between the children's sum and the parent.
+    moved : int
+        The distance of the children that were chosen.
+    kept_margin : bool
+        Whether the margin over the attributes that types do not involve is the parent's.
+    cells : ndarray of int64
+        Cells of the children.
+    counts : ndarray of int64, shape (cells, children)
+    """
+
+    level: str
+    region: str
+    distance: float
+    moved: int
+    kept_margin: bool
+    cells: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+def rescue(problem: Problem, families: Families, family: int, margin: NDArray[np.int64]) -> Rescue:
+    """Find children for a parent that has none.
+
+    Parameters
+    ----------
+    problem : Problem
+    families : Families
+    family : int
+        The parent within the batch.
+    margin : ndarray of int64, shape (cells,)
+        For every cell of the schema its place in the margin that is kept.
+
+    Raises
+    ------
+    SolverError
+        If even the children's own bounds have no solution with the parent's total.
+    """
+    distance = distance_to_feasibility(problem, families, family)
+    for keeps_margin in (True, False):
+        system = _System.build(problem, families, family, margin if keeps_margin else np.zeros_like(margin))
+        counts = _solve_relaxed(problem, families, family, system, distance + FUDGE)
+        if counts is not None:
+            moved = np.abs(counts.sum(axis=1) - system.parent).sum()
+            return Rescue(
+                level=problem.spine.names[families.level - 1],
+                region=problem.spine.codes[families.level - 1][families.first_parent + family],
+                distance=distance,
+                moved=int(moved),
+                kept_margin=keeps_margin,
+                cells=system.cells,
+                counts=counts,
+            )
+    region = problem.spine.codes[families.level - 1][families.first_parent + family]
+    raise SolverError(f'no children of region "{region}" respect their own bounds with its total.')
+
+
+def distance_to_feasibility(problem: Problem, families: Families, family: int) -> float:
+    """Least L1 distance between a parent and the sum of children that respect their bounds.
+
+    Notes
+    -----
+    Within a type any cell will do, so only type counts matter: minimise the sum over types of
+    |sum of children - parent| over the children's polymatroids, a linear program.
+    """
+    n_types = problem.implied.n_types
+    first, last = int(families.child_start[family]), int(families.child_start[family + 1])
+    m = last - first
+    _, parent_cells = families.cells_of(family, problem.is_possible)
+    cells = families.cells_of(family, problem.is_possible)[0]
+    held = np.bincount(problem.type_of[cells], weights=parent_cells, minlength=n_types)
+    bounds = TypeRows.build(families, family, np.arange(n_types), n_types)
+    sums = csr_array(np.tile(np.eye(n_types), m))
+    identity = eye_array(n_types, format="csr")
+    rows = vstack(
+        [
+            hstack([sums, -identity, identity]),
+            hstack([bounds.rows, csr_array((len(bounds.lower), 2 * n_types))]),
+        ],
+        format="csr",
+    )
+    is_filled = np.bincount(problem.type_of[problem.is_possible], minlength=n_types) > 0
+    n_unknowns = rows.shape[1]
+    most = np.full(n_unknowns, np.inf)
+    most[: m * n_types][~np.tile(is_filled, m)] = 0.0
+    status, x = solve_linear(
+        np.concatenate([np.zeros(m * n_types), np.ones(2 * n_types)]),
+        csr_array(rows),
+        np.concatenate([held, bounds.lower]),
+        np.concatenate([held, bounds.upper]),
+        np.zeros(n_unknowns),
+        most,
+        is_integer=False,
+    )
+    if status is not Status.OPTIMAL or x is None:
+        region = problem.spine.codes[families.level - 1][families.first_parent + family]
+        raise SolverError(f'the children of region "{region}" cannot respect their own bounds.')
+    return float(x[m * n_types :].sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _System:
+    """Constraints of the relaxed problem over children x cells counts, then excess and lack of every cell."""
+
+    cells: NDArray[np.int64]
+    parent: NDArray[np.int64]
+    rows: csr_array
+    lower: Vector
+    upper: Vector
+    n_children: int
+
+    @classmethod
+    def build(cls, problem: Problem, families: Families, family: int, margin: NDArray[np.int64]) -> _System:
+        filled, count = families.cells_of(family, problem.is_possible)
+        dense = np.zeros(problem.n_cells, dtype=np.int64)
+        assert count is not None, "the root has no parent to depart from"
+        dense[filled] = count
+        by_margin = np.bincount(margin, weights=dense)
+        # Cells that are empty in the parent may be needed; those outside its margin cannot be.
+        cells = np.flatnonzero(problem.is_possible & (by_margin[margin] > 0))
+        n, m = len(cells), int(families.child_start[family + 1] - families.child_start[family])
+        used, place = np.unique(margin[cells], return_inverse=True)
+        bounds = TypeRows.build(families, family, problem.type_of[cells], problem.implied.n_types)
+        every = np.tile(np.arange(n), m)
+        sums = csr_array((np.ones(n * m), (every, np.arange(n * m))), shape=(n, n * m))
+        margins = csr_array((np.ones(n * m), (place[every], np.arange(n * m))), shape=(len(used), n * m))
+        nothing = csr_array((len(bounds.lower) + len(used), 2 * n))
+        identity = eye_array(n, format="csr")
+        rows = vstack(
+            [
+                hstack([sums, -identity, identity]),
+                hstack([vstack([bounds.rows, margins]), nothing]),
+                hstack([csr_array((1, n * m)), csr_array(np.ones((1, 2 * n)))]),
+            ],
+            format="csr",
+        )
+        fixed = np.concatenate([dense[cells], bounds.lower, by_margin[used], [0.0]])
+        most = np.concatenate([dense[cells], bounds.upper, by_margin[used], [np.inf]])
+        return cls(
+            cells=cells, parent=dense[cells], rows=csr_array(rows), lower=fixed, upper=most, n_children=m
+        )
+
+
+def _solve_relaxed(
+    problem: Problem, families: Families, family: int, system: _System, distance: float
+) -> NDArray[np.int64] | None:
+    """Least squares and rounding within a distance of the parent; None where there is no solution."""
+    n, m = len(system.cells), system.n_children
+    span = (int(families.child_start[family]), int(families.child_start[family + 1]))
+    upper = system.upper.copy()
+    upper[-1] = distance
+    weight, goal, answers = objective(problem.workloads[families.level], families, span, system.cells)
+    n_answers = len(weight) - n * m
+    # Unknowns: counts, excess, lack, answers.
+    slack = csr_array((answers.shape[0], 2 * n))
+    rows = vstack(
+        [
+            hstack([system.rows, csr_array((system.rows.shape[0], n_answers))]),
+            hstack([answers[:, : n * m], slack, answers[:, n * m :]]),
+        ],
+        format="csr",
+    )
+    zeros = np.zeros(answers.shape[0])
+    weights = np.concatenate([weight[: n * m], np.zeros(2 * n), weight[n * m :]])
+    goals = np.concatenate([goal[: n * m], np.zeros(2 * n), goal[n * m :]])
+    least = np.concatenate([np.zeros(n * m + 2 * n), np.full(n_answers, -np.inf)])
+    limits = (np.concatenate([system.lower, zeros]), np.concatenate([upper, zeros]))
+    status, x = solve_least_squares(
+        weights, goals, csr_array(rows), *limits, least, np.full(len(weights), np.inf), tolerance=QP_TOLERANCE
+    )
+    if x is None or status is Status.INFEASIBLE:
+        return None
+    return _round_relaxed(system, np.maximum(x[: n * m], 0.0), upper, families.first_child + span[0])
+
+
+def _round_relaxed(system: _System, real: Vector, upper: Vector, first_node: int) -> NDArray[np.int64] | None:
+    """Integer counts nearest to the real ones that satisfy the relaxed system, by an integer program."""
+    n, m = len(system.cells), system.n_children
+    # Ties: going up costs a little less for the higher hash, which is the rank of a fraction of nothing.
+    ties = [
+        rank_of(0.0, first_node + place // n, system.cells[place % n]) / 2.0**50 for place in range(n * m)
+    ]
+    identity = eye_array(n * m, format="csr")
+    n_rows = system.rows.shape[0]
+    rows = vstack(
+        [
+            hstack([system.rows, csr_array((n_rows, 2 * n * m))]),
+            hstack([identity, csr_array((n * m, 2 * n)), -identity, identity]),
+        ],
+        format="csr",
+    )
+    n_whole = n * m + 2 * n
+    status, x = solve_linear(
+        np.concatenate([np.zeros(n_whole), 1.0 - np.array(ties), np.ones(n * m)]),
+        csr_array(rows),
+        np.concatenate([system.lower, real]),
+        np.concatenate([upper, real]),
+        np.zeros(n_whole + 2 * n * m),
+        np.full(n_whole + 2 * n * m, np.inf),
+        is_integer=np.arange(n_whole + 2 * n * m) < n_whole,
+    )
+    if status is not Status.OPTIMAL or x is None:
+        return None
+    return np.rint(x[: n * m]).astype(np.int64).reshape(m, n).T

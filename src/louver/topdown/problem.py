@@ -1,0 +1,253 @@
+"""The problem that estimation solves: regions, cells, queries, and what is publicly known. All of it public."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.errors import InputError
+from louver.topdown.implied import Implied
+from louver.topdown.spine import Spine
+
+__all__ = ["Families", "NoisyCounts", "Problem", "Query", "SparseLevel", "Workload", "split_batches"]
+
+BATCH_VALUES = 1 << 21  # noisy values of one batch, about 16 MiB; never depends on the number of workers
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Query:
+    """A marginal: every cell counts in one row of the answer.
+
+    Parameters
+    ----------
+    name : str
+    row_of : ndarray of int64, shape (cells,)
+        The row each cell counts in.
+    n_rows : int
+    """
+
+    name: str
+    row_of: Counts
+    n_rows: int
+    is_detailed: bool = field(init=False)
+    """Whether the rows are the cells themselves, in order."""
+
+    def __post_init__(self) -> None:
+        self.row_of.flags.writeable = False
+        is_detailed = np.array_equal(self.row_of, np.arange(self.n_rows))
+        object.__setattr__(self, "is_detailed", is_detailed)
+
+    def answer(self, counts: Counts) -> Counts:
+        """Answers for dense counts (regions, cells), one row per region."""
+        if self.is_detailed:
+            return counts
+        answers = np.zeros((len(counts), self.n_rows), dtype=counts.dtype)
+        np.add.at(answers.T, self.row_of, counts.T)
+        return answers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """The queries measured at one level, and the variance of each noisy value."""
+
+    queries: tuple[Query, ...]
+    variances: tuple[float, ...]
+
+    @property
+    def n_values(self) -> int:
+        """Noisy values per region."""
+        return sum(query.n_rows for query in self.queries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Problem:
+    """What estimation may know apart from the noisy counts.
+
+    Parameters
+    ----------
+    spine : Spine
+    n_cells : int
+    is_possible : ndarray of bool, shape (cells,)
+        False for structural zeros.
+    type_of : ndarray of int64, shape (cells,)
+        The type each cell belongs to.
+    implied : Implied
+        Bounds on sets of types, for every region.
+    workloads : tuple of Workload
+        One for each level.
+    """
+
+    spine: Spine
+    n_cells: int
+    is_possible: NDArray[np.bool_]
+    type_of: Counts
+    implied: Implied
+    workloads: tuple[Workload, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.workloads) != self.spine.n_levels:
+            raise InputError("every level needs a workload; give one for each.", option="workload")
+        for name, workload in zip(self.spine.names, self.workloads, strict=True):
+            if not any(query.is_detailed for query in workload.queries):
+                message = f'level "{name}" does not measure the detailed cells; add a share for them.'
+                raise InputError(message, option="workload")
+
+
+class NoisyCounts(Protocol):
+    """Where noisy answers come from."""
+
+    def read(self, level: int, start: int, stop: int) -> tuple[Counts, ...]:
+        """Answers of the level's queries for the regions start to stop, arrays (regions, rows)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SparseLevel:
+    """Histograms of some regions that stand next to each other, zeros left out.
+
+    Region i has the counts `count[start[i]:start[i + 1]]` in the cells `cell[...]`, which ascend.
+    """
+
+    start: Counts
+    cell: Counts
+    count: Counts
+
+    @property
+    def n_regions(self) -> int:
+        """Number of regions."""
+        return len(self.start) - 1
+
+    def part(self, first: int, last: int) -> SparseLevel:
+        """The regions first to last."""
+        span = slice(self.start[first], self.start[last])
+        return SparseLevel(
+            start=self.start[first : last + 1] - self.start[first],
+            cell=self.cell[span],
+            count=self.count[span],
+        )
+
+    def to_dense(self, n_cells: int) -> Counts:
+        """All counts, (regions, cells)."""
+        dense = np.zeros((self.n_regions, n_cells), dtype=np.int64)
+        dense[np.repeat(np.arange(self.n_regions), np.diff(self.start)), self.cell] = self.count
+        return dense
+
+    @classmethod
+    def from_dense(cls, counts: Counts) -> SparseLevel:
+        """The nonzero counts of an array (regions, cells)."""
+        region, cell = np.nonzero(counts)
+        start = np.searchsorted(region, np.arange(len(counts) + 1))
+        return cls(start=start.astype(np.int64), cell=cell.astype(np.int64), count=counts[region, cell])
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[SparseLevel]) -> SparseLevel:
+        """Regions of several parts, one after another."""
+        lengths = np.concatenate([np.diff(part.start) for part in parts])
+        return cls(
+            start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            cell=np.concatenate([part.cell for part in parts]),
+            count=np.concatenate([part.count for part in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Families:
+    """Parents that stand next to each other, their children, and what is known about these.
+
+    Parameters
+    ----------
+    level : int
+        Level of the children.
+    first_parent, first_child : int
+        Numbers of the first parent and child within their levels.
+    parents : SparseLevel or None
+        Histograms of the parents; None for the root, which has none.
+    child_start : ndarray of int64
+        Parent i has the children child_start[i] to child_start[i + 1], counted from first_child.
+    noisy : tuple of ndarray of int64, shape (children, rows)
+        Answers of the level's queries.
+    lower, upper : ndarray of int64, shape (children, 2^types)
+        Bounds on sets of types; without columns where the level is not constrained.
+    """
+
+    level: int
+    first_parent: int
+    first_child: int
+    parents: SparseLevel | None
+    child_start: Counts
+    noisy: tuple[Counts, ...]
+    lower: Counts
+    upper: Counts
+
+    @property
+    def n_families(self) -> int:
+        """Number of parents."""
+        return len(self.child_start) - 1
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether any child is constrained."""
+        return bool(self.upper.shape[1] > 0)
+
+    @classmethod
+    def gather(
+        cls,
+        problem: Problem,
+        level: int,
+        parents: SparseLevel | None,
+        span: tuple[int, int],
+        noisy: NoisyCounts,
+    ) -> Families:
+        """Collect the children of the parents `span` (all histograms of their level given), or the root."""
+        first, last = span
+        if level == 0:
+            child_start = np.array([0, 1], dtype=np.int64)
+            start, stop = 0, 1
+        else:
+            starts = problem.spine.starts[level - 1]
+            start, stop = int(starts[first]), int(starts[last])
+            child_start = starts[first : last + 1] - start
+        lower = upper = np.zeros((stop - start, 0), dtype=np.int64)
+        if problem.implied.constrained[level]:
+            lower, upper = problem.implied.bounds(level, start, stop)
+        return cls(
+            level=level,
+            first_parent=first,
+            first_child=start,
+            parents=None if parents is None else parents.part(first, last),
+            child_start=child_start,
+            noisy=noisy.read(level, start, stop),
+            lower=np.ascontiguousarray(lower),
+            upper=np.ascontiguousarray(upper),
+        )
+
+    def cells_of(self, family: int, is_possible: NDArray[np.bool_]) -> tuple[Counts, Counts | None]:
+        """Cells the children of one parent may fill, and the parent's counts in them (None for the root)."""
+        if self.parents is None:
+            return np.flatnonzero(is_possible), None
+        span = slice(self.parents.start[family], self.parents.start[family + 1])
+        return self.parents.cell[span], self.parents.count[span]
+
+
+def split_batches(problem: Problem, level: int) -> list[tuple[int, int]]:
+    """Divide the parents of a level's regions into batches of consecutive ones.
+
+    A batch depends on the problem alone, so that results do not depend on who works on it.
+    """
+    if level == 0:
+        return [(0, 1)]
+    starts = problem.spine.starts[level - 1]
+    limit = max(1, BATCH_VALUES // problem.workloads[level].n_values)
+    batches = []
+    first = 0
+    while first < len(starts) - 1:
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + limit, side="right")) - 1)
+        batches.append((first, last))
+        first = last
+    return batches

@@ -1,0 +1,171 @@
+"""The spine: the tree of regions, level by level, from the root to the leaves.
+
+Every level lists its regions in ascending order of their codes, and the children of a region stand next to
+each other in the level below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.errors import InputError
+
+__all__ = ["Spine"]
+
+SEPARATOR = "/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spine:
+    """Regions by level; build one with `from_prefixes` or `from_columns`.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the levels, the root first.
+    codes : tuple of tuple of str
+        Codes of the regions of each level, unique within it.
+    starts : tuple of ndarray of int64
+        For each level but the last: region i has the children starts[i] to starts[i + 1] of the next one.
+
+    Examples
+    --------
+    >>> spine = Spine.from_prefixes(["44001", "44003", "44005"], ("state", "county"), (2, 5))
+    >>> spine.sizes, spine.codes[0]
+    ((1, 3), ('44',))
+    >>> spine.children(0, 0)
+    (0, 3)
+    """
+
+    names: tuple[str, ...]
+    codes: tuple[tuple[str, ...], ...]
+    starts: tuple[NDArray[np.int64], ...]
+
+    def __post_init__(self) -> None:
+        for start in self.starts:
+            start.flags.writeable = False
+
+    @classmethod
+    def from_prefixes(cls, leaves: Sequence[str], names: Sequence[str], lengths: Sequence[int]) -> Spine:
+        """Build from leaf codes whose prefixes name the regions above.
+
+        Parameters
+        ----------
+        leaves : sequence of str
+            Codes, all as long as the last length.
+        names : sequence of str
+            Names of the levels.
+        lengths : sequence of int
+            Prefix lengths, increasing; 0 stands for a root above everything.
+        """
+        if (
+            len(names) != len(lengths)
+            or any(a >= b for a, b in pairwise(lengths))
+            or min(lengths, default=0) < 0
+        ):
+            raise InputError(
+                "the spine needs one increasing prefix length for each level.", option="prefixes"
+            )
+        for row, leaf in enumerate(leaves, start=1):
+            if len(leaf) != lengths[-1]:
+                message = (
+                    f"leaf code {row} does not have {lengths[-1]} characters; correct the code or prefixes."
+                )
+                raise InputError(message, row=row, option="prefixes")
+        return cls._build(names, [tuple(leaf[:length] for length in lengths) for leaf in leaves])
+
+    @classmethod
+    def from_columns(cls, rows: Sequence[Sequence[str]], names: Sequence[str]) -> Spine:
+        """Build from one row per leaf with a label for each level; equal labels in two parents are two regions.
+
+        The code of a region is the path to it: the labels from the first level on, joined by slashes.
+        """
+        for row, labels in enumerate(rows, start=1):
+            if len(labels) != len(names) or not all(labels):
+                message = f"leaf row {row} does not have a label for every level; fill in the row."
+                raise InputError(message, row=row, option="columns")
+            if any(SEPARATOR in label for label in labels):
+                raise InputError(
+                    f"leaf row {row} has a label with a slash; rename it.", row=row, option="columns"
+                )
+        paths = [tuple(SEPARATOR.join(labels[: depth + 1]) for depth in range(len(names))) for labels in rows]
+        return cls._build(names, paths)
+
+    @classmethod
+    def _build(cls, names: Sequence[str], paths: list[tuple[str, ...]]) -> Spine:
+        if not names or len(set(names)) < len(names):
+            raise InputError("the spine needs at least one level and different names.", option="levels")
+        if not paths:
+            raise InputError("the list of leaves is empty; give at least one leaf.", option="leaves")
+        order = sorted(range(len(paths)), key=lambda i: paths[i])
+        for before, after in pairwise(order):
+            if paths[before] == paths[after]:
+                row = max(before, after) + 1
+                raise InputError(
+                    f"leaf row {row} occurs twice; list every leaf once.", row=row, option="leaves"
+                )
+        codes: list[list[str]] = [[] for _ in names]
+        starts: list[list[int]] = [[] for _ in names[1:]]
+        previous: tuple[str, ...] = ()
+        for i in order:
+            path = paths[i]
+            depth = next((d for d, (a, b) in enumerate(zip(path, previous, strict=False)) if a != b), 0)
+            for level in range(depth, len(names)):
+                codes[level].append(path[level])
+                if level + 1 < len(names):
+                    starts[level].append(len(codes[level + 1]))
+            previous = path
+        if len(codes[0]) != 1:
+            message = (
+                f'level "{names[0]}" has more than one region; add a level above it that holds them all.'
+            )
+            raise InputError(message, option="levels")
+        return cls(
+            names=tuple(names),
+            codes=tuple(tuple(level) for level in codes),
+            starts=tuple(
+                np.array([*start, len(below)], dtype=np.int64)
+                for start, below in zip(starts, codes[1:], strict=True)
+            ),
+        )
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels."""
+        return len(self.names)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of regions of each level."""
+        return tuple(len(level) for level in self.codes)
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """Codes of the last level."""
+        return self.codes[-1]
+
+    def level_of(self, name: str) -> int:
+        """Number of a level."""
+        if name not in self.names:
+            raise InputError(f'there is no level "{name}"; name one of the spine.', option="levels")
+        return self.names.index(name)
+
+    def children(self, level: int, node: int) -> tuple[int, int]:
+        """First child of a region and the one after its last."""
+        return int(self.starts[level][node]), int(self.starts[level][node + 1])
+
+    def leaf_range(self, level: int, start: int, stop: int) -> tuple[int, int]:
+        """First leaf under the regions start to stop of a level, and the one after the last."""
+        for below in range(level, self.n_levels - 1):
+            start, stop = int(self.starts[below][start]), int(self.starts[below][stop])
+        return start, stop
+
+    def add_up(self, level: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum rows that belong to the regions of level + 1 into rows for those of `level`."""
+        sums: NDArray[np.int64] = np.add.reduceat(counts, self.starts[level][:-1], axis=0)
+        return sums
