@@ -77,7 +77,7 @@ def parent_rows(n, n_children):
 
 
 def least_squares(queries, variances, noisy, cells, parent, types, lower, upper):
-    """Optimal objective by Clarabel: sum of squared misfits over variance; None where there is no solution.
+    """Optimal objective by Clarabel: sum of squared misfits over variance; None where it finds no answer.
 
     `noisy` holds one (children, rows) array per query, that of the detailed one first; `lower` and `upper` are
     (children, sets).
@@ -118,7 +118,7 @@ def least_squares(queries, variances, noisy, cells, parent, types, lower, upper)
         sparse.csc_matrix(np.triu(hessian)), linear, sparse.csc_matrix(rows), limits, cones, settings
     )
     solution = solver.solve()
-    if "Infeasible" in str(solution.status):
+    if str(solution.status) not in ("Solved", "AlmostSolved"):
         return None
     return float(weight @ (matrix @ np.array(solution.x) + residual) ** 2)
 
