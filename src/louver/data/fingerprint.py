@@ -13,6 +13,7 @@ from louver.data.read import POSTGRES_SCHEMES, ArrowStream, open_source, quoted
 __all__ = ["fingerprint"]
 
 CHUNK_BYTES = 1 << 20
+DATABASE_SUFFIXES = (".duckdb", ".db")
 
 
 def fingerprint(
@@ -22,10 +23,13 @@ def fingerprint(
 
     Notes
     -----
-    A file is hashed byte by byte, so the same records saved in another format are other data. Records of a dataframe or a
-    database are hashed one by one and the hashes added up, so their order does not matter.
+    A file is hashed byte by byte, so the same records saved in another format are other data. Records of a dataframe or of
+    a table in a database (a DuckDB file too: it may hold many tables, and views on other files) are hashed one by one and
+    the hashes added up, so their order does not matter; the names of the columns are hashed with them.
     """
-    is_file = isinstance(data, str | os.PathLike) and not str(data).startswith(POSTGRES_SCHEMES)
+    is_file = isinstance(data, str | os.PathLike) and not (
+        str(data).startswith(POSTGRES_SCHEMES) or str(data).lower().endswith(DATABASE_SUFFIXES)
+    )
 
     def keyed(secret: bytes) -> bytes:
         if is_file:
@@ -52,4 +56,5 @@ def _record_sum(data: str | os.PathLike[str] | ArrowStream, table: str | None, q
         text = " || ".join(f"length({column}) || ':' || {column}" for column in columns)
         for batch in source.batches(f"SELECT sha256({text}) AS digest FROM records"):
             total += sum(int(digest, 16) for digest in batch.column(0).to_pylist())
-    return (total % (1 << 256)).to_bytes(32, "big")
+        names = "".join(f"{len(name)}:{name}" for name in source.columns)
+    return hashlib.sha256(names.encode()).digest() + (total % (1 << 256)).to_bytes(32, "big")

@@ -5,6 +5,7 @@ Fioretto, Van Hentenryck & Zhu (2021), with its privacy error repaired (ERRATA G
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,6 +40,10 @@ __all__ = ["MECHANISMS", "GroupRelease", "GroupsOptions", "Mechanism", "groups",
 
 FORECAST_CELLS = 1_000_000
 """Tables with more cells than this are forecast from one simulation, smaller ones from five."""
+
+
+ANSWER_OPTIONS = ("unit", "size", "groups", "quantity", "max_quantity", "across", "max_size", "regions")
+"""Options that, with the data and the plan, decide the true answers."""
 
 
 def groups(
@@ -116,6 +121,8 @@ def groups(
     checked.check()
     budget = checked.budget()
     payer = None if checked.seed is not None else _ledger(data, ledger, out)
+    bound, secret = fingerprint(data, table=table, query=query), os.urandom(32)
+    before = None if payer is None else bound(secret)
     true_table = _read(data, table, query, checked)
     plan = _plan(true_table.regions, checked, budget)
     parameters = {key: value for key, value in checked.model_dump(mode="json").items() if key != "domain"}
@@ -129,8 +136,12 @@ def groups(
                 release.write_into(writer, parameters, report(release) if report else None)
         return release
     assert out is not None
-    bound = fingerprint(data, table=table, query=query)
-    return _paid(true_table, plan, checked, payer, bound, Path(out), parameters, report, started)
+    if bound(secret) != before:
+        raise InputError(
+            "the data changed while they were read; try again when nobody writes to them.", option="FILE"
+        )
+    asked = {name: getattr(checked, name) for name in ANSWER_OPTIONS} | {"table": table, "query": query}
+    return _paid(true_table, plan, checked, payer, bound, Path(out), parameters, report, started, asked)
 
 
 def preview(*, expect: int, **options: Any) -> tuple[Plan, tuple[LevelError, ...]]:
@@ -270,9 +281,14 @@ def _paid(
     parameters: dict[str, Any],
     report: Report | None,
     started: float,
+    asked: dict[str, Any],
 ) -> GroupRelease:
-    """Reserve, measure, estimate, move into place, seal. A run that was interrupted is carried on."""
-    request = request_digest(plan.request())
+    """Reserve, measure, estimate, move into place, seal. A run that was interrupted is carried on.
+
+    `asked` holds every option that decides the true answers: only a run with the same plan and the same true answers may
+    take up a pending debit and its key.
+    """
+    request = request_digest(plan.request() | {"asked": asked})
     resumes = any(body["request"] == request for body in ledger.state().pending.values())
     if not resumes:
         ReleaseWriter(out)  # refuses a place that cannot be used, before anything is spent
@@ -281,11 +297,16 @@ def _paid(
         request=request,
         purpose=f"group sizes by {plan.mechanism.name}",
         dataset=bound,
-        largest_unit=plan.largest_size,
+        # A unit that is split over regions counts in each of them: its size bounds nothing.
+        largest_unit=None if options.across == "split" else plan.largest_size,
     )
     head = Head(debit.entry, debit.hash)
-    if not debit.is_resumed and plan.total is Total.PUBLIC:
-        ledger.disclose("the total number of groups")
+    exact = ["the total number of groups"] if plan.total is Total.PUBLIC else []
+    exact += ["the list of regions that occur"] if options.domain is None else []
+    known = set(ledger.state().disclosures) if debit.is_resumed else set()
+    for what in exact:
+        if what not in known:
+            ledger.disclose(what)
     if out.exists() and read_manifest(out).ledger_head == str(head):  # stopped between the move and the seal
         release = _estimate(out / MEASUREMENTS_FILE, true_table, plan, options, started, head)
     else:

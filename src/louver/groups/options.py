@@ -77,6 +77,12 @@ class GroupsOptions(Options):
             raise InputError(
                 "options --domain and --domain-from-data cannot be used together.", option="--domain"
             )
+        if self.across == "split" and self.neighbours == "add-remove-unit":
+            raise InputError(
+                "options --across split and --neighbours add-remove-unit cannot be used together: a unit would count in "
+                "many regions.",
+                option="--across",
+            )
         if self.as_published and not self.evaluate:
             raise InputError(
                 "option --as-published is not private and needs --evaluate and --seed.",

@@ -130,6 +130,16 @@ class GroupRelease:
 
         return plot_release(self)
 
+    @property
+    def invariants(self) -> list[str]:
+        """What the guarantee takes as known; nothing here is protected."""
+        known = []
+        if self.plan.total is Total.PUBLIC:
+            known.append("the list of units and their regions, hence the total number of groups")
+        if self.is_domain_from_data:
+            known.append("the list of regions that occur")
+        return known
+
     def manifest(self, parameters: dict[str, Any]) -> Manifest:
         """Describe the release: what, how, what it is conditional on, what it promises."""
         plan, loss = self.plan, self.plan.loss
@@ -160,7 +170,7 @@ class GroupRelease:
                 "amount": str(loss.amount),
                 "neighbours": str(loss.neighbours),
                 "meaning": loss.neighbours.meaning,
-                "invariants": ["the list of units, hence the total number of groups"] if is_public else [],
+                "invariants": self.invariants,
                 "levels": [
                     {"name": level.name, "loss": str(level.loss.amount), "sensitivity": level.sensitivity}
                     for level in plan.levels
@@ -172,7 +182,6 @@ class GroupRelease:
             ledger_head=None if self.head is None else str(self.head),
             not_private=not self.is_private,
             not_for_release=self.evaluation is not None or not plan.is_private,
-            seconds=self.seconds,
         )
 
     def write_into(self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None) -> Manifest:

@@ -88,6 +88,10 @@ def _check_manifest(folder: Path, manifest: Manifest) -> Iterator[Check]:
     content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     is_intact = content.get("digest") == digest(content)
     yield Check("manifest unedited", is_intact, "digest agrees" if is_intact else "digest differs")
+    is_private = not manifest.not_private
+    yield Check(
+        "private noise", is_private, "yes" if is_private else "made with a seed that anyone can repeat"
+    )
     for_release = not manifest.not_for_release
     yield Check("for release", for_release, "yes" if for_release else "made for evaluation, not for release")
 

@@ -86,8 +86,13 @@ def _verdict(release: GroupRelease) -> str:
 
 
 def _meaning(release: GroupRelease) -> str:
-    given = " and both have the same list of units" if release.plan.total is Total.PUBLIC else ""
-    return release.plan.loss.neighbours.meaning + given
+    given = "".join(f", given {known}" for known in release.invariants)
+    alone = (
+        "; whether somebody who is alone in a unit is present is not protected, unless --total noisy is chosen"
+        if release.plan.total is Total.PUBLIC
+        else ""
+    )
+    return release.plan.loss.neighbours.meaning + given + alone
 
 
 def _facts(release: GroupRelease) -> list[tuple[str, str]]:
@@ -95,7 +100,7 @@ def _facts(release: GroupRelease) -> list[tuple[str, str]]:
     rows = [
         ("mechanism", f"{plan.mechanism.name}, noise on {plan.mechanism.query} counts"),
         ("neighbours", f"{loss.neighbours}: {_meaning(release)}"),
-        ("published exactly", "the total number of groups" if plan.total is Total.PUBLIC else "nothing"),
+        ("published exactly", "; ".join(release.invariants) or "nothing"),
         ("sizes", f"{plan.first_size} to {plan.largest_size}; larger groups count with the last"),
         ("sensitivity", ", ".join(f"{level.name} {level.sensitivity}" for level in plan.levels)),
     ]

@@ -452,3 +452,50 @@ def test_verify_doubts_a_table(people: Path, domain: Path, tmp_path: Path) -> No
     pq.write_table(good, path)
     assert not PROMISES["group-table"](folder, {**promise, "total": released.total_groups + 1})[0]
     assert not PROMISES["group-table"](folder, {**promise, "levels": ["total", "state"]})[0]
+
+
+def test_a_pending_debit_is_not_taken_up_for_another_question(
+    domain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same key on other true answers would reveal their difference."""
+    rows = [("GA", "Cobb", f"h{i // 2}", f"j{i // 3}") for i in range(12)]
+    people = tmp_path / "two_units.csv"
+    people.write_text("state,county,home,job\n" + "".join(",".join(row) + "\n" for row in rows))
+    ledger = _ledger(people)
+
+    def stop(*_: object) -> None:
+        raise _Stop
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "seal", stop)
+        with pytest.raises(_Stop):
+            groups(people, **_options(domain), out=tmp_path / "a")
+    groups(people, **_options(domain, unit="job"), out=tmp_path / "b")
+    assert ledger.state().spent == 2 and len(ledger.state().pending) == 1
+
+
+def test_a_split_unit_is_never_one_unit_to_the_ledger(people: Path, domain: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--across split and --neighbours add-remove-unit"):
+        groups(
+            people, **_options(domain, across="split", neighbours="add-remove-unit", total="noisy", seed=1)
+        )
+    path = tmp_path / "unit.ledger"
+    Ledger.create(path, Measure.EPSILON, Relation.ADD_REMOVE_UNIT, Fraction(100))
+    with pytest.raises(BudgetError):
+        groups(people, **_options(domain, across="split", total="noisy"), out=tmp_path / "r", ledger=path)
+    assert Ledger(path).state().spent == 0
+
+
+def test_regions_from_the_data_are_declared_everywhere(people: Path, domain: Path, tmp_path: Path) -> None:
+    ledger = _ledger(people)
+    given = {**_options(domain), "domain": None, "domain_from_data": True}
+    groups(people, **given, out=tmp_path / "release")
+    assert "the list of regions that occur" in ledger.state().disclosures
+    manifest = read_manifest(tmp_path / "release")
+    assert "the list of regions that occur" in manifest.privacy["invariants"]
+    assert manifest.seconds is None
+
+
+def test_verify_refuses_seeded_noise(people: Path, domain: Path, tmp_path: Path) -> None:
+    groups(people, **_options(domain, seed=5), out=tmp_path / "release")
+    assert not verify(tmp_path / "release").passed
