@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from louver.optim.kernels.runs import append_run, append_runs, compressed, gcd, grown, leave_one_out_plan
+from louver.optim.kernels.runs import append_runs, compressed, gcd, grown, leave_one_out_plan, put_run_inplace
 from oracles.knapsack import expanded, fewest_runs
 
 ascending = st.sets(st.integers(0, 40), max_size=14).map(sorted)
@@ -44,7 +44,8 @@ def test_a_progression_before_the_values_joins_them(first, step, count, gaps):
 def test_runs_of_items_stand_one_behind_the_other():
     runs, span = empty_runs(3)
     runs = append_runs(runs, span, 1, np.array([1, 2, 3, 7]), 0, 1, 0)
-    runs = append_run(runs, span, 0, 5, 5, 4)
+    runs = grown(runs, 2, 3)
+    put_run_inplace(runs, span, 0, 5, 5, 4)
     runs = append_runs(runs, span, 2, np.array([], dtype=np.int64), 0, 1, 0)
     assert span[:-1].tolist() == [[2, 3], [0, 2], [3, 3]]
     assert runs[: span[-1, 1]].tolist() == [[1, 3, 1], [7, 7, 1], [5, 5, 1]]

@@ -8,7 +8,6 @@ from louver.optim.kernels import kernel
 
 __all__ = [
     "append_regions",
-    "append_run",
     "append_runs",
     "compressed",
     "copy_inplace",
@@ -16,6 +15,7 @@ __all__ = [
     "grown",
     "leave_one_out_plan",
     "plan_depth",
+    "put_run_inplace",
 ]
 
 
@@ -39,14 +39,12 @@ def grown(rows, used, needed):
 
 
 @kernel
-def append_run(runs, span, item, first, last, step):
-    """`append_runs` of a single progression."""
+def put_run_inplace(runs, span, item, first, last, step):
+    """`append_runs` of a single progression where `runs` has room for it."""
     used = span[-1, 1]
-    runs = grown(runs, used, used + 1)
     runs[used, 0], runs[used, 1], runs[used, 2] = first, last, step if last > first else 1
     span[item, 0], span[item, 1] = used, used + 1
     span[-1, 1] = used + 1
-    return runs
 
 
 @kernel

@@ -16,13 +16,13 @@ import numpy as np
 
 from louver.optim.kernels import kernel
 from louver.optim.kernels.runs import (
-    append_run,
     append_runs,
     copy_inplace,
     gcd,
     grown,
     leave_one_out_plan,
     plan_depth,
+    put_run_inplace,
 )
 
 __all__ = [
@@ -158,8 +158,6 @@ def append_apery_runs(runs, span, item, apery, target, value, limit):
             first = nu
             count = (bulk_top - nu) // stride + 1
             nu = first + count * stride
-    if count > 0 and nu > top:
-        return append_run(runs, span, item, first, nu - stride, stride)
     found = np.empty((64, 1), dtype=np.int64)
     n_found = np.int64(0)
     while nu <= top:
@@ -264,11 +262,19 @@ def leave_one_out_apery(values, limits, copies, wanted, target):
 
     nothing = np.zeros(n_items, dtype=np.bool_)
     whole = _everything_but(values, limits, copies, nothing, values[0], work, queue)
+    conductor, divisor = _regular_part(whole)
+    runs = grown(runs, span[-1, 1], span[-1, 1] + n_items)
     is_modulus_unique = copies[0] == 1
     for item in range(n_items):
         if not wanted[item] or (needs_own[item] and item > 0) or (item == 0 and is_modulus_unique):
             continue
-        runs = append_apery_runs(runs, span, item, whole, target, values[item], limits[item])
+        top = target // values[item]
+        if limits[item] >= 0:
+            top = min(top, limits[item])
+        if divisor == 1 and target - top * values[item] >= conductor and span[-1, 1] < runs.shape[0]:
+            put_run_inplace(runs, span, item, np.int64(0), top, np.int64(1))
+        else:
+            runs = append_apery_runs(runs, span, item, whole, target, values[item], limits[item])
 
     if wanted[0] and is_modulus_unique and has_second:
         nothing[0] = True
