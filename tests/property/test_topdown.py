@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from louver.errors import InfeasibleError
-from louver.optim.kernels.path_rounding import rank_of, split_count
+from louver.optim.kernels.family_rounding import rank_of, split_count
 from louver.optim.status import Status
 from louver.topdown import least_squares
-from louver.topdown.estimate import estimate
+from louver.topdown.estimation import estimate
 from louver.topdown.failsafe import distance_to_feasibility
 from louver.topdown.implied import Kind, LevelStatements, derive, leaf_bounds, set_sums
 from louver.topdown.least_squares import encode, solve
@@ -33,6 +33,10 @@ class Given:
 
     def read(self, level, start, stop):
         return tuple(answer[start:stop] for answer in self.answers[level])
+
+
+def answered(query, counts):
+    return query.answer(SparseLevel.from_dense(counts))
 
 
 def plain(statements):
@@ -128,7 +132,7 @@ def problems(draw):
     workload = Workload(queries=tuple(queries), variances=variances)
     answers = [
         [
-            query.answer(counts) + np.rint(rng.laplace(0, noise, (len(counts), query.n_rows))).astype(int)
+            answered(query, counts) + np.rint(rng.laplace(0, noise, (len(counts), query.n_rows))).astype(int)
             for query in queries
         ]
         for counts in (truth.sum(axis=0, keepdims=True), truth)
@@ -238,7 +242,7 @@ def test_no_region_is_ever_without_solution(tree, seed, measures_types):
         dense.insert(0, spine.add_up(level, dense[0]))
     noisy = Given(
         [
-            [query.answer(counts) + rng.integers(-9, 10, (len(counts), query.n_rows)) for query in queries]
+            [answered(query, counts) + rng.integers(-9, 10, (len(counts), query.n_rows)) for query in queries]
             for counts in dense
         ]
     )

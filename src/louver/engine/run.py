@@ -14,7 +14,9 @@ from typing import TypeVar
 
 from louver.errors import InputError
 
-__all__ = ["run_pieces"]
+__all__ = ["parse_engine", "run_pieces"]
+
+MAX_WORKERS = 1024
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -56,3 +58,18 @@ def run_pieces(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def parse_engine(engine: str) -> int:
+    """Number of workers of an engine written as "local:N".
+
+    Examples
+    --------
+    >>> parse_engine("local:2")
+    2
+    """
+    kind, _, number = engine.partition(":")
+    if kind != "local" or not number.isdecimal() or not 1 <= int(number) <= MAX_WORKERS:
+        message = f"the engine must be local:N with N from 1 to {MAX_WORKERS}, such as local:2."
+        raise InputError(message, option="--engine")
+    return int(number)

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from louver.release.topdown import check_topdown
+
 __all__ = ["PROMISES"]
 
 Promise = Mapping[str, Any]
@@ -145,4 +147,5 @@ PROMISES: Mapping[str, Callable[[Path, Promise], Outcome]] = {
     "l-diversity": _l_diversity,
     "t-closeness": _t_closeness,
     "group-table": _group_table,
+    "topdown": check_topdown,
 }

@@ -39,6 +39,7 @@ __all__ = [
     "Kind",
     "LevelStatements",
     "Violation",
+    "classify",
     "compact_flow",
     "cut_total",
     "derive",
@@ -211,7 +212,7 @@ def derive(
     Raises
     ------
     InfeasibleError
-        If the statements contradict each other; names the level and a region.
+        If the statements contradict each other; names the level and a region, whose number `clash` holds.
 
     Notes
     -----
@@ -232,7 +233,7 @@ def derive(
     if not 1 <= n_types <= MAX_TYPES:
         raise InputError(f"there are {n_types} types of cells; at most {MAX_TYPES} can be bounded.")
     leaves = statements[-1]
-    kind = _kind(n_types, statements)
+    kind = classify(n_types, statements)
     bounds: tuple[Counts, Counts] | None = None
     above: list[tuple[Counts, Counts]] = []
     for level in range(spine.n_levels - 2, -1, -1):
@@ -376,8 +377,8 @@ def _bit(mask: int) -> int:
     return mask.bit_length() - 1
 
 
-def _kind(n_types: int, statements: Sequence[LevelStatements]) -> Kind:
-    """What the statements allow to derive."""
+def classify(n_types: int, statements: Sequence[LevelStatements]) -> Kind:
+    """What can be derived from statements about these sets of types."""
     everything = (1 << n_types) - 1
     leaves = statements[-1]
     if _is_two_by_two(n_types, leaves.masks, leaves.lower, leaves.upper):
@@ -423,7 +424,7 @@ def _contradiction(spine: Spine, level: int, region: int) -> InfeasibleError:
         f'the public knowledge about {spine.names[level]} "{spine.codes[level][region]}" contradicts itself; '
         "run `louver topdown check` to see which statements clash."
     )
-    return InfeasibleError(message)
+    return InfeasibleError(message, clash=(region,))
 
 
 def _cut(

@@ -149,20 +149,25 @@ def encode(problem: Problem, families: Families) -> Batch:
         cell_start=cell_start,
         cell=cell,
         parent=parent,
-        child_start=np.ascontiguousarray(families.child_start),
+        child_start=_own(families.child_start),
         a=weights[plan.detailed],
-        detail=np.ascontiguousarray(families.noisy[plan.detailed]),
+        detail=_own(families.noisy[plan.detailed]),
         v=0.0 if grouping is None else weights[grouping],
-        grouped=np.ascontiguousarray(families.noisy[plan.detailed if grouping is None else grouping]),
-        group_of=identity if grouping is None else queries[grouping].row_of.copy(),
+        grouped=_own(families.noisy[plan.detailed if grouping is None else grouping]),
+        group_of=identity if grouping is None else _own(queries[grouping].row_of),
         link_row=np.array(rows, dtype=np.int64).reshape(len(rows), problem.n_cells),
         weight=np.concatenate([*row_weights, np.zeros(0)]),
         noisy=np.column_stack([*values, np.zeros((n_children, 0))]),
         n_types=n_types,
         is_bounded=families.is_bounded,
-        lower=families.lower,
-        upper=families.upper,
+        lower=_own(families.lower),
+        upper=_own(families.upper),
     )
+
+
+def _own(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A contiguous array that may be written to: compiled code exists for one kind of array only."""
+    return np.require(array, requirements=["C", "W"])
 
 
 def _cells(problem: Problem, families: Families) -> tuple[NDArray[np.int64], NDArray[np.int64], Vector]:
@@ -171,7 +176,7 @@ def _cells(problem: Problem, families: Families) -> tuple[NDArray[np.int64], NDA
         cell = np.flatnonzero(problem.is_possible)
         return np.array([0, len(cell)], dtype=np.int64), cell.astype(np.int64), np.zeros(len(cell))
     parents = families.parents
-    return parents.start.copy(), parents.cell.copy(), parents.count.astype(np.float64)
+    return _own(parents.start), _own(parents.cell), parents.count.astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

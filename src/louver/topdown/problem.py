@@ -13,7 +13,16 @@ from louver.errors import InputError
 from louver.topdown.implied import Implied
 from louver.topdown.spine import Spine
 
-__all__ = ["Families", "NoisyCounts", "Problem", "Query", "SparseLevel", "Workload", "split_batches"]
+__all__ = [
+    "Families",
+    "NoisyCounts",
+    "Problem",
+    "Query",
+    "SparseLevel",
+    "Workload",
+    "region_range",
+    "split_batches",
+]
 
 BATCH_VALUES = 1 << 21  # noisy values of one batch, about 16 MiB; never depends on the number of workers
 
@@ -43,13 +52,13 @@ class Query:
         is_detailed = np.array_equal(self.row_of, np.arange(self.n_rows))
         object.__setattr__(self, "is_detailed", is_detailed)
 
-    def answer(self, counts: Counts) -> Counts:
-        """Answers for dense counts (regions, cells), one row per region."""
-        if self.is_detailed:
-            return counts
-        answers = np.zeros((len(counts), self.n_rows), dtype=counts.dtype)
-        np.add.at(answers.T, self.row_of, counts.T)
-        return answers
+    def answer(self, histograms: SparseLevel) -> Counts:
+        """Answers for every region, (regions, rows)."""
+        region = np.repeat(np.arange(histograms.n_regions), np.diff(histograms.start))
+        place = region * self.n_rows + self.row_of[histograms.cell]
+        answers = np.zeros(histograms.n_regions * self.n_rows, dtype=np.int64)
+        np.add.at(answers, place, histograms.count)
+        return answers.reshape(-1, self.n_rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +147,15 @@ class SparseLevel:
         dense[np.repeat(np.arange(self.n_regions), np.diff(self.start)), self.cell] = self.count
         return dense
 
+    def add_up(self, starts: Counts, n_cells: int) -> SparseLevel:
+        """Sums of consecutive regions: parent i holds the regions starts[i] to starts[i + 1]."""
+        parent = np.repeat(np.arange(len(starts) - 1), np.diff(self.start[starts]))
+        place, group = np.unique(parent * n_cells + self.cell, return_inverse=True)
+        count = np.zeros(len(place), dtype=np.int64)
+        np.add.at(count, group, self.count)
+        start = np.searchsorted(place // n_cells, np.arange(len(starts)))
+        return SparseLevel(start=start.astype(np.int64), cell=place % n_cells, count=count)
+
     @classmethod
     def from_dense(cls, counts: Counts) -> SparseLevel:
         """The nonzero counts of an array (regions, cells)."""
@@ -206,13 +224,10 @@ class Families:
     ) -> Families:
         """Collect the children of the parents `span` (all histograms of their level given), or the root."""
         first, last = span
-        if level == 0:
-            child_start = np.array([0, 1], dtype=np.int64)
-            start, stop = 0, 1
-        else:
-            starts = problem.spine.starts[level - 1]
-            start, stop = int(starts[first]), int(starts[last])
-            child_start = starts[first : last + 1] - start
+        start, stop = region_range(problem.spine, level, span)
+        child_start = np.array([0, 1], dtype=np.int64)
+        if level > 0:
+            child_start = problem.spine.starts[level - 1][first : last + 1] - start
         lower = upper = np.zeros((stop - start, 0), dtype=np.int64)
         if problem.implied.constrained[level]:
             lower, upper = problem.implied.bounds(level, start, stop)
@@ -235,15 +250,26 @@ class Families:
         return self.parents.cell[span], self.parents.count[span]
 
 
-def split_batches(problem: Problem, level: int) -> list[tuple[int, int]]:
+def split_batches(spine: Spine, level: int, n_values: int) -> list[tuple[int, int]]:
     """Divide the parents of a level's regions into batches of consecutive ones.
 
-    A batch depends on the problem alone, so that results do not depend on who works on it.
+    Parameters
+    ----------
+    spine : Spine
+    level : int
+    n_values : int
+        Noisy values per region.
+
+    Returns
+    -------
+    list of (first, last)
+        Ranges of parents, of the root itself at level 0. They depend on the problem alone, so that nothing
+        depends on who works on a batch.
     """
     if level == 0:
         return [(0, 1)]
-    starts = problem.spine.starts[level - 1]
-    limit = max(1, BATCH_VALUES // problem.workloads[level].n_values)
+    starts = spine.starts[level - 1]
+    limit = max(1, BATCH_VALUES // n_values)
     batches = []
     first = 0
     while first < len(starts) - 1:
@@ -251,3 +277,11 @@ def split_batches(problem: Problem, level: int) -> list[tuple[int, int]]:
         batches.append((first, last))
         first = last
     return batches
+
+
+def region_range(spine: Spine, level: int, batch: tuple[int, int]) -> tuple[int, int]:
+    """Regions of a level that the parents of a batch have as children."""
+    if level == 0:
+        return 0, 1
+    starts = spine.starts[level - 1]
+    return int(starts[batch[0]]), int(starts[batch[1]])

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, vstack
 
 from louver.optim.highs import solve_linear
 from louver.optim.kernels.families import Batch, round_batch_inplace
-from louver.optim.kernels.path_rounding import ROUNDED, rank_of, split_count
+from louver.optim.kernels.family_rounding import ROUNDED, rank_of, split_count
 from louver.optim.kernels.polymatroid import box_inplace, exchange_masks_inplace, nearest_inplace
 from louver.optim.kernels.semismooth import SOLVED
 from louver.optim.status import Status
@@ -90,8 +90,9 @@ def _round_by_program(problem: Problem, families: Families, family: int, real: F
     # Where a count was snapped to an integer, one below may be needed as well.
     for below in (0, 1):
         base = np.maximum(floor - below, 0).astype(np.float64)
-        above = (floor + 1.0).astype(np.float64)
-        status, x = solve_linear(-rank / 2.0**40, matrix, *limits, base, above, is_integer=True)
+        status, x = solve_linear(
+            -rank / 2.0**40, matrix, *limits, base, (floor + 1).astype(np.float64), is_integer=True
+        )
         if status is Status.OPTIMAL and x is not None:
             return np.rint(x).astype(np.int64).reshape(m, n).T.ravel()
     return None

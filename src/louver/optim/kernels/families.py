@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from louver.optim.kernels import kernel
-from louver.optim.kernels.path_rounding import Rounding, rank_of, round_family_inplace, split_count
+from louver.optim.kernels.family_rounding import Rounding, rank_of, round_family_inplace, split_count
 from louver.optim.kernels.polymatroid import UNBOUNDED, restrict_inplace
 from louver.optim.kernels.semismooth import SOLVED, STALLED, Family, solve_family_inplace
 

@@ -138,7 +138,7 @@ def estimate(
     store = None if checkpoints is None else Checkpoints(checkpoints)
     reports: list[LevelReport] = []
     current: SparseLevel | None = None
-    for level in range(len(problem.spine.names)):
+    for level in range(problem.spine.n_levels):
         saved = None if store is None else store.load(f"level-{level}")
         if saved is not None:
             current, report = _restore(*saved)
@@ -162,7 +162,7 @@ def _estimate_level(
 ) -> tuple[SparseLevel, LevelReport]:
     """All regions of one level, batch by batch."""
     began = time.perf_counter()
-    batches = split_batches(problem, level)
+    batches = split_batches(problem.spine, level, problem.workloads[level].n_values)
     pieces: list[_Piece] = []
 
     def work(span: tuple[int, int]) -> _Piece:

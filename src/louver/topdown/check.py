@@ -1,0 +1,329 @@
+"""Checking public knowledge before any budget is spent.
+
+Answers: is it consistent, what does it imply, which statements are beyond what can be derived completely, which
+clash, and can a given table be extended to the leaves? The records are never opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.errors import InfeasibleError
+from louver.topdown.implied import (
+    UNBOUNDED,
+    Implied,
+    Kind,
+    LevelStatements,
+    Violation,
+    classify,
+    derive,
+    is_laminar,
+)
+from louver.topdown.plan import Plan
+from louver.topdown.spine import Spine
+
+__all__ = ["Clash", "KnowledgeCheck", "check_knowledge", "find_clash"]
+
+MAX_TRIALS = 500  # derivations tried while a clash is narrowed down
+FEW = 16  # candidates among which the smallest clash is searched by size
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clash:
+    """One statement about one region that takes part in a contradiction."""
+
+    statement: str
+    level: str
+    region: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeCheck:
+    """What public knowledge is worth.
+
+    Parameters
+    ----------
+    is_consistent : bool
+    clash : tuple of Clash
+        Statements that contradict each other; leaving out any one resolves it. Empty where consistent.
+    kind : Kind
+        Whether what is derived is complete, and integral.
+    outside : tuple of str
+        Statements that keep it from being complete.
+    types : int
+        Number of types the statements divide the cells into.
+    constrained : mapping of str to int
+        For each level, the regions that are constrained at all.
+    implied : tuple of str
+        Bounds on sets of types at the root, in words.
+    violation : Violation or None
+        Why a given table cannot be extended; None where it can or none was given.
+    """
+
+    is_consistent: bool
+    clash: tuple[Clash, ...]
+    kind: Kind
+    outside: tuple[str, ...]
+    types: int
+    constrained: Mapping[str, int]
+    implied: tuple[str, ...]
+    violation: Violation | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing stands in the way of a release."""
+        return self.is_consistent and self.violation is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The findings for programs."""
+        return {**asdict(self), "kind": str(self.kind), "passed": self.passed}
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        lines = [f"Public knowledge: {'consistent' if self.is_consistent else 'CONTRADICTORY'}, {self.kind}"]
+        lines += [f"  clash: {c.statement} in {c.level} {c.region}" for c in self.clash[:6]]
+        lines += [f"  outside what can be derived completely: {name}" for name in self.outside[:6]]
+        if self.violation is not None:
+            where = ", ".join(self.violation.leaves[:3])
+            lines.append(f"  the table of {self.violation.region} cannot be extended: see {where}")
+        return "\n".join(lines[:10])
+
+
+def check_knowledge(
+    plan: Plan,
+    *,
+    invariants: Mapping[str, Counts] | None = None,
+    table: tuple[int, int, Counts] | None = None,
+) -> KnowledgeCheck:
+    """Check the public knowledge of a design.
+
+    Parameters
+    ----------
+    plan : Plan
+    invariants : mapping, optional
+        Values of invariants that are known already; the others are taken as unknown.
+    table : (level, region, counts), optional
+        Counts (cells,) of a region, to be tested for an extension to its leaves (Problem 2).
+    """
+    spine = plan.design.spine
+    known = {} if invariants is None else dict(invariants)
+    zeros = {
+        s.name: np.zeros(spine.sizes[s.level], np.int64) for s in plan.design.statements if s.is_invariant
+    }
+    kind = classify(plan.n_types, plan.statements(zeros))
+    facts: dict[str, Any] = {"kind": kind, "outside": _outside(plan, kind), "types": plan.n_types}
+    try:
+        implied = plan.implied(known)
+    except InfeasibleError:
+        clash = find_clash(plan, known)
+        return KnowledgeCheck(is_consistent=False, clash=clash, constrained={}, implied=(), **facts)
+    violation = None
+    if table is not None:
+        level, region, counts = table
+        by_type = np.bincount(plan.type_of, weights=counts, minlength=plan.n_types).astype(np.int64)
+        violation = implied.find_violation(level, region, by_type)
+    return KnowledgeCheck(
+        is_consistent=True,
+        clash=(),
+        constrained=_constrained(implied),
+        implied=_in_words(plan, implied),
+        violation=violation,
+        **facts,
+    )
+
+
+def _outside(plan: Plan, kind: Kind) -> tuple[str, ...]:
+    """Statements that are not of a kind whose consequences are derived completely."""
+    if kind is not Kind.CROSSING:
+        return ()
+    everything = (1 << plan.n_types) - 1
+    last = plan.design.spine.n_levels - 1
+    masks = {s.name: plan.mask_of(s) for s in plan.design.statements if s.level == last}
+    names = [name for name, mask in masks.items() if not is_laminar([mask, *masks.values()])]
+    for statement in plan.design.statements:
+        mask = plan.mask_of(statement)
+        if statement.level < last and mask != everything and mask.bit_count() > 1:
+            names.append(statement.name)
+    return tuple(names)
+
+
+def _constrained(implied: Implied) -> dict[str, int]:
+    """How many regions of each level are constrained."""
+    spine = implied.spine
+    numbers = {}
+    for level, name in enumerate(spine.names):
+        lower, upper = implied.bounds(level, 0, spine.sizes[level])
+        is_bound = (lower[:, 1:] > 0) | (upper[:, 1:] < UNBOUNDED)
+        numbers[name] = int(is_bound.any(axis=1).sum())
+    return numbers
+
+
+def _in_words(plan: Plan, implied: Implied) -> tuple[str, ...]:
+    """The root's bounds on single types and on the total."""
+    lower, upper = (bounds[0] for bounds in implied.bounds(0, 0, 1))
+    everything = (1 << plan.n_types) - 1
+    names = {plan.mask_of(s): s.name for s in plan.design.statements}
+    words = []
+    for mask in [*(1 << t for t in range(plan.n_types)), everything]:
+        name = "everyone" if mask == everything else names.get(mask, f"type {mask.bit_length()}")
+        if lower[mask] == upper[mask]:
+            words.append(f"{name}: exactly {lower[mask]:,}")
+        elif lower[mask] > 0 or upper[mask] < UNBOUNDED:
+            most = "" if upper[mask] >= UNBOUNDED else f", at most {upper[mask]:,}"
+            words.append(f"{name}: at least {lower[mask]:,}{most}")
+    return tuple(words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Part:
+    """One statement about one region, as a bound on a set of types."""
+
+    statement: str
+    level: int
+    region: int
+    mask: int
+    lower: int
+    upper: int
+
+
+def find_clash(plan: Plan, invariants: Mapping[str, Counts]) -> tuple[Clash, ...]:
+    """Statements that contradict each other, as few as can be found.
+
+    Notes
+    -----
+    **Implements**: a divide-and-conquer search for an irreducible set (QuickXplain) below the first region
+    where a contradiction shows; among few candidates every smaller set is tried as well, so that the answer is
+    a smallest one.
+    """
+    level, region = _first_contradiction(plan, invariants)
+    spine, offsets = _subtree(plan.design.spine, level, region)
+    parts = _parts(plan, invariants, level, offsets, spine)
+    trials = 0
+
+    def clashes(chosen: Sequence[_Part]) -> bool:
+        nonlocal trials
+        trials += 1
+        try:
+            derive(spine, plan.n_types, _statements(spine, chosen))
+        except InfeasibleError:
+            return True
+        return False
+
+    found = _quick_explain(clashes, [], parts, lambda: trials < MAX_TRIALS)
+    if len(parts) <= FEW:
+        for size in range(1, len(found)):
+            smaller = next((list(c) for c in combinations(parts, size) if clashes(c)), None)
+            if smaller is not None:
+                found = smaller
+                break
+    return tuple(
+        Clash(
+            statement=part.statement,
+            level=plan.design.spine.names[level + part.level],
+            region=plan.design.spine.codes[level + part.level][offsets[part.level] + part.region],
+        )
+        for part in found
+    )
+
+
+def _first_contradiction(plan: Plan, invariants: Mapping[str, Counts]) -> tuple[int, int]:
+    """Level and number of the region where a contradiction shows, with nothing above it."""
+    design = plan.design.spine
+    statements = list(plan.statements(invariants))
+    for level in range(design.n_levels - 1, 0, -1):
+        above = [LevelStatements.nothing(n) for n in design.sizes[:level]]
+        try:
+            derive(design, plan.n_types, [*above, *statements[level:]])
+        except InfeasibleError as error:
+            return level, error.clash[0]
+    return 0, 0
+
+
+def _subtree(spine: Spine, level: int, region: int) -> tuple[Spine, list[int]]:
+    """The spine below a region, and the number of the first region of each of its levels."""
+    start, stop = region, region + 1
+    codes, starts, offsets = [], [], []
+    for depth in range(level, spine.n_levels):
+        codes.append(spine.codes[depth][start:stop])
+        offsets.append(start)
+        if depth + 1 < spine.n_levels:
+            below = spine.starts[depth][start : stop + 1]
+            starts.append(below - below[0])
+            start, stop = int(below[0]), int(below[-1])
+    names = spine.names[level:]
+    return Spine(names=names, codes=tuple(codes), starts=tuple(starts)), offsets
+
+
+def _parts(
+    plan: Plan, invariants: Mapping[str, Counts], level: int, offsets: Sequence[int], spine: Spine
+) -> list[_Part]:
+    """All statements about regions of a subtree that bind, those with the largest numbers first."""
+    parts = []
+    for statement in plan.design.statements:
+        depth = statement.level - level
+        if depth < 0 or (statement.is_invariant and statement.name not in invariants):
+            continue
+        span = slice(offsets[depth], offsets[depth] + spine.sizes[depth])
+        exact = invariants.get(statement.name, np.zeros(0, np.int64))
+        lower = exact[span] if statement.is_invariant else statement.lower[span]
+        upper = exact[span] if statement.is_invariant else statement.upper[span]
+        for region in np.flatnonzero((lower > 0) | (upper < UNBOUNDED)).tolist():
+            parts.append(
+                _Part(
+                    statement=statement.name,
+                    level=depth,
+                    region=region,
+                    mask=plan.mask_of(statement),
+                    lower=int(lower[region]),
+                    upper=int(upper[region]),
+                )
+            )
+    return sorted(parts, key=lambda part: -part.lower)
+
+
+def _statements(spine: Spine, parts: Sequence[_Part]) -> list[LevelStatements]:
+    """Chosen parts as statements of every level."""
+    levels = []
+    for level, n_regions in enumerate(spine.sizes):
+        own = [part for part in parts if part.level == level]
+        masks = tuple(sorted({part.mask for part in own}))
+        lower = np.zeros((n_regions, len(masks)), dtype=np.int64)
+        upper = np.full((n_regions, len(masks)), UNBOUNDED)
+        for part in own:
+            column = masks.index(part.mask)
+            lower[part.region, column] = max(lower[part.region, column], part.lower)
+            upper[part.region, column] = min(upper[part.region, column], part.upper)
+        levels.append(LevelStatements(masks=masks, lower=lower, upper=upper))
+    return levels
+
+
+def _quick_explain(
+    clashes: Callable[[Sequence[_Part]], bool],
+    background: list[_Part],
+    candidates: list[_Part],
+    may_go_on: Callable[[], bool],
+) -> list[_Part]:
+    """Candidates that clash with the background and of which none can be left out."""
+    if len(candidates) <= 1 or not may_go_on():
+        return candidates
+    half = len(candidates) // 2
+    first, second = candidates[:half], candidates[half:]
+    if clashes([*background, *first]):
+        return _quick_explain(clashes, background, first, may_go_on)
+    if clashes([*background, *second]):
+        return _quick_explain(clashes, background, second, may_go_on)
+    needed = _quick_explain(clashes, [*background, *first], second, may_go_on)
+    others = _quick_explain(clashes, [*background, *needed], first, may_go_on)
+    return [*others, *needed]

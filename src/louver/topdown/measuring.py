@@ -1,0 +1,266 @@
+"""Measuring: one pass over the records, noise drawn once, and the exact values that policy makes public.
+
+The functions that take a `Design` and return true counts stand inside the wall; a file of measurements and the
+invariants are all that leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from louver.data.fingerprint import fingerprint
+from louver.data.read import open_source
+from louver.data.tabulate import tabulate
+from louver.data.write import replacing
+from louver.errors import InputError
+from louver.privacy.ledger import KeyedHash
+from louver.privacy.measurements import TrueBatch
+from louver.privacy.noise import Nonce
+from louver.schema.attribute import Attribute
+from louver.topdown.plan import Plan
+from louver.topdown.problem import Query, SparseLevel, region_range, split_batches
+from louver.topdown.spec import Design
+
+__all__ = [
+    "SealedCounts",
+    "invariant_values",
+    "read_invariants",
+    "source_hash",
+    "true_batches",
+    "true_levels",
+    "write_invariants",
+]
+
+Counts = NDArray[np.int64]
+
+
+def source_hash(design: Design) -> KeyedHash:
+    """Keyed hash of the source, which ties it to its ledger."""
+    source = design.spec.source
+    return fingerprint(_source(design), table=source.table, query=source.query)
+
+
+def _source(design: Design) -> str:
+    data = design.spec.data
+    if data is None:
+        name = design.spec.path.name
+        raise InputError(
+            f"{name} has no source; name a file or uri under [source].", file=name, option="source"
+        )
+    return data
+
+
+def true_levels(design: Design) -> tuple[SparseLevel, ...]:
+    """Count the records of every region, level by level. Confidential.
+
+    Raises
+    ------
+    InputError
+        On a record outside the public domain: a value or a region that is not listed.
+    """
+    leaves = _true_leaves(design)
+    levels = [leaves]
+    for starts in reversed(design.spine.starts):
+        levels.insert(0, levels[0].add_up(starts, design.n_cells))
+    return tuple(levels)
+
+
+def _true_leaves(design: Design) -> SparseLevel:
+    """Histograms of the leaves by one pass over the source."""
+    spec, columns = design.spec, design.geography_columns
+    names = [*columns, *(attribute.name for attribute in design.attributes)]
+    regions = _region_attributes(design)
+    others = [a for a in spec.schema.attributes if a.name not in columns]
+    schema = replace(spec.schema, attributes=(*regions, *others))
+    with open_source(_source(design), table=spec.source.table, query=spec.source.query) as source:
+        histogram = tabulate(source, names, weight=spec.source.weight, wide=spec.source.wide, schema=schema)
+        name = source.name
+    leaf = _leaf_of(design, regions, histogram.codes[:, : len(columns)])
+    if (leaf < 0).any():
+        message = (
+            f"{name} has a record in a region that the list of leaves does not have; add it or drop the rows."
+        )
+        raise InputError(message, file=name, column=columns[-1])
+    strides = np.cumprod([1, *design.shape[:0:-1]])[::-1]
+    cell = histogram.codes[:, len(columns) :] @ strides
+    order = np.lexsort((cell, leaf))
+    start = np.searchsorted(leaf[order], np.arange(len(design.spine.leaves) + 1))
+    return SparseLevel(start=start.astype(np.int64), cell=cell[order], count=histogram.counts[order])
+
+
+def _region_attributes(design: Design) -> tuple[Attribute, ...]:
+    """Region columns with the labels of the public list, so that no other is accepted."""
+    columns = design.geography_columns
+    paths = [code.split("/") if len(columns) > 1 else [code] for code in design.spine.leaves]
+    labels = [dict.fromkeys(path[axis] for path in paths) for axis in range(len(columns))]
+    return tuple(
+        Attribute(name=column, labels=tuple(own)) for column, own in zip(columns, labels, strict=True)
+    )
+
+
+def _leaf_of(design: Design, regions: tuple[Attribute, ...], codes: Counts) -> Counts:
+    """Number of the leaf each row belongs to, -1 where the combination of labels is none."""
+    place = {code: leaf for leaf, code in enumerate(design.spine.leaves)}
+    combinations, inverse = np.unique(codes, axis=0, return_inverse=True)
+    found = [
+        place.get("/".join(region.labels[code] for region, code in zip(regions, row, strict=True)), -1)
+        for row in combinations
+    ]
+    return np.array(found, dtype=np.int64)[inverse.ravel()]
+
+
+def invariant_values(plan: Plan, levels: tuple[SparseLevel, ...]) -> dict[str, Counts]:
+    """Exact counts of every invariant, one for each region of its level."""
+    values = {}
+    for statement in plan.design.statements:
+        if statement.is_invariant:
+            inside = Query(name=statement.name, row_of=statement.cells.astype(np.int64), n_rows=2)
+            values[statement.name] = inside.answer(levels[statement.level])[:, 1]
+    return values
+
+
+def write_invariants(path: Path, plan: Plan, values: Mapping[str, Counts]) -> None:
+    """Write the exact values: one row per invariant and region."""
+    spine = plan.design.spine
+    names: list[str] = []
+    levels: list[str] = []
+    regions: list[str] = []
+    counts = [np.zeros(0, np.int64)]
+    for statement in plan.design.statements:
+        if statement.is_invariant:
+            codes = spine.codes[statement.level]
+            names += [statement.name] * len(codes)
+            levels += [spine.names[statement.level]] * len(codes)
+            regions += codes
+            counts.append(values[statement.name])
+    table = pa.table(
+        {
+            "invariant": pa.array(names, pa.string()),
+            "level": pa.array(levels, pa.string()),
+            "region": pa.array(regions, pa.string()),
+            "value": pa.array(np.concatenate(counts)),
+        }
+    )
+    with replacing(path) as sink:
+        pq.write_table(table, sink, compression="zstd")
+
+
+def read_invariants(path: Path, plan: Plan) -> dict[str, Counts]:
+    """Read the exact values back.
+
+    Raises
+    ------
+    InputError
+        If the file does not hold exactly the invariants of the plan.
+    """
+    try:
+        table = pq.read_table(path)
+        rows = table.to_pydict()
+        keys = zip(rows["invariant"], rows["level"], rows["region"], strict=True)
+        found = dict(zip(keys, rows["value"], strict=True))
+    except (OSError, pa.ArrowException, KeyError):
+        found = {}
+    spine = plan.design.spine
+    values = {}
+    n_expected = 0
+    for statement in plan.design.statements:
+        if statement.is_invariant:
+            level, codes = spine.names[statement.level], spine.codes[statement.level]
+            n_expected += len(codes)
+            own = [found.get((statement.name, level, code), -1) for code in codes]
+            values[statement.name] = np.array(own, dtype=np.int64)
+    if len(found) != n_expected or any((own < 0).any() for own in values.values()):
+        message = f"{path.name} does not hold the invariants of this spec; measure again."
+        raise InputError(message, file=path.name)
+    return values
+
+
+def true_batches(plan: Plan, levels: tuple[SparseLevel, ...]) -> Iterator[TrueBatch]:
+    """Yield the exact answers of all queries, batch by batch in a fixed order. Confidential."""
+    spine = plan.design.spine
+    for level, batches in enumerate(_batches(plan)):
+        for number, (start, stop) in enumerate(batches):
+            part = levels[level].part(start, stop)
+            for place, measured in enumerate(plan.measured[level]):
+                yield TrueBatch(
+                    level=spine.names[level],
+                    query=measured.query.name,
+                    nonce=Nonce(level, place, number),
+                    nodes=spine.codes[level][start:stop],
+                    true_counts=measured.query.answer(part),
+                    distribution=measured.distribution,
+                )
+
+
+def _batches(plan: Plan) -> list[list[tuple[int, int]]]:
+    """Ranges of regions measured together, for each level."""
+    spine = plan.design.spine
+    ranges = []
+    for level, workload in enumerate(plan.workloads()):
+        batches = split_batches(spine, level, workload.n_values)
+        ranges.append([region_range(spine, level, batch) for batch in batches])
+    return ranges
+
+
+class SealedCounts:
+    """Noisy answers from a file of measurements.
+
+    Parameters
+    ----------
+    path : Path
+    plan : Plan
+        The plan they were measured by; a file of another one is refused when it is read.
+    """
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        self.path = path
+        self._plan = plan
+        self._group: dict[tuple[int, int], int] = {}
+        group = 0
+        for level, batches in enumerate(_batches(plan)):
+            for start, _ in batches:
+                self._group[level, start] = group
+                group += len(plan.measured[level])
+
+    def read(self, level: int, start: int, stop: int) -> tuple[Counts, ...]:
+        """Answers of the level's queries for one batch of regions."""
+        first = self._group[level, start]
+        try:
+            with pq.ParquetFile(self.path) as file:
+                tables = [
+                    file.read_row_group(first + place) for place in range(len(self._plan.measured[level]))
+                ]
+        except (OSError, pa.ArrowException, IndexError):
+            tables = []
+        if not tables or not self._belongs(tables, level, start, stop):
+            message = (
+                f"{self.path.name} was not measured by this spec; give the measurements that belong to it."
+            )
+            raise InputError(message, file=self.path.name)
+        values = [table["values"].combine_chunks().flatten().to_numpy() for table in tables]
+        return tuple(own.reshape(stop - start, -1) for own in values)
+
+    def _belongs(self, tables: list[pa.Table], level: int, start: int, stop: int) -> bool:
+        """Whether tables hold the answers of the level's queries, with the planned noise, for these regions."""
+        codes = list(self._plan.design.spine.codes[level][start:stop])
+        name = self._plan.design.spine.names[level]
+        for table, measured in zip(tables, self._plan.measured[level], strict=True):
+            facts = {column: table[column].unique().to_pylist() for column in ("level", "query", "variance")}
+            expected = {
+                "level": [name],
+                "query": [measured.query.name],
+                "variance": [measured.distribution.variance],
+            }
+            n_values = len(table["values"].combine_chunks().flatten())
+            if facts != expected or table["node"].to_pylist() != codes:
+                return False
+            if n_values != len(codes) * measured.query.n_rows:
+                return False
+        return True

@@ -1,0 +1,235 @@
+"""What is measured with which noise, and the estimation problem that follows. All of it public.
+
+Notes
+-----
+**Neighbours**: one record changes its value (the default), or one is added or removed.
+**Sensitivity**: at one level every person is in one region and one row of a query. A changed record leaves a row
+and enters another, in any region: L1 sensitivity 2, squared L2 sensitivity 2 (ERRATA T7); an added or removed one
+changes a single row: 1 and 1.
+**Privacy**: regions of a level compose in parallel, queries and levels sequentially.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.errors import InputError
+from louver.privacy.budget import Loss, Measure, compose_sequential, epsilon_at, fraction_of, split
+from louver.privacy.neighbours import Relation
+from louver.privacy.thresholds import DiscreteGaussian, DiscreteLaplace, Distribution
+from louver.topdown.implied import MAX_TYPES, UNBOUNDED, Implied, LevelStatements, derive
+from louver.topdown.problem import Problem, Query, Workload
+from louver.topdown.spec import Design, Statement
+
+__all__ = ["MeasuredQuery", "Plan", "make_plan", "sensitivity"]
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredQuery:
+    """One query at one level: what it costs and the noise it gets."""
+
+    level: int
+    query: Query
+    loss: Loss
+    distribution: Distribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """What a design measures, and how its statements read in terms of types.
+
+    Parameters
+    ----------
+    design : Design
+    measured : tuple of tuple of MeasuredQuery
+        For each level. Queries that public knowledge answers exactly are left out, and their share is unspent.
+    type_of : ndarray of int64, shape (cells,)
+    n_types : int
+    """
+
+    design: Design
+    measured: tuple[tuple[MeasuredQuery, ...], ...]
+    type_of: Counts
+    n_types: int
+
+    @property
+    def loss(self) -> Loss:
+        """What measuring costs: the budget less the shares of queries that need no noise."""
+        return compose_sequential([query.loss for level in self.measured for query in level])
+
+    @property
+    def epsilon_delta(self) -> tuple[Fraction, Fraction] | None:
+        """A rho loss as epsilon at the spec's delta, rounded up; None for a pure epsilon loss."""
+        if self.loss.measure is Measure.EPSILON:
+            return None
+        delta = fraction_of(self.design.options.delta, "delta")
+        return epsilon_at(self.loss.amount, delta), delta
+
+    def request(self) -> dict[str, Any]:
+        """Name what is measured, for the ledger."""
+        return {
+            "verb": "topdown",
+            "design": self.design.fingerprint(),
+            "measured": [
+                [query.level, query.query.name, str(query.loss)] for level in self.measured for query in level
+            ],
+        }
+
+    def workloads(self) -> tuple[Workload, ...]:
+        """Queries and variances of every level."""
+        return tuple(
+            Workload(
+                queries=tuple(query.query for query in level),
+                variances=tuple(query.distribution.variance for query in level),
+            )
+            for level in self.measured
+        )
+
+    def problem(self, invariants: Mapping[str, Counts], *, above_leaves: bool = True) -> Problem:
+        """The estimation problem, given the exact values (regions,) of every invariant."""
+        return Problem(
+            spine=self.design.spine,
+            n_cells=self.design.n_cells,
+            is_possible=self.design.is_possible,
+            type_of=self.type_of,
+            implied=self.implied(invariants, above_leaves=above_leaves),
+            workloads=self.workloads(),
+        )
+
+    def implied(self, invariants: Mapping[str, Counts], *, above_leaves: bool = True) -> Implied:
+        """The implied constraints of all levels; an invariant without values binds nothing."""
+        levels = self.statements(invariants)
+        return derive(self.design.spine, self.n_types, levels, above_leaves=above_leaves)
+
+    def statements(self, invariants: Mapping[str, Counts]) -> tuple[LevelStatements, ...]:
+        """All statements as bounds on sets of types, level by level."""
+        return tuple(self._level_statements(level, invariants) for level in range(self.design.spine.n_levels))
+
+    def mask_of(self, statement: Statement) -> int:
+        """The set of types a statement speaks about."""
+        return sum(1 << int(t) for t in np.unique(self.type_of[statement.cells]))
+
+    def _level_statements(self, level: int, invariants: Mapping[str, Counts]) -> LevelStatements:
+        """All statements about one level, one column for each set of types."""
+        n_regions = self.design.spine.sizes[level]
+        bounds: dict[int, tuple[Counts, Counts]] = {}
+        for statement in self.design.statements:
+            if statement.level == level:
+                low, high = statement.lower, statement.upper
+                if statement.is_invariant:
+                    low = invariants.get(statement.name, np.zeros(n_regions, np.int64))
+                    high = invariants.get(statement.name, np.full(n_regions, UNBOUNDED))
+                _tighten(bounds, self.mask_of(statement), low, high)
+        if level == self.design.spine.n_levels - 1:
+            for t in range(self.n_types):
+                if not self.design.is_possible[self.type_of == t].any():
+                    _tighten(bounds, 1 << t, np.zeros(n_regions, np.int64), np.zeros(n_regions, np.int64))
+        if not bounds:
+            return LevelStatements.nothing(n_regions)
+        masks = tuple(sorted(bounds))
+        return LevelStatements(
+            masks=masks,
+            lower=np.column_stack([bounds[mask][0] for mask in masks]),
+            upper=np.column_stack([bounds[mask][1] for mask in masks]),
+        )
+
+    def kept_margin(self) -> Counts:
+        """Places of all cells in the margin over the attributes that types do not involve."""
+        shape = self.design.shape
+        types = self.type_of.reshape(shape)
+        place = np.zeros(shape, dtype=np.int64)
+        for axis in range(len(shape)):
+            is_involved = (types != np.take(types, [0], axis=axis)).any()
+            if not is_involved:
+                index = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))])
+                place = place * shape[axis] + index
+        return place.ravel()
+
+
+def _tighten(bounds: dict[int, tuple[Counts, Counts]], mask: int, lower: Counts, upper: Counts) -> None:
+    """Add a statement; several about one set hold together."""
+    if mask in bounds:
+        lower, upper = np.maximum(bounds[mask][0], lower), np.minimum(bounds[mask][1], upper)
+    bounds[mask] = (lower, np.minimum(upper, UNBOUNDED))
+
+
+def make_plan(design: Design) -> Plan:
+    """Choose the noise of every query, and the types.
+
+    Raises
+    ------
+    InputError
+        If the statements need more types than can be handled.
+    """
+    type_of, n_types = _choose_types(design)
+    by_name = {query.name: query for query in design.queries}
+    measured = []
+    losses = split(design.budget, design.level_shares)
+    for level, shares in enumerate(design.query_shares):
+        parts = split(losses[level], list(shares.values()))
+        measured.append(
+            tuple(
+                MeasuredQuery(
+                    level=level,
+                    query=by_name[name],
+                    loss=part,
+                    distribution=_noise(part),
+                )
+                for name, part in zip(shares, parts, strict=True)
+                if not _is_known(design, level, by_name[name])
+            )
+        )
+    return Plan(design=design, measured=tuple(measured), type_of=type_of, n_types=n_types)
+
+
+def sensitivity(neighbours: Relation) -> tuple[int, int]:
+    """L1 and squared L2 sensitivity of one query over all regions of a level."""
+    return (2, 2) if neighbours is Relation.CHANGE_RECORD else (1, 1)
+
+
+def _noise(loss: Loss) -> Distribution:
+    l1, l2_squared = sensitivity(loss.neighbours)
+    if loss.measure is Measure.EPSILON:
+        return DiscreteLaplace(l1 / loss.amount)
+    return DiscreteGaussian(Fraction(l2_squared) / (2 * loss.amount))
+
+
+def _is_known(design: Design, level: int, query: Query) -> bool:
+    """Whether invariants of this level or below give every row of a query exactly."""
+    exact = [s.cells for s in design.statements if s.is_invariant and s.level >= level]
+    rows = (query.row_of == row for row in range(query.n_rows))
+    return bool(exact) and all(any(np.array_equal(row, cells) for cells in exact) for row in rows)
+
+
+def _choose_types(design: Design) -> tuple[Counts, int]:
+    """Divide the cells so that every statement speaks about whole types.
+
+    Where a query that every level measures divides them at least as finely into few parts, its rows are taken,
+    because type counts that are measured need no extra work.
+    """
+    signature = np.zeros(design.n_cells, dtype=np.int64)
+    for statement in design.statements:
+        _, signature = np.unique(signature * 2 + statement.cells, return_inverse=True)
+    always = set.intersection(*(set(shares) for shares in design.query_shares))
+    for query in sorted(design.queries, key=lambda query: query.n_rows):
+        if query.name in always and query.n_rows <= MAX_TYPES and _refines(query, signature):
+            return query.row_of, query.n_rows
+    n_types = int(signature.max()) + 1
+    if n_types > MAX_TYPES:
+        message = f"the invariants and bounds divide the cells into {n_types} types; at most {MAX_TYPES} are possible."
+        raise InputError(message, option="bounds")
+    return signature.astype(np.int64), n_types
+
+
+def _refines(query: Query, signature: Counts) -> bool:
+    """Whether all cells of each row have one signature."""
+    pairs = np.unique(query.row_of * (int(signature.max()) + 1) + signature)
+    return len(pairs) == len(np.unique(query.row_of)) == query.n_rows

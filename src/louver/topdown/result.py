@@ -1,0 +1,339 @@
+"""A TopDown release: microdata, tables, what they cost, and how they were found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Head
+from louver.release.manifest import Manifest, ReleaseWriter
+from louver.schema.attribute import Attribute
+from louver.topdown.estimation import Estimate
+from louver.topdown.implied import UNBOUNDED
+from louver.topdown.plan import Plan
+from louver.topdown.problem import SparseLevel
+from louver.topdown.spec import DETAILED
+
+__all__ = ["INVARIANTS_FILE", "MEASUREMENTS_FILE", "MICRODATA_FILE", "QueryError", "TopDownRelease"]
+
+MICRODATA_FILE = "data/microdata.parquet"
+TABLE_FOLDER = "data/tables"
+STATEMENTS_FILE = "public/statements.parquet"
+INVARIANTS_FILE = "invariants.parquet"
+MEASUREMENTS_FILE = "measurements/topdown.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryError:
+    """Mean absolute error of one query over all regions of a level and all its rows."""
+
+    level: str
+    query: str
+    mean_absolute: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class TopDownRelease:
+    """Histograms of all leaves: whole, not negative, consistent with each other and with public knowledge.
+
+    Parameters
+    ----------
+    plan : Plan
+        What was measured, with which noise.
+    estimate : Estimate
+    evaluation : tuple of QueryError or None
+        True errors, for evaluations only.
+    is_private : bool
+        False for seeded noise.
+    head : Head or None
+        The ledger's entry that paid.
+    seconds : mapping of str to float
+        Time of each stage.
+    path : Path or None
+        Where it was written.
+    """
+
+    plan: Plan
+    estimate: Estimate
+    evaluation: tuple[QueryError, ...] | None = None
+    is_private: bool = True
+    head: Head | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    path: Path | None = None
+
+    @property
+    def n_people(self) -> int:
+        """People in the release."""
+        return int(self.estimate.leaves.count.sum())
+
+    def levels(self) -> Iterator[SparseLevel]:
+        """Histograms of every level, the leaves first: each level is the sum of the one below."""
+        current = self.estimate.leaves
+        yield current
+        for starts in reversed(self.plan.design.spine.starts):
+            current = current.add_up(starts, self.plan.design.n_cells)
+            yield current
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the JSON result; its keys are stable."""
+        loss, design = self.plan.loss, self.plan.design
+        levels = []
+        for level, report in enumerate(self.estimate.levels):
+            entry: dict[str, Any] = {
+                "name": report.name,
+                "regions": report.regions,
+                "share": float(design.level_shares[level]),
+                "largest_residual": report.largest_residual,
+                "queries": [
+                    {"name": m.query.name, "loss": str(m.loss.amount), "variance": m.distribution.variance}
+                    for m in self.plan.measured[level]
+                ],
+            }
+            if self.evaluation is not None:
+                entry["mean_absolute_error"] = {
+                    error.query: error.mean_absolute
+                    for error in self.evaluation
+                    if error.level == report.name
+                }
+            levels.append(entry)
+        return {
+            "epsilon": float(loss.amount) if loss.measure is Measure.EPSILON else None,
+            "rho": float(loss.amount) if loss.measure is Measure.RHO else None,
+            "neighbours": str(loss.neighbours),
+            "people": self.n_people,
+            "levels": levels,
+            "failsafe_regions": [region.region for region in self.estimate.rescued],
+            "suboptimal_regions": list(self.estimate.suboptimal),
+            "seconds": dict(self.seconds),
+            "manifest": None if self.path is None else str(self.path / "manifest.json"),
+        }
+
+    def to_json(self) -> str:
+        """The result as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_frame(self) -> pa.Table:
+        """Microdata: one row per person with regions and attributes."""
+        leaves = self.estimate.leaves
+        person = np.repeat(np.arange(len(leaves.cell)), leaves.count)
+        leaf = np.repeat(np.arange(leaves.n_regions), np.diff(leaves.start))[person]
+        columns = self._region_columns(leaf)
+        codes = np.unravel_index(leaves.cell[person], self.plan.design.shape)
+        for attribute, code in zip(self.plan.design.attributes, codes, strict=True):
+            columns[attribute.name] = _labelled(code, attribute.labels)
+        return pa.table(columns)
+
+    def _region_columns(self, leaf: NDArray[np.int64]) -> dict[str, pa.Array]:
+        """The geography columns of the source, for given leaves."""
+        design = self.plan.design
+        names = design.geography_columns
+        if len(names) == 1:
+            return {names[0]: _labelled(leaf, design.spine.leaves)}
+        paths = [code.split("/") for code in design.spine.leaves]
+        columns = {}
+        for axis, name in enumerate(names):
+            labels = {label: i for i, label in enumerate(dict.fromkeys(path[axis] for path in paths))}
+            code = np.array([labels[path[axis]] for path in paths])
+            columns[name] = _labelled(code[leaf], tuple(labels))
+        return columns
+
+    def tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """Every query but the detailed one: level, region, its attributes and the count, zeros left out."""
+        design = self.plan.design
+        histograms = list(self.levels())[::-1]
+        for query, meaning in zip(design.queries, design.query_attributes, strict=True):
+            if query.name == DETAILED:
+                continue
+            parts = []
+            for level, histogram in enumerate(histograms):
+                answers = query.answer(histogram)
+                region, row = np.nonzero(answers)
+                columns = {
+                    "level": _labelled(np.full(len(region), level), design.spine.names),
+                    "region": _labelled(region, design.spine.codes[level]),
+                    **_row_labels(row, meaning),
+                    "count": pa.array(answers[region, row]),
+                }
+                parts.append(pa.table(columns).unify_dictionaries())
+            yield query.name, pa.concat_tables([_plain(part) for part in parts])
+
+    def manifest(self, parameters: dict[str, Any]) -> Manifest:
+        """Describe the release: what, how, what it is conditional on, what it promises."""
+        design, loss = self.plan.design, self.plan.loss
+        invariants = [s.name for s in design.statements if s.is_invariant]
+        rho = self.plan.epsilon_delta
+        warnings = [] if self.is_private else ["The noise is not private: do not publish."]
+        rescued = self.estimate.rescued
+        if rescued:
+            warnings.append(
+                f"The failsafe was used for {len(rescued)} regions; they are listed in the results."
+            )
+        return Manifest(
+            verb="topdown",
+            method="dual Newton least squares, rounding by shortest paths",
+            parameters=parameters,
+            promises=[self._promise()],
+            privacy={
+                "measure": str(loss.measure),
+                "amount": str(loss.amount),
+                "budget": str(design.budget.amount),
+                "epsilon_at_delta": None if rho is None else [str(rho[0]), str(rho[1])],
+                "neighbours": str(loss.neighbours),
+                "meaning": loss.neighbours.meaning,
+                "conditional_on": "The guarantee holds among tables that share the exact values of the invariants.",
+                "invariants": invariants,
+                "queries": [
+                    {
+                        "level": design.spine.names[m.level],
+                        "query": m.query.name,
+                        "loss": str(m.loss.amount),
+                    }
+                    for level in self.plan.measured
+                    for m in level
+                ],
+            },
+            results={
+                **{key: value for key, value in self.to_dict().items() if key not in ("seconds", "manifest")},
+                "failsafe": [
+                    {
+                        "level": region.level,
+                        "region": region.region,
+                        "distance": region.distance,
+                        "moved": region.moved,
+                        "kept_margin": region.kept_margin,
+                    }
+                    for region in rescued
+                ],
+            },
+            disclosures=[f'the counts of invariant "{name}", exactly' for name in invariants],
+            warnings=warnings,
+            ledger_head=None if self.head is None else str(self.head),
+            not_private=not self.is_private,
+            not_for_release=self.evaluation is not None,
+            seconds=sum(self.seconds.values()),
+        )
+
+    def _promise(self) -> dict[str, Any]:
+        """What `verify` recomputes from the published files."""
+        design = self.plan.design
+        geography = design.options.geography
+        return {
+            "promise": "topdown",
+            "file": MICRODATA_FILE,
+            "regions": list(design.geography_columns),
+            "prefixes": geography.prefixes,
+            "levels": list(design.spine.names),
+            "attributes": {attribute.name: list(attribute.labels) for attribute in design.attributes},
+            "structural_zeros": [
+                {name: list(labels) for name, labels in zero.items()}
+                for zero in design.spec.schema.structural_zeros
+            ],
+            "statements": STATEMENTS_FILE,
+            "invariants": INVARIANTS_FILE,
+            "cells": {
+                statement.name: {name: list(labels) for name, labels in statement.labels.items()}
+                for statement in design.statements
+            },
+            "tables": {
+                query.name: {
+                    "file": f"{TABLE_FOLDER}/{query.name}.parquet",
+                    "attributes": {
+                        attribute.name: _merged_labels(design.attributes, attribute, query.name, self.plan)
+                        for attribute in meaning
+                    },
+                }
+                for query, meaning in zip(design.queries, design.query_attributes, strict=True)
+                if query.name != DETAILED
+            },
+        }
+
+    def write_into(self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None) -> Manifest:
+        """Put the files of the release beside its measurements, and move everything into place."""
+        pq.write_table(self.to_frame(), writer.path(MICRODATA_FILE), compression="zstd")
+        for name, table in self.tables():
+            pq.write_table(table, writer.path(f"{TABLE_FOLDER}/{name}.parquet"), compression="zstd")
+        pq.write_table(self._statements(), writer.path(STATEMENTS_FILE), compression="zstd")
+        if report is not None:
+            writer.path("report.html").write_text(report, encoding="utf-8")
+        return writer.seal(self.manifest(parameters))
+
+    def _statements(self) -> pa.Table:
+        """Bounds from public tables: one row for each that binds."""
+        spine = self.plan.design.spine
+        names, regions, lower, upper = [], [], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for statement in self.plan.design.statements:
+            if not statement.is_invariant:
+                binding = np.flatnonzero((statement.lower > 0) | (statement.upper < UNBOUNDED))
+                names += [statement.name] * len(binding)
+                regions += [spine.leaves[leaf] for leaf in binding]
+                lower.append(statement.lower[binding])
+                upper.append(statement.upper[binding])
+        most = np.concatenate(upper)
+        return pa.table(
+            {
+                "statement": pa.array(names, pa.string()),
+                "region": pa.array(regions, pa.string()),
+                "lower": pa.array(np.concatenate(lower)),
+                "upper": pa.array(most, mask=most >= UNBOUNDED),
+            }
+        )
+
+    def __repr__(self) -> str:
+        told = "" if self.is_private else " NOT PRIVATE"
+        lines = [f"TopDownRelease: {self.n_people:,} people, {self.plan.loss}{told}"]
+        for level in self.estimate.levels:
+            line = f"  {level.name}: {level.regions:,} regions"
+            if self.evaluation is not None:
+                errors = {e.query: e.mean_absolute for e in self.evaluation if e.level == level.name}
+                line += ", mean absolute error " + ", ".join(f"{q} {x:.3g}" for q, x in errors.items())
+            lines.append(line)
+        lines.append(f"  failsafe used for {len(self.estimate.rescued)} regions")
+        return "\n".join(lines[:10])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+def _labelled(codes: NDArray[Any], labels: tuple[str, ...]) -> pa.Array:
+    """A dictionary column."""
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(labels, pa.string()))
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Dictionary columns as text, so that tables with other dictionaries can follow."""
+    columns = [
+        column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
+def _row_labels(row: NDArray[np.int64], meaning: tuple[Attribute, ...]) -> dict[str, pa.Array]:
+    """Columns that say what rows of a query stand for."""
+    if not meaning:
+        return {}
+    codes = np.unravel_index(row, [attribute.size for attribute in meaning])
+    return {a.name: _labelled(code, a.labels) for a, code in zip(meaning, codes, strict=True)}
+
+
+def _merged_labels(
+    attributes: tuple[Attribute, ...], merged: Attribute, query: str, plan: Plan
+) -> dict[str, list[str]]:
+    """For every label of a query's attribute the labels of the microdata it stands for."""
+    merge = plan.design.options.queries[query].merge.get(merged.name, {})
+    original = next(attribute for attribute in attributes if attribute.name == merged.name)
+    renamed = {old: new for new, olds in merge.items() for old in olds}
+    groups: dict[str, list[str]] = {label: [] for label in merged.labels}
+    for label in original.labels:
+        groups[renamed.get(label, label)].append(label)
+    return groups

@@ -1,0 +1,538 @@
+"""The TopDown spec: what is released, what it costs, and what is publicly known.
+
+[topdown]
+epsilon = 4                      # or rho = "1/2", delta = 1e-10
+neighbours = "change-record"
+
+[topdown.geography]
+column = "GEOID"                 # or columns = ["state", "county"], one for each level
+levels = ["state", "county", "block"]
+prefixes = [2, 5, 15]
+leaves = "blocks.csv"            # public list of the leaves
+
+[topdown.queries]                # "detailed", all cells, is always there
+total = []
+age = ["age"]
+minority = { attributes = ["race"], merge = { race = { other = ["black", "asian"] } } }
+
+[topdown.shares]                 # exact fractions that sum to one
+levels = { state = "1/3", county = "1/3", block = "1/3" }
+queries = { total = "0.1", age = "0.2", detailed = "0.7" }
+at = { block = { detailed = 1 } }      # another split at one level
+
+[[topdown.invariants]]           # published exactly
+name = "state total"
+level = "state"
+
+[[topdown.bounds]]               # from a public table with one row per leaf
+name = "dormitories"
+file = "facilities.csv"
+cells = { quarters = ["dormitory"] }
+facilities = "dormitories"       # at least one person each, none where there is none
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
+
+from louver.data.read import open_source
+from louver.data.values import read_text
+from louver.errors import InputError
+from louver.privacy.budget import Loss, Measure, fraction_of
+from louver.privacy.neighbours import Relation
+from louver.schema.attribute import Attribute
+from louver.schema.recode import Recode
+from louver.schema.spec import Spec, read_spec
+from louver.schema.validate import Options, validated
+from louver.topdown.implied import UNBOUNDED
+from louver.topdown.problem import Query
+from louver.topdown.spine import Spine
+
+__all__ = ["DETAILED", "Design", "Statement", "TopDownOptions", "read_design"]
+
+DETAILED = "detailed"
+MAX_CELLS = 1 << 20
+
+Amount = int | float | str
+Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
+Counts = NDArray[np.int64]
+
+
+class GeographyOptions(Options):
+    """`[topdown.geography]`."""
+
+    levels: Annotated[list[str], Field(min_length=1)]
+    leaves: str
+    column: str | None = None
+    prefixes: list[int] | None = None
+    columns: Annotated[list[str], Field(min_length=1)] | None = None
+
+
+class QueryOptions(Options):
+    """One entry of `[topdown.queries]`: a list of attributes, or a table that also merges labels."""
+
+    attributes: list[str]
+    merge: dict[str, Labels] = Field(default_factory=dict)
+
+
+class SharesOptions(Options):
+    """`[topdown.shares]`."""
+
+    levels: dict[str, Amount]
+    queries: dict[str, Amount]
+    at: dict[str, dict[str, Amount]] = Field(default_factory=dict)
+
+
+class InvariantOptions(Options):
+    """One of `[[topdown.invariants]]`."""
+
+    name: Annotated[str, Field(min_length=1)]
+    level: str
+    cells: Labels = Field(default_factory=dict)
+
+
+class BoundOptions(Options):
+    """One of `[[topdown.bounds]]`."""
+
+    name: Annotated[str, Field(min_length=1)]
+    file: str
+    cells: Labels = Field(default_factory=dict)
+    lower: int | str | None = None
+    upper: int | str | None = None
+    facilities: str | None = None
+
+
+def _as_query(value: Any) -> Any:
+    return {"attributes": value} if isinstance(value, list) else value
+
+
+class TopDownOptions(Options):
+    """`[topdown]`."""
+
+    geography: GeographyOptions
+    shares: SharesOptions
+    queries: dict[str, Annotated[QueryOptions, BeforeValidator(_as_query)]] = Field(default_factory=dict)
+    invariants: list[InvariantOptions] = Field(default_factory=list)
+    bounds: list[BoundOptions] = Field(default_factory=list)
+    epsilon: Amount | None = None
+    rho: Amount | None = None
+    delta: Amount | None = None
+    neighbours: Literal["change-record", "add-remove-record"] = "change-record"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Statement:
+    """Something publicly known about the people in a set of cells, for every region of a level.
+
+    Parameters
+    ----------
+    name : str
+    level : int
+    cells : ndarray of bool, shape (cells,)
+    labels : mapping
+        The same set by attributes and labels.
+    lower, upper : ndarray of int64, shape (regions,)
+        Bounds from a public table. Empty for an invariant, whose values come from `measure`.
+    """
+
+    name: str
+    level: int
+    cells: NDArray[np.bool_]
+    labels: Mapping[str, tuple[str, ...]]
+    lower: Counts
+    upper: Counts
+
+    @property
+    def is_invariant(self) -> bool:
+        """Whether its values are published exactly."""
+        return len(self.lower) == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Design:
+    """A checked spec: everything public that measuring and estimating need.
+
+    Parameters
+    ----------
+    spec : Spec
+        The file it was read from.
+    options : TopDownOptions
+    attributes : tuple of Attribute
+        Attributes that make the cells, in the order of the spec.
+    is_possible : ndarray of bool, shape (cells,)
+        False for structural zeros.
+    spine : Spine
+    queries : tuple of Query
+        All queries, the detailed one last.
+    query_attributes : tuple of tuple of Attribute
+        What the rows of each query stand for, the last attribute fastest.
+    level_shares : tuple of Fraction
+    query_shares : tuple of mapping of str to Fraction
+        For each level the share of every query it measures.
+    statements : tuple of Statement
+    budget : Loss
+    """
+
+    spec: Spec
+    options: TopDownOptions
+    attributes: tuple[Attribute, ...]
+    is_possible: NDArray[np.bool_]
+    spine: Spine
+    queries: tuple[Query, ...]
+    query_attributes: tuple[tuple[Attribute, ...], ...]
+    level_shares: tuple[Fraction, ...]
+    query_shares: tuple[Mapping[str, Fraction], ...]
+    statements: tuple[Statement, ...]
+    budget: Loss
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Labels of each attribute."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return prod(self.shape)
+
+    @property
+    def geography_columns(self) -> tuple[str, ...]:
+        """Columns of the data that say where a person is."""
+        geography = self.options.geography
+        return tuple(geography.columns or (geography.column,))  # type: ignore[arg-type]
+
+    def fingerprint(self) -> str:
+        """Hash of everything that decides what is measured and how it is worked on."""
+        hasher = hashlib.sha256()
+        parts: list[bytes] = [self.options.model_dump_json().encode()]
+        for attribute in self.attributes:
+            parts.append("\x1f".join((attribute.name, *attribute.labels)).encode())
+        parts.append("\x1f".join((*self.spine.names, *self.spine.leaves)).encode())
+        parts.append(self.is_possible.tobytes())
+        for statement in self.statements:
+            parts.extend([statement.cells.tobytes(), statement.lower.tobytes(), statement.upper.tobytes()])
+        for part in parts:
+            hasher.update(len(part).to_bytes(8, "big"))
+            hasher.update(part)
+        return hasher.hexdigest()
+
+
+def read_design(path: str | Path) -> Design:
+    """Read a spec with a `[topdown]` section, its list of leaves and its public tables.
+
+    Raises
+    ------
+    InputError
+        One sentence that names file and key.
+    """
+    spec = read_spec(path)
+    where = f"{spec.path.name} [topdown]"
+    options = validated(TopDownOptions, spec.options("topdown"), where)
+    attributes = _cell_attributes(spec, options, where)
+    spine = _read_spine(spec, options.geography, where)
+    queries, query_attributes = _build_queries(options, attributes, where)
+    level_shares, query_shares = _read_shares(options, spine, queries, where)
+    codes = _cell_codes(attributes)
+    everything = replace(spec.schema, attributes=attributes, recodes=(), hierarchy_rules={})
+    is_possible = ~everything.is_structural_zero(codes)
+    if not is_possible.any():
+        raise InputError(
+            f"{spec.path.name}: all cells are structural zeros; leave some.", file=spec.path.name
+        )
+    statements = [
+        _invariant(given, spine, attributes, f'{where}: key "invariants[{number}]"')
+        for number, given in enumerate(options.invariants, start=1)
+    ]
+    statements += [
+        _bound(given, spec, options.geography, spine, attributes, f'{where}: key "bounds[{number}]"')
+        for number, given in enumerate(options.bounds, start=1)
+    ]
+    names = [statement.name for statement in statements]
+    if len(set(names)) < len(names):
+        raise InputError(f"{where}: two invariants or bounds have one name; rename one.", option="name")
+    return Design(
+        spec=spec,
+        options=options,
+        attributes=attributes,
+        is_possible=is_possible,
+        spine=spine,
+        queries=queries,
+        query_attributes=query_attributes,
+        level_shares=level_shares,
+        query_shares=query_shares,
+        statements=tuple(statements),
+        budget=_budget(options, where),
+    )
+
+
+def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[Attribute, ...]:
+    """All attributes of the spec but the regions, as they are counted; each with its labels listed."""
+    geography = options.geography
+    regions = {*(geography.columns or ()), geography.column}
+    attributes = tuple(attribute for attribute in spec.schema.coded if attribute.name not in regions)
+    if not attributes:
+        raise InputError(f"{where} needs at least one attribute besides the regions.", option="attributes")
+    for attribute in attributes:
+        if not attribute.labels:
+            message = (
+                f'{where}: attribute "{attribute.name}" needs its labels in the spec; domains are public.'
+            )
+            raise InputError(message, column=attribute.name, option="labels")
+    if prod(attribute.size for attribute in attributes) > MAX_CELLS:
+        raise InputError(f"{where}: there are more than {MAX_CELLS:,} cells; use coarser attributes.")
+    return attributes
+
+
+def _cell_codes(attributes: Sequence[Attribute]) -> Counts:
+    """Codes of every cell, the last attribute fastest."""
+    grids = np.indices([attribute.size for attribute in attributes])
+    return grids.reshape(len(attributes), -1).T.astype(np.int64)
+
+
+def _read_spine(spec: Spec, geography: GeographyOptions, where: str) -> Spine:
+    """The tree of regions from the public list of leaves."""
+    is_coded = geography.column is not None and geography.prefixes is not None
+    if is_coded == (geography.columns is not None):
+        message = f'{where}: key "geography" needs either column with prefixes, or columns.'
+        raise InputError(message, option="geography")
+    columns = geography.columns if geography.columns is not None else [geography.column or ""]
+    rows = _read_rows(spec.path.parent / geography.leaves, columns)
+    try:
+        if geography.prefixes is not None:
+            return Spine.from_prefixes([row[0] for row in rows], geography.levels, geography.prefixes)
+        return Spine.from_columns(rows, geography.levels)
+    except InputError as error:
+        message = f"{Path(geography.leaves).name}: {error}"
+        raise InputError(message, file=geography.leaves, row=error.row, option=error.option) from None
+
+
+def _read_rows(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """Rows of a public file as text; every value must be there."""
+    with open_source(path) as source:
+        rows = read_text(source, columns)
+    complete: list[tuple[str, ...]] = []
+    for number, row in enumerate(rows, start=1):
+        for column, value in zip(columns, row, strict=True):
+            if value is None:
+                message = f'column "{column}" in {path.name} has no value on row {number}; fill it in.'
+                raise InputError(message, file=path.name, column=column, row=number)
+        complete.append(tuple(str(value) for value in row))
+    return complete
+
+
+def _build_queries(
+    options: TopDownOptions, attributes: Sequence[Attribute], where: str
+) -> tuple[tuple[Query, ...], tuple[tuple[Attribute, ...], ...]]:
+    """The named marginals, and the detailed cells; and what their rows stand for."""
+    codes = _cell_codes(attributes)
+    names = [attribute.name for attribute in attributes]
+    queries, meanings = [], []
+    for name, given in options.queries.items():
+        place = f'{where}: key "queries.{name}"'
+        if name == DETAILED:
+            raise InputError(f"{place} is the name of all cells; choose another.", option=f"queries.{name}")
+        row_of = np.zeros(len(codes), dtype=np.int64)
+        n_rows = 1
+        meaning = []
+        for attribute_name in given.attributes:
+            if attribute_name not in names:
+                raise InputError(f"{place} names an attribute that the spec does not have.", option=place)
+            axis = names.index(attribute_name)
+            attribute, mapping = attributes[axis], np.arange(attributes[axis].size)
+            if attribute_name in given.merge:
+                merge = {new: tuple(old) for new, old in given.merge[attribute_name].items()}
+                attribute, mapping = attribute.recoded(Recode(attribute_name, merge=merge))
+            row_of = row_of * attribute.size + mapping[codes[:, axis]]
+            n_rows *= attribute.size
+            meaning.append(attribute)
+        if not set(given.merge) <= set(given.attributes):
+            raise InputError(f"{place} merges an attribute that it does not list.", option=place)
+        if len(set(given.attributes)) < len(given.attributes):
+            raise InputError(f"{place} lists an attribute twice.", option=place)
+        queries.append(Query(name=name, row_of=row_of, n_rows=n_rows))
+        meanings.append(tuple(meaning))
+    detailed = Query(name=DETAILED, row_of=np.arange(len(codes)), n_rows=len(codes))
+    return (*queries, detailed), (*meanings, tuple(attributes))
+
+
+def _read_shares(
+    options: TopDownOptions, spine: Spine, queries: Sequence[Query], where: str
+) -> tuple[tuple[Fraction, ...], tuple[Mapping[str, Fraction], ...]]:
+    """Exact shares, checked to sum to one (ERRATA T1)."""
+    given = options.shares
+    if set(given.levels) != set(spine.names):
+        raise InputError(f'{where}: key "shares.levels" must name every level once.', option="shares.levels")
+    levels = {
+        name: fraction_of(share, f'{where}: key "shares.levels.{name}"')
+        for name, share in given.levels.items()
+    }
+    _check_sum(levels, f'{where}: key "shares.levels"')
+    known = {query.name for query in queries}
+    by_level = []
+    for level in given.at:
+        if level not in spine.names:
+            raise InputError(f'{where}: key "shares.at.{level}" names no level.', option="shares.at")
+    for level in spine.names:
+        key = f"shares.at.{level}" if level in given.at else "shares.queries"
+        chosen = given.at.get(level, given.queries)
+        shares = {}
+        for name, share in chosen.items():
+            if name not in known:
+                raise InputError(f'{where}: key "{key}.{name}" names no query.', option=key)
+            shares[name] = fraction_of(share, f'{where}: key "{key}.{name}"')
+        _check_sum(shares, f'{where}: key "{key}"')
+        if DETAILED not in shares:
+            raise InputError(f'{where}: key "{key}" needs a share for "{DETAILED}".', option=key)
+        by_level.append(shares)
+    return tuple(levels[name] for name in spine.names), tuple(by_level)
+
+
+def _check_sum(shares: Mapping[str, Fraction], place: str) -> None:
+    total = sum(shares.values(), Fraction(0))
+    if total != 1:
+        message = f"{place} sums to {total}, not to 1; write shares as fractions such as 1/3."
+        raise InputError(message, option="shares")
+
+
+def _cell_set(
+    labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute], place: str
+) -> NDArray[np.bool_]:
+    """Cells that have one of the labels in every attribute named; all cells where none is."""
+    codes = _cell_codes(attributes)
+    names = [attribute.name for attribute in attributes]
+    inside = np.ones(len(codes), dtype=np.bool_)
+    for name, wanted in labels.items():
+        if name not in names:
+            raise InputError(f"{place} names an attribute that the spec does not have.", option="cells")
+        attribute = attributes[names.index(name)]
+        for position, label in enumerate(wanted, start=1):
+            if not attribute.has_label(label):
+                message = f'{place} lists label {position} for "{name}", which has no such label.'
+                raise InputError(message, column=name, option="cells")
+        inside &= np.isin(codes[:, names.index(name)], [attribute.code_of(label) for label in wanted])
+    return inside
+
+
+def _invariant(
+    given: InvariantOptions, spine: Spine, attributes: Sequence[Attribute], place: str
+) -> Statement:
+    if given.level not in spine.names:
+        raise InputError(f"{place} names no level of the geography.", option="level")
+    nothing = np.zeros(0, dtype=np.int64)
+    return Statement(
+        name=given.name,
+        level=spine.level_of(given.level),
+        cells=_cell_set(given.cells, attributes, place),
+        labels={name: tuple(labels) for name, labels in given.cells.items()},
+        lower=nothing,
+        upper=nothing,
+    )
+
+
+def _bound(
+    given: BoundOptions,
+    spec: Spec,
+    geography: GeographyOptions,
+    spine: Spine,
+    attributes: Sequence[Attribute],
+    place: str,
+) -> Statement:
+    """Bounds for every leaf from a public table."""
+    if (given.facilities is None) == (given.lower is None and given.upper is None):
+        raise InputError(
+            f"{place} needs either facilities, or lower and upper or one of them.", option="bounds"
+        )
+    table = _SideTable.read(spec.path.parent / given.file, geography, spine)
+    if given.facilities is not None:
+        lower = table.column(given.facilities)
+        upper = np.where(lower > 0, UNBOUNDED, 0)
+    else:
+        lower = table.values(given.lower, 0)
+        upper = table.values(given.upper, UNBOUNDED)
+    if (lower > upper).any():
+        row = table.row_of(int(np.flatnonzero(lower > upper)[0]))
+        message = f"{place}: {table.name} has a lower bound above the upper one on row {row}; correct it."
+        raise InputError(message, file=table.name, row=row)
+    return Statement(
+        name=given.name,
+        level=spine.n_levels - 1,
+        cells=_cell_set(given.cells, attributes, place),
+        labels={name: tuple(labels) for name, labels in given.cells.items()},
+        lower=lower,
+        upper=upper,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _SideTable:
+    """A public table with one row per leaf, in the order of the spine's leaves."""
+
+    name: str
+    path: Path
+    order: Counts  # row of the file for each leaf
+
+    @classmethod
+    def read(cls, path: Path, geography: GeographyOptions, spine: Spine) -> _SideTable:
+        columns = geography.columns if geography.columns is not None else [geography.column or ""]
+        rows = _read_rows(path, columns)
+        place = {code: leaf for leaf, code in enumerate(spine.leaves)}
+        order = np.full(len(place), -1, dtype=np.int64)
+        for number, row in enumerate(rows):
+            leaf = place.get("/".join(row))
+            if leaf is None:
+                message = f"{path.name} names a region on row {number + 1} that is not in the list of leaves."
+                raise InputError(message, file=path.name, row=number + 1)
+            if order[leaf] >= 0:
+                message = f"{path.name} has a leaf twice, on row {number + 1}; give each leaf one row."
+                raise InputError(message, file=path.name, row=number + 1)
+            order[leaf] = number
+        if (order < 0).any():
+            message = f"{path.name} has no row for some of the leaves; give each leaf one row."
+            raise InputError(message, file=path.name)
+        return cls(name=path.name, path=path, order=order)
+
+    def row_of(self, leaf: int) -> int:
+        """Row of a leaf, counted from 1."""
+        return int(self.order[leaf]) + 1
+
+    def values(self, given: int | str | None, default: int) -> Counts:
+        """A constant, a column, or a default for all leaves."""
+        if isinstance(given, str):
+            return self.column(given)
+        return np.full(len(self.order), default if given is None else given, dtype=np.int64)
+
+    def column(self, name: str) -> Counts:
+        """Whole numbers of zero or more, leaf by leaf."""
+        values = np.empty(len(self.order), dtype=np.int64)
+        for number, (text,) in enumerate(_read_rows(self.path, [name])):
+            if not text.isdecimal() or int(text) >= UNBOUNDED:
+                message = (
+                    f'column "{name}" in {self.name} is not a whole number on row {number + 1}; correct it.'
+                )
+                raise InputError(message, file=self.name, column=name, row=number + 1)
+            values[number] = int(text)
+        return values[self.order]
+
+
+def _budget(options: TopDownOptions, where: str) -> Loss:
+    """The whole budget, in the measure it was written in."""
+    if (options.epsilon is None) == (options.rho is None):
+        raise InputError(f"{where} needs a budget, epsilon or rho, one of them.", option="epsilon")
+    if (options.rho is None) != (options.delta is None):
+        raise InputError(f"{where} needs delta beside rho, and only there.", option="delta")
+    relation = Relation(options.neighbours)
+    if options.epsilon is not None:
+        return Loss(fraction_of(options.epsilon, f'{where}: key "epsilon"'), Measure.EPSILON, relation)
+    if not fraction_of(options.delta, f'{where}: key "delta"') < 1:
+        raise InputError(f'{where}: key "delta" must be below 1.', option="delta")
+    return Loss(fraction_of(options.rho, f'{where}: key "rho"'), Measure.RHO, relation)

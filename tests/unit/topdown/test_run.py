@@ -1,0 +1,456 @@
+"""From spec to release: what is kept, who pays, what is read, and that nothing depends on the workers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from louver.errors import BudgetError, InfeasibleError, InputError
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.neighbours import Relation
+from louver.release.topdown import check_topdown
+from louver.release.verify import verify
+from louver.topdown import check, estimate, estimation, measure, topdown
+from louver.topdown.measuring import SealedCounts
+from louver.topdown.plan import make_plan
+from louver.topdown.spec import read_design
+from topdown_town import BLOCKS, FACILITIES, SPEC, people, write_town
+
+
+def holds(release):
+    """Every promise holds; the noise is seeded, which verify refuses."""
+    return [check.name for check in verify(release).checks if not check.passed] == ["private noise"]
+
+
+@pytest.fixture
+def town(tmp_path):
+    return write_town(tmp_path / "town")
+
+
+@pytest.fixture
+def ledger(town):
+    path = town.parent / "people.csv.ledger"
+    return Ledger.create(path, Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(2))
+
+
+def data_bytes(folder):
+    """All of data/, and the manifest without what may differ."""
+    files = {
+        p.relative_to(folder).as_posix(): p.read_bytes() for p in (folder / "data").rglob("*") if p.is_file()
+    }
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for key in ("created", "seconds", "digest"):
+        manifest.pop(key)
+    return files, manifest
+
+
+def rows_of(folder):
+    table = pq.read_table(folder / "data/microdata.parquet")
+    return Counter(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
+
+
+def test_a_release_keeps_what_is_public(town, tmp_path):
+    release = topdown(town, out=tmp_path / "out", seed=3)
+    assert holds(tmp_path / "out")
+    rows = rows_of(tmp_path / "out")
+    truth = Counter(block[0] for block, *_ in people())
+    wards = Counter()
+    for (block, quarters, age, _race), count in rows.items():
+        wards[block[0]] += count
+        assert quarters == "home" or FACILITIES[quarters].get(block, 0) > 0
+        assert (quarters, age) != ("jail", "child")
+    assert wards == truth
+    for quarters, where in FACILITIES.items():
+        for block, least in where.items():
+            assert sum(n for (b, q, *_), n in rows.items() if (b, q) == (block, quarters)) >= least
+    assert not release.is_private and release.n_people == len(people())
+    assert not release.estimate.rescued and not release.estimate.suboptimal
+
+
+def test_results_do_not_depend_on_the_workers(town, tmp_path, monkeypatch):
+    monkeypatch.setattr("louver.topdown.problem.BATCH_VALUES", 60)  # several batches to a level
+    seen = []
+    for workers in (1, 2, 4):
+        out = tmp_path / f"out{workers}"
+        topdown(town, out=out, seed=3, engine=f"local:{workers}")
+        seen.append(data_bytes(out))
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_the_whole_result_is_readable(town, tmp_path):
+    release = topdown(town, out=tmp_path / "out", seed=3, evaluate=True)
+    result = json.loads(release.to_json())
+    assert result["epsilon"] == 2.0 and result["rho"] is None
+    assert [level["name"] for level in result["levels"]] == ["town", "ward", "area", "block"]
+    assert result["failsafe_regions"] == [] and result["suboptimal_regions"] == []
+    assert result["levels"][1]["mean_absolute_error"]["detailed"] > 0
+    assert "NOT PRIVATE" in repr(release) and "block: 9 regions" in release._repr_html_()
+    assert not verify(tmp_path / "out").passed  # an evaluation is not for release
+
+
+def test_more_budget_means_less_error(town):
+    errors = []
+    for epsilon in (1, 1000):
+        path = write_town(
+            town.parent.parent / f"e{epsilon}", SPEC.replace("epsilon = 2", f"epsilon = {epsilon}")
+        )
+        release = topdown(path, seed=3, evaluate=True)
+        assert release.evaluation is not None
+        errors.append(sum(error.mean_absolute for error in release.evaluation))
+    assert errors[1] < 0.01 < errors[0]
+
+
+def test_a_paid_release_debits_once_and_names_its_entry(town, ledger, tmp_path):
+    release = topdown(town, out=tmp_path / "out")
+    assert release.is_private and release.head is not None
+    assert verify(tmp_path / "out").passed
+    assert ledger.state().remaining == 0
+    assert len(ledger.state().sealed) == 1 and not ledger.state().pending
+    assert ledger.verify(tmp_path).is_sound
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["ledger_head"] == str(release.head)
+    assert manifest["privacy"]["invariants"] == ["ward total"]
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_the_budget_is_not_overspent(town, ledger, tmp_path):
+    topdown(town, out=tmp_path / "out")
+    with pytest.raises(BudgetError):
+        topdown(town, out=tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
+def test_estimate_never_opens_the_records(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured")
+    (town.parent / "people.csv").unlink()
+    release = estimate(town, measurements=folder, out=tmp_path / "out")
+    assert verify(tmp_path / "out").passed and release.is_private
+
+
+def test_estimate_gives_the_same_bytes_again(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured")
+    for name in ("one", "two"):
+        estimate(town, measurements=folder, out=tmp_path / name, engine="local:2")
+    assert data_bytes(tmp_path / "one") == data_bytes(tmp_path / "two")
+
+
+def test_measuring_again_changes_nothing(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured")
+    before = (folder / "measurements/topdown.parquet").read_bytes()
+    measure(town, out=folder)
+    assert (folder / "measurements/topdown.parquet").read_bytes() == before
+    assert ledger.state().spent == 2 and len(ledger.state().disclosures) == 1
+
+
+def test_a_run_stopped_before_the_seal_draws_the_same_noise(town, ledger, tmp_path, monkeypatch):
+    drawn = []
+
+    class Stopped(Exception):
+        pass
+
+    def stop(self, debit, files):
+        drawn.append(files)
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "seal", stop)
+        with pytest.raises(Stopped):
+            topdown(town, out=tmp_path / "out")
+    assert ledger.state().pending
+    topdown(town, out=tmp_path / "out")
+    assert list(ledger.state().sealed.values()) == drawn
+    assert ledger.state().spent == 2
+
+
+def test_a_run_stopped_in_the_middle_of_estimating_is_carried_on(town, ledger, tmp_path, monkeypatch):
+    real = estimation._estimate_level
+    levels = []
+
+    def stop_at_area(problem, noisy, level, *rest):
+        levels.append(level)
+        if level == 2 and levels.count(2) == 1:
+            raise KeyboardInterrupt
+        return real(problem, noisy, level, *rest)
+
+    monkeypatch.setattr(estimation, "_estimate_level", stop_at_area)
+    with pytest.raises(KeyboardInterrupt):
+        topdown(town, out=tmp_path / "out")
+    topdown(town, out=tmp_path / "out")
+    assert levels == [0, 1, 2, 2, 3]
+    assert ledger.state().spent == 2
+
+
+def test_a_run_stopped_after_the_move_is_done(town, ledger, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("louver.topdown.shutil.rmtree", lambda *_, **__: None)
+        first = topdown(town, out=tmp_path / "out")
+    assert (tmp_path / ".out.topdown").exists()
+    again = topdown(town, out=tmp_path / "out")
+    assert again.head == first.head and not (tmp_path / ".out.topdown").exists()
+    assert ledger.state().spent == 2
+
+
+def test_zero_concentrated_privacy(town, tmp_path):
+    path = write_town(tmp_path / "rho", SPEC.replace("epsilon = 2", 'rho = "1/2"\ndelta = 1e-6'))
+    release = topdown(path, seed=1, out=tmp_path / "out")
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["privacy"]["measure"] == "rho" and manifest["privacy"]["amount"] == "1/2"
+    epsilon, delta = manifest["privacy"]["epsilon_at_delta"]
+    assert Fraction(epsilon) > Fraction(1, 2) and Fraction(delta) == Fraction(1, 10**6)
+    assert release.to_dict()["epsilon"] is None
+
+
+def test_queries_that_invariants_answer_are_not_paid_for(tmp_path):
+    spec = SPEC.replace('quarters = ["quarters"]', 'quarters = ["quarters"]\ntotal = []').replace(
+        'detailed = "1/2"', 'detailed = "1/4", total = "1/4"'
+    )
+    release = topdown(write_town(tmp_path / "town", spec), seed=1)
+    measured = [[m.query.name for m in level] for level in release.plan.measured]
+    assert "total" not in measured[0] + measured[1] and "total" in measured[2] and "total" in measured[3]
+    assert release.plan.loss.amount == Fraction(2) * (1 - Fraction(1, 4) * Fraction(1, 4) * 2)
+
+
+def test_regions_by_columns_and_counted_records(tmp_path):
+    spec = SPEC.replace(
+        'column = "block"\nlevels = ["town", "ward", "area", "block"]\nprefixes = [0, 1, 2, 3]',
+        'columns = ["town", "ward", "area", "block"]\nlevels = ["town", "ward", "area", "block"]',
+    ).replace('file = "people.csv"', 'file = "people.csv"\nweight = "n"')
+    path = write_town(tmp_path / "town", spec)
+    columns = [("T", block[0], block[1], block[2]) for block in BLOCKS]
+    head = "town,ward,area,block"
+    (path.parent / "leaves.csv").write_text("\n".join([head, *(",".join(c) for c in columns)]) + "\n")
+    lines = [
+        ",".join([*c, str(FACILITIES["dorm"].get(b, 0)), str(FACILITIES["jail"].get(b, 0))])
+        for b, c in zip(BLOCKS, columns, strict=True)
+    ]
+    (path.parent / "facilities.csv").write_text("\n".join([head + ",dorm,jail", *lines]) + "\n")
+    counted = Counter(people())
+    rows = [",".join(["T", *record[0], *record[1:], str(n)]) for record, n in counted.items()]
+    (path.parent / "people.csv").write_text("\n".join([head + ",quarters,age,race,n", *rows]) + "\n")
+    by_code = topdown(write_town(tmp_path / "coded"), seed=2, out=tmp_path / "one")
+    by_column = topdown(path, seed=2, out=tmp_path / "two")
+    assert holds(tmp_path / "two")
+    table = pq.read_table(tmp_path / "two/data/microdata.parquet")
+    assert table.column_names[:4] == ["town", "ward", "area", "block"]
+    assert np.array_equal(by_code.estimate.leaves.count, by_column.estimate.leaves.count)
+
+
+def test_bounds_from_above(tmp_path):
+    """Houses bound the people at home; home is a type of its own."""
+    extra = (
+        '\n[[topdown.bounds]]\nname = "houses"\nfile = "facilities.csv"\ncells = { quarters = ["home"] }\n'
+    )
+    spec = SPEC + extra + 'upper = "houses"\n'
+    topdown(write_town(tmp_path / "town", spec), seed=4, out=tmp_path / "out")
+    assert holds(tmp_path / "out")
+
+
+def test_data_that_contradict_public_knowledge_end_before_a_debit(town, ledger, tmp_path):
+    lines = (town.parent / "people.csv").read_text().splitlines()
+    kept = [line for line in lines if not line.startswith("1")]
+    (town.parent / "people.csv").write_text("\n".join(kept) + "\n")
+    with pytest.raises(InfeasibleError, match='ward "1"'):
+        topdown(town, out=tmp_path / "out")
+    assert ledger.state().spent == 0 and not ledger.state().disclosures
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "remote:1"}, "engine"),
+        ({"engine": "local:0"}, "engine"),
+        ({"evaluate": True}, "--seed"),
+        ({}, "--out"),
+    ],
+)
+def test_options_that_cannot_be(town, ledger, options, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        topdown(town, **options)
+
+
+def test_places_that_cannot_be(town, tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        topdown(town, out=tmp_path / "taken", seed=1)
+    with pytest.raises(InputError, match="no ledger"):
+        topdown(town, out=tmp_path / "out")
+    with pytest.raises(InputError, match="holds no measurements"):
+        estimate(town, measurements=tmp_path / "taken")
+    text = town.read_text().replace('file = "people.csv"', 'uri = "postgresql://host/base"')
+    town.write_text(text)
+    with pytest.raises(InputError, match="--ledger"):
+        topdown(town, out=tmp_path / "out")
+    town.write_text(text.replace('uri = "postgresql://host/base"', ""))
+    with pytest.raises(InputError, match="has no source"):
+        topdown(town, seed=1)
+
+
+def test_a_folder_of_other_measurements_is_left_alone(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured")
+    town.write_text(SPEC.replace("epsilon = 2", "epsilon = 1"))
+    with pytest.raises(InputError, match="another spec"):
+        measure(town, out=folder)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").write_text("x")
+    with pytest.raises(InputError, match="exists already"):
+        measure(town, out=tmp_path / "full")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("epsilon = 2", "epsilon = 1"),
+        ("age_race =", "both ="),
+        ('age_race = ["age", "race"]', 'age_race = ["race"]'),
+        ('"ward", "area"', '"ward", "quarter"'),
+        ("prefixes = [0, 1, 2, 3]", "prefixes = [0, 1, 2, 3] # same"),
+    ],
+)
+def test_measurements_of_another_spec_are_refused(town, ledger, tmp_path, old, new):
+    folder = measure(town, out=tmp_path / "measured")
+    text = (
+        SPEC.replace(old, new).replace("area = ", "quarter = ")
+        if "quarter" in new
+        else SPEC.replace(old, new)
+    )
+    town.write_text(text)
+    if new.endswith("same"):
+        estimate(town, measurements=folder)
+        return
+    with pytest.raises(InputError, match="not measured by this spec"):
+        estimate(town, measurements=folder)
+
+
+def test_a_file_that_is_none_is_refused(town, tmp_path):
+    plan = make_plan(read_design(town))
+    (tmp_path / "none.parquet").write_text("nothing")
+    with pytest.raises(InputError, match="not measured by this spec"):
+        SealedCounts(tmp_path / "none.parquet", plan).read(0, 0, 1)
+
+
+def test_invariants_that_do_not_belong_are_refused(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured")
+    table = pq.read_table(folder / "invariants.parquet")
+    pq.write_table(table.slice(0, 1), folder / "invariants.parquet")
+    with pytest.raises(InputError, match="does not hold the invariants"):
+        estimate(town, measurements=folder)
+    (folder / "invariants.parquet").write_text("nothing")
+    with pytest.raises(InputError, match="does not hold the invariants"):
+        estimate(town, measurements=folder)
+
+
+def test_records_outside_the_domain_are_refused(town):
+    records = town.parent / "people.csv"
+    records.write_text(records.read_text() + "9Z9,home,adult,a\n")
+    with pytest.raises(InputError) as error:
+        topdown(town, seed=1)
+    assert error.value.column == "block" and "9Z9" not in str(error.value)
+
+
+@pytest.fixture
+def published(town, tmp_path):
+    topdown(town, out=tmp_path / "out", seed=3)
+    folder = tmp_path / "out"
+    promise = json.loads((folder / "manifest.json").read_text())["promises"][0]
+    assert check_topdown(folder, promise)[0]
+    return folder, promise
+
+
+def replaced(table, column, row, value):
+    values = table[column].to_pylist()
+    values[row] = value
+    return table.set_column(table.column_names.index(column), column, pa.array(values))
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "found"),
+    [
+        ("data/microdata.parquet", lambda t: t.slice(1), "invariant"),
+        ("data/microdata.parquet", lambda t: replaced(t, "race", 0, "z"), "domain"),
+        ("data/microdata.parquet", lambda t: replaced(t, "race", 0, "c"), "table"),
+        ("data/microdata.parquet", lambda t: replaced(t, "block", 0, "1B2"), "table"),
+        ("data/microdata.parquet", lambda t: replaced(t, "quarters", 0, "jail"), "bound"),
+        ("data/microdata.parquet", lambda t: t.rename_columns(["b", *t.column_names[1:]]), None),
+        (
+            "data/tables/quarters.parquet",
+            lambda t: replaced(t, "count", 0, t["count"][0].as_py() + 1),
+            "table",
+        ),
+        ("data/tables/quarters.parquet", lambda t: t.slice(1), "table"),
+        ("data/tables/quarters.parquet", lambda t: pa.concat_tables([t, t.slice(0, 1)]), "table"),
+        ("data/tables/quarters.parquet", lambda t: t.drop_columns(["region"]), "table"),
+        ("invariants.parquet", lambda t: replaced(t, "value", 0, 1), "invariant"),
+        (
+            "public/statements.parquet",
+            lambda t: replaced(t, "lower", t["lower"].to_pylist().index(1), 99),
+            "bound",
+        ),
+    ],
+)
+def test_what_does_not_hold_is_noticed(published, name, edit, found):
+    folder, promise = published
+    pq.write_table(edit(pq.read_table(folder / name)), folder / name)
+    if found is None:
+        with pytest.raises(ValueError):
+            check_topdown(folder, promise)
+        return
+    passed, told = check_topdown(folder, promise)
+    assert not passed and found in told
+
+
+def test_people_in_a_structural_zero_are_noticed(published):
+    folder, promise = published
+    path = folder / "data/microdata.parquet"
+    table = pq.read_table(path)
+    row = table["quarters"].to_pylist().index("jail")
+    pq.write_table(replaced(table, "age", row, "child"), path)
+    assert check_topdown(folder, promise) == (False, "there are people in a structural zero")
+
+
+def test_checking_before_anything_is_spent(town):
+    found = check(town)
+    assert found.passed and found.kind == "nested" and not found.outside
+    assert found.constrained == {"town": 1, "ward": 2, "area": 4, "block": 9}
+    assert any(line.startswith("dormitories: at least 3") for line in found.implied)
+    assert json.loads(found.to_json())["passed"] is True
+    assert not (town.parent / "people.csv.ledger").exists()
+
+
+def test_is_a_table_extendable(town):
+    counts = np.zeros((3, 2, 3), dtype=int)
+    counts[0], counts[1, 0, 0], counts[2, 0, 0] = 20, 3, 1
+    assert check(town, table=("town", "", counts)).passed
+    counts[1, 0, 0] = 2
+    found = check(town, table=("town", "", counts))
+    assert not found.passed and found.violation is not None
+    assert found.violation.leaves == ("1A2", "2B1") and "cannot be extended" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"table": ("nowhere", "1", np.zeros(18))}, "no level"),
+        ({"table": ("ward", "9", np.zeros(18))}, "region"),
+        ({"table": ("ward", "1", np.zeros(17))}, "18 cells"),
+        ({"invariants": {"ward total": [1, 2, 3]}}, "one for each region"),
+    ],
+)
+def test_checks_that_cannot_be(town, options, message):
+    with pytest.raises(InputError, match=message):
+        check(town, **options)
+
+
+def test_a_clash_names_the_smallest_set_of_statements(town):
+    # Ward 1 has two facilities' worth of people at least, so a total of one is impossible.
+    found = check(town, invariants={"ward total": [1, 60]})
+    assert not found.is_consistent and "CONTRADICTORY" in repr(found)
+    named = {(clash.statement, clash.region) for clash in found.clash}
+    assert named == {("ward total", "1"), ("dormitories", "1A2"), ("prisons", "1B1")}
