@@ -54,17 +54,18 @@ def forked(ledger: Ledger, n: int) -> None:
     inherited = KeyedNoise(bytes(32))
     for child in range(n):
         if os.fork() == 0:
+            lines = ["an inherited source served a child"]
             try:
                 inherited.draw(DiscreteLaplace(Fraction(1)), 1, Nonce(0, 0, 0))
-                print("an inherited source served a child")
             except BudgetError:
                 held = ledger.reserve(LOSS, request=f"child {child}", purpose="test", dataset=dataset)
                 noise = KeyedNoise(held.key)
                 for batch in range(3):
                     noise.draw(DiscreteLaplace(Fraction(1)), 10, Nonce(0, 0, batch))
-                for nonce in sorted(noise._served):
-                    print(hashlib.sha256(held.key).hexdigest(), *nonce)
-            sys.stdout.flush()
+                key = hashlib.sha256(held.key).hexdigest()
+                lines = [" ".join(map(str, (key, *nonce))) for nonce in sorted(noise._served)]
+            # One write: the children share the pipe, and print may write a line in two pieces.
+            os.write(1, "".join(line + "\n" for line in lines).encode())
             os._exit(0)
     for _ in range(n):
         os.wait()
