@@ -59,7 +59,8 @@ MEANINGS = {
 
 ANONYMIZE_MEANINGS = {
     "method": "the method that found the classes",
-    "k": "least number of records in a class",
+    "guarantee": "k-anonymity, k-map, or freeform, which is weaker",
+    "k": "least number of records in a class; with k-map, of people of the population who match it",
     "records": "records published",
     "classes": "classes of equal quasi-identifiers",
     "smallest_class": "records in the smallest class",
@@ -73,7 +74,8 @@ ANONYMIZE_MEANINGS = {
     "risk.prosecutor_highest": "1 / smallest class",
     "risk.prosecutor_average": "classes / records",
     "risk.marketer": "expected share of records re-identified",
-    "risk.journalist_highest": "1 / smallest matching class of the population, or null",
+    "risk.journalist_highest": "1 / fewest people of the population that a class matches, or null",
+    "risk.journalist_average": "mean over records of 1 / people that their class matches, or null",
     "risk.uniques_before": "records alone with their quasi-identifiers before",
     "risk.uniques_after": "and after",
     "risk.class_sizes": "pairs of class size and number of classes",
@@ -83,6 +85,20 @@ ANONYMIZE_MEANINGS = {
     "utility.discernibility": "sum of squared class sizes, and all records for each suppressed one",
     "utility.average_class_size": "records per class, over k",
     "utility.by_column": "pairs of quasi-identifier and mean share lost",
+    "subproblems": "Split & Carry: `number`, `largest` and `mean` size of the sub-problems, or null",
+    "distributions": "shares of the records before and after, for each quasi-identifier; stays inside",
+    "distributions[].name": "quasi-identifier",
+    "distributions[].bins": "categories, or the lower ends of equal steps",
+    "distributions[].before": "shares in the source",
+    "distributions[].after": "shares published, a generalised value spread evenly over what it stands for",
+    "distributions[].distance": "total variation distance between the two",
+    "associations": "Cramer's V of every pair of quasi-identifiers; stays inside",
+    "associations[].first": "quasi-identifier",
+    "associations[].second": "quasi-identifier",
+    "associations[].before": "in the source",
+    "associations[].after": "as published",
+    "against": "what this release and earlier ones disclose together, or null; stays inside",
+    "curve": "with `--curve`: `method`, `k`, `gcp`, `highest_risk`, `average_risk`, `seconds` of every point",
 }
 
 KINDS = {
@@ -135,7 +151,7 @@ def json_reference() -> str:
             suggest(**table, **arranged),
         ),
     ]
-    sections.append(("`louver anonymize`", anonymize(people, quasi=["count"], k=3, method="sorted")))
+    sections.append(("`louver anonymize`", anonymize(people, quasi=["site", "count"], k=3, method="sorted")))
     parts = [
         NOTE,
         "# JSON\n",

@@ -27,7 +27,7 @@ __all__ = ["app", "main"]
 
 VERBS = ("bounds", "anonymize", "groups", "verify", "demo", "ledger")
 CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 1, 2, 70, 130, 141
-FILE_OPTIONS = ("recode", "given", "cells", "arrangements", "domain")
+FILE_OPTIONS = ("recode", "given", "cells", "arrangements", "domain", "population")
 NUMBER_KINDS = {int: "a whole number", float: "a number"}
 MAX_PRINTED = 12
 
@@ -265,11 +265,40 @@ def anonymize(
         str | None,
         typer.Option(
             metavar="M",
-            help="auto (default), exact, split-carry, greedy, sorted, mondrian, mondrian-relaxed or k-member.",
+            help="auto (default), exact, split-carry, greedy, sorted, mondrian, mondrian-relaxed, k-member; "
+            "weaker: freeform-greedy, freeform-sort-greedy, freeform-hungarian.",
         ),
     ] = None,
     seconds: Annotated[
         float | None, typer.Option(metavar="S", help="Time for auto, exact and split-carry (default 10).")
+    ] = None,
+    normalise: Annotated[
+        bool, typer.Option("--normalise", help="Scale the weights so that they add up to one.")
+    ] = False,
+    one_hot: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns whose loss counts one binary attribute per category."),
+    ] = None,
+    sets: Annotated[
+        int | None, typer.Option(metavar="S", help="Split & Carry: k-sets in a sub-problem (default 5).")
+    ] = None,
+    boundary: Annotated[
+        int | None, typer.Option(metavar="N", help="Split & Carry: boundary records (default k).")
+    ] = None,
+    carry: Annotated[
+        str | None,
+        typer.Option(
+            metavar="classes|subset|bubble", help="Split & Carry: what goes to the next sub-problem."
+        ),
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(metavar="P", help="Bubble carry: records in a sub-problem.")
+    ] = None,
+    accepted: Annotated[
+        int | None, typer.Option(metavar="A", help="Bubble carry: classes kept of a sub-problem.")
+    ] = None,
+    subproblem_seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Split & Carry: time for one sub-problem.")
     ] = None,
     l: Annotated[  # noqa: E741 - the field's own name
         float | None, typer.Option("--l", metavar="L", help="l-diversity of the sensitive columns.")
@@ -286,6 +315,37 @@ def anonymize(
     ] = None,
     suppress: Annotated[
         float | None, typer.Option(metavar="SHARE", help="Share of records that may be left out (default 0).")
+    ] = None,
+    population: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Population with the quasi-identifiers: journalist risk."),
+    ] = None,
+    population_count: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the population that counts people.")
+    ] = None,
+    k_map: Annotated[
+        bool, typer.Option("--k-map", help="k counts matching people of the population, not records.")
+    ] = False,
+    sampling_weight: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="People that a record stands for: journalist risk."),
+    ] = None,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="RELEASE",
+            help="Earlier release of the same data; says what both disclose together. May be repeated.",
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Report for the steward, before and after; keep it inside."),
+    ] = None,
+    curve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K,K,...", help="Trace the risk-utility curve at these k, for --html and --json."
+        ),
     ] = None,
     missing: Annotated[
         str | None,
@@ -320,8 +380,22 @@ def anonymize(
         "ordered": _names(ordered, "--ordered"),
         "hierarchy": _pairs(hierarchy, "--hierarchy"),
         "weights": _weights(weights),
+        "normalise": normalise or None,
+        "one_hot": _names(one_hot, "--one-hot"),
         "method": method,
         "seconds": seconds,
+        "sets": sets,
+        "boundary": boundary,
+        "carry": carry,
+        "size": size,
+        "accepted": accepted,
+        "subproblem_seconds": subproblem_seconds,
+        "population": population if population is None else str(population),
+        "population_count": population_count,
+        "k_map": k_map or None,
+        "sampling_weight": sampling_weight,
+        "against": tuple(map(str, against)) if against else None,
+        "curve": _whole_numbers(curve, "--curve"),
         "l": l,
         "l_kind": l_kind,
         "t": t,
@@ -339,7 +413,7 @@ def anonymize(
         )
     if out is None:
         raise InputError("option --out is missing; name a folder for the release.", option="--out")
-    return _run_anonymize(source, options, out, json)
+    return _run_anonymize(source, options, out, html, json)
 
 
 @app.command()
@@ -676,6 +750,15 @@ def _names(text: str | None, option: str) -> tuple[str, ...] | None:
     return names
 
 
+def _whole_numbers(text: str | None, option: str) -> tuple[int, ...] | None:
+    names = _names(text, option)
+    if names is None:
+        return None
+    if not all(name.isdecimal() and name.isascii() for name in names):
+        raise InputError(f"option {option} needs whole numbers between its commas.", option=option)
+    return tuple(map(int, names))
+
+
 def _pairs(entries: list[str] | None, option: str) -> dict[str, str] | None:
     if not entries:
         return None
@@ -740,6 +823,8 @@ def _resolved(spec: Spec, verb: str) -> dict[str, Any]:
     for name in FILE_OPTIONS:
         if isinstance(options.get(name), str):
             options[name] = str(spec.path.parent / options[name])
+    if "against" in options:
+        options["against"] = tuple(str(spec.path.parent / folder) for folder in options["against"])
     for name, file in options.get("hierarchy", {}).items():
         options["hierarchy"][name] = str(spec.path.parent / file)
     return options
@@ -797,15 +882,24 @@ def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | No
     return CHECK_FAILED if any(_is_disclosive(summary, fail_on) for summary in summaries) else 0
 
 
-def _run_anonymize(source: dict[str, Any], options: dict[str, Any], out: Path, as_json: bool) -> int:
+def _run_anonymize(
+    source: dict[str, Any], options: dict[str, Any], out: Path, html: Path | None, as_json: bool
+) -> int:
     from louver.anonymize import anonymize as anonymize_verb
     from louver.release.manifest import check_out
-    from louver.report.anonymize import anonymize_report
+    from louver.report.anonymize import anonymize_report, inside_report
+    from louver.report.page import write_page
 
     check_out(out)
+    if html is not None:
+        _check_writable(html, [source["data"], options.get("population")])
     release = anonymize_verb(**source, **options)
     release.write(out, anonymize_report(release))
-    typer.echo(release.to_json() if as_json else f"{release!r}\nRelease: {out}")
+    told = [repr(release), f"Release: {out}"]
+    if html is not None:
+        write_page(inside_report(release), html)
+        told.append(f"For the steward, not for release: {html}")
+    typer.echo(release.to_json() if as_json else "\n".join(told))
     return 0
 
 

@@ -207,7 +207,7 @@ def with_population(column, rows):
             column, values=np.concatenate([column.values, column.values[rows]]), n_sample=len(column.values)
         )
     codes = np.concatenate([column.codes, column.codes[rows]])
-    return replace(column, codes=codes, n_sample=len(column.codes))
+    return replace(column, codes=codes)
 
 
 def fits(column, members, row):

@@ -16,6 +16,9 @@ from louver.anonymize.repair import repaired
 __all__ = ["Carry", "solve"]
 
 
+N_SETS = 5
+"""S, the number of k-sets in a sub-problem where none is given."""
+
 SUBPROBLEM_NODES = 300_000
 """Search nodes after which a sub-problem keeps the best found: a limit that does not depend on the machine."""
 
@@ -31,7 +34,7 @@ class Carry(StrEnum):
 def solve(
     problem: Problem,
     *,
-    n_sets: int = 5,
+    n_sets: int = N_SETS,
     boundary: int | None = None,
     carry: Carry = Carry.CLASSES,
     size: int | None = None,

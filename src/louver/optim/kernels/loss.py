@@ -33,6 +33,7 @@ __all__ = [
     "column_losses",
     "column_spread",
     "contains",
+    "count_matches",
     "full_loss",
     "has_other_kinds",
     "labels_loss",
@@ -289,6 +290,19 @@ def contains(geometry, lower, upper, words, row):
         elif code < lower[j] or code > upper[j]:
             return False
     return True
+
+
+@kernel
+def count_matches(geometry, lower, upper, words, sizes, rows, multiplicity):
+    """How many rows (by multiplicity) fit each region, and how many records (by size) of all regions each row fits."""
+    by_region = np.zeros(lower.shape[0], np.int64)
+    by_row = np.zeros(rows.shape[0], np.int64)
+    for c in range(lower.shape[0]):
+        for p in range(rows.shape[0]):
+            if contains(geometry, lower[c], upper[c], words[c], rows[p]):
+                by_region[c] += multiplicity[p]
+                by_row[p] += sizes[c]
+    return by_region, by_row
 
 
 @kernel
