@@ -271,6 +271,12 @@ def anonymize(
     seconds: Annotated[
         float | None, typer.Option(metavar="S", help="Time for auto, exact and split-carry (default 10).")
     ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="In place of --seconds: rounds of auto, for a run that can be repeated."
+        ),
+    ] = None,
     l: Annotated[  # noqa: E741 - the field's own name
         float | None, typer.Option("--l", metavar="L", help="l-diversity of the sensitive columns.")
     ] = None,
@@ -322,6 +328,7 @@ def anonymize(
         "weights": _weights(weights),
         "method": method,
         "seconds": seconds,
+        "steps": steps,
         "l": l,
         "l_kind": l_kind,
         "t": t,

@@ -74,6 +74,11 @@ def anonymize(
     method : str
         `auto` (the best found within `seconds`), `exact`, `split-carry`, `greedy`, `sorted`, `mondrian`,
         `mondrian-relaxed`, `k-member`.
+    seconds : float
+        Time limit of `auto`, `exact` and `split-carry` (10).
+    steps : int
+        In place of `seconds`, a limit on work, so that a run can be repeated: rounds of `auto`, thousands of search
+        nodes of `exact` and of each sub-problem of `split-carry`.
     l, l_kind, t, distance
         l-diversity ("distinct" or "entropy") and t-closeness ("equal", "ordered", "hierarchical").
     suppress : float
@@ -124,11 +129,13 @@ def _checked(options: Mapping[str, Any]) -> AnonymizeOptions:
 
 
 def _solve(problem: Problem, options: AnonymizeOptions) -> Partition:
+    seconds, steps = (options.seconds, None) if options.steps is None else (None, options.steps)
+    nodes = None if steps is None else 1000 * steps
     match options.method:
         case "exact":
-            return exact.solve(problem, seconds=options.seconds)
+            return exact.solve(problem, seconds=seconds, max_nodes=nodes)
         case "split-carry":
-            return split_carry.solve(problem, seconds=options.seconds)
+            return split_carry.solve(problem, seconds=seconds, subproblem_nodes=nodes)
         case "greedy":
             return greedy.solve(problem)
         case "sorted":
@@ -138,7 +145,7 @@ def _solve(problem: Problem, options: AnonymizeOptions) -> Partition:
         case "k-member":
             return k_member.solve(problem)
         case _:
-            return auto.solve(problem, seconds=options.seconds)
+            return auto.solve(problem, seconds=seconds, steps=steps)
 
 
 def _release(loaded: Loaded, partition: Partition, options: AnonymizeOptions) -> AnonymizedRelease:

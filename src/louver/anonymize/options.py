@@ -33,6 +33,7 @@ class AnonymizeOptions(Options):
     weights: dict[str, Annotated[FiniteFloat, Field(ge=0)]] = Field(default_factory=dict)
     method: Method = "auto"
     seconds: Annotated[FiniteFloat, Field(gt=0)] = 10.0
+    steps: Annotated[int, Field(ge=0)] | None = None
     l: Annotated[FiniteFloat, Field(ge=1)] | None = None  # noqa: E741 - the field's own name
     l_kind: Literal["distinct", "entropy"] = "distinct"
     t: Annotated[FiniteFloat, Field(ge=0, le=1)] | None = None
@@ -82,6 +83,10 @@ class AnonymizeOptions(Options):
                     option="--ordered",
                     column=name,
                 )
+        if self.steps is not None and "seconds" in self.model_fields_set:
+            raise InputError(
+                "option --steps replaces the time limit of --seconds; give one of them.", option="--steps"
+            )
         for option, value in (("--l", self.l), ("--t", self.t)):
             if value is not None and not self.sensitive:
                 raise InputError(f"option {option} needs --sensitive.", option=option)
