@@ -272,6 +272,12 @@ def anonymize(
     seconds: Annotated[
         float | None, typer.Option(metavar="S", help="Time for auto, exact and split-carry (default 10).")
     ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="In place of --seconds: rounds of auto, for a run that can be repeated."
+        ),
+    ] = None,
     normalise: Annotated[
         bool, typer.Option("--normalise", help="Scale the weights so that they add up to one.")
     ] = False,
@@ -384,6 +390,7 @@ def anonymize(
         "one_hot": _names(one_hot, "--one-hot"),
         "method": method,
         "seconds": seconds,
+        "steps": steps,
         "sets": sets,
         "boundary": boundary,
         "carry": carry,

@@ -127,6 +127,8 @@ BAD = {
     "k not a number": (("people.csv", "--quasi", "age", "-k", SECRET), "must be a whole number"),
     "unknown method": (("people.csv", *QUASI, "--method", SECRET), 'key "method"'),
     "seconds negative": (("people.csv", *QUASI, "--seconds", "-1"), 'key "seconds"'),
+    "steps negative": (("people.csv", *QUASI, "--steps", "-1"), 'key "steps"'),
+    "steps and seconds": (("people.csv", *QUASI, "--steps", "9", "--seconds", "9"), "give one of them"),
     "l without sensitive": (("people.csv", *QUASI, "--l", "2"), "--l needs --sensitive"),
     "t without sensitive": (("people.csv", *QUASI, "--t", "0.2"), "--t needs --sensitive"),
     "t above one": (("people.csv", *QUASI, "--sensitive", "ill", "--t", "2"), 'key "t"'),

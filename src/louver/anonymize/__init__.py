@@ -87,6 +87,11 @@ def anonymize(
         `auto` (the best found within `seconds`), `exact`, `split-carry`, `greedy`, `sorted`, `mondrian`,
         `mondrian-relaxed`, `k-member`; `freeform-greedy`, `freeform-sort-greedy`, `freeform-hungarian`, which are
         weaker than k-anonymity.
+    seconds : float
+        Time limit of `auto`, `exact` and `split-carry` (10).
+    steps : int
+        In place of `seconds`, a limit on work, so that a run can be repeated: rounds of `auto`, thousands of search
+        nodes of `exact` and of each sub-problem of `split-carry`.
     sets, boundary, carry, size, accepted, subproblem_seconds
         Split & Carry: S, l, "classes", "subset" or "bubble", P, A, and the limit of a sub-problem.
     l, l_kind, t, distance
@@ -167,9 +172,11 @@ def _checked(options: Mapping[str, Any]) -> AnonymizeOptions:
 
 
 def _solve(problem: Problem, options: AnonymizeOptions) -> Partition | Freeform:
+    seconds, steps = (options.seconds, None) if options.steps is None else (None, options.steps)
+    nodes = None if steps is None else 1000 * steps
     match options.method:
         case "exact":
-            return exact.solve(problem, seconds=options.seconds)
+            return exact.solve(problem, seconds=seconds, max_nodes=nodes)
         case "split-carry":
             return split_carry.solve(
                 problem,
@@ -178,8 +185,9 @@ def _solve(problem: Problem, options: AnonymizeOptions) -> Partition | Freeform:
                 carry=Carry(options.carry or Carry.CLASSES),
                 size=options.size,
                 accepted=options.accepted,
-                seconds=options.seconds,
+                seconds=seconds,
                 subproblem_seconds=options.subproblem_seconds,
+                subproblem_nodes=nodes,
             )
         case "greedy":
             return greedy.solve(problem)
@@ -192,7 +200,7 @@ def _solve(problem: Problem, options: AnonymizeOptions) -> Partition | Freeform:
         case "freeform-greedy" | "freeform-sort-greedy" | "freeform-hungarian":
             return freeform.solve(problem, matching=Matching(options.method.removeprefix("freeform-")))
         case _:
-            return auto.solve(problem, seconds=options.seconds)
+            return auto.solve(problem, seconds=seconds, steps=steps)
 
 
 def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOptions) -> AnonymizedRelease:
@@ -264,7 +272,7 @@ def _curve(loaded: Loaded, options: AnonymizeOptions) -> tuple[CurvePoint, ...]:
     seconds = min(options.seconds, CURVE_SECONDS)
 
     def solve(problem: Problem, method: str) -> Partition | Freeform:
-        plain = {"method": method, "seconds": seconds, **dict.fromkeys(SPLIT_CARRY)}
+        plain = {"method": method, "seconds": seconds, **dict.fromkeys((*SPLIT_CARRY, "steps"))}
         return _solve(problem, options.model_copy(update=plain))
 
     return trace(loaded, options.curve, solve, _lost_shares)

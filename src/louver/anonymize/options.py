@@ -55,6 +55,7 @@ class AnonymizeOptions(Options):
     size: Annotated[int, Field(ge=2)] | None = None
     accepted: Annotated[int, Field(ge=1)] | None = None
     subproblem_seconds: Annotated[FiniteFloat, Field(gt=0)] | None = None
+    steps: Annotated[int, Field(ge=0)] | None = None
     l: Annotated[FiniteFloat, Field(ge=1)] | None = None  # noqa: E741 - the field's own name
     l_kind: Literal["distinct", "entropy"] = "distinct"
     t: Annotated[FiniteFloat, Field(ge=0, le=1)] | None = None
@@ -125,6 +126,10 @@ class AnonymizeOptions(Options):
 
     def _check_needs(self) -> None:
         """Refuse options that need another one."""
+        if self.steps is not None and "seconds" in self.model_fields_set:
+            raise InputError(
+                "option --steps replaces the time limit of --seconds; give one of them.", option="--steps"
+            )
         for option, value in (("--l", self.l), ("--t", self.t)):
             if value is not None and not self.sensitive:
                 raise InputError(f"option {option} needs --sensitive.", option=option)
