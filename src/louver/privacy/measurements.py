@@ -155,10 +155,18 @@ def write_measurements(
     if noise.is_private and debit is None:
         raise BudgetError("private measurements need a debit; reserve one in a ledger.")
     schema = SCHEMA.with_metadata({"louver": json.dumps(description, sort_keys=True)})
-    with replacing(path) as sink, pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-        for batch in batches:
-            noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
-            writer.write_table(_rows(batch, noisy, debit, schema), row_group_size=max(1, len(batch.nodes)))
+    answers = hashlib.blake2b(key=debit.key if debit else b"", person=b"louver answers")
+    with replacing(path) as sink:
+        with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+            for batch in batches:
+                noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
+                answers.update(f"{batch.nonce} {batch.distribution} {batch.true_counts.shape} ".encode())
+                answers.update(np.ascontiguousarray(batch.true_counts, dtype="<i8").tobytes())
+                writer.write_table(
+                    _rows(batch, noisy, debit, schema), row_group_size=max(1, len(batch.nodes))
+                )
+        if debit is not None:
+            debit.pin(answers.hexdigest())  # before the file appears under its name
     return _sha256(path)
 
 
@@ -211,12 +219,19 @@ def measure(
     resumes = any(body["request"] == request for body in ledger.state().pending.values())
     if path.exists() and not resumes:
         raise InputError(f"{path.name} exists already; choose another place.", file=path.name, option="out")
-    debit = ledger.reserve(loss, request=request, purpose=purpose, dataset=dataset, largest_unit=largest_unit)
-    source = noise if noise is not None else KeyedNoise(debit.key)
-    if debit.is_resumed and not source.is_replayable:
+    debit = ledger.reserve(
+        loss,
+        request=request,
+        purpose=purpose,
+        dataset=dataset,
+        largest_unit=largest_unit,
+        is_replayable=noise is None or noise.is_replayable,
+    )
+    if path.exists() and not debit.is_resumed:  # sealed by another process since
         raise BudgetError(
-            f"entry {debit.entry} was interrupted and its noise cannot be drawn again; abandon it, pay anew."
+            f"{path.name} was finished by another run meanwhile; entry {debit.entry} is left pending."
         )
+    source = noise if noise is not None else KeyedNoise(debit.key)
     ledger.seal(debit, {path.name: write_measurements(path, batches, source, debit)})
     for stale in path.parent.glob(f".{path.name}.*.tmp"):  # left by a run that was killed
         stale.unlink(missing_ok=True)
