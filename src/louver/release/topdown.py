@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyarrow import csv
 
 __all__ = ["check_topdown"]
 
@@ -64,9 +65,23 @@ def _problems(folder: Path, promise: Promise, people: _Microdata) -> Iterator[st
         if people.inside(zero).any():
             yield "there are people in a structural zero"
     yield from _statement_problems(folder, promise, people)
+    if promise["csv"] is not None and not _is_same(folder / promise["csv"], folder / promise["file"]):
+        yield "the microdata as CSV are not those as Parquet"
     for name, table in promise["tables"].items():
         if not _is_sum(folder, promise, people, table):
             yield f'table "{name}" is not what the people add up to'
+
+
+def _is_same(text: Path, parquet: Path) -> bool:
+    """Whether a CSV file has the rows of a Parquet file, in its order."""
+    people = pq.read_table(parquet)
+    options = csv.ConvertOptions(
+        column_types=dict.fromkeys(people.column_names, pa.string()), strings_can_be_null=False
+    )
+    table = csv.read_csv(text, convert_options=options)
+    return table.column_names == people.column_names and all(
+        table[name].to_pylist() == people[name].cast(pa.string()).to_pylist() for name in people.column_names
+    )
 
 
 def _statement_problems(folder: Path, promise: Promise, people: _Microdata) -> Iterator[str]:

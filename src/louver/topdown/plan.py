@@ -6,7 +6,8 @@ Notes
 **Sensitivity**: at one level every person is in one region and one row of a query. A changed record leaves a row
 and enters another, in any region: L1 sensitivity 2, squared L2 sensitivity 2 (ERRATA T7); an added or removed one
 changes a single row: 1 and 1.
-**Privacy**: regions of a level compose in parallel, queries and levels sequentially.
+**Privacy**: these sensitivities are over all regions of a level together; queries and levels compose sequentially.
+The proof is `docs/proofs/topdown.md`.
 """
 
 from __future__ import annotations
@@ -72,6 +73,34 @@ class Plan:
             return None
         delta = fraction_of(self.design.options.delta, "delta")
         return epsilon_at(self.loss.amount, delta), delta
+
+    @property
+    def invariants(self) -> tuple[Statement, ...]:
+        """Statements whose values are published exactly."""
+        return tuple(statement for statement in self.design.statements if statement.is_invariant)
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether a record can be added or removed without changing an invariant; always so for a changed one."""
+        if self.loss.neighbours is Relation.CHANGE_RECORD or not self.invariants:
+            return True
+        counted = np.logical_or.reduce([statement.cells for statement in self.invariants])
+        return bool((self.design.is_possible & ~counted).any())
+
+    @property
+    def not_protected(self) -> tuple[str, ...]:
+        """What the invariants give away, in words: neighbours agree on it."""
+        told = []
+        for statement in self.invariants:
+            level = self.design.spine.names[statement.level]
+            who = " and ".join(f"{name} {' or '.join(labels)}" for name, labels in statement.labels.items())
+            what = f"which {level} a person lives in"
+            if who:
+                what = f"whether a person of a {level} has {who}"
+            elif self.design.spine.sizes[statement.level] == 1:
+                what = "how many people there are"
+            told.append(f'{what} (invariant "{statement.name}")')
+        return tuple(told)
 
     def request(self) -> dict[str, Any]:
         """Name what is measured, for the ledger."""

@@ -212,9 +212,15 @@ class Design:
         return tuple(geography.columns or (geography.column,))  # type: ignore[arg-type]
 
     def fingerprint(self) -> str:
-        """Hash of everything that decides what is measured and how it is worked on."""
+        """Hash of everything that decides what is measured and how it is worked on.
+
+        The records themselves are bound by the ledger's keyed hash; how they are read is part of this one, so that a
+        debit is never taken up again with other true answers.
+        """
         hasher = hashlib.sha256()
-        parts: list[bytes] = [self.options.model_dump_json().encode()]
+        source = self.spec.source.model_dump_json(exclude={"file", "uri"})
+        parts: list[bytes] = [self.options.model_dump_json().encode(), source.encode()]
+        parts.append(repr(self.spec.schema).encode())
         for attribute in self.attributes:
             parts.append("\x1f".join((attribute.name, *attribute.labels)).encode())
         parts.append("\x1f".join((*self.spine.names, *self.spine.leaves)).encode())

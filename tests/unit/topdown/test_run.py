@@ -18,7 +18,7 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.topdown import check_topdown
 from louver.release.verify import verify
-from louver.topdown import check, estimate, estimation, measure, topdown
+from louver.topdown import check, estimate, estimation, measure, sealing, topdown
 from louver.topdown.measuring import SealedCounts
 from louver.topdown.plan import make_plan
 from louver.topdown.spec import read_design
@@ -129,23 +129,23 @@ def test_the_budget_is_not_overspent(town, ledger, tmp_path):
 
 
 def test_estimate_never_opens_the_records(town, ledger, tmp_path):
-    folder = measure(town, out=tmp_path / "measured")
+    folder = measure(town, out=tmp_path / "measured").folder
     (town.parent / "people.csv").unlink()
     release = estimate(town, measurements=folder, out=tmp_path / "out")
     assert verify(tmp_path / "out").passed and release.is_private
 
 
 def test_estimate_gives_the_same_bytes_again(town, ledger, tmp_path):
-    folder = measure(town, out=tmp_path / "measured")
+    folder = measure(town, out=tmp_path / "measured").folder
     for name in ("one", "two"):
         estimate(town, measurements=folder, out=tmp_path / name, engine="local:2")
     assert data_bytes(tmp_path / "one") == data_bytes(tmp_path / "two")
 
 
 def test_measuring_again_changes_nothing(town, ledger, tmp_path):
-    folder = measure(town, out=tmp_path / "measured")
+    folder = measure(town, out=tmp_path / "measured").folder
     before = (folder / "measurements/topdown.parquet").read_bytes()
-    measure(town, out=folder)
+    measure(town, out=folder, resume=True)
     assert (folder / "measurements/topdown.parquet").read_bytes() == before
     assert ledger.state().spent == 2 and len(ledger.state().disclosures) == 1
 
@@ -165,7 +165,9 @@ def test_a_run_stopped_before_the_seal_draws_the_same_noise(town, ledger, tmp_pa
         with pytest.raises(Stopped):
             topdown(town, out=tmp_path / "out")
     assert ledger.state().pending
-    topdown(town, out=tmp_path / "out")
+    with pytest.raises(InputError, match="add --resume"):
+        topdown(town, out=tmp_path / "out")
+    topdown(town, out=tmp_path / "out", resume=True)
     assert list(ledger.state().sealed.values()) == drawn
     assert ledger.state().spent == 2
 
@@ -183,7 +185,7 @@ def test_a_run_stopped_in_the_middle_of_estimating_is_carried_on(town, ledger, t
     monkeypatch.setattr(estimation, "_estimate_level", stop_at_area)
     with pytest.raises(KeyboardInterrupt):
         topdown(town, out=tmp_path / "out")
-    topdown(town, out=tmp_path / "out")
+    topdown(town, out=tmp_path / "out", resume=True)
     assert levels == [0, 1, 2, 2, 3]
     assert ledger.state().spent == 2
 
@@ -193,9 +195,107 @@ def test_a_run_stopped_after_the_move_is_done(town, ledger, tmp_path, monkeypatc
         patch.setattr("louver.topdown.shutil.rmtree", lambda *_, **__: None)
         first = topdown(town, out=tmp_path / "out")
     assert (tmp_path / ".out.topdown").exists()
-    again = topdown(town, out=tmp_path / "out")
+    again = topdown(town, out=tmp_path / "out", resume=True)
     assert again.head == first.head and not (tmp_path / ".out.topdown").exists()
+    # Nothing is left to carry on: the same answer, and nothing is paid.
+    assert topdown(town, out=tmp_path / "out", resume=True).to_frame() == first.to_frame()
     assert ledger.state().spent == 2
+
+
+def test_resuming_refuses_another_release(town, ledger, tmp_path):
+    topdown(town, out=tmp_path / "seeded", seed=1)
+    with pytest.raises(InputError, match="exists already"):
+        topdown(town, out=tmp_path / "seeded", resume=True)
+    topdown(town, out=tmp_path / "out")
+    town.write_text(SPEC.replace("epsilon = 2", "epsilon = 1"))
+    (tmp_path / "plain").mkdir()
+    for name in ("out", "plain"):
+        with pytest.raises(InputError, match="exists already"):
+            topdown(town, out=tmp_path / name, resume=True)
+    assert ledger.state().spent == 2
+
+
+def test_a_refused_debit_leaves_nothing(town, tmp_path):
+    Ledger.create(town.parent / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(1))
+    for verb in (topdown, measure):
+        with pytest.raises(BudgetError):
+            verb(town, out=tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["town"]
+    assert not Ledger(town.parent / "people.csv.ledger").state().disclosures
+
+
+def test_data_that_change_while_they_are_read_are_refused(town, ledger, tmp_path, monkeypatch):
+    real = sealing.true_levels
+
+    def write_meanwhile(design):
+        levels = real(design)
+        with (town.parent / "people.csv").open("a") as file:
+            file.write("1A1,home,adult,a\n")
+        return levels
+
+    monkeypatch.setattr(sealing, "true_levels", write_meanwhile)
+    with pytest.raises(InputError, match="changed while they were read"):
+        topdown(town, out=tmp_path / "out")
+    assert ledger.state().spent == 0 and not list(tmp_path.glob(".out*"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('file = "people.csv"', 'file = "people.csv"\nweight = "n"'),
+        ('labels = ["a", "b", "c"]', 'labels = ["a", "b", "c"]\nmissing = "c"'),
+        ('labels = ["a", "b", "c"]', 'labels = ["a", "b", "c", "d"]\nmerge = { c = ["c", "d"] }'),
+    ],
+)
+def test_a_debit_is_not_taken_up_by_a_spec_that_reads_otherwise(town, old, new):
+    """Two readings of the same records under one key would give the differences away."""
+    before = make_plan(read_design(town)).request()
+    town.write_text(SPEC.replace(old, new))
+    assert make_plan(read_design(town)).request() != before
+
+
+def test_checkpoints_belong_to_what_was_publicly_known(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured").folder
+    estimate(town, measurements=folder)
+    facilities = town.parent / "facilities.csv"
+    facilities.write_text(facilities.read_text().replace("1A2,1,0", "1A2,3,0"))
+    estimate(town, measurements=folder, out=tmp_path / "out")
+    assert verify(tmp_path / "out").passed
+    found = pq.read_table(tmp_path / "out/data/tables/quarters.parquet").to_pylist()
+    assert next(r["count"] for r in found if (r["region"], r["quarters"]) == ("1A2", "dorm")) >= 3
+
+
+def test_microdata_as_csv(town, tmp_path):
+    topdown(town, out=tmp_path / "out", seed=3, csv=True)
+    assert holds(tmp_path / "out")
+    lines = (tmp_path / "out/data/microdata.csv").read_text().splitlines()
+    assert lines[0] == '"block","quarters","age","race"' and len(lines) == len(people()) + 1
+    promise = json.loads((tmp_path / "out/manifest.json").read_text())["promises"][0]
+    lines[1], lines[2] = lines[-1], lines[1]
+    (tmp_path / "out/data/microdata.csv").write_text("\n".join(lines) + "\n")
+    assert check_topdown(tmp_path / "out", promise) == (
+        False,
+        "the microdata as CSV are not those as Parquet",
+    )
+
+
+def test_what_the_invariants_give_away_is_said(town, tmp_path):
+    spec = SPEC.replace("epsilon = 2", 'epsilon = 2\nneighbours = "add-remove-record"')
+    partly = spec.replace('level = "ward"', 'level = "ward"\ncells = { quarters = ["dorm"] }')
+    root = SPEC.replace('name = "ward total"\nlevel = "ward"', 'name = "all"\nlevel = "town"')
+    told = {}
+    for name, text in (("changed", SPEC), ("added", spec), ("partly", partly), ("root", root)):
+        topdown(write_town(tmp_path / name, text), seed=1, out=tmp_path / f"{name}-out")
+        told[name] = json.loads((tmp_path / f"{name}-out/manifest.json").read_text())
+    assert told["changed"]["privacy"]["not_protected"] == [
+        'which ward a person lives in (invariant "ward total")'
+    ]
+    assert told["partly"]["privacy"]["not_protected"] == [
+        'whether a person of a ward has quarters dorm (invariant "ward total")'
+    ]
+    assert told["root"]["privacy"]["not_protected"] == ['how many people there are (invariant "all")']
+    vacuous = {name: any("more or less" in text for text in told[name]["warnings"]) for name in told}
+    assert vacuous == {"changed": False, "added": True, "partly": False, "root": False}
 
 
 def test_zero_concentrated_privacy(town, tmp_path):
@@ -294,10 +394,10 @@ def test_places_that_cannot_be(town, tmp_path):
 
 
 def test_a_folder_of_other_measurements_is_left_alone(town, ledger, tmp_path):
-    folder = measure(town, out=tmp_path / "measured")
+    folder = measure(town, out=tmp_path / "measured").folder
     town.write_text(SPEC.replace("epsilon = 2", "epsilon = 1"))
     with pytest.raises(InputError, match="another spec"):
-        measure(town, out=folder)
+        measure(town, out=folder, resume=True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").write_text("x")
     with pytest.raises(InputError, match="exists already"):
@@ -315,7 +415,7 @@ def test_a_folder_of_other_measurements_is_left_alone(town, ledger, tmp_path):
     ],
 )
 def test_measurements_of_another_spec_are_refused(town, ledger, tmp_path, old, new):
-    folder = measure(town, out=tmp_path / "measured")
+    folder = measure(town, out=tmp_path / "measured").folder
     text = (
         SPEC.replace(old, new).replace("area = ", "quarter = ")
         if "quarter" in new
@@ -337,7 +437,7 @@ def test_a_file_that_is_none_is_refused(town, tmp_path):
 
 
 def test_invariants_that_do_not_belong_are_refused(town, ledger, tmp_path):
-    folder = measure(town, out=tmp_path / "measured")
+    folder = measure(town, out=tmp_path / "measured").folder
     table = pq.read_table(folder / "invariants.parquet")
     pq.write_table(table.slice(0, 1), folder / "invariants.parquet")
     with pytest.raises(InputError, match="does not hold the invariants"):
@@ -432,6 +532,38 @@ def test_is_a_table_extendable(town):
     found = check(town, table=("town", "", counts))
     assert not found.passed and found.violation is not None
     assert found.violation.leaves == ("1A2", "2B1") and "cannot be extended" in repr(found)
+
+
+def test_known_values_and_tables_from_files(town, tmp_path):
+    values = tmp_path / "values.csv"
+    values.write_text("invariant,level,region,value\nward total,ward,1,1\nward total,ward,2,60\n")
+    assert not check(town, invariants=values).is_consistent
+    values.write_text("invariant,level,region,value\nward total,ward,1,70\nward total,ward,2,60\n")
+    assert check(town, invariants=values).is_consistent
+    counts = tmp_path / "counts.csv"
+    rows = "home,adult,a,100\ndorm,child,b,3\njail,adult,c,1\n"
+    counts.write_text("quarters,age,race,count\n" + rows)
+    assert check(town, table=("town", "", counts)).passed
+    counts.write_text("quarters,age,race,count\n" + rows.replace("dorm,child,b,3", "dorm,child,b,2"))
+    assert not check(town, table=("town", "", counts)).passed
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("nobody,ward,1,1", "row 1"),
+        ("ward total,town,1,1", "row 1"),
+        ("ward total,ward,1,1\nward total,ward,3,1", "row 2"),
+        ("ward total,ward,1,-1", 'column "value"'),
+        ("ward total,ward,1,1", "all regions"),
+    ],
+)
+def test_known_values_that_cannot_be(town, tmp_path, rows, message):
+    values = tmp_path / "values.csv"
+    values.write_text(f"invariant,level,region,value\n{rows}\n")
+    with pytest.raises(InputError, match=message) as error:
+        check(town, invariants=values)
+    assert error.value.file == "values.csv"
 
 
 @pytest.mark.parametrize(
