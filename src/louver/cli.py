@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-VERBS = ("bounds", "anonymize", "groups", "topdown", "verify", "demo", "ledger")
+VERBS = ("bounds", "anonymize", "groups", "verify", "demo", "topdown", "ledger")
 CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 1, 2, 70, 130, 141
 FILE_OPTIONS = ("recode", "given", "cells", "arrangements", "domain")
 NUMBER_KINDS = {int: "a whole number", float: "a number"}

@@ -8,7 +8,7 @@ from html import escape
 from louver import __version__
 from louver.report.page import facts, page, picture, table, tiles
 from louver.topdown.plot import plot_release, plot_sizes
-from louver.topdown.result import NO_NEIGHBOURS, TopDownRelease
+from louver.topdown.result import TopDownRelease
 
 __all__ = ["topdown_report"]
 
@@ -42,9 +42,7 @@ def topdown_report(release: TopDownRelease) -> str:
         "<h2>How it was found</h2>",
         *_solution(release),
         "<h2>Sizes of regions</h2>",
-        picture(
-            plot_sizes(release), "Released regions by number of people; both axes count regions and people."
-        ),
+        picture(plot_sizes(release), "People of every released region, the largest region first."),
         "<h2>How to read this</h2><p>Counts are whole, not negative, and add up over regions. They are estimates: counts "
         "that are small beside the noise are mostly noise, and because no count may fall below zero, empty regions come out "
         "too large on average and large ones too small. The noisy measurements in <code>measurements/</code> have no such "
@@ -74,8 +72,6 @@ def _guarantee(release: TopDownRelease) -> list[tuple[str, str]]:
     rows += [("not protected", what) for what in plan.not_protected] or [
         ("not protected", "nothing is exact")
     ]
-    if not plan.has_neighbours:
-        rows.append(("caution", NO_NEIGHBOURS))
     if plan.epsilon_delta is not None:
         epsilon, delta = plan.epsilon_delta
         rows.append(("in other words", f"epsilon {float(epsilon):g} at delta {float(delta):g}"))

@@ -146,6 +146,9 @@ def check(
     if isinstance(invariants, str | Path):
         invariants = read_values(plan, Path(invariants))
     given = {name: np.asarray(values, dtype=np.int64) for name, values in (invariants or {}).items()}
+    if not set(given) <= {statement.name for statement in plan.invariants}:
+        message = "the values given name an invariant that the spec does not have; correct the name."
+        raise InputError(message, option="invariants")
     for statement in plan.design.statements:
         if statement.name in given and given[statement.name].shape != (spine.sizes[statement.level],):
             message = f'the values of invariant "{statement.name}" are not one for each region of its level.'
@@ -229,12 +232,18 @@ def estimate(
 
 def _open_ledger(plan: Plan, ledger: str | Path | None) -> Ledger:
     """The ledger that pays, opened before anything is read."""
-    if ledger is not None:
-        return Ledger(Path(ledger))
     data = plan.design.spec.data
-    if data is not None and Path(data).is_file():
-        return Ledger(ledger_beside(Path(data)))
-    raise InputError("option --ledger is missing; only a file has a ledger beside it.", option="--ledger")
+    if ledger is None and (data is None or not Path(data).is_file()):
+        raise InputError("option --ledger is missing; only a file has a ledger beside it.", option="--ledger")
+    path = Path(ledger) if ledger is not None else ledger_beside(Path(data or ""))
+    if not path.is_file():
+        loss = plan.loss
+        message = (
+            f"there is no ledger {path.name}; make one with `louver ledger init {path.name} "
+            f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`."
+        )
+        raise InputError(message, file=path.name, option="--ledger")
+    return Ledger(path)
 
 
 def _seeded(
@@ -254,7 +263,8 @@ def _seeded(
         values = invariant_values(plan, levels)
         write_invariants(folder / INVARIANTS_FILE, plan, values)
         path = measurements_path(folder)
-        write_measurements(path, true_batches(plan, levels), KeyedNoise.from_seed(seed))
+        noise, design = KeyedNoise.from_seed(seed), plan.design.measured_fingerprint()
+        write_measurements(path, true_batches(plan, levels), noise, design=design)
         seconds = {"tabulate": tabulated - began, "measure": time.perf_counter() - tabulated}
         release = _estimate_from(plan, folder, workers, progress, seconds)
         if evaluate:
@@ -300,6 +310,9 @@ def _estimate_from(
         raise InputError(f"{folder.name} holds no measurements; measure first.", option="--measurements")
     began = time.perf_counter()
     description = Measurements(path).description()
+    if description["design"] != plan.design.measured_fingerprint():
+        message = f"{path.name} was not measured by this spec; give the measurements that belong to it."
+        raise InputError(message, file=path.name, option="--measurements")
     problem = plan.problem(read_invariants(folder / INVARIANTS_FILE, plan))
     result = estimate_levels(
         problem,

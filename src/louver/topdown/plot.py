@@ -17,6 +17,7 @@ __all__ = ["plot_release", "plot_sizes"]
 
 COLOURS = ("#2a6f97", "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", "#22313f", "#c1442d", "#8d99ae")
 SAFE = COLOURS[0]
+LARGE_RATIO = 30  # beyond it an axis is logarithmic
 
 
 def plot_release(release: TopDownRelease) -> Figure:
@@ -47,7 +48,7 @@ def plot_release(release: TopDownRelease) -> Figure:
             errors[error.query][names.index(error.level)] = error.mean_absolute
         _draw_lines(panels[2], names, errors)
         panels[2].set(ylabel="people", title="Mean absolute error")
-    panels[0].legend(frameon=False, fontsize="small")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(axis="x", rotation=30)
@@ -60,25 +61,29 @@ def _draw_lines(axes: Axes, names: tuple[str, ...], values: dict[str, dict[int, 
         if by_level:
             axes.plot(list(by_level), list(by_level.values()), "o-", color=_colour(number), markersize=5)
     axes.set_xticks(range(len(names)), names)
-    axes.set_yscale("symlog", linthresh=0.1)
+    axes.margins(0.1)
+    found = [value for by_level in values.values() for value in by_level.values() if value > 0]
+    if found and max(found) > LARGE_RATIO * min(found):
+        axes.set_yscale("symlog", linthresh=min(found))
     axes.set_ylim(bottom=0)
 
 
 def plot_sizes(release: TopDownRelease) -> Figure:
-    """Draw how many regions of each level have how many people."""
+    """Draw the people of every region of the last levels, the largest region first."""
     from matplotlib.figure import Figure
 
-    spine = release.plan.design.spine
+    names = release.plan.design.spine.names
     histograms = list(release.levels())[::-1]
-    shown = list(range(spine.n_levels))[-3:]
+    shown = list(range(len(names)))[-3:]
     figure = Figure(figsize=(4.5 * len(shown), 3.0), layout="constrained")
     for axes, level in zip(np.atleast_1d(figure.subplots(1, len(shown))), shown, strict=True):
-        total = np.add.reduceat(np.append(histograms[level].count, 0), histograms[level].start[:-1])
-        total[np.diff(histograms[level].start) == 0] = 0
-        edges = np.unique(np.concatenate([[0, 1], np.geomspace(1, max(int(total.max()), 1) + 1, 25).round()]))
-        axes.stairs(np.histogram(total, edges)[0], edges, fill=True, color=SAFE)
-        axes.set_xscale("symlog", linthresh=1)
-        axes.set(xlabel="people", ylabel="regions", title=spine.names[level])
+        upto = np.concatenate([[0], np.cumsum(histograms[level].count)])[histograms[level].start]
+        sizes = np.sort(np.diff(upto))[::-1]
+        axes.fill_between(np.arange(len(sizes) + 1), np.append(sizes, 0), step="post", color=SAFE)
+        axes.set_yscale("symlog", linthresh=10)
+        axes.set(xlabel="regions, the largest first", ylabel="people", title=names[level])
+        axes.set_xlim(0, len(sizes))
+        axes.set_ylim(bottom=0)
         axes.spines[["top", "right"]].set_visible(False)
     return figure
 

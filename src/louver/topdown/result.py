@@ -41,10 +41,6 @@ MICRODATA_FILE = "data/microdata.parquet"
 CSV_FILE = "data/microdata.csv"
 TABLE_FOLDER = "data/tables"
 NOT_IN_MANIFEST = ("seconds", "stages", "manifest")
-NO_NEIGHBOURS = (
-    "No table with one record more or less shares the invariants: read the guarantee as one about changed records, at "
-    "twice the loss."
-)
 STATEMENTS_FILE = "public/statements.parquet"
 INVARIANTS_FILE = "invariants.parquet"
 MEASUREMENTS_FILE = "measurements/topdown.parquet"
@@ -228,8 +224,6 @@ class TopDownRelease:
         invariants = [statement.name for statement in self.plan.invariants]
         rho = self.plan.epsilon_delta
         warnings = [] if self.is_private else ["The noise is not private: do not publish."]
-        if not self.plan.has_neighbours:
-            warnings.append(NO_NEIGHBOURS)
         rescued = self.estimate.rescued
         if rescued:
             warnings.append(
@@ -299,8 +293,10 @@ class TopDownRelease:
                 {name: list(labels) for name, labels in zero.items()}
                 for zero in design.spec.schema.structural_zeros
             ],
+            "measurements": MEASUREMENTS_FILE,
             "statements": STATEMENTS_FILE,
             "invariants": INVARIANTS_FILE,
+            "exact": {s.name: design.spine.names[s.level] for s in self.plan.invariants},
             "cells": {
                 statement.name: {name: list(labels) for name, labels in statement.labels.items()}
                 for statement in design.statements

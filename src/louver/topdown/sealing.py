@@ -39,9 +39,8 @@ def measure_into(plan: Plan, folder: Path, ledger: Ledger) -> Head:
     request = request_digest(plan.request())
     _check_folder(folder, request)
     path = folder / MEASUREMENTS_FILE
-    if not (path.is_file() and _is_sealed(path, ledger)):
-        dataset = source_hash(plan.design)
-        unchanged = _unchanged(dataset)
+    if not _is_sealed(folder, ledger):
+        unchanged = _unchanged(source_hash(plan.design))
         levels = true_levels(plan.design)
         values = invariant_values(plan, levels)
         plan.problem(values)  # contradictions end here, before anything is spent
@@ -51,13 +50,16 @@ def measure_into(plan: Plan, folder: Path, ledger: Ledger) -> Head:
             "purpose": "TopDown measurements",
             "dataset": unchanged,
         }
-        ledger.reserve(**payment)  # refused before anything is written
+        ledger.reserve(**payment)  # refused before anything exact is logged or written
+        _disclose(ledger, request, values)
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / REQUEST_FILE) as sink:
             sink.write(json.dumps(request).encode())
-        write_invariants(folder / INVARIANTS_FILE, plan, values)
-        _disclose(ledger, request, values)
-        measure(measurements_path(folder), true_batches(plan, levels), ledger=ledger, **payment)
+        exact = folder / INVARIANTS_FILE
+        write_invariants(exact, plan, values)
+        design = plan.design.measured_fingerprint()
+        batches = true_batches(plan, levels)
+        measure(measurements_path(folder), batches, ledger=ledger, design=design, beside=[exact], **payment)
     description = Measurements(path).description()
     return Head(description["entry"], description["entry_hash"])
 
@@ -67,14 +69,27 @@ def _check_folder(folder: Path, request: str) -> None:
     if not folder.exists():
         check_out(folder)
         return
-    noted = folder / REQUEST_FILE
-    found = json.loads(noted.read_text()) if noted.is_file() else None
+    found = _noted_request(folder / REQUEST_FILE)
     if found is not None and found != request:
         message = f"{folder.name} holds the measurements of another spec; choose another place."
         raise InputError(message, option="--out")
     # A run that was killed while it wrote its note may have left a hidden file.
     if found is None and (not folder.is_dir() or any(p.name[0] != "." for p in folder.iterdir())):
         raise InputError(f"{folder.name} exists already; name a new folder.", option="--out")
+
+
+def _noted_request(path: Path) -> str | None:
+    """The request a folder was made for, None where it has no note."""
+    if not path.is_file():
+        return None
+    try:
+        request = json.loads(path.read_text())
+    except ValueError:
+        request = None
+    if not isinstance(request, str):
+        message = f"{path.name} in {path.parent.name} cannot be read; move the folder away to measure anew."
+        raise InputError(message, file=path.name, option="--out")
+    return request
 
 
 def _unchanged(dataset: KeyedHash) -> KeyedHash:
@@ -101,11 +116,14 @@ def _disclose(ledger: Ledger, request: str, invariants: Iterable[str]) -> None:
             ledger.disclose(what)
 
 
-def _is_sealed(path: Path, ledger: Ledger) -> bool:
-    """Whether the ledger has sealed exactly this file."""
-    entry = Measurements(path).description()["entry"]
+def _is_sealed(folder: Path, ledger: Ledger) -> bool:
+    """Whether the ledger has sealed exactly the files of this folder."""
+    files = [folder / MEASUREMENTS_FILE, folder / INVARIANTS_FILE]
+    if not all(path.is_file() for path in files):
+        return False
+    entry = Measurements(files[0]).description()["entry"]
     sealed = ledger.state().sealed.get(entry, {})
-    return sealed.get(path.name) == file_entry(path).sha256
+    return all(sealed.get(path.name) == file_entry(path).sha256 for path in files)
 
 
 def measurements_path(folder: Path) -> Path:
@@ -116,12 +134,13 @@ def measurements_path(folder: Path) -> Path:
 
 
 def checkpoints_of(plan: Plan, folder: Path) -> Path | None:
-    """Where finished levels are kept: one place for each design and invariants; none in a published folder."""
+    """Where finished levels are kept: a place for each design and its measurements; none in a published folder."""
     if not (folder / REQUEST_FILE).is_file():
         return None
-    exact = (folder / INVARIANTS_FILE).read_bytes()
-    name = hashlib.sha256(request_digest(plan.request()).encode() + exact).hexdigest()
-    return folder / CHECKPOINTS / name[:16]
+    hasher = hashlib.sha256(plan.design.fingerprint().encode())
+    for name in (MEASUREMENTS_FILE, INVARIANTS_FILE):
+        hasher.update(file_entry(folder / name).sha256.encode())
+    return folder / CHECKPOINTS / hasher.hexdigest()[:16]
 
 
 def is_finished(plan: Plan, out: Path, ledger: Ledger) -> bool:

@@ -18,6 +18,7 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.topdown import check_topdown
 from louver.release.verify import verify
+from louver.schema.spec import AttributeOptions, SourceOptions
 from louver.topdown import check, estimate, estimation, measure, sealing, topdown
 from louver.topdown.measuring import SealedCounts
 from louver.topdown.plan import make_plan
@@ -239,18 +240,48 @@ def test_data_that_change_while_they_are_read_are_refused(town, ledger, tmp_path
     assert ledger.state().spent == 0 and not list(tmp_path.glob(".out*"))
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('file = "people.csv"', 'file = "people.csv"\nweight = "n"'),
-        ('labels = ["a", "b", "c"]', 'labels = ["a", "b", "c"]\nmissing = "c"'),
-        ('labels = ["a", "b", "c"]', 'labels = ["a", "b", "c", "d"]\nmerge = { c = ["c", "d"] }'),
-    ],
-)
+READ_OTHERWISE = {
+    "source.file": None,  # the records themselves, which the ledger's keyed hash binds
+    "source.uri": None,
+    "source.table": ('file = "people.csv"', 'file = "people.csv"\ntable = "t"'),
+    "source.query": ('file = "people.csv"', 'file = "people.csv"\nquery = "q"'),
+    "source.weight": ('file = "people.csv"', 'file = "people.csv"\nweight = "n"'),
+    "source.wide": ('file = "people.csv"', 'file = "people.csv"\nwide = { n = { age = "adult" } }'),
+    "attribute.kind": ('labels = ["adult"', 'kind = "ordered"\nlabels = ["adult"'),
+    "attribute.labels": ('labels = ["a", "b", "c"]', 'labels = ["c", "b", "a"]'),
+    "attribute.missing": ('labels = ["a", "b", "c"]', 'labels = ["a", "b", "c"]\nmissing = "c"'),
+    "attribute.bins": ('labels = ["a", "b", "c"]', 'kind = "integer"\nbins = [5, 6]'),
+    "attribute.merge": (
+        'labels = ["a", "b", "c"]',
+        'labels = ["a", "b", "c", "d"]\nmerge = { c = ["c", "d"] }',
+    ),
+    "attribute.hierarchy": ('labels = ["a", "b", "c"]', 'labels = ["a", "b", "c"]\nhierarchy = "h.csv"'),
+    "attribute.level": ('labels = ["a", "b", "c"]', 'hierarchy = "h.csv"\nlevel = 0'),
+}
+
+
+def test_every_option_of_reading_is_accounted_for():
+    fields = {f"source.{name}" for name in SourceOptions.model_fields}
+    assert fields | {f"attribute.{name}" for name in AttributeOptions.model_fields} == set(READ_OTHERWISE)
+
+
+@pytest.mark.parametrize(("old", "new"), [pair for pair in READ_OTHERWISE.values() if pair])
 def test_a_debit_is_not_taken_up_by_a_spec_that_reads_otherwise(town, old, new):
     """Two readings of the same records under one key would give the differences away."""
+    (town.parent / "h.csv").write_text("level0,level1\na,x\nb,y\nc,y\n")
     before = make_plan(read_design(town)).request()
-    town.write_text(SPEC.replace(old, new))
+    text = SPEC.replace(old, new)
+    assert text != SPEC
+    town.write_text(text)
+    assert make_plan(read_design(town)).request() != before
+
+
+@pytest.mark.parametrize("merge", ['{ x = ["b", "c"] }', '{ x = ["a", "b"] }'])
+def test_the_same_labels_by_another_merge_are_another_request(town, merge):
+    plain = SPEC.replace('labels = ["a", "b", "c"]', 'labels = ["a", "b", "c"]\nmerge = { x = ["a", "c"] }')
+    town.write_text(plain)
+    before = make_plan(read_design(town)).request()
+    town.write_text(plain.replace('{ x = ["a", "c"] }', merge))
     assert make_plan(read_design(town)).request() != before
 
 
@@ -279,23 +310,73 @@ def test_microdata_as_csv(town, tmp_path):
     )
 
 
-def test_what_the_invariants_give_away_is_said(town, tmp_path):
-    spec = SPEC.replace("epsilon = 2", 'epsilon = 2\nneighbours = "add-remove-record"')
-    partly = spec.replace('level = "ward"', 'level = "ward"\ncells = { quarters = ["dorm"] }')
-    root = SPEC.replace('name = "ward total"\nlevel = "ward"', 'name = "all"\nlevel = "town"')
+def test_what_the_invariants_give_away_is_said(tmp_path):
+    added = SPEC.replace("epsilon = 2", 'epsilon = 2\nneighbours = "add-remove-record"')
+    some = 'level = "ward"\ncells = { quarters = ["dorm"] }'
     told = {}
-    for name, text in (("changed", SPEC), ("added", spec), ("partly", partly), ("root", root)):
+    for name, text in (
+        ("changed", SPEC),
+        ("some", SPEC.replace('level = "ward"', some)),
+        ("added", added.replace('level = "ward"', some)),
+        ("root", SPEC.replace('name = "ward total"\nlevel = "ward"', 'name = "ward total"\nlevel = "town"')),
+    ):
         topdown(write_town(tmp_path / name, text), seed=1, out=tmp_path / f"{name}-out")
-        told[name] = json.loads((tmp_path / f"{name}-out/manifest.json").read_text())
-    assert told["changed"]["privacy"]["not_protected"] == [
-        'which ward a person lives in (invariant "ward total")'
-    ]
-    assert told["partly"]["privacy"]["not_protected"] == [
-        'whether a person of a ward has quarters dorm (invariant "ward total")'
-    ]
-    assert told["root"]["privacy"]["not_protected"] == ['how many people there are (invariant "all")']
-    vacuous = {name: any("more or less" in text for text in told[name]["warnings"]) for name in told}
-    assert vacuous == {"changed": False, "added": True, "partly": False, "root": False}
+        privacy = json.loads((tmp_path / f"{name}-out/manifest.json").read_text())["privacy"]
+        (told[name],) = privacy["not_protected"]
+    assert told == {
+        "changed": 'which ward a person lives in (invariant "ward total")',
+        "some": 'whether a person of a ward has quarters dorm (invariant "ward total")',
+        "added": 'whether a person with quarters dorm is there at all (invariant "ward total")',
+        "root": 'how many people there are (invariant "ward total")',
+    }
+
+
+HAMLET = """
+[attributes.sex]
+labels = ["f", "m"]
+[attributes.age]
+labels = ["adult", "child"]
+[topdown]
+epsilon = 1
+neighbours = "{}"
+[topdown.geography]
+column = "block"
+levels = ["hamlet", "area", "block"]
+prefixes = [0, 1, 2]
+leaves = "leaves.csv"
+[topdown.shares]
+levels = {{ hamlet = "1/3", area = "1/3", block = "1/3" }}
+queries = {{ detailed = 1 }}
+"""
+EVERYONE, WOMEN, CHILDREN = "{}", '{ sex = ["f"] }', '{ age = ["child"] }'
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "level", "counted", "is_refused"),
+    [
+        ("add-remove-record", "hamlet", [EVERYONE], True),
+        ("add-remove-record", "block", [WOMEN, CHILDREN], False),
+        ("change-record", "block", [EVERYONE], False),
+        # Which of the four cells a record has can be read off the counts of every block ...
+        ("change-record", "block", [EVERYONE, WOMEN, CHILDREN], True),
+        # ... but it may move between the blocks of an area.
+        ("change-record", "area", [EVERYONE, WOMEN, CHILDREN], False),
+    ],
+)
+def test_invariants_that_leave_nobody_to_protect_are_refused(
+    tmp_path, neighbours, level, counted, is_refused
+):
+    text = HAMLET.format(neighbours)
+    for number, cells in enumerate(counted):
+        text += f'[[topdown.invariants]]\nname = "{number}"\nlevel = "{level}"\ncells = {cells}\n'
+    (tmp_path / "leaves.csv").write_text("block\n11\n12\n21\n")
+    (tmp_path / "hamlet.toml").write_text(text)
+    design = read_design(tmp_path / "hamlet.toml")
+    if is_refused:
+        with pytest.raises(InputError, match="nothing would be protected"):
+            make_plan(design)
+    else:
+        assert make_plan(design).not_protected
 
 
 def test_zero_concentrated_privacy(town, tmp_path):
@@ -393,6 +474,39 @@ def test_places_that_cannot_be(town, tmp_path):
         topdown(town, seed=1)
 
 
+def test_a_folder_whose_note_cannot_be_read_is_left_alone(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured").folder
+    for note in ("", "{}"):
+        (folder / "request.json").write_text(note)
+        with pytest.raises(InputError, match="request.json in measured cannot be read"):
+            measure(town, out=folder, resume=True)
+    assert ledger.state().spent == 2
+
+
+def test_labels_in_another_order_are_other_measurements(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured").folder
+    town.write_text(SPEC.replace('labels = ["a", "b", "c"]', 'labels = ["c", "b", "a"]'))
+    with pytest.raises(InputError, match="not measured by this spec"):
+        estimate(town, measurements=folder)
+
+
+def test_too_many_people_are_refused_before_a_debit(tmp_path):
+    spec = SPEC.replace('file = "people.csv"', 'file = "people.csv"\nweight = "n"')
+    town = write_town(tmp_path / "town", spec)
+    (town.parent / "people.csv").write_text(f"block,quarters,age,race,n\n1A1,home,adult,a,{1 << 40}\n")
+    with pytest.raises(InputError, match="people or more"):
+        topdown(town, seed=1)
+
+
+def test_a_checkpoint_that_is_cut_short_is_refused(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured").folder
+    estimate(town, measurements=folder)
+    for path in (folder / "checkpoints").rglob("level-1.npz"):
+        path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(InputError, match="checkpoint level-1.npz cannot be read"):
+        estimate(town, measurements=folder)
+
+
 def test_a_folder_of_other_measurements_is_left_alone(town, ledger, tmp_path):
     folder = measure(town, out=tmp_path / "measured").folder
     town.write_text(SPEC.replace("epsilon = 2", "epsilon = 1"))
@@ -475,6 +589,9 @@ def replaced(table, column, row, value):
     [
         ("data/microdata.parquet", lambda t: t.slice(1), "invariant"),
         ("data/microdata.parquet", lambda t: replaced(t, "race", 0, "z"), "domain"),
+        ("data/microdata.parquet", lambda t: replaced(t, "block", 0, "1Z9"), "leaves"),
+        ("invariants.parquet", lambda t: t.slice(1), "one value for each region"),
+        ("measurements/topdown.parquet", lambda t: t.slice(1), "variances"),
         ("data/microdata.parquet", lambda t: replaced(t, "race", 0, "c"), "table"),
         ("data/microdata.parquet", lambda t: replaced(t, "block", 0, "1B2"), "table"),
         ("data/microdata.parquet", lambda t: replaced(t, "quarters", 0, "jail"), "bound"),
@@ -504,6 +621,14 @@ def test_what_does_not_hold_is_noticed(published, name, edit, found):
         return
     passed, told = check_topdown(folder, promise)
     assert not passed and found in told
+
+
+def test_measurements_that_another_entry_paid_for_are_noticed(published):
+    folder, promise = published
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"ledger_head": "3:ab"}))
+    passed, told = check_topdown(folder, promise)
+    assert not passed and "paid for" in told
 
 
 def test_people_in_a_structural_zero_are_noticed(published):
@@ -573,6 +698,7 @@ def test_known_values_that_cannot_be(town, tmp_path, rows, message):
         ({"table": ("ward", "9", np.zeros(18))}, "region"),
         ({"table": ("ward", "1", np.zeros(17))}, "18 cells"),
         ({"invariants": {"ward total": [1, 2, 3]}}, "one for each region"),
+        ({"invariants": {"ward totals": [1, 2]}}, "does not have"),
     ],
 )
 def test_checks_that_cannot_be(town, options, message):
