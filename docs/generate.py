@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typer.main import get_command
 from louver.anonymize import anonymize
 from louver.bounds import bounds, compare, suggest
 from louver.cli import app
+from louver.topdown import KnowledgeCheck, TopDownRelease, check, topdown
 
 FOLDER = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py (`make docs`); edit the program, not this file. -->\n"
@@ -101,6 +103,43 @@ ANONYMIZE_MEANINGS = {
     "curve": "with `--curve`: `method`, `k`, `gcp`, `highest_risk`, `average_risk`, `seconds` of every point",
 }
 
+CHECK_MEANINGS = {
+    "is_consistent": "whether invariants and bounds can all hold",
+    "clash": "statements that contradict each other, with level and region; leaving out any one resolves it",
+    "kind": "what is derived: nested or two-by-two (complete), or crossing (necessary conditions only)",
+    "outside": "statements that keep it from being complete",
+    "types": "parts the statements divide the cells into",
+    "constrained": "for each level how many regions are bound",
+    "implied": "what follows for the root, in words",
+    "violation": "why the given table cannot be divided among the leaves, or null",
+    "passed": "whether nothing stands in the way",
+}
+
+TOPDOWN_MEANINGS = {
+    "epsilon": "loss in pure epsilon; null where the budget is in rho",
+    "rho": "loss in rho; null where the budget is in epsilon",
+    "neighbours": "the relation the loss is stated for, among tables that share the invariants",
+    "people": "rows of the microdata",
+    "levels": "one entry per level, the root first",
+    "levels[].name": "its name",
+    "levels[].regions": "its regions",
+    "levels[].share": "its share of the budget",
+    "levels[].largest_residual": "people by which real counts missed a constraint at most, before rounding",
+    "levels[].queries": "what was measured there",
+    "levels[].queries[].name": "the query",
+    "levels[].queries[].loss": "its loss, an exact fraction",
+    "levels[].queries[].variance": "variance of its noise",
+    "levels[].mean_absolute_error": "with `--evaluate`: query -> mean absolute error",
+    "failsafe_regions": "regions whose children do not add up to them",
+    "suboptimal_regions": "regions whose least squares were accepted without proof of optimality",
+    "seconds": "wall-clock time",
+    "stages": "the same by stage",
+    "manifest": "path of the manifest, or null",
+}
+
+LABELLED = ("].row", "].col", ".recodes", "mean_absolute_error", "constrained", "stages")
+"""Objects whose keys are labels of the data, levels or queries."""
+
 KINDS = {
     bool: "true or false",
     int: "whole number",
@@ -111,6 +150,40 @@ KINDS = {
     type(None): "number or null",
     dict: "object",
 }
+
+
+OTHER_MEANINGS = {
+    "anonymize": ANONYMIZE_MEANINGS,
+    "topdown check": CHECK_MEANINGS,
+    "topdown run": TOPDOWN_MEANINGS,
+}
+
+TOWN = """
+[source]
+file = "people.csv"
+[attributes.sex]
+labels = ["f", "m"]
+[topdown]
+epsilon = 1
+[topdown.geography]
+columns = ["town"]
+levels = ["town"]
+leaves = "leaves.csv"
+[topdown.shares]
+levels = { town = 1 }
+queries = { detailed = 1 }
+"""
+
+
+def _town() -> tuple[KnowledgeCheck, TopDownRelease]:
+    """Results of the smallest spec there is."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "people.csv").write_text("town,sex\nA,f\n")
+        (folder / "leaves.csv").write_text("town\nA\n")
+        (folder / "town.toml").write_text(TOWN)
+        release = topdown(folder / "town.toml", seed=1, evaluate=True, out=folder / "out")
+        return check(folder / "town.toml"), release
 
 
 def cli_reference() -> str:
@@ -152,13 +225,18 @@ def json_reference() -> str:
         ),
     ]
     sections.append(("`louver anonymize`", anonymize(people, quasi=["site", "count"], k=3, method="sorted")))
+    checked, release = _town()
+    sections.append(("`louver topdown check`", checked))
+    sections.append(("`louver topdown run` and `estimate`", release))
     parts = [
         NOTE,
         "# JSON\n",
         "`--json` prints one object. These keys are stable: other programs may rely on them.\n",
     ]
     for title, result in sections:
-        meaning = ANONYMIZE_MEANINGS.__getitem__ if "anonymize" in title else _meaning
+        meaning = next(
+            (known.__getitem__ for name, known in OTHER_MEANINGS.items() if name in title), _meaning
+        )
         lines = [f"| `{path}` | {kind} | {meaning(path)} |" for path, kind in _walk(result.to_dict(), "")]
         parts.append(f"## {title}\n\n| key | value | meaning |\n|---|---|---|\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
@@ -177,8 +255,8 @@ def _walk(value: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
     """Dotted path and kind of every key; keys that are labels of the data are left out."""
     for key, below in value.items():
         here = f"{path}.{key}".removeprefix(".")
-        yield here, KINDS[type(below)]
-        if here.endswith(("].row", "].col", ".recodes", ".summary")) and path:
+        yield here, "object or null" if here == "violation" else KINDS[type(below)]
+        if here.endswith(LABELLED) or (here.endswith(".summary") and path):
             continue
         if isinstance(below, dict):
             yield from _walk(below, here)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-VERBS = ("bounds", "anonymize", "groups", "verify", "demo", "ledger")
+VERBS = ("bounds", "anonymize", "groups", "verify", "demo", "topdown", "ledger")
 CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 1, 2, 70, 130, 141
 FILE_OPTIONS = ("recode", "given", "cells", "arrangements", "domain", "population")
 NUMBER_KINDS = {int: "a whole number", float: "a number"}
@@ -580,6 +580,176 @@ def _forecast_groups(options: dict[str, Any], expect: int, as_json: bool) -> int
             f"L1 error about {entry['forecast_l1']:,.0f}, earth mover's about {entry['forecast_emd']:,.0f}"
         )
     return 0
+
+
+topdown_app = typer.Typer(
+    help="Private microdata over a tree of regions, with public knowledge kept exactly. Everything is asked for in a spec file."
+)
+app.add_typer(topdown_app, name="topdown")
+
+TopDownSpec = Annotated[
+    Path | None, typer.Argument(metavar="SPEC.toml", help="File with a [topdown] section.")
+]
+Engine = Annotated[
+    str, typer.Option(metavar="local:N", help="Cores to work on; results do not depend on it.")
+]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Release directory; must not exist.")]
+Payer = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Who pays (default: the ledger beside the data).")
+]
+Csv = Annotated[bool, typer.Option("--csv", help="Write the microdata as CSV too.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Carry on a run that was interrupted; costs nothing more.")
+]
+
+
+@topdown_app.callback(invoke_without_command=True)
+def _topdown(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@topdown_app.command(
+    "check", epilog="Exit codes: 0 consistent, 1 contradictory or not extendable, 2 bad input."
+)
+def topdown_check(
+    spec: TopDownSpec = None,
+    invariants: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Values known already: columns invariant, level, region, value."),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Counts of one region; can they be divided among its leaves?"),
+    ] = None,
+    level: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="Level of the region of --table.")
+    ] = None,
+    region: Annotated[str | None, typer.Option(metavar="CODE", help="The region of --table.")] = None,
+    json: Json = False,
+) -> int:
+    """Is the public knowledge consistent, and what follows from it? Opens no records, spends nothing."""
+    from louver.topdown import check
+
+    if (table is None) != (level is None) or (table is None) != (region is None):
+        raise InputError(
+            "options --table, --level and --region belong together; give all three.", option="--table"
+        )
+    placed = None if table is None else (level or "", region or "", table)
+    found = check(_spec_file(spec), invariants=invariants, table=placed)
+    typer.echo(found.to_json() if json else repr(found))
+    return 0 if found.passed else CHECK_FAILED
+
+
+@topdown_app.command("measure", epilog="Exit codes: 0 done, 2 bad input.")
+def topdown_measure(
+    spec: TopDownSpec = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for measurements and invariants; must not exist."),
+    ] = None,
+    ledger: Payer = None,
+    resume: Resume = False,
+    json: Json = False,
+) -> int:
+    """Read the records once, pay, draw the noise, and leave what may cross the wall in a folder."""
+    from louver.topdown import measure
+
+    measured = measure(_spec_file(spec), out=_out_folder(out), ledger=ledger, resume=resume)
+    typer.echo(measured.to_json() if json else repr(measured))
+    return 0
+
+
+@topdown_app.command("estimate", epilog="Exit codes: 0 done, 2 bad input.")
+def topdown_estimate(
+    spec: TopDownSpec = None,
+    measurements: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder that measure left, or a release directory.")
+    ] = None,
+    out: Out = None,
+    engine: Engine = "local:1",
+    csv: Csv = False,
+    json: Json = False,
+) -> int:
+    """Make a release from measurements; never opens the records, costs no privacy, and may be repeated."""
+    from louver.report.topdown import topdown_report
+    from louver.topdown import estimate
+
+    if measurements is None:
+        raise InputError(
+            "option --measurements is missing; name the folder that measure left.", option="--measurements"
+        )
+    path, folder = _spec_file(spec), _out_folder(out)
+    with _level_progress() as progress:
+        release = estimate(
+            path,
+            measurements=measurements,
+            out=folder,
+            engine=engine,
+            csv=csv,
+            report=topdown_report,
+            progress=progress,
+        )
+    typer.echo(release.to_json() if json else f"{release!r}\nRelease: {folder}")
+    return 0
+
+
+@topdown_app.command("run", epilog="Exit codes: 0 done, 2 bad input.")
+def topdown_run(
+    spec: TopDownSpec = None,
+    out: Out = None,
+    engine: Engine = "local:1",
+    resume: Resume = False,
+    ledger: Payer = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", help="For tests and demos: repeatable, NOT private, no ledger.")
+    ] = None,
+    evaluate: Annotated[
+        bool, typer.Option("--evaluate", help="Compare with the truth; needs --seed, never for release.")
+    ] = False,
+    csv: Csv = False,
+    json: Json = False,
+) -> int:
+    """Measure, estimate and release in one go."""
+    from louver.report.topdown import topdown_report
+    from louver.topdown import topdown as topdown_verb
+
+    path = _spec_file(spec)
+    with _level_progress() as progress:
+        release = topdown_verb(
+            path,
+            out=out,
+            ledger=ledger,
+            engine=engine,
+            resume=resume,
+            csv=csv,
+            seed=seed,
+            evaluate=evaluate,
+            report=topdown_report,
+            progress=progress,
+        )
+    told = repr(release) if out is None else f"{release!r}\nRelease: {out}"
+    typer.echo(release.to_json() if json else told)
+    return 0
+
+
+def _spec_file(spec: Path | None) -> Path:
+    if spec is None:
+        raise InputError("argument SPEC.toml is missing; name the spec.", option="SPEC.toml")
+    return spec
+
+
+def _out_folder(out: Path | None) -> Path:
+    if out is None:
+        raise InputError("option --out is missing; name a new folder.", option="--out")
+    return out
+
+
+@contextmanager
+def _level_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """The progress bar for work that reports a level, batches done and batches in all."""
+    with _progress("estimating") as report:
+        yield lambda level, done, total: report(done / total, f"{level} {done}/{total}")
 
 
 @app.command(epilog="Exit codes: 0 every promise holds, 1 one does not, 2 no release directory.")

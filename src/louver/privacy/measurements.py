@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,12 @@ class Measurements:
 
 
 def write_measurements(
-    path: Path, batches: Iterable[TrueBatch], noise: Noise, debit: Debit | None = None
+    path: Path,
+    batches: Iterable[TrueBatch],
+    noise: Noise,
+    debit: Debit | None = None,
+    *,
+    design: str | None = None,
 ) -> str:
     """Add noise to every batch and write the file; return its sha256.
 
@@ -144,6 +149,8 @@ def write_measurements(
     noise : Noise
     debit : Debit, optional
         What pays for it; None for seeded noise, which is not private.
+    design : str, optional
+        Hash of what was asked for, kept in the file so that it is not taken for something else later.
     """
     description = {
         "format": FORMAT,
@@ -151,6 +158,7 @@ def write_measurements(
         "entry": debit.entry if debit else None,
         "entry_hash": debit.hash if debit else None,
         "loss": str(debit.loss) if debit else None,
+        "design": design,
     }
     if noise.is_private and debit is None:
         raise BudgetError("private measurements need a debit; reserve one in a ledger.")
@@ -197,6 +205,8 @@ def measure(
     dataset: KeyedHash,
     largest_unit: int | None = None,
     noise: Noise | None = None,
+    design: str | None = None,
+    beside: Sequence[Path] = (),
 ) -> Measurements:
     """Debit the ledger, draw noise once, and seal the measurements at `path`.
 
@@ -210,6 +220,10 @@ def measure(
         As for `Ledger.reserve`; `loss` is the composition over all batches.
     noise : Noise, optional
         Another source than the debit's own key.
+    design : str, optional
+        As for `write_measurements`.
+    beside : sequence of Path
+        Files on disk that are sealed with the measurements.
 
     Notes
     -----
@@ -232,7 +246,9 @@ def measure(
             f"{path.name} was finished by another run meanwhile; entry {debit.entry} is left pending."
         )
     source = noise if noise is not None else KeyedNoise(debit.key)
-    ledger.seal(debit, {path.name: write_measurements(path, batches, source, debit)})
+    files = {other.name: _sha256(other) for other in beside}
+    files[path.name] = write_measurements(path, batches, source, debit, design=design)
+    ledger.seal(debit, files)
     for stale in path.parent.glob(f".{path.name}.*.tmp"):  # left by a run that was killed
         stale.unlink(missing_ok=True)
     return Measurements(path)
