@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import louver as lv
@@ -279,7 +279,7 @@ def candidates(records: pa.Table, tables: list[pa.Table]) -> list[int]:
     return found
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(
     lines=st.lists(
         st.tuples(st.integers(0, 9), st.sampled_from("abc"), st.sampled_from(["flu", "cold"])),
