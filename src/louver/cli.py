@@ -343,6 +343,12 @@ def anonymize(
             help="Earlier release of the same data; says what both disclose together. May be repeated.",
         ),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Ledger to log the file in (default: beside FILE, where there is one)."
+        ),
+    ] = None,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Report for the steward, before and after; keep it inside."),
@@ -420,7 +426,7 @@ def anonymize(
         )
     if out is None:
         raise InputError("option --out is missing; name a folder for the release.", option="--out")
-    return _run_anonymize(source, options, out, html, json)
+    return _run_anonymize(source, options, out, html, ledger, json)
 
 
 @app.command()
@@ -1060,9 +1066,15 @@ def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | No
 
 
 def _run_anonymize(
-    source: dict[str, Any], options: dict[str, Any], out: Path, html: Path | None, as_json: bool
+    source: dict[str, Any],
+    options: dict[str, Any],
+    out: Path,
+    html: Path | None,
+    ledger: Path | None,
+    as_json: bool,
 ) -> int:
     from louver.anonymize import anonymize as anonymize_verb
+    from louver.privacy.ledger import Ledger, ledger_beside
     from louver.release.manifest import check_out
     from louver.report.anonymize import anonymize_report, inside_report
     from louver.report.page import write_page
@@ -1070,9 +1082,15 @@ def _run_anonymize(
     check_out(out)
     if html is not None:
         _check_writable(html, [source["data"], options.get("population")])
+    beside = ledger_beside(Path(source["data"]))
+    payer = ledger or (beside if beside.is_file() else None)
+    if payer is not None:
+        Ledger(payer).state()
     release = anonymize_verb(**source, **options)
-    release.write(out, anonymize_report(release))
+    release.write(out, anonymize_report(release), payer)
     told = [repr(release), f"Release: {out}"]
+    if payer is not None:
+        told.append(f"Logged as an exact disclosure in {payer}")
     if html is not None:
         write_page(inside_report(release), html)
         told.append(f"For the steward, not for release: {html}")

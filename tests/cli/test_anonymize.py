@@ -85,6 +85,18 @@ def test_against_an_earlier_release_with_a_page_for_the_steward(folder: Path, ca
     assert call_louver("verify", "second").code == 0
 
 
+def test_a_ledger_beside_the_data_logs_the_file(folder: Path, call_louver: Runner) -> None:
+    assert call_louver("ledger", "init", "people.csv.ledger", "--epsilon", "1").code == 0
+    done = call_louver("anonymize", "people.csv", *QUASI, "--out", "releases")
+    assert "Logged as an exact disclosure" in done.out
+    shown = json.loads(call_louver("ledger", "show", "people.csv.ledger", "--json").out)
+    assert shown["disclosures"] == ["a file of 6 records, k-anonymity with k = 3"] and shown["spent"] == "0"
+    assert call_louver("ledger", "verify", "people.csv.ledger", "--releases", "releases").code == 0
+    other = call_louver("ledger", "init", "other.ledger", "--epsilon", "1")
+    assert other.code == 0
+    assert call_louver("ledger", "verify", "other.ledger", "--releases", "releases").code == 1
+
+
 def test_options_of_the_population_in_a_spec(folder: Path, call_louver: Runner) -> None:
     (folder / "sub").mkdir()
     (folder / "sub/population.csv").write_text("age,people\n" + "".join(f"{a},3\n" for a in range(30, 60)))
@@ -100,6 +112,7 @@ def test_options_of_the_population_in_a_spec(folder: Path, call_louver: Runner) 
 
 
 BAD = {
+    "ledger absent": (("people.csv", *QUASI, "--ledger", "nowhere.ledger"), "no ledger nowhere.ledger"),
     "against nothing": (("people.csv", *QUASI, "--against", "nowhere"), "no release directory"),
     "curve of no numbers": (("people.csv", *QUASI, "--curve", f"2,{SECRET}"), "--curve needs whole numbers"),
     "curve of zero": (("people.csv", *QUASI, "--curve", "0"), 'key "curve'),

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from louver.anonymize.comparison import Comparison
 from louver.anonymize.freeform import WEAKER
 from louver.optim.status import Status
+from louver.privacy.ledger import Ledger
 from louver.release.manifest import Manifest, ReleaseWriter
 from louver.release.metrics import Risk, Utility
 
@@ -154,7 +155,7 @@ class AnonymizedRelease:
 
         return plot_release(self)
 
-    def manifest(self) -> Manifest:
+    def manifest(self, ledger_head: str | None = None) -> Manifest:
         warnings = [WEAKER] if self.guarantee is Guarantee.FREEFORM else []
         if self.is_order_kept:
             warnings.append("Rows are in the order of the source.")
@@ -166,18 +167,33 @@ class AnonymizedRelease:
             results=self.published_dict(),
             disclosures=["every column that is not a quasi-identifier, record by record"],
             warnings=warnings,
+            ledger_head=ledger_head,
             seconds=self.seconds,
         )
 
-    def write(self, out: str | Path, report: str) -> Manifest:
-        """Write the release directory; `report` is the HTML page to put into it."""
+    def write(self, out: str | Path, report: str, ledger: str | Path | None = None) -> Manifest:
+        """Write the release directory.
+
+        Parameters
+        ----------
+        out : path
+            Must not exist.
+        report : str
+            The HTML page to put into it.
+        ledger : path, optional
+            The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
+        """
         with ReleaseWriter(out) as writer:
             pq.write_table(self.table, writer.path(DATA_FILE))
             pq.write_table(self.mapping, writer.path(MAPPING_FILE))
             if self.classes is not None:
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
             writer.path("report.html").write_text(report, encoding="utf-8")
-            return writer.seal(self.manifest())
+            head = None
+            if ledger is not None:
+                what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
+                head = str(Ledger(Path(ledger)).disclose(what))
+            return writer.seal(self.manifest(head))
 
     def __repr__(self) -> str:
         u, r = self.utility, self.risk

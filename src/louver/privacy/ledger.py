@@ -447,10 +447,11 @@ class Ledger:
         problems += [f"entry {n} has a key but is not pending" for n in keyed if n not in state.pending]
         problems += [f"entry {n} is pending but has no key" for n in state.pending if n not in keyed]
         hashes = {number: row_hash for number, _, row_hash in rows}
+        disclosed = {number for number, body, _ in rows if json.loads(body)["kind"] == "disclosure"}
         found = sorted(releases.rglob("*")) if releases is not None else []
         recorded = [record for path in found if (record := _record_of(path)) is not None]
         for record in recorded:
-            problem = _record_problem(record, hashes, state)
+            problem = _record_problem(record, hashes, state.sealed, disclosed)
             if problem:
                 problems.append(f"{record.name} {problem}")
         n_releases = sum(path.name == "manifest.json" for path in found)
@@ -608,8 +609,10 @@ def _record_of(path: Path) -> _Record | None:
     return _Record(name=f"file {path.parent.name}/{path.name}", head=head, sha256=digest)
 
 
-def _record_problem(record: _Record, hashes: Mapping[int, str], state: LedgerState) -> str | None:
-    """Say how a recorded head disagrees with the ledger."""
+def _record_problem(
+    record: _Record, hashes: Mapping[int, str], sealed: Mapping[int, Mapping[str, str]], disclosed: set[int]
+) -> str | None:
+    """Say how a recorded head disagrees with the ledger; a disclosure is an entry that needs no seal."""
     head = record.head
     if head is None:
         return "records no ledger head"
@@ -617,8 +620,10 @@ def _record_problem(record: _Record, hashes: Mapping[int, str], state: LedgerSta
         return f"records entry {head.entry}, which the ledger lacks: the ledger was rolled back"
     if hashes[head.entry] != head.hash:
         return f"records another entry {head.entry}: the ledger's past was edited"
-    if head.entry not in state.sealed:
+    if head.entry in disclosed:
+        return None
+    if head.entry not in sealed:
         return f"records entry {head.entry}, which is not sealed: its run was not finished, or given up"
-    if record.sha256 is not None and record.sha256 not in state.sealed[head.entry].values():
+    if record.sha256 is not None and record.sha256 not in sealed[head.entry].values():
         return f"is not the file that entry {head.entry} sealed"
     return None
