@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from louver.groups.cumulative import TOLERANCE
 from louver.groups.problem import IntArray, NoisyAnswers, Query, sizes_of
 from louver.optim.monotone import fit_monotone
 from louver.optim.row_rounding import round_tree
 
 __all__ = ["solve_joint"]
-
-TOLERANCE = 0.5
-"""How far from the real optimum, in counts, rounding begins; nearer changes no error by a thousandth."""
 
 LEAST_VARIANCE = 1e-6
 """Noise of less variance is zero for all that follows; the variance itself may have vanished."""
