@@ -774,16 +774,17 @@ def verify(
 @app.command()
 def demo(
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder for the report; made where there is none.")
+        Path, typer.Option(metavar="FOLDER", help="Folder for the reports; made where there is none.")
     ] = Path("demo-output"),
     seconds: Annotated[float, typer.Option(metavar="S", help="Time for the redesign search.")] = 15.0,
 ) -> int:
-    """Audit an embedded sample table and write a report to open in a browser."""
+    """Audit one embedded sample and release group sizes of another, with reports to open in a browser."""
     from louver.demo import run_demo
 
     with _progress("searching redesigns") as progress:
-        report = run_demo(out, seconds, progress)
-    typer.echo(f"Open {report} in a browser.")
+        reports = run_demo(out, seconds, progress)
+    for report in reports:
+        typer.echo(f"Open {report} in a browser.")
     return 0
 
 

@@ -1,7 +1,8 @@
-"""`louver demo`: the main job on embedded data, ending with a report to open."""
+"""`louver demo`: the main jobs on embedded data, ending with reports to open."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 from louver.bounds import bounds, compare, suggest
 from louver.data.samples import sample_path
 from louver.errors import InputError
+from louver.groups import groups
+from louver.release.manifest import read_manifest
 from louver.report.bounds import bounds_report
+from louver.report.groups import groups_report
 from louver.report.page import write_page
 from louver.schema.spec import read_spec
 
@@ -36,21 +40,45 @@ ARRANGEMENTS = [
 ]
 
 
-def run_demo(out: Path, seconds: float, progress: Callable[[float, str], None]) -> Path:
-    """Audit the 8-way table of the Current Population Survey; returns the report's path."""
+CRASHES = {"unit": "CASENUM", "regions": ["REGION", "PSU"], "max_size": 20, "epsilon": 1, "seed": 2013}
+"""How many people were in each crash; seeded, so that the demo repeats and no ledger is needed."""
+
+
+def run_demo(out: Path, seconds: float, progress: Callable[[float, str], None]) -> list[Path]:
+    """Audit the 8-way table of the Current Population Survey, and release sizes of crashes; returns the reports' paths."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError:
         message = f"option --out cannot make the folder {out}; name one in a place you may write to."
         raise InputError(message, option="--out") from None
+    crashes = _emptied(out / "groups")
+    return [_audit(out / "bounds.html", seconds, progress), _release(crashes)]
+
+
+def _emptied(release: Path) -> Path:
+    """Make room for a release where an earlier demo left its own; anything else stays."""
+    if release.exists():
+        if not read_manifest(release).not_private:
+            message = f"option --out: {release} is a release of your own; name another folder."
+            raise InputError(message, option="--out")
+        shutil.rmtree(release)
+    return release
+
+
+def _audit(report: Path, seconds: float, progress: Callable[[float, str], None]) -> Path:
     spec = read_spec(sample_path("cps8").with_name("cps8.toml"))
     source: dict[str, Any] = {"data": spec.data, "schema": spec.schema, "weight": spec.source.weight}
     audit = bounds(**source, rows=PREDICTORS, cols=["X7", "X8"])
     comparison = compare(**source, arrangements=ARRANGEMENTS)
     suggestions = suggest(**source, rows=PREDICTORS, cols=["X7", "X8"], seconds=seconds, progress=progress)
-    report = out / "bounds.html"
     name = "the 8-way table of the Current Population Survey (48,842 people)"
     write_page(
         bounds_report(source=name, audit=audit, comparison=comparison, suggestions=suggestions), report
     )
     return report
+
+
+def _release(out: Path) -> Path:
+    domain = str(sample_path("ges2013_regions"))
+    groups(sample_path("ges2013"), domain=domain, out=out, report=groups_report, **CRASHES)
+    return out / "report.html"

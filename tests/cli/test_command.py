@@ -65,18 +65,36 @@ def test_options_of_bounds(call_louver: Runner) -> None:
         assert re.search(rf"^  --{name}\b", out, re.MULTILINE), name
 
 
-def test_demo(run_louver: Runner, tmp_path: Path) -> None:
-    """It ends by naming a report that is there, and replaces that of an earlier run."""
-    (tmp_path / "demo-output").mkdir()
-    (tmp_path / "demo-output" / "bounds.html").write_text("old")
+def test_demo(run_louver: Runner, call_louver: Runner, tmp_path: Path) -> None:
+    """It ends by naming reports that are there, and replaces those of an earlier run."""
+    out = tmp_path / "demo-output"
+    out.mkdir()
+    (out / "bounds.html").write_text("old")
+    (tmp_path / "people.csv").write_text("home,place\n1,A\n1,A\n2,A\n")
+    earlier = ["--unit=home", "--regions=place", "--domain-from-data", "--max-size=3", "--epsilon=1"]
+    seeded = ("groups", tmp_path / "people.csv", *earlier, "--seed=1", "--out", out / "groups")
+    assert call_louver(*seeded).code == 0
     done = run_louver("demo", "--seconds", "1", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
-    report = re.search(r"Open (\S+) in a browser\.\n\Z", done.out)
-    assert report is not None
-    text = (tmp_path / report[1]).read_text(encoding="utf-8")
-    assert "Redesigns" in text
-    assert "Arrangements" in text
-    assert len(list((tmp_path / "demo-output").iterdir())) == 1
+    audit, released = (
+        (tmp_path / name).read_text(encoding="utf-8")
+        for name in re.findall(r"^Open (\S+) in a browser\.$", done.out, re.MULTILINE)
+    )
+    assert "Redesigns" in audit and "Arrangements" in audit
+    assert "34,782 groups" in released and "NOT PRIVATE" in released
+    assert sorted(path.name for path in out.iterdir()) == ["bounds.html", "groups"]
+    checked = call_louver("verify", out / "groups")
+    assert checked.code == 1 and checked.out.count("FAILED") == 2  # the headline, and that it is seeded
+    assert "made with a seed" in checked.out
+
+
+def test_demo_leaves_releases_of_others_alone(call_louver: Runner, counted: Path, tmp_path: Path) -> None:
+    release = tmp_path / "groups"
+    given = ("--quasi", "site", "-k", "2", "--out", release)
+    assert call_louver("anonymize", counted, *given).code == 0
+    done = call_louver("demo", "--out", tmp_path)
+    assert done.code == 2 and done.err.endswith("is a release of your own; name another folder.\n")
+    assert release.is_dir()
 
 
 def test_demo_into_nowhere(call_louver: Runner, counted: Path) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from cli.command import Runner
+from louver.data.samples import sample_path
 
 
 @pytest.fixture
@@ -51,3 +54,24 @@ def test_evaluation_fails_verify(call_louver: Runner, people: Path, tmp_path: Pa
     done = call_louver("groups", people, *_given(people), "--seed=1", "--evaluate", "--out", out)
     assert done.code == 0 and "NOT PRIVATE" in done.out
     assert call_louver("verify", out).code == 1
+
+
+def test_the_embedded_crashes_end_to_end(call_louver: Runner, tmp_path: Path) -> None:
+    """A real file: 34,782 crashes of 2013 in 60 sampling units of four regions, paid, verified, and compared with itself."""
+    data, domain = sample_path("ges2013"), sample_path("ges2013_regions")
+    ledger, out = tmp_path / "crashes.ledger", tmp_path / "release"
+    assert call_louver("ledger", "init", ledger, "--epsilon=2").code == 0
+    given = ["--unit=CASENUM", "--regions=REGION,PSU", f"--domain={domain}", "--max-size=20", "--epsilon=2"]
+    done = call_louver("groups", data, *given, "--ledger", ledger, "--out", out, "--json")
+    assert (done.code, done.err) == (0, "")
+    told = json.loads(done.out)
+    assert told["total_groups"] == 34782
+    assert [level["regions"] for level in told["levels"]] == [1, 4, 60]
+    assert call_louver("verify", out).code == 0
+    assert call_louver("ledger", "verify", ledger, "--releases", tmp_path).code == 0
+    frame = pq.read_table(out / "data" / "groups.parquet").to_pandas()
+    true = pd.read_csv(data).groupby("CASENUM").size().clip(upper=20).value_counts()
+    root = frame[frame.level == "total"].set_index("size").groups
+    assert all(abs(root[size] - true.get(size, 0)) < 200 for size in range(21))
+    assert abs(root[2] - true[2]) < true[2] / 50
+    assert str(tmp_path) not in (out / "report.html").read_text(encoding="utf-8")

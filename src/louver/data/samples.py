@@ -17,7 +17,8 @@ def sample_path(name: str) -> Path:
     Parameters
     ----------
     name : str
-        `cps8`: the 8-way table of 48,842 people from the 1994 Current Population Survey, counted.
+        `cps8`: the 8-way table of 48,842 people from the 1994 Current Population Survey, counted. `ges2013`: 86,519
+        people in 34,782 road crashes of 2013, with region and sampling unit; `ges2013_regions` lists these.
 
     Examples
     --------

@@ -231,14 +231,15 @@ def _listed(domain: str, levels: tuple[str, ...]) -> Regions:
 
 def _plan(regions: Regions, options: GroupsOptions, budget: Any) -> Plan:
     assert options.max_size is not None
+    mechanism = find_mechanism(options.mechanism)
     if options.shares == "chosen":
-        shares = chosen_shares(regions.tree)
+        shares = chosen_shares(regions.tree, is_weighted=mechanism.is_weighted)
     elif options.shares == "equal":
         shares = equal_shares(regions.tree.n_levels)
     else:
         shares = options.given_shares()
     return make_plan(
-        find_mechanism(options.mechanism),
+        mechanism,
         regions,
         options.max_size,
         budget,

@@ -12,8 +12,8 @@ from louver.groups.chain import solve_chain
 from louver.groups.cumulative import solve_cumulative, solve_cumulative_relaxed
 from louver.groups.direct import solve_dynamic, solve_relaxed
 from louver.groups.integer_program import solve_by_tables, solve_cumulative_program, solve_program
+from louver.groups.joint import solve_joint
 from louver.groups.problem import IntArray, NoisyAnswers, Query
-from louver.groups.suffix import solve_suffix
 from louver.groups.topdown import solve_topdown
 from louver.optim.trees import LevelTree
 
@@ -29,19 +29,23 @@ class Mechanism:
     name : str
         As the paper calls it.
     query : Query
-        What noise is added to.
+        What noise is added to, where the number of groups is public.
+    open_query : Query or None
+        The same where it is not; None for a mechanism that needs a public total.
     solve : callable
         Post-processing: noisy answers to numbers of groups.
     is_consistent : bool
         Whether conditions 2 to 4 of section 4 always hold.
-    needs_public_total : bool
+    is_weighted : bool
+        Whether levels count by what their noise is worth.
     """
 
     name: str
     query: Query
     solve: Callable[[NoisyAnswers], IntArray]
     is_consistent: bool = True
-    needs_public_total: bool = True
+    is_weighted: bool = False
+    open_query: Query | None = None
 
 
 DEFAULT = "louver"
@@ -49,11 +53,17 @@ DEFAULT = "louver"
 MECHANISMS = {
     mechanism.name: mechanism
     for mechanism in (
-        Mechanism(name=DEFAULT, query=Query.SUFFIX, solve=solve_suffix, needs_public_total=False),
+        Mechanism(
+            name=DEFAULT,
+            query=Query.PREFIX,
+            open_query=Query.SUFFIX,
+            solve=solve_joint,
+            is_weighted=True,
+        ),
         Mechanism(name="M_H", query=Query.SIZES, solve=solve_program),
         Mechanism(name="M_H^r", query=Query.SIZES, solve=solve_relaxed, is_consistent=False),
         Mechanism(name="M_dp^OP", query=Query.SIZES, solve=solve_by_tables),
-        Mechanism(name="M_H^dp", query=Query.SIZES, solve=solve_dynamic, needs_public_total=False),
+        Mechanism(name="M_H^dp", query=Query.SIZES, open_query=Query.SIZES, solve=solve_dynamic),
         Mechanism(name="M_c", query=Query.PREFIX, solve=solve_cumulative_program),
         Mechanism(name="M_c^r", query=Query.PREFIX, solve=solve_cumulative_relaxed, is_consistent=False),
         Mechanism(name="M_c^dp", query=Query.PREFIX, solve=solve_cumulative),

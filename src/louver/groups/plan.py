@@ -6,9 +6,10 @@ A plan is public. It is made from the domain, the budget and the options, never 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,28 @@ from louver.privacy.measurements import NoisyBatch, TrueBatch
 from louver.privacy.noise import Nonce
 from louver.privacy.thresholds import DiscreteGaussian, DiscreteLaplace, Distribution
 
-__all__ = ["LevelPlan", "Plan", "chosen_shares", "equal_shares", "make_plan", "noisy_answers", "true_batches"]
+__all__ = [
+    "LevelPlan",
+    "Plan",
+    "chosen_shares",
+    "equal_shares",
+    "level_noise",
+    "make_plan",
+    "noisy_answers",
+    "true_batches",
+]
 
 BATCH_CELLS = 1 << 22
 """Most cells measured at once: 32 MiB of true counts."""
 
 SHARE_PARTS = 1000
 """Chosen shares are whole thousandths."""
+
+LEAST_PARTS = 10
+"""Smallest chosen share of a level, in thousandths."""
+
+LARGEST_LOSS = 3.0
+"""How many times larger a level's forecast noise may be with chosen shares than with equal ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +75,8 @@ class Plan:
     Attributes
     ----------
     mechanism : Mechanism
+    query : Query
+        What the mechanism adds noise to, with this kind of total.
     regions : Regions
     largest_size : int
     total : Total
@@ -68,6 +86,7 @@ class Plan:
     """
 
     mechanism: Mechanism
+    query: Query
     regions: Regions
     largest_size: int
     total: Total
@@ -92,7 +111,7 @@ class Plan:
         return {
             "verb": "groups",
             "mechanism": self.mechanism.name,
-            "query": str(self.mechanism.query),
+            "query": str(self.query),
             "regions": [list(labels) for labels in self.regions.labels],
             "sizes": [self.first_size, self.largest_size],
             "levels": [[level.name, str(level.loss), level.sensitivity] for level in self.levels],
@@ -133,7 +152,8 @@ def make_plan(
     **Neighbours**: those of `budget`. **Sensitivity**: `problem.sensitivity`. **Privacy**: levels compose sequentially, regions
     of a level in parallel; `docs/proofs/groups.md`.
     """
-    if mechanism.needs_public_total and total is Total.NOISY:
+    query = mechanism.query if total is Total.PUBLIC else mechanism.open_query
+    if query is None:
         raise InputError(f"{mechanism.name} needs a public total; use louver or M_H^dp.", option="total")
     if len(shares) != regions.tree.n_levels:
         raise BudgetError(
@@ -147,14 +167,14 @@ def make_plan(
         regions.levels, regions.tree.level_sizes, split(budget, shares), shares, strict=True
     ):
         true = sensitivity(
-            mechanism.query,
+            query,
             budget.neighbours,
             total,
             n_level_regions=n_regions,
             n_sizes=n_sizes,
             largest_quantity=largest_quantity,
         )
-        used = 1 if as_published and mechanism.query is Query.CHAIN else true
+        used = 1 if as_published and query is Query.CHAIN else true
         is_private &= used >= true
         levels.append(
             LevelPlan(
@@ -168,6 +188,7 @@ def make_plan(
         )
     return Plan(
         mechanism=mechanism,
+        query=query,
         regions=regions,
         largest_size=largest_size,
         total=total,
@@ -187,28 +208,94 @@ def equal_shares(n_levels: int) -> tuple[Fraction, ...]:
     return (Fraction(1, n_levels),) * n_levels
 
 
-def chosen_shares(tree: LevelTree) -> tuple[Fraction, ...]:
-    """Shares that minimise the forecast error: the L1 size of all noise, over all levels.
+def chosen_shares(tree: LevelTree, *, is_weighted: bool = True) -> tuple[Fraction, ...]:
+    """Shares that minimise the forecast L1 error over all levels, none getting more than three times as bad as with equal shares.
+
+    Parameters
+    ----------
+    tree : LevelTree
+    is_weighted : bool
+        Whether post-processing weighs levels by their noise, so that regions are also measured by their children.
 
     Notes
     -----
-    A level's noise is as large as its number of regions divided by its share, so the best shares are as the square roots of the
-    numbers of regions. They depend on the tree alone.
+    The forecast is `level_noise`; it depends on the tree alone. Its sum by itself would give the lowest level nearly everything.
 
     Examples
     --------
     >>> [str(share) for share in chosen_shares(LevelTree.from_counts([[4], [25] * 4]))]
-    ['19/250', '153/1000', '771/1000']
+    ['43/500', '1/100', '113/125']
     """
-    roots = [math.isqrt(n * SHARE_PARTS**2) for n in tree.level_sizes]
-    parts = [max(1, root * SHARE_PARTS // sum(roots)) for root in roots[:-1]]
-    return tuple(Fraction(part, SHARE_PARTS) for part in (*parts, SHARE_PARTS - sum(parts)))
+    sizes = tree.level_sizes
+
+    def forecast(parts: Sequence[int]) -> list[float]:
+        return level_noise(parts, sizes, is_weighted=is_weighted)
+
+    parts = [SHARE_PARTS // len(sizes)] * len(sizes)
+    parts[-1] += SHARE_PARTS - sum(parts)
+    most = [LARGEST_LOSS * noise for noise in forecast(parts)]
+    step = SHARE_PARTS // 4
+    while step >= 1:
+        better = _best_move(parts, step, forecast, most)
+        if better is None:
+            step //= 2
+        else:
+            parts = better
+    return tuple(Fraction(part, SHARE_PARTS) for part in parts)
+
+
+def level_noise(shares: Sequence[float], sizes: Sequence[int], *, is_weighted: bool = True) -> list[float]:
+    """Forecast noise of every level: its regions times the standard deviation of one count.
+
+    Parameters
+    ----------
+    shares : sequence of float
+        Of the budget; a level's noise has one over its share as standard deviation.
+    sizes : sequence of int
+        Regions of every level; a region is taken to have as many children as its level has on average.
+    is_weighted : bool
+        Whether that is after generalised least squares over the tree, or each level by itself.
+
+    Examples
+    --------
+    >>> [round(noise, 3) for noise in level_noise([1, 1], [1, 4])]      # root: variance 1 / (1 + 1 / 4)
+    [0.894, 3.578]
+    """
+    if not is_weighted:
+        return [n / share for n, share in zip(sizes, shares, strict=True)]
+    children = [below / here for here, below in pairwise(sizes)]
+    precision = [share * share for share in shares]
+    for k in range(len(sizes) - 2, -1, -1):
+        precision[k] += precision[k + 1] / children[k]
+    variance = [1 / precision[0]]
+    for n, p in zip(children, precision[1:], strict=True):
+        # What the children say by themselves, but for their sum, which is the parent's.
+        variance.append((1 - 1 / n) / p + variance[-1] / n**2)
+    return [n * math.sqrt(v) for n, v in zip(sizes, variance, strict=True)]
+
+
+def _best_move(
+    parts: list[int], step: int, forecast: Callable[[Sequence[int]], list[float]], most: list[float]
+) -> list[int] | None:
+    """Move parts from one level to one or two others where that lowers the summed noise most; None where it nowhere does."""
+    best, least = None, sum(forecast(parts))
+    for giver, first, second in product(range(len(parts)), repeat=3):
+        moved = parts.copy()
+        moved[giver] -= 2 * step
+        moved[first] += step
+        moved[second] += step
+        if moved[giver] < LEAST_PARTS:
+            continue
+        noise = forecast(moved)
+        if sum(noise) < least and all(n <= m for n, m in zip(noise, most, strict=True)):
+            best, least = moved, sum(noise)
+    return best
 
 
 def true_batches(table: GroupTable, plan: Plan) -> Iterator[TrueBatch]:
     """Yield the exact answers that a plan asks for, a few regions of one level at a time. Confidential."""
     tree = plan.regions.tree
-    rows = answers(table.counts, plan.mechanism.query, tree)
+    rows = answers(table.counts, plan.query, tree)
     names = plan.regions.node_names
     step = max(1, BATCH_CELLS // plan.n_sizes)
     for k, level in enumerate(plan.levels):
@@ -217,7 +304,7 @@ def true_batches(table: GroupTable, plan: Plan) -> Iterator[TrueBatch]:
             last = min(first + step, stop)
             yield TrueBatch(
                 level=level.name,
-                query=str(plan.mechanism.query),
+                query=str(plan.query),
                 nonce=Nonce(k, 0, batch),
                 nodes=names[first:last],
                 true_counts=rows[first:last],

@@ -88,7 +88,8 @@ class GroupRelease:
                 "forecast_l1": self.forecast[i].l1,
             }
             if self.evaluation is not None:
-                entry |= {"l1_error": self.evaluation[i].l1, "emd": self.evaluation[i].emd}
+                found = self.evaluation[i]
+                entry |= {"l1_error": found.l1, "emd": found.emd, "suffix_emd": found.suffix_emd}
             levels.append(entry)
         return {
             "mechanism": self.plan.mechanism.name,
@@ -150,7 +151,7 @@ class GroupRelease:
         warnings = []
         if not self.is_private:
             warnings.append("The noise is not private: do not publish.")
-        if plan.mechanism.query is Query.CHAIN and not plan.is_private:
+        if plan.query is Query.CHAIN and not plan.is_private:
             warnings.append("M_c^ch with its published noise loses far more than it claims (ERRATA G1).")
         promises: list[dict[str, Any]] = [
             {

@@ -28,11 +28,19 @@ class LevelError:
     l1 : float
         Sum over regions and sizes of the absolute difference of numbers of groups.
     emd : float
-        Earth mover's distance: the same for numbers of groups of at least each size (ERRATA G8).
+        Earth mover's distance (ERRATA G8): the same for numbers of groups of at most each size.
+    suffix_emd : float
+        The same for numbers of groups of at least each size.
+
+    Notes
+    -----
+    The two distances differ where a region has another number of groups than in truth: a group too many of size s counts with every
+    size from s up in the first, with every size from s down in the second.
     """
 
     l1: float
     emd: float
+    suffix_emd: float
 
 
 def run(table: GroupTable, plan: Plan, noise: Noise) -> IntArray:
@@ -59,12 +67,12 @@ def errors(released: IntArray, true: IntArray, tree: LevelTree) -> tuple[LevelEr
     >>> tree = LevelTree.from_counts([[2]])
     >>> true, released = np.array([[2, 1], [1, 1], [1, 0]]), np.array([[2, 1], [1, 0], [1, 1]])
     >>> errors(released, true, tree)
-    (LevelError(l1=0.0, emd=0.0), LevelError(l1=2.0, emd=4.0))
+    (LevelError(l1=0.0, emd=0.0, suffix_emd=0.0), LevelError(l1=2.0, emd=2.0, suffix_emd=4.0))
     """
     difference = released - true
-    suffix = difference[:, ::-1].cumsum(axis=1)
+    kinds = (difference, difference.cumsum(axis=1), difference[:, ::-1].cumsum(axis=1))
     return tuple(
-        LevelError(float(np.abs(difference[level]).sum()), float(np.abs(suffix[level]).sum()))
+        LevelError(*(float(np.abs(kind[level]).sum()) for kind in kinds))
         for level in map(tree.level, range(tree.n_levels))
     )
 
@@ -91,6 +99,10 @@ def forecast(table: GroupTable, plan: Plan, runs: int = 5) -> tuple[LevelError, 
     tree = plan.regions.tree
     seen = [errors(run(table, plan, KeyedNoise.from_seed(seed)), table.counts, tree) for seed in range(runs)]
     return tuple(
-        LevelError(fmean(level.l1 for level in levels), fmean(level.emd for level in levels))
+        LevelError(
+            fmean(level.l1 for level in levels),
+            fmean(level.emd for level in levels),
+            fmean(level.suffix_emd for level in levels),
+        )
         for levels in zip(*seen, strict=True)
     )

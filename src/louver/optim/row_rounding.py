@@ -8,7 +8,8 @@ Notes
 For one parent the unknowns are its children's rows. Their differences along a row are sizes of groups: not negative, with
 given sums over the children for every size, and sums over sizes (the rows) close to given numbers. These sums form two laminar
 families, so the problem is a minimum-cost flow: a unit enters a child's chain, passes the sizes it is larger than or equal to,
-and leaves at its own size.
+and leaves at its own size. Where that is too large, columns are dealt out one after the other from the largest size down: a hundred
+times faster, and within a few counts of the real rows.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.optim.flow import min_cost_flow
+from louver.optim.kernels.tree import deal_inplace
 from louver.optim.trees import LevelTree
 
 __all__ = ["round_children", "round_tree"]
@@ -26,6 +28,9 @@ COST_UNIT = 1 << 16
 
 FIRST_WINDOW = 4
 """Units priced one by one around a real number at first; where a value leaves its window, all are doubled."""
+
+MOST_FLOW_CELLS = 10_000
+"""Children x sizes beyond which columns are dealt out instead: a flow of this size takes about a second."""
 
 IntArray = NDArray[np.int64]
 
@@ -43,7 +48,8 @@ def round_tree(rows: NDArray[np.float64], tree: LevelTree, total: int | None = N
 
     Notes
     -----
-    **Cost**: one flow problem for each parent, with 7 arcs for each child and each size that the parent has.
+    **Cost**: one flow problem for each parent, with 7 arcs for each child and each size that the parent has; beyond
+    `MOST_FLOW_CELLS` of these O(children log children) for each size.
 
     Examples
     --------
@@ -65,7 +71,7 @@ def round_tree(rows: NDArray[np.float64], tree: LevelTree, total: int | None = N
 
 
 def round_children(parent: IntArray, rows: NDArray[np.float64]) -> IntArray:
-    """Round rows to whole-number rows that never increase and sum to the parent's, at least sum of squares.
+    """Round rows to whole-number rows that never increase and sum to the parent's, at least sum of squares where a flow can be solved.
 
     Parameters
     ----------
@@ -82,15 +88,24 @@ def round_children(parent: IntArray, rows: NDArray[np.float64]) -> IntArray:
     lengths = ends - starts + 1
     before = np.concatenate([np.zeros((len(rows), 1)), rows.cumsum(axis=1)], axis=1)
     means = (before[:, ends + 1] - before[:, starts]) / lengths
+    if means.size > MOST_FLOW_CELLS:
+        values = np.empty(means.shape, np.int64)
+        deal_inplace(parent[starts], means, values)
+    else:
+        values = _closest(parent[starts], means, lengths)
+    rounded[:, : ends[-1] + 1] = np.repeat(values, lengths, axis=1)
+    return rounded
+
+
+def _closest(sums: IntArray, means: NDArray[np.float64], lengths: IntArray) -> IntArray:
+    """The rows at least sum of squares: flows with wider and wider windows until every value lies within its own."""
     window = FIRST_WINDOW
     while True:
         low = np.maximum(np.floor(means).astype(np.int64) - window // 2 + 1, 0)
-        values = _solve(parent[starts], means, lengths, low, window)
+        values = _solve(sums, means, lengths, low, window)
         if ((values >= low) & (values <= low + window)).all():
-            break
+            return values
         window *= 2
-    rounded[:, : ends[-1] + 1] = np.repeat(values, lengths, axis=1)
-    return rounded
 
 
 def _solve(

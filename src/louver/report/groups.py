@@ -98,7 +98,7 @@ def _meaning(release: GroupRelease) -> str:
 def _facts(release: GroupRelease) -> list[tuple[str, str]]:
     plan, loss = release.plan, release.plan.loss
     rows = [
-        ("mechanism", f"{plan.mechanism.name}, noise on {plan.mechanism.query} counts"),
+        ("mechanism", f"{plan.mechanism.name}, noise on {plan.query} counts"),
         ("neighbours", f"{loss.neighbours}: {_meaning(release)}"),
         ("published exactly", "; ".join(release.invariants) or "nothing"),
         ("sizes", f"{plan.first_size} to {plan.largest_size}; larger groups count with the last"),

@@ -55,7 +55,9 @@ def test_conditions_hold_under_heavy_noise(name: str) -> None:
 def test_without_a_public_total(name: str) -> None:
     tree = SHAPES["three levels"]
     for seed in range(5):
-        noisy = _noisy(tree, MECHANISMS[name].query, 4, 30, seed)
+        query = MECHANISMS[name].open_query
+        assert query is not None
+        noisy = _noisy(tree, query, 4, 30, seed)
         open_total = NoisyAnswers(tree, noisy.rows, noisy.variances, None)
         released = MECHANISMS[name].solve(open_total)
         assert is_table(released, tree, None)
@@ -65,7 +67,7 @@ def test_without_a_public_total(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [m.name for m in MECHANISMS.values() if m.needs_public_total and m.name != "M_H^r"]
+    "name", [m.name for m in MECHANISMS.values() if m.open_query is None and m.name != "M_H^r"]
 )
 def test_a_public_total_is_asked_for(name: str) -> None:
     tree = SHAPES["pair"]
@@ -130,10 +132,19 @@ def test_relaxed_mechanisms_violate_sums_and_it_is_counted() -> None:
 def test_level_variances_matter() -> None:
     """The default trusts the level with less noise."""
     tree = SHAPES["pair"]
-    rows = np.array([[100, 40], [30, 10], [30, 10]])
+    rows = np.array([[60, 100], [20, 30], [20, 30]])
     exact_root = MECHANISMS["louver"].solve(NoisyAnswers(tree, rows, (1e-6, 1e3), 100))
     exact_leaves = MECHANISMS["louver"].solve(NoisyAnswers(tree, rows, (1e3, 1e-6), 100))
-    assert exact_root[0, 1] == 40 and exact_leaves[0, 1] == 20
+    assert exact_root[0].tolist() == [60, 40] and exact_leaves[0].tolist() == [40, 60]
+
+
+def test_noise_without_variance_counts_as_exact() -> None:
+    """A large epsilon leaves no variance that a float can hold."""
+    tree = SHAPES["pair"]
+    released = MECHANISMS["louver"].solve(
+        NoisyAnswers(tree, np.array([[3, 5], [1, 2], [2, 3]]), (0.0, 0.0), 5)
+    )
+    assert released.tolist() == [[3, 2], [1, 1], [2, 1]]
 
 
 def test_names_and_limits() -> None:

@@ -92,7 +92,15 @@ def test_json_and_frame(people: Path, domain: Path) -> None:
     told = json.loads(released.to_json())
     assert set(told) == {"mechanism", "epsilon", "rho", "neighbours", "levels", "total_groups", "seconds"}
     assert [level["name"] for level in told["levels"]] == ["total", "state", "county"]
-    assert set(told["levels"][0]) == {"name", "regions", "share", "forecast_l1", "l1_error", "emd"}
+    assert set(told["levels"][0]) == {
+        "name",
+        "regions",
+        "share",
+        "forecast_l1",
+        "l1_error",
+        "emd",
+        "suffix_emd",
+    }
     assert sum(Fraction(str(level["share"])) for level in told["levels"]) == 1
     frame = released.to_frame()
     assert frame.column_names == ["state", "county", "level", "size", "groups"]

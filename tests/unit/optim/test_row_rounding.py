@@ -8,7 +8,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from louver.errors import SolverError
 from louver.optim.flow import min_cost_flow
-from louver.optim.row_rounding import round_children, round_tree
+from louver.optim.kernels.tree import deal_inplace
+from louver.optim.row_rounding import MOST_FLOW_CELLS, round_children, round_tree
 from louver.optim.trees import LevelTree
 
 
@@ -74,6 +75,34 @@ def test_a_whole_tree_keeps_sums_and_monotony(total: int | None) -> None:
         assert np.abs(rounded[0] - real[0]).max() <= 0.5
     else:
         assert rounded[0, 0] == total
+
+
+def _many(n_children: int, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Real rows that fall, and whole sums of them, with a size in every column."""
+    rng = np.random.default_rng(n_columns)
+    real = np.sort(rng.exponential(3.0, (n_children, n_columns)), axis=1)[:, ::-1] * n_columns
+    parent = np.rint(real.sum(axis=0)).astype(np.int64)
+    return np.maximum.accumulate(parent[::-1])[::-1], np.ascontiguousarray(real)
+
+
+def test_large_problems_are_dealt_out() -> None:
+    parent, real = _many(40, 300)
+    assert real.size > MOST_FLOW_CELLS
+    rounded = round_children(parent, real)
+    assert (rounded >= 0).all() and (np.diff(rounded, axis=1) <= 0).all()
+    assert np.array_equal(rounded.sum(axis=0), parent)
+    assert np.abs(rounded - real).max() < 4
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (3, 40), (20, 60)])
+def test_dealing_is_not_much_worse_than_the_flow(shape: tuple[int, int]) -> None:
+    parent, real = _many(*shape)
+    dealt = np.empty(shape, np.int64)
+    deal_inplace(parent, real, dealt)
+    assert (dealt >= 0).all() and (np.diff(dealt, axis=1) <= 0).all()
+    assert np.array_equal(dealt.sum(axis=0), parent)
+    best = ((round_children(parent, real) - real) ** 2).sum()
+    assert best - 1e-6 <= ((dealt - real) ** 2).sum() <= 2 * best + 1e-6
 
 
 def test_a_flow_without_solution_is_said() -> None:

@@ -17,6 +17,7 @@ from louver.optim.kernels import kernel
 
 __all__ = [
     "column_pass",
+    "deal_inplace",
     "nonincreasing_inplace",
     "project_inplace",
     "row_pass",
@@ -154,3 +155,36 @@ def simplex_inplace(y, total):
             shift = candidate
     for i in range(y.shape[0]):
         y[i] = max(0.0, y[i] - shift)
+
+
+@kernel
+def deal_inplace(sums, means, values):
+    """Whole-number rows that never increase and have given sums, each column dealt out next to the means, from the last one on.
+
+    Parameters
+    ----------
+    sums : int64 (B,)
+        Never increases, not negative.
+    means : float64 (C, B)
+    values : int64 (C, B)
+        Filled: every column sums to `sums`.
+    """
+    n_rows, n_columns = means.shape
+    held = np.zeros(n_rows, np.int64)
+    wanted = np.empty(n_rows)
+    dealt = np.int64(0)
+    for j in range(n_columns - 1, -1, -1):
+        for c in range(n_rows):
+            wanted[c] = means[c, j] - held[c]
+        simplex_inplace(wanted, np.float64(sums[j] - dealt))
+        # Invariant: `held` sums to `dealt`, and no row gives up what it holds.
+        for c in range(n_rows):
+            whole = np.int64(np.floor(wanted[c]))
+            wanted[c] -= whole
+            held[c] += whole
+            dealt += whole
+        order = np.argsort(-wanted)
+        for i in range(sums[j] - dealt):
+            held[order[i]] += 1
+        dealt = sums[j]
+        values[:, j] = held

@@ -1,0 +1,52 @@
+"""louver's own mechanism: noise on cumulative counts, then the closest table with every property at once.
+
+Where the list of units is public, groups of this size or less are counted; otherwise groups of this size or more, which change by
+one entry however a person comes or goes (ERRATA G2). Post-processing is weighted by what each level's noise is worth:
+generalised least squares over the tree and isotonic regression along sizes are solved together, and rounding keeps both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from louver.groups.cumulative import TOLERANCE
+from louver.groups.problem import IntArray, NoisyAnswers, Query, sizes_of
+from louver.optim.monotone import fit_monotone
+from louver.optim.row_rounding import round_tree
+
+__all__ = ["solve_joint"]
+
+LEAST_VARIANCE = 1e-6
+"""Noise of less variance is zero for all that follows; the variance itself may have vanished."""
+
+
+def solve_joint(noisy: NoisyAnswers) -> IntArray:
+    """Return the rounded optimum of Model 2's relaxation, weighted by level: on prefix counts, or on suffix counts without a total.
+
+    Notes
+    -----
+    **Departs** from Algorithm 2: regions are not made monotone one by one, and consistency is sought in the cumulative counts, where
+    the noise is independent, not in their differences.
+
+    Both kinds of counts are equally private with a public total. Prefix counts are measured there because every size beyond a
+    region's largest group measures the region's number of groups once more; suffix counts measure zeros instead.
+    **Cost**: 10 to 90 passes over the table, then one flow problem for each parent.
+    """
+    if noisy.total is None:
+        return sizes_of(_fitted(noisy, noisy.rows), Query.SUFFIX)
+    # Turned around, prefix counts never increase, and begin with the number of groups.
+    return sizes_of(_fitted(noisy, noisy.rows[:, ::-1])[:, ::-1], Query.PREFIX)
+
+
+def _fitted(noisy: NoisyAnswers, counts: IntArray) -> IntArray:
+    """Whole-number rows that never increase and sum over the tree, closest to `counts`."""
+    rows = np.ascontiguousarray(counts, np.float64)
+    fit = fit_monotone(
+        rows,
+        noisy.tree,
+        [1 / max(variance, LEAST_VARIANCE) for variance in noisy.variances],
+        upper=float(noisy.total) if noisy.total is not None else float(max(1, rows.max(initial=0))),
+        total=None if noisy.total is None else float(noisy.total),
+        tolerance=TOLERANCE,
+    )
+    return round_tree(fit.rows, noisy.tree, noisy.total)
