@@ -40,7 +40,13 @@ ARRANGEMENTS = [
 ]
 
 
-CRASHES = {"unit": "CASENUM", "regions": ["REGION", "PSU"], "max_size": 20, "epsilon": 1, "seed": 2013}
+CRASHES: dict[str, Any] = {
+    "unit": "CASENUM",
+    "regions": ["REGION", "PSU"],
+    "max_size": 20,
+    "epsilon": 1,
+    "seed": 2013,
+}
 """How many people were in each crash; seeded, so that the demo repeats and no ledger is needed."""
 
 
