@@ -466,6 +466,12 @@ def groups(
         str | None,
         typer.Option(metavar="M", help="louver (default), or one of the paper's: M_H^dp, M_c^dp, ..."),
     ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SOURCE", help="louver (default), or opendp, which a stopped run cannot replay."
+        ),
+    ] = None,
     quantity: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="What a record adds to its unit's size (default 1).")
     ] = None,
@@ -528,6 +534,7 @@ def groups(
         "rho": rho,
         "shares": shares if shares in (None, "chosen", "equal") else _names(shares, "--shares"),
         "mechanism": mechanism,
+        "noise": noise,
         "quantity": quantity,
         "max_quantity": max_quantity,
         "across": across,

@@ -377,3 +377,27 @@ def test_no_key_and_nonce_twice_after_a_fork(ledger: Ledger) -> None:
     assert len(pairs) == 12
     assert len(set(pairs)) == 12
     assert len({pair.split()[0] for pair in pairs}) == 4
+
+
+def test_an_erased_key_that_another_reader_keeps_in_the_log_is_told(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader with a snapshot from before the seal holds the write-ahead log, and the key in it."""
+    monkeypatch.setattr("louver.privacy.ledger.BUSY_SECONDS", 0.05)
+    debit = ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
+    log = ledger.path.with_name(ledger.path.name + "-wal")
+    reader = sqlite3.connect(ledger.path, isolation_level=None)
+    try:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM entries").fetchone()
+        ledger.seal(debit, {})
+        assert log.stat().st_size > 0
+        check = ledger.verify()
+        assert check.problems == (
+            "the write-ahead log may still hold erased keys while another program has the ledger open",
+        )
+        reader.execute("COMMIT")
+        assert ledger.verify().is_sound and log.stat().st_size == 0
+    finally:
+        reader.close()
+    assert not any(debit.key in path.read_bytes() for path in ledger.path.parent.iterdir())

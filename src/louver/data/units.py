@@ -25,13 +25,10 @@ class UnitCells:
     Attributes
     ----------
     cells : dict
-        (labels of the leaf region, size) -> number of units.
-    n_capped : int
-        Units that were larger than the largest size and are counted with it.
+        (labels of the leaf region, size) -> number of units; larger units are counted with the largest size.
     """
 
     cells: Cells
-    n_capped: int
 
     @property
     def leaves(self) -> list[tuple[str, ...]]:
@@ -150,7 +147,4 @@ def _collect(source: Source, rows: str, counted: str, n_levels: int, largest: in
         for *leaf, size, units in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if units:
                 cells[tuple(leaf), int(size)] = int(units)
-    beyond = source.first_row(
-        f"SELECT CAST({counted} AS BIGINT) AS units FROM ({rows}) WHERE size > {largest}"
-    )
-    return UnitCells(cells=cells, n_capped=int((beyond or {}).get("units") or 0))
+    return UnitCells(cells=cells)

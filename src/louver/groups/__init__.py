@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +17,26 @@ from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.data.units import UnitCells, count_units, read_unit_counts
 from louver.data.values import read_text
-from louver.errors import InputError
+from louver.errors import BudgetError, InputError
 from louver.groups.mechanisms import MECHANISMS, Mechanism, find_mechanism
 from louver.groups.options import GroupsOptions
-from louver.groups.plan import Plan, chosen_shares, equal_shares, make_plan, noisy_answers, true_batches
+from louver.groups.plan import (
+    Plan,
+    chosen_shares,
+    equal_shares,
+    make_plan,
+    noisy_answers,
+    priced,
+    true_batches,
+)
 from louver.groups.problem import GroupTable, Regions, Total
 from louver.groups.result import MEASUREMENTS_FILE, GroupRelease
 from louver.groups.simulate import LevelError, errors, forecast, run, stand_in
-from louver.privacy.ledger import Head, Ledger, ledger_beside, request_digest
+from louver.privacy.ledger import Debit, Head, Ledger, ledger_beside, request_digest
 from louver.privacy.measurements import Measurements, write_measurements
-from louver.privacy.noise import KeyedNoise
+from louver.privacy.noise import KeyedNoise, OpenDPNoise
 from louver.release.manifest import ReleaseWriter, read_manifest
+from louver.release.verify import is_unchanged
 from louver.schema.spec import validated
 
 if TYPE_CHECKING:
@@ -42,8 +51,40 @@ FORECAST_CELLS = 1_000_000
 """Tables with more cells than this are forecast from one simulation, smaller ones from five."""
 
 
-ANSWER_OPTIONS = ("unit", "size", "groups", "quantity", "max_quantity", "across", "max_size", "regions")
-"""Options that, with the data and the plan, decide the true answers."""
+ANSWER_OPTIONS = (
+    "unit",
+    "size",
+    "groups",
+    "quantity",
+    "max_quantity",
+    "across",
+    "max_size",
+    "regions",
+    "noise",
+)
+"""Options that, with the data and the plan, decide the true answers and where their noise comes from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """One call of the verb, read and planned; nothing is measured yet. Confidential."""
+
+    true_table: GroupTable
+    plan: Plan
+    options: GroupsOptions
+    report: Report | None
+    started: float
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The options as the manifest records them; where the domain lies is nobody's business."""
+        dumped = self.options.model_dump(mode="json")
+        return {key: value for key, value in dumped.items() if key != "domain"}
+
+    @property
+    def total(self) -> int | None:
+        """The number of groups, where it is public: all that post-processing may know of the true table."""
+        return self.true_table.n_groups if self.plan.total is Total.PUBLIC else None
 
 
 def groups(
@@ -87,6 +128,9 @@ def groups(
         Shares of the budget for `total` and every region level.
     mechanism : str
         "louver" by default; see `MECHANISMS`.
+    noise : "louver" or "opendp"
+        Whose sampler draws. OpenDP's (extra `opendp`) cannot be replayed: a run that stops before its release is in place has
+        lost its debit.
     quantity, max_quantity : str, int
         Column of what a record adds to its unit, and the most it may add.
     across : "error" or "split"
@@ -120,28 +164,38 @@ def groups(
     checked = validated(GroupsOptions, options, "groups")
     checked.check()
     budget = checked.budget()
+    _check_domain(data, checked.domain)
+    outside = OpenDPNoise() if checked.noise == "opendp" else None
     payer = None if checked.seed is not None else _ledger(data, ledger, out)
     bound, secret = fingerprint(data, table=table, query=query), os.urandom(32)
     before = None if payer is None else bound(secret)
     true_table = _read(data, table, query, checked)
     plan = _plan(true_table.regions, checked, budget)
-    parameters = {key: value for key, value in checked.model_dump(mode="json").items() if key != "domain"}
+    if outside is not None:
+        plan = priced(plan, outside)
+    if plan.mechanism.check_size is not None:
+        plan.mechanism.check_size(true_table.counts.size, true_table.n_groups)
+    asked = _Asked(true_table=true_table, plan=plan, options=checked, report=report, started=started)
     if payer is None:
-        release = _seeded(true_table, plan, checked, started)
-        if out is not None:
-            with ReleaseWriter(out) as writer:
-                assert checked.seed is not None
-                noise = KeyedNoise.from_seed(checked.seed)
-                write_measurements(writer.path(MEASUREMENTS_FILE), true_batches(true_table, plan), noise)
-                release.write_into(writer, parameters, report(release) if report else None)
-        return release
+        return _seeded(asked, out)
     assert out is not None
     if bound(secret) != before:
         raise InputError(
             "the data changed while they were read; try again when nobody writes to them.", option="FILE"
         )
-    asked = {name: getattr(checked, name) for name in ANSWER_OPTIONS} | {"table": table, "query": query}
-    return _paid(true_table, plan, checked, payer, bound, Path(out), parameters, report, started, asked)
+    answers = {name: getattr(checked, name) for name in ANSWER_OPTIONS} | {"table": table, "query": query}
+    return _paid(asked, payer, bound, Path(out), request_digest(plan.request() | {"asked": answers}), outside)
+
+
+def _check_domain(data: Data, domain: str | None) -> None:
+    """Refuse the confidential file as its own list of regions: one person could create a region."""
+    if domain is None or not isinstance(data, str | Path):
+        return
+    if Path(domain).exists() and Path(data).exists() and Path(domain).samefile(data):
+        raise InputError(
+            "option --domain names the data themselves; give a public list, or --domain-from-data, which discloses it.",
+            option="--domain",
+        )
 
 
 def preview(*, expect: int, **options: Any) -> tuple[Plan, tuple[LevelError, ...]]:
@@ -250,48 +304,53 @@ def _plan(regions: Regions, options: GroupsOptions, budget: Any) -> Plan:
     )
 
 
-def _finished(plan: Plan, counts: Any, options: GroupsOptions, started: float, **more: Any) -> GroupRelease:
+def _finished(asked: _Asked, counts: Any, **more: Any) -> GroupRelease:
     """Put a result together, with errors forecast on the release itself."""
+    plan = asked.plan
     released = GroupTable(plan.regions, counts, plan.first_size)
     runs = 1 if counts.size > FORECAST_CELLS else 5
     return GroupRelease(
         plan=plan,
         counts=counts,
         forecast=forecast(released, plan, runs),
-        is_domain_from_data=options.domain is None,
-        seconds=time.perf_counter() - started,
+        is_domain_from_data=asked.options.domain is None,
+        seconds=time.perf_counter() - asked.started,
         **more,
     )
 
 
-def _seeded(true_table: GroupTable, plan: Plan, options: GroupsOptions, started: float) -> GroupRelease:
+def _seeded(asked: _Asked, out: str | Path | None) -> GroupRelease:
     """Run in memory with noise that anyone can repeat."""
-    assert options.seed is not None
-    counts = run(true_table, plan, KeyedNoise.from_seed(options.seed))
-    evaluation = errors(counts, true_table.counts, plan.regions.tree) if options.evaluate else None
-    return _finished(plan, counts, options, started, evaluation=evaluation, is_private=False)
+    seed, true_table, plan = asked.options.seed, asked.true_table, asked.plan
+    assert seed is not None
+    counts = run(true_table, plan, KeyedNoise.from_seed(seed))
+    evaluation = errors(counts, true_table.counts, plan.regions.tree) if asked.options.evaluate else None
+    release = _finished(asked, counts, evaluation=evaluation, is_private=False)
+    if out is not None:
+        with ReleaseWriter(out) as writer:
+            noise = KeyedNoise.from_seed(seed)
+            write_measurements(writer.path(MEASUREMENTS_FILE), true_batches(true_table, plan), noise)
+            _write(release, writer, asked)
+    return release
 
 
 def _paid(
-    true_table: GroupTable,
-    plan: Plan,
-    options: GroupsOptions,
+    asked: _Asked,
     ledger: Ledger,
     bound: Callable[[bytes], bytes],
     out: Path,
-    parameters: dict[str, Any],
-    report: Report | None,
-    started: float,
-    asked: dict[str, Any],
+    request: str,
+    outside: OpenDPNoise | None,
 ) -> GroupRelease:
     """Reserve, measure, estimate, move into place, seal. A run that was interrupted is carried on.
 
-    `asked` holds every option that decides the true answers: only a run with the same plan and the same true answers may
-    take up a pending debit and its key.
+    `request` names the plan and every option that decides the true answers: only a run with the same ones may take up a pending
+    debit and its key. Noise from outside has no key: it is on disk, inside the release, before the debit is sealed, and a run that
+    stopped earlier has lost it.
     """
-    request = request_digest(plan.request() | {"asked": asked})
-    resumes = any(body["request"] == request for body in ledger.state().pending.values())
-    if not resumes:
+    plan = asked.plan
+    assert plan.is_private
+    if not any(body["request"] == request for body in ledger.state().pending.values()):
         ReleaseWriter(out)  # refuses a place that cannot be used, before anything is spent
     debit = ledger.reserve(
         plan.loss,
@@ -299,35 +358,59 @@ def _paid(
         purpose=f"group sizes by {plan.mechanism.name}",
         dataset=bound,
         # A unit that is split over regions counts in each of them: its size bounds nothing.
-        largest_unit=None if options.across == "split" else plan.largest_size,
+        largest_unit=None if asked.options.across == "split" else plan.largest_size,
     )
+    _disclose(asked, ledger, debit)
     head = Head(debit.entry, debit.hash)
-    exact = ["the total number of groups"] if plan.total is Total.PUBLIC else []
-    exact += ["the list of regions that occur"] if options.domain is None else []
-    known = set(ledger.state().disclosures) if debit.is_resumed else set()
-    for what in exact:
-        if what not in known:
-            ledger.disclose(what)
     if out.exists() and read_manifest(out).ledger_head == str(head):  # stopped between the move and the seal
-        release = _estimate(out / MEASUREMENTS_FILE, true_table, plan, options, started, head)
+        release = _moved(asked, out, head)
+    elif debit.is_resumed and outside is not None:
+        raise BudgetError(
+            f"entry {debit.entry} was interrupted and OpenDP's noise cannot be drawn again; give it up with "
+            f"`louver ledger abandon --entry {debit.entry}` and pay anew."
+        )
     else:
         with ReleaseWriter(out) as writer:
             measured = writer.path(MEASUREMENTS_FILE)
-            write_measurements(measured, true_batches(true_table, plan), KeyedNoise(debit.key), debit)
-            release = _estimate(measured, true_table, plan, options, started, head)
-            release.write_into(writer, parameters, report(release) if report else None)
+            noise = outside if outside is not None else KeyedNoise(debit.key)
+            write_measurements(measured, true_batches(asked.true_table, plan), noise, debit)
+            release = _estimate(asked, measured, head)
+            _write(release, writer, asked)
     files = {name: entry.sha256 for name, entry in read_manifest(out).files.items()}
     ledger.seal(debit, files)
     return release
 
 
-def _estimate(
-    measured: Path, true_table: GroupTable, plan: Plan, options: GroupsOptions, started: float, head: Head
-) -> GroupRelease:
+def _disclose(asked: _Asked, ledger: Ledger, debit: Debit) -> None:
+    """Log what is published exactly, once for each debit."""
+    exact = ["the total number of groups"] if asked.plan.total is Total.PUBLIC else []
+    exact += ["the list of regions that occur"] if asked.options.domain is None else []
+    known = set(ledger.state().disclosures) if debit.is_resumed else set()
+    for what in exact:
+        if what not in known:
+            ledger.disclose(what)
+
+
+def _moved(asked: _Asked, out: Path, head: Head) -> GroupRelease:
+    """Take up a release that is in place but not sealed; refuse it where its files are not those that were written."""
+    if not is_unchanged(out):
+        raise InputError(
+            f"option --out: {out.name} was changed before its debit was sealed; move it away and run again.",
+            option="--out",
+        )
+    return _estimate(asked, out / MEASUREMENTS_FILE, head)
+
+
+def _estimate(asked: _Asked, measured: Path, head: Head) -> GroupRelease:
     """Post-process measurements; of the true table only the public total is used."""
-    total = true_table.n_groups if plan.total is Total.PUBLIC else None
+    plan, total = asked.plan, asked.total
     counts = plan.mechanism.solve(noisy_answers(Measurements(measured).batches(), plan, total))
-    return replace(_finished(plan, counts, options, started), head=head)
+    return replace(_finished(asked, counts), head=head)
+
+
+def _write(release: GroupRelease, writer: ReleaseWriter, asked: _Asked) -> None:
+    page = None if asked.report is None else asked.report(release)
+    release.write_into(writer, asked.parameters, page)
 
 
 make_callable(__name__, groups)

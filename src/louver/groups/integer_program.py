@@ -15,7 +15,7 @@ from louver.errors import InputError, SolverError
 from louver.groups.problem import IntArray, NoisyAnswers, Query, sizes_of
 from louver.optim.trees import LevelTree
 
-__all__ = ["solve_by_tables", "solve_cumulative_program", "solve_program"]
+__all__ = ["check_size", "solve_by_tables", "solve_cumulative_program", "solve_program"]
 
 MOST_UNITS = 200_000
 """Largest number of regions x sizes x groups that is tried; beyond it these methods do not end."""
@@ -31,14 +31,19 @@ def solve_cumulative_program(noisy: NoisyAnswers) -> IntArray:
     return sizes_of(_integer_program(noisy, is_cumulative=True), Query.PREFIX)
 
 
+def check_size(n_cells: int, total: int) -> None:
+    """Refuse a table that a general solver does not end on, before anything is spent on it."""
+    if n_cells * (total + 1) > MOST_UNITS:
+        raise InputError(
+            "the table is too large for a general solver; use M_H^dp, M_c^dp or the default mechanism.",
+            option="--mechanism",
+        )
+
+
 def _total(noisy: NoisyAnswers) -> int:
     if noisy.total is None:
         raise SolverError("the integer programs of the paper need a public total.")
-    if noisy.rows.size * (noisy.total + 1) > MOST_UNITS:
-        raise InputError(
-            "the table is too large for a general solver; use M_H^dp, M_c^dp or the default mechanism.",
-            option="mechanism",
-        )
+    check_size(noisy.rows.size, noisy.total)
     return noisy.total
 
 

@@ -11,7 +11,12 @@ from louver.errors import InputError
 from louver.groups.chain import solve_chain
 from louver.groups.cumulative import solve_cumulative, solve_cumulative_relaxed
 from louver.groups.direct import solve_dynamic, solve_relaxed
-from louver.groups.integer_program import solve_by_tables, solve_cumulative_program, solve_program
+from louver.groups.integer_program import (
+    check_size,
+    solve_by_tables,
+    solve_cumulative_program,
+    solve_program,
+)
 from louver.groups.joint import solve_joint
 from louver.groups.problem import IntArray, NoisyAnswers, Query
 from louver.groups.topdown import solve_topdown
@@ -38,6 +43,8 @@ class Mechanism:
         Whether conditions 2 to 4 of section 4 always hold.
     is_weighted : bool
         Whether levels count by what their noise is worth.
+    check_size : callable or None
+        Refuses numbers of cells and groups that `solve` does not end on.
     """
 
     name: str
@@ -45,6 +52,7 @@ class Mechanism:
     solve: Callable[[NoisyAnswers], IntArray]
     is_consistent: bool = True
     is_weighted: bool = False
+    check_size: Callable[[int, int], None] | None = None
     open_query: Query | None = None
 
 
@@ -60,11 +68,11 @@ MECHANISMS = {
             solve=solve_joint,
             is_weighted=True,
         ),
-        Mechanism(name="M_H", query=Query.SIZES, solve=solve_program),
+        Mechanism(name="M_H", query=Query.SIZES, solve=solve_program, check_size=check_size),
         Mechanism(name="M_H^r", query=Query.SIZES, solve=solve_relaxed, is_consistent=False),
-        Mechanism(name="M_dp^OP", query=Query.SIZES, solve=solve_by_tables),
+        Mechanism(name="M_dp^OP", query=Query.SIZES, solve=solve_by_tables, check_size=check_size),
         Mechanism(name="M_H^dp", query=Query.SIZES, open_query=Query.SIZES, solve=solve_dynamic),
-        Mechanism(name="M_c", query=Query.PREFIX, solve=solve_cumulative_program),
+        Mechanism(name="M_c", query=Query.PREFIX, solve=solve_cumulative_program, check_size=check_size),
         Mechanism(name="M_c^r", query=Query.PREFIX, solve=solve_cumulative_relaxed, is_consistent=False),
         Mechanism(name="M_c^dp", query=Query.PREFIX, solve=solve_cumulative),
         Mechanism(name="M_c^ch", query=Query.CHAIN, solve=solve_chain),

@@ -35,6 +35,7 @@ class GroupsOptions(Options):
     rho: Amount | None = None
     shares: Literal["chosen", "equal"] | Names = "chosen"
     mechanism: str = "louver"
+    noise: Literal["louver", "opendp"] = "louver"
     quantity: str | None = None
     max_quantity: Annotated[int, Field(ge=1)] = 1
     across: Literal["error", "split"] = "error"
@@ -82,6 +83,11 @@ class GroupsOptions(Options):
                 "options --across split and --neighbours add-remove-unit cannot be used together: a unit would count in "
                 "many regions.",
                 option="--across",
+            )
+        if self.noise == "opendp" and self.seed is not None:
+            raise InputError(
+                "options --noise opendp and --seed cannot be used together: OpenDP takes no seed.",
+                option="--noise",
             )
         if self.as_published and not self.evaluate:
             raise InputError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
@@ -29,7 +29,7 @@ from louver.groups.problem import (
 from louver.optim.trees import LevelTree
 from louver.privacy.budget import Loss, Measure, compose_sequential, split
 from louver.privacy.measurements import NoisyBatch, TrueBatch
-from louver.privacy.noise import Nonce
+from louver.privacy.noise import Noise, Nonce
 from louver.privacy.thresholds import DiscreteGaussian, DiscreteLaplace, Distribution
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "level_noise",
     "make_plan",
     "noisy_answers",
+    "priced",
     "true_batches",
 ]
 
@@ -202,6 +203,17 @@ def _noise(loss: Loss, l1: int) -> Distribution:
     if loss.measure is Measure.EPSILON:
         return DiscreteLaplace(l1 / loss.amount)
     return DiscreteGaussian(Fraction(l1 * l1) / (2 * loss.amount))
+
+
+def priced(plan: Plan, noise: Noise) -> Plan:
+    """The same plan at the price of a source of noise: every level costs at least what the source says."""
+    levels = []
+    for level in plan.levels:
+        # For Gaussian noise the squared L2 sensitivity, which the square of the L1 sensitivity bounds.
+        power = 1 if level.loss.measure is Measure.EPSILON else 2
+        asked = noise.price(level.distribution, Fraction(level.sensitivity) ** power)
+        levels.append(replace(level, loss=replace(level.loss, amount=max(level.loss.amount, asked))))
+    return replace(plan, levels=tuple(levels))
 
 
 def equal_shares(n_levels: int) -> tuple[Fraction, ...]:

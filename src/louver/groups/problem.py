@@ -102,8 +102,22 @@ class Regions:
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """One public name for every region, as measurements use it."""
-        return tuple("/".join(label.replace("/", "//") for label in labels) for labels in self.labels)
+        """One public name for every region, as measurements use it: labels joined by slashes; no two regions share one.
+
+        Slashes and backslashes inside a label follow a backslash, and an empty label is written as one with a dash; the root's
+        name is empty.
+
+        Examples
+        --------
+        >>> Regions.from_leaves(("a", "b"), [("x/", "y"), ("x", "/y"), ("", "z")]).node_names
+        ('', '\\\\-', 'x', 'x\\\\/', '\\\\-/z', 'x/\\\\/y', 'x\\\\//y')
+        """
+        return tuple("/".join(map(_escaped, labels)) for labels in self.labels)
+
+
+def _escaped(label: str) -> str:
+    """A label inside a name: without a bare slash, and never empty."""
+    return label.replace("\\", "\\\\").replace("/", "\\/") or "\\-"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -396,7 +396,8 @@ class Ledger:
     def seal(self, debit: Debit, files: Mapping[str, str]) -> Head:
         """Record the finished files of a debit (name to sha256) and erase its key.
 
-        Sealing twice with the same files changes nothing.
+        Sealing twice with the same files changes nothing. Where another program keeps the ledger open meanwhile, the key stays in
+        the write-ahead log until a later operation empties it; `verify` tries, and says so if it cannot.
         """
         return self._close(debit.entry, {"kind": "seal", "entry": debit.entry, "files": dict(files)})
 
@@ -414,9 +415,14 @@ class Ledger:
                 head = state.head
             else:
                 raise BudgetError(f"entry {entry} of the ledger {self.path.name} is not a reserved debit.")
-        with self._reading() as db:
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the write-ahead log still held the key
+        self._empty_log()
         return head
+
+    def _empty_log(self) -> bool:
+        """Empty the write-ahead log, which still holds erased keys; waits for readers, False where one stays."""
+        with self._reading() as db:
+            is_busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not is_busy
 
     def disclose(self, what: str) -> Head:
         """Log an exact disclosure (an invariant, a k-anonymous file): no budget covers it."""
@@ -425,7 +431,7 @@ class Ledger:
             return self._append(db, {"kind": "disclosure", "what": what})
 
     def verify(self, releases: Path | None = None) -> LedgerCheck:
-        """Check the chain, the balance, the keys, and the heads that releases recorded.
+        """Check the chain, the balance, the keys, that erased ones are gone, and the heads that releases recorded.
 
         Parameters
         ----------
@@ -446,6 +452,10 @@ class Ledger:
             problems.append("more is spent than was granted")
         problems += [f"entry {n} has a key but is not pending" for n in keyed if n not in state.pending]
         problems += [f"entry {n} is pending but has no key" for n in state.pending if n not in keyed]
+        if not self._empty_log():
+            problems.append(
+                "the write-ahead log may still hold erased keys while another program has the ledger open"
+            )
         hashes = {number: row_hash for number, _, row_hash in rows}
         disclosed = {number for number, body, _ in rows if json.loads(body)["kind"] == "disclosure"}
         found = sorted(releases.rglob("*")) if releases is not None else []

@@ -13,7 +13,7 @@ from louver.errors import InputError
 from louver.release.manifest import MANIFEST, Manifest, digest, file_entry, read_manifest
 from louver.release.promises import PROMISES
 
-__all__ = ["Check", "Verification", "verify"]
+__all__ = ["Check", "Verification", "is_unchanged", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,13 @@ def verify(release: str | Path) -> Verification:
     if all(check.passed for check in checks):
         checks += _check_promises(folder, manifest)
     return Verification(release=folder.name, checks=tuple(checks))
+
+
+def is_unchanged(release: Path) -> bool:
+    """Whether a release directory still holds the bytes that its manifest lists, and the manifest its own."""
+    content = json.loads((release / MANIFEST).read_text(encoding="utf-8"))
+    files = _check_files(release, read_manifest(release))
+    return content.get("digest") == digest(content) and all(check.passed for check in files)
 
 
 def _check_manifest(folder: Path, manifest: Manifest) -> Iterator[Check]:

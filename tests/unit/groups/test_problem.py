@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from louver.errors import BudgetError, InputError
 from louver.groups.problem import GroupTable, Query, Regions, Total, answers, sensitivity, sizes_of
@@ -157,9 +159,13 @@ def test_equal_labels_under_different_parents_are_different_regions() -> None:
     assert len(set(regions.node_names)) == 6
 
 
-def test_node_names_are_unique_whatever_the_labels() -> None:
-    regions = Regions.from_leaves(("a", "b"), [("x/y", "z"), ("x", "y/z"), ("x", "y//z")])
-    assert len(set(regions.node_names)) == len(regions.node_names)
+LABEL = st.text(st.sampled_from("/\\\\-a"), max_size=3)
+
+
+@given(st.sets(st.tuples(LABEL, LABEL), min_size=1, max_size=12))
+def test_node_names_are_unique_whatever_the_labels(leaves: set[tuple[str, str]]) -> None:
+    regions = Regions.from_leaves(("a", "b"), sorted(leaves))
+    assert len(set(regions.node_names)) == len(regions.labels) == len(set(regions.labels))
 
 
 def test_a_table_knows_its_size() -> None:

@@ -15,11 +15,13 @@ import pytest
 import louver as lv
 from louver.errors import BudgetError, InputError, LouverError
 from louver.groups import groups
+from louver.groups.options import GroupsOptions
 from louver.groups.result import MEASUREMENTS_FILE, GroupRelease
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.measurements import Measurements
 from louver.privacy.neighbours import Relation
+from louver.privacy.noise import OpenDPNoise
 from louver.release.manifest import read_manifest
 from louver.release.verify import verify
 from oracles.groups import is_table
@@ -244,7 +246,6 @@ class sqlite_key:
 
 def _noise_of(key: bytes, people: Path, domain: Path) -> np.ndarray:
     from louver.groups import _plan, _read
-    from louver.groups.options import GroupsOptions
     from louver.groups.plan import true_batches
     from louver.privacy.noise import KeyedNoise, perturb
     from louver.schema.spec import validated
@@ -507,3 +508,113 @@ def test_regions_from_the_data_are_declared_everywhere(people: Path, domain: Pat
 def test_verify_refuses_seeded_noise(people: Path, domain: Path, tmp_path: Path) -> None:
     groups(people, **_options(domain, seed=5), out=tmp_path / "release")
     assert not verify(tmp_path / "release").passed
+
+
+@pytest.mark.parametrize("name", ["data/groups.parquet", "measurements/groups.parquet", "manifest.json"])
+def test_a_release_changed_before_its_seal_is_noticed(
+    people: Path, domain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Stopped between the move and the seal; moving the changed files away lets the same noise be written anew."""
+    ledger, out = _ledger(people), tmp_path / "release"
+
+    def stop(*_: object) -> None:
+        raise _Stop
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "seal", stop)
+        with pytest.raises(_Stop):
+            groups(people, **_options(domain), out=out)
+    written = _measured(out)
+    changed = out / name
+    changed.write_bytes(changed.read_bytes().replace(b'"groups"', b'"Groups"') + b" ")
+    with pytest.raises(InputError, match="changed before its debit was sealed") as caught:
+        groups(people, **_options(domain), out=out)
+    assert caught.value.option == "--out" and len(ledger.state().pending) == 1
+    out.rename(tmp_path / "changed")
+    groups(people, **_options(domain), out=out)
+    assert np.array_equal(_measured(out), written)
+    assert ledger.state().spent == 1 and not ledger.state().pending and verify(out).passed
+
+
+@pytest.mark.parametrize("mechanism", ["M_H", "M_c", "M_dp^OP"])
+def test_a_table_too_large_for_a_solver_costs_nothing(
+    people: Path, domain: Path, tmp_path: Path, mechanism: str
+) -> None:
+    ledger = _ledger(people)
+    with pytest.raises(InputError, match="too large for a general solver") as caught:
+        groups(people, **_options(domain, mechanism=mechanism, max_size=4000), out=tmp_path / "release")
+    assert caught.value.option == "--mechanism"
+    assert ledger.state().spent == 0 and ledger.state().head.entry == 1
+
+
+def test_the_data_are_no_domain(people: Path, tmp_path: Path) -> None:
+    """Neither by name nor through a link; a ledger is not even looked for."""
+    link = tmp_path / "linked.csv"
+    link.symlink_to(people)
+    for domain in (people, link):
+        with pytest.raises(InputError, match="--domain names the data themselves") as caught:
+            groups(people, **_options(domain), out=tmp_path / "release")
+        assert caught.value.option == "--domain"
+
+
+def test_noise_that_is_not_private_is_never_paid_for(
+    people: Path, domain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Options forbid it already; the last line of defence is tried by going round them."""
+    ledger = _ledger(people)
+    monkeypatch.setattr(GroupsOptions, "check", lambda self: None)
+    with pytest.raises(AssertionError):
+        groups(people, **_options(domain, mechanism="M_c^ch", as_published=True), out=tmp_path / "release")
+    assert ledger.state().spent == 0
+
+
+def test_noise_by_opendp(people: Path, domain: Path, tmp_path: Path) -> None:
+    """It pays at least what OpenDP's privacy map says, and is a release like any other."""
+    ledger = _ledger(people, "3/2")
+    released = groups(people, **_options(domain, noise="opendp"), out=tmp_path / "release")
+    assert released.is_private and verify(tmp_path / "release").passed
+    source = OpenDPNoise()
+    asked = sum(
+        source.price(level.distribution, Fraction(level.sensitivity)) for level in released.plan.levels
+    )
+    assert ledger.state().spent == released.plan.loss.amount >= max(asked, Fraction(1))
+    assert ledger.state().spent <= Fraction(1) + Fraction(1, 10**9)
+    assert read_manifest(tmp_path / "release").parameters["noise"] == "opendp"
+    rho = tmp_path / "rho.ledger"
+    Ledger.create(rho, Measure.RHO, Relation.ADD_REMOVE_RECORD, Fraction(1))
+    given = {**_options(domain, rho="1/2", noise="opendp"), "epsilon": None}
+    groups(people, **given, out=tmp_path / "gaussian", ledger=rho)
+    assert Fraction(1, 2) <= Ledger(rho).state().spent <= Fraction(1, 2) + Fraction(1, 10**9)
+    with pytest.raises(InputError, match="OpenDP takes no seed") as caught:
+        groups(people, **_options(domain, noise="opendp", seed=1))
+    assert caught.value.option == "--noise"
+
+
+@pytest.mark.parametrize("where", ["estimate", "seal"])
+def test_a_stopped_run_with_noise_by_opendp(
+    people: Path, domain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Lost before its files are in place, carried on from them afterwards; never drawn twice for one debit."""
+    ledger, out = _ledger(people), tmp_path / "release"
+
+    def stop(*_: object) -> None:
+        raise _Stop
+
+    with monkeypatch.context() as patched:
+        target = {"estimate": "louver.groups._estimate", "seal": "louver.privacy.ledger.Ledger.seal"}[where]
+        patched.setattr(target, stop)
+        with pytest.raises(_Stop):
+            groups(people, **_options(domain, noise="opendp"), out=out)
+    if where == "seal":
+        before = _measured(out)
+        groups(people, **_options(domain, noise="opendp"), out=out)
+        assert np.array_equal(_measured(out), before) and verify(out).passed
+        assert not ledger.state().pending
+        return
+    (entry,) = ledger.state().pending
+    with pytest.raises(BudgetError, match=f"abandon --entry {entry}"):
+        groups(people, **_options(domain, noise="opendp"), out=out)
+    assert not out.exists()
+    ledger.abandon(entry)
+    groups(people, **_options(domain, noise="opendp"), out=out)
+    assert ledger.state().spent >= 2 * Fraction(9, 10) and verify(out).passed
