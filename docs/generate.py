@@ -15,6 +15,7 @@ from typer.main import get_command
 from louver.anonymize import anonymize
 from louver.bounds import bounds, compare, suggest
 from louver.cli import app
+from louver.groups import groups
 
 FOLDER = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py (`make docs`); edit the program, not this file. -->\n"
@@ -85,6 +86,25 @@ ANONYMIZE_MEANINGS = {
     "utility.by_column": "pairs of quasi-identifier and mean share lost",
 }
 
+GROUPS_MEANINGS = {
+    "mechanism": "its name, as `--mechanism` takes it",
+    "epsilon": "the whole loss in pure epsilon, or null",
+    "rho": "the whole loss in rho, or null; one of the two is given",
+    "neighbours": "the neighbour relation that the loss is for",
+    "levels": "one entry per level, `total` first",
+    "levels[].name": "its name",
+    "levels[].regions": "its number of regions",
+    "levels[].share": "its share of the budget",
+    "levels[].measured_l1": "forecast L1 error of the measurements as they are drawn",
+    "levels[].forecast_l1": "forecast L1 error after post-processing: groups counted under a wrong size",
+    "levels[].forecast_emd": "forecast earth mover's distance: the same for groups of at most each size",
+    "levels[].l1_error": "with `--evaluate`: the true L1 error",
+    "levels[].emd": "with `--evaluate`: the true earth mover's distance",
+    "levels[].suffix_emd": "with `--evaluate`: the same for groups of at least each size",
+    "total_groups": "released number of groups",
+    "seconds": "wall-clock time",
+}
+
 KINDS = {
     bool: "true or false",
     int: "whole number",
@@ -136,13 +156,22 @@ def json_reference() -> str:
         ),
     ]
     sections.append(("`louver anonymize`", anonymize(people, quasi=["count"], k=3, method="sorted")))
+    counted = {
+        "size": "count",
+        "groups": "count",
+        "regions": ["site"],
+        "max_size": 3,
+        "domain_from_data": True,
+    }
+    sections.append(("`louver groups`", groups(people, **counted, epsilon=1, seed=1, evaluate=True)))
     parts = [
         NOTE,
         "# JSON\n",
         "`--json` prints one object. These keys are stable: other programs may rely on them.\n",
     ]
     for title, result in sections:
-        meaning = ANONYMIZE_MEANINGS.__getitem__ if "anonymize" in title else _meaning
+        own = {"`louver anonymize`": ANONYMIZE_MEANINGS, "`louver groups`": GROUPS_MEANINGS}.get(title)
+        meaning = _meaning if own is None else own.__getitem__
         lines = [f"| `{path}` | {kind} | {meaning(path)} |" for path, kind in _walk(result.to_dict(), "")]
         parts.append(f"## {title}\n\n| key | value | meaning |\n|---|---|---|\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)

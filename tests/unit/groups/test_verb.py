@@ -98,7 +98,9 @@ def test_json_and_frame(people: Path, domain: Path) -> None:
         "name",
         "regions",
         "share",
+        "measured_l1",
         "forecast_l1",
+        "forecast_emd",
         "l1_error",
         "emd",
         "suffix_emd",
@@ -250,7 +252,7 @@ def _noise_of(key: bytes, people: Path, domain: Path) -> np.ndarray:
     from louver.privacy.noise import KeyedNoise, perturb
     from louver.schema.spec import validated
 
-    checked = validated(GroupsOptions, _options(domain), "groups")
+    checked = validated(GroupsOptions, _options(domain))
     table = _read(people, None, None, checked)
     plan = _plan(table.regions, checked, checked.budget())
     noise = KeyedNoise(key)
