@@ -377,7 +377,9 @@ def groups(
     ] = None,
     mechanism: Annotated[
         str | None,
-        typer.Option(metavar="M", help="louver (default), or one of the paper's: M_H^dp, M_c^dp, ..."),
+        typer.Option(
+            metavar="M", help="louver, or one of the paper's: M_H^dp, M_c^dp, ... (default: by --neighbours)."
+        ),
     ] = None,
     noise: Annotated[
         str | None,

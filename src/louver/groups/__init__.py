@@ -128,7 +128,7 @@ def groups(
     shares : "chosen", "equal" or sequence
         Shares of the budget for `total` and every region level.
     mechanism : str
-        "louver" by default; see `MECHANISMS`.
+        See `MECHANISMS`; by default "louver", and "M_H^dp" for neighbours that differ in a unit.
     noise : "louver" or "opendp"
         Whose sampler draws. OpenDP's (extra `opendp`) cannot be replayed: a run that stops before its release is in place has
         lost its debit.
@@ -286,7 +286,7 @@ def _listed(domain: str, levels: tuple[str, ...]) -> Regions:
 
 def _plan(regions: Regions, options: GroupsOptions, budget: Loss) -> Plan:
     assert options.max_size is not None
-    mechanism = find_mechanism(options.mechanism)
+    mechanism = find_mechanism(options.mechanism, budget.neighbours)
     if options.shares == "chosen":
         shares = chosen_shares(regions.tree, budget.measure, is_weighted=mechanism.is_weighted)
     elif options.shares == "equal":
