@@ -27,14 +27,13 @@ import numpy as np
 from scipy import sparse, stats
 
 from louver.groups.mechanisms import MECHANISMS, count_violations
-from louver.groups.plan import Plan, chosen_shares, equal_shares, make_plan, noisy_answers, true_batches
+from louver.groups.plan import Plan, chosen_shares, equal_shares, make_plan
 from louver.groups.problem import GroupTable, NoisyAnswers, Regions
-from louver.groups.simulate import LevelError, errors
+from louver.groups.simulate import LevelError, errors, measured
 from louver.optim.trees import LevelTree
 from louver.privacy.budget import Loss, Measure
-from louver.privacy.measurements import NoisyBatch
 from louver.privacy.neighbours import Relation
-from louver.privacy.noise import KeyedNoise, perturb
+from louver.privacy.noise import KeyedNoise
 
 # Table 7, L1 errors by level: census in thousands; taxi in units of 10^4 that cannot be right (ERRATA G5).
 TABLE_7 = {
@@ -137,18 +136,7 @@ def _plan(table: GroupTable, name: str, shares: str, epsilon: str) -> Plan:
 
 
 def _measured(table: GroupTable, plan: Plan, seed: int) -> NoisyAnswers:
-    noise = KeyedNoise.from_seed(seed)
-    batches = (
-        NoisyBatch(
-            level=b.level,
-            query=b.query,
-            nodes=b.nodes,
-            noisy_counts=perturb(b.true_counts, b.distribution, noise, b.nonce),
-            variance=b.distribution.variance,
-        )
-        for b in true_batches(table, plan)
-    )
-    return noisy_answers(batches, plan, table.n_groups)
+    return measured(table, plan, KeyedNoise.from_seed(seed))
 
 
 @dataclass
@@ -183,14 +171,14 @@ def accuracy(table: GroupTable, name: str, epsilon: str, runs: int, only: Sequen
     )
     found = {contender: Found() for contender in shown}
     for seed in range(runs):
-        measured: dict[tuple[str, str], NoisyAnswers] = {}
+        drawn: dict[tuple[str, str], NoisyAnswers] = {}
         for contender in shown:
             plan = _plan(table, *contender, epsilon)
             same_noise = str(plan.query), contender[1]
-            if same_noise not in measured:
-                measured[same_noise] = _measured(table, plan, seed)
+            if same_noise not in drawn:
+                drawn[same_noise] = _measured(table, plan, seed)
             began = time.perf_counter()
-            released = plan.mechanism.solve(measured[same_noise])
+            released = plan.mechanism.solve(drawn[same_noise])
             found[contender].seconds.append(time.perf_counter() - began)
             found[contender].levels.append(errors(released, table.counts, tree))
             found[contender].violations.append(count_violations(released, tree))

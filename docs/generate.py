@@ -16,6 +16,7 @@ from typer.main import get_command
 from louver.anonymize import anonymize
 from louver.bounds import bounds, compare, suggest
 from louver.cli import app
+from louver.groups import groups
 from louver.topdown import KnowledgeCheck, TopDownRelease, check, topdown
 
 FOLDER = Path(__file__).parent
@@ -140,6 +141,25 @@ TOPDOWN_MEANINGS = {
 LABELLED = ("].row", "].col", ".recodes", "mean_absolute_error", "constrained", "stages")
 """Objects whose keys are labels of the data, levels or queries."""
 
+GROUPS_MEANINGS = {
+    "mechanism": "its name, as `--mechanism` takes it",
+    "epsilon": "the whole loss in pure epsilon, or null",
+    "rho": "the whole loss in rho, or null; one of the two is given",
+    "neighbours": "the neighbour relation that the loss is for",
+    "levels": "one entry per level, `total` first",
+    "levels[].name": "its name",
+    "levels[].regions": "its number of regions",
+    "levels[].share": "its share of the budget",
+    "levels[].measured_l1": "forecast L1 error of the measurements as they are drawn",
+    "levels[].forecast_l1": "forecast L1 error after post-processing: groups counted under a wrong size",
+    "levels[].forecast_emd": "forecast earth mover's distance: the same for groups of at most each size",
+    "levels[].l1_error": "with `--evaluate`: the true L1 error",
+    "levels[].emd": "with `--evaluate`: the true earth mover's distance",
+    "levels[].suffix_emd": "with `--evaluate`: the same for groups of at least each size",
+    "total_groups": "released number of groups",
+    "seconds": "wall-clock time",
+}
+
 KINDS = {
     bool: "true or false",
     int: "whole number",
@@ -154,6 +174,7 @@ KINDS = {
 
 OTHER_MEANINGS = {
     "anonymize": ANONYMIZE_MEANINGS,
+    "louver groups": GROUPS_MEANINGS,
     "topdown check": CHECK_MEANINGS,
     "topdown run": TOPDOWN_MEANINGS,
 }
@@ -225,6 +246,14 @@ def json_reference() -> str:
         ),
     ]
     sections.append(("`louver anonymize`", anonymize(people, quasi=["site", "count"], k=3, method="sorted")))
+    counted = {
+        "size": "count",
+        "groups": "count",
+        "regions": ["site"],
+        "max_size": 3,
+        "domain_from_data": True,
+    }
+    sections.append(("`louver groups`", groups(people, **counted, epsilon=1, seed=1, evaluate=True)))
     checked, release = _town()
     sections.append(("`louver topdown check`", checked))
     sections.append(("`louver topdown run` and `estimate`", release))

@@ -464,7 +464,9 @@ def groups(
     ] = None,
     mechanism: Annotated[
         str | None,
-        typer.Option(metavar="M", help="louver (default), or one of the paper's: M_H^dp, M_c^dp, ..."),
+        typer.Option(
+            metavar="M", help="louver, or one of the paper's: M_H^dp, M_c^dp, ... (default: by --neighbours)."
+        ),
     ] = None,
     noise: Annotated[
         str | None,
@@ -576,10 +578,11 @@ def _forecast_groups(options: dict[str, Any], expect: int, as_json: bool) -> int
             "name": level.name,
             "regions": level.n_regions,
             "share": float(level.share),
-            "forecast_l1": error.l1,
-            "forecast_emd": error.emd,
+            "measured_l1": before.l1,
+            "forecast_l1": after.l1,
+            "forecast_emd": after.emd,
         }
-        for level, error in zip(plan.levels, found, strict=True)
+        for level, before, after in zip(plan.levels, found.before, found.after, strict=True)
     ]
     if as_json:
         typer.echo(json.dumps({"mechanism": plan.mechanism.name, "levels": levels}))

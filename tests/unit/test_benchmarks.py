@@ -47,3 +47,30 @@ def test_bounds_peers_that_run_out_of_time_are_extrapolated(bounds_benchmark):
 def test_bounds_large_table_in_small(bounds_benchmark, capsys):
     bounds_benchmark.measure_large(n_rows=20, rounds=1)
     assert "20 distinct reduced row sums" in capsys.readouterr().out
+
+
+@pytest.fixture
+def groups_benchmark(monkeypatch):
+    if not BENCHMARKS.is_dir():
+        pytest.skip("the benchmarks are not part of this copy")
+    spec = importlib.util.spec_from_file_location("groups_benchmark", BENCHMARKS / "groups.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "groups_benchmark", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_groups_mechanisms_side_by_side(groups_benchmark, capsys):
+    """Seeded, so the same on every machine: the default is closer than M_c^dp on the small census."""
+    table = groups_benchmark.census(small=True)
+    groups_benchmark.accuracy(table, "small", "0.5", 2, ["louver", "M_c^dp", "TopDown"])
+    told = capsys.readouterr().out
+    assert told.count("\n  louver minus") == 2 and "WORSE" not in told
+    ratio = float(told.split("louver minus M_c^dp")[1].split("EMD ")[1].split(" times")[0])
+    assert ratio >= 5
+
+
+def test_groups_tables_are_as_large_as_said(groups_benchmark):
+    table = groups_benchmark.taxi(small=True)
+    assert table.regions.tree.level_sizes == (1, 6, 263) and table.n_groups == 1328
+    assert (table.counts >= 0).all()

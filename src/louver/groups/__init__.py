@@ -31,7 +31,8 @@ from louver.groups.plan import (
 )
 from louver.groups.problem import GroupTable, Regions, Total
 from louver.groups.result import MEASUREMENTS_FILE, GroupRelease
-from louver.groups.simulate import LevelError, errors, forecast, run, stand_in
+from louver.groups.simulate import Forecast, errors, forecast, run, stand_in
+from louver.privacy.budget import Loss
 from louver.privacy.ledger import Debit, Head, Ledger, ledger_beside, request_digest
 from louver.privacy.measurements import Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise, OpenDPNoise
@@ -127,7 +128,7 @@ def groups(
     shares : "chosen", "equal" or sequence
         Shares of the budget for `total` and every region level.
     mechanism : str
-        "louver" by default; see `MECHANISMS`.
+        See `MECHANISMS`; by default "louver", and "M_H^dp" for neighbours that differ in a unit.
     noise : "louver" or "opendp"
         Whose sampler draws. OpenDP's (extra `opendp`) cannot be replayed: a run that stops before its release is in place has
         lost its debit.
@@ -161,7 +162,7 @@ def groups(
     [[0, 2, 1, 0], [0, 1, 1, 0], [0, 1, 0, 0]]
     """
     started = time.perf_counter()
-    checked = validated(GroupsOptions, options, "groups")
+    checked = validated(GroupsOptions, options)
     checked.check()
     budget = checked.budget()
     _check_domain(data, checked.domain)
@@ -198,7 +199,7 @@ def _check_domain(data: Data, domain: str | None) -> None:
         )
 
 
-def preview(*, expect: int, **options: Any) -> tuple[Plan, tuple[LevelError, ...]]:
+def preview(*, expect: int, **options: Any) -> tuple[Plan, Forecast]:
     """Forecast the errors of a release before anything is spent; the data are not opened.
 
     Parameters
@@ -208,7 +209,7 @@ def preview(*, expect: int, **options: Any) -> tuple[Plan, tuple[LevelError, ...
     **options
         As for `groups`, with a `domain`.
     """
-    checked = validated(GroupsOptions, options, "groups")
+    checked = validated(GroupsOptions, options)
     checked.check()
     if checked.domain is None:
         raise InputError("option --domain is missing: a forecast does not open the data.", option="--domain")
@@ -283,11 +284,11 @@ def _listed(domain: str, levels: tuple[str, ...]) -> Regions:
     return Regions.from_leaves(levels, [tuple(str(label) for label in row) for row in rows])
 
 
-def _plan(regions: Regions, options: GroupsOptions, budget: Any) -> Plan:
+def _plan(regions: Regions, options: GroupsOptions, budget: Loss) -> Plan:
     assert options.max_size is not None
-    mechanism = find_mechanism(options.mechanism)
+    mechanism = find_mechanism(options.mechanism, budget.neighbours)
     if options.shares == "chosen":
-        shares = chosen_shares(regions.tree, is_weighted=mechanism.is_weighted)
+        shares = chosen_shares(regions.tree, budget.measure, is_weighted=mechanism.is_weighted)
     elif options.shares == "equal":
         shares = equal_shares(regions.tree.n_levels)
     else:

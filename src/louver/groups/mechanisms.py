@@ -21,6 +21,7 @@ from louver.groups.joint import solve_joint
 from louver.groups.problem import IntArray, NoisyAnswers, Query
 from louver.groups.topdown import solve_topdown
 from louver.optim.trees import LevelTree
+from louver.privacy.neighbours import Relation
 
 __all__ = ["DEFAULT", "MECHANISMS", "Mechanism", "count_violations", "find_mechanism"]
 
@@ -81,8 +82,18 @@ MECHANISMS = {
 }
 
 
-def find_mechanism(name: str) -> Mechanism:
-    """Return the mechanism of that name."""
+def find_mechanism(name: str | None, neighbours: Relation) -> Mechanism:
+    """Return the mechanism of that name; without one, that with the least error for the neighbours.
+
+    A whole unit changes one size, but as many suffix counts as it is large: sizes are measured for these neighbours.
+
+    Examples
+    --------
+    >>> find_mechanism(None, Relation.ADD_REMOVE_RECORD).name, find_mechanism(None, Relation.ADD_REMOVE_UNIT).name
+    ('louver', 'M_H^dp')
+    """
+    if name is None:
+        return MECHANISMS["M_H^dp" if neighbours is Relation.ADD_REMOVE_UNIT else DEFAULT]
     if name not in MECHANISMS:
         raise InputError(f"option --mechanism must be one of {', '.join(MECHANISMS)}.", option="mechanism")
     return MECHANISMS[name]

@@ -34,7 +34,7 @@ class GroupsOptions(Options):
     epsilon: Amount | None = None
     rho: Amount | None = None
     shares: Literal["chosen", "equal"] | Names = "chosen"
-    mechanism: str = "louver"
+    mechanism: str | None = None
     noise: Literal["louver", "opendp"] = "louver"
     quantity: str | None = None
     max_quantity: Annotated[int, Field(ge=1)] = 1

@@ -107,6 +107,14 @@ class Plan:
         """What all levels lose together."""
         return compose_sequential([level.loss for level in self.levels])
 
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """Standard deviation of one count of every level once levels are weighed; monotony makes sparse sizes more accurate."""
+        accuracies = [1 / max(1e-3, math.sqrt(level.distribution.variance)) for level in self.levels]
+        sizes = self.regions.tree.level_sizes
+        noise = level_noise(accuracies, sizes, is_weighted=self.mechanism.is_weighted)
+        return tuple(total / n for total, n in zip(noise, sizes, strict=True))
+
     def request(self) -> dict[str, Any]:
         """Name what is measured, for the ledger: enough to tell any two plans apart."""
         return {
@@ -220,12 +228,16 @@ def equal_shares(n_levels: int) -> tuple[Fraction, ...]:
     return (Fraction(1, n_levels),) * n_levels
 
 
-def chosen_shares(tree: LevelTree, *, is_weighted: bool = True) -> tuple[Fraction, ...]:
+def chosen_shares(
+    tree: LevelTree, measure: Measure = Measure.EPSILON, *, is_weighted: bool = True
+) -> tuple[Fraction, ...]:
     """Shares that minimise the forecast L1 error over all levels, none getting more than three times as bad as with equal shares.
 
     Parameters
     ----------
     tree : LevelTree
+    measure : Measure
+        Noise falls as one over the share for epsilon, as one over its square root for rho.
     is_weighted : bool
         Whether post-processing weighs levels by their noise, so that regions are also measured by their children.
 
@@ -239,9 +251,10 @@ def chosen_shares(tree: LevelTree, *, is_weighted: bool = True) -> tuple[Fractio
     ['43/500', '1/100', '113/125']
     """
     sizes = tree.level_sizes
+    power = 1.0 if measure is Measure.EPSILON else 0.5
 
     def forecast(parts: Sequence[int]) -> list[float]:
-        return level_noise(parts, sizes, is_weighted=is_weighted)
+        return level_noise([part**power for part in parts], sizes, is_weighted=is_weighted)
 
     parts = [SHARE_PARTS // len(sizes)] * len(sizes)
     parts[-1] += SHARE_PARTS - sum(parts)
@@ -256,13 +269,15 @@ def chosen_shares(tree: LevelTree, *, is_weighted: bool = True) -> tuple[Fractio
     return tuple(Fraction(part, SHARE_PARTS) for part in parts)
 
 
-def level_noise(shares: Sequence[float], sizes: Sequence[int], *, is_weighted: bool = True) -> list[float]:
+def level_noise(
+    accuracies: Sequence[float], sizes: Sequence[int], *, is_weighted: bool = True
+) -> list[float]:
     """Forecast noise of every level: its regions times the standard deviation of one count.
 
     Parameters
     ----------
-    shares : sequence of float
-        Of the budget; a level's noise has one over its share as standard deviation.
+    accuracies : sequence of float
+        One over the standard deviation of each level's own noise.
     sizes : sequence of int
         Regions of every level; a region is taken to have as many children as its level has on average.
     is_weighted : bool
@@ -274,9 +289,9 @@ def level_noise(shares: Sequence[float], sizes: Sequence[int], *, is_weighted: b
     [0.894, 3.578]
     """
     if not is_weighted:
-        return [n / share for n, share in zip(sizes, shares, strict=True)]
+        return [n / accuracy for n, accuracy in zip(sizes, accuracies, strict=True)]
     children = [below / here for here, below in pairwise(sizes)]
-    precision = [share * share for share in shares]
+    precision = [accuracy * accuracy for accuracy in accuracies]
     for k in range(len(sizes) - 2, -1, -1):
         precision[k] += precision[k + 1] / children[k]
     variance = [1 / precision[0]]

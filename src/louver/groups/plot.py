@@ -1,49 +1,137 @@
-"""Pictures of released group sizes."""
+"""Pictures of released group sizes: one region, many regions in small, and errors by level."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from louver.groups.problem import Query, answers
+from louver.groups.problem import IntArray, Query, answers
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from louver.groups.result import GroupRelease
 
-__all__ = ["plot_release"]
+__all__ = ["plot_errors", "plot_regions", "plot_release"]
 
-SAFE = "#2a6f97"
+SAFE, MUTED, INK = "#2a6f97", "#b9c6d0", "#22313f"
+PANELS_ACROSS = 4
+LONGEST_TITLE = 28
+"""Letters of a region's name above a small picture."""
 
 
 def plot_release(release: GroupRelease, region: int = 0) -> Figure:
-    """Draw one region: groups by size, and groups of at least each size with two standard deviations of their noise."""
+    """Draw one region: groups by size, and groups of at least each size, both with two standard deviations."""
     from matplotlib.figure import Figure
 
-    counts = release.counts[region]
-    sizes = np.array(release.sizes)
-    last = int(np.flatnonzero(counts)[-1]) + 2 if counts.any() else 2
-    level = sum(region >= start for start in release.plan.regions.tree.level_start[1:-1])
-    spread = 2 * math.sqrt(release.plan.levels[level].distribution.variance)
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    left.bar(sizes[:last], counts[:last], color=SAFE)
+    shown = _shown(release.counts[region])
+    sizes = np.array(release.sizes)[shown]
+    _bars(left, release, region, shown)
     left.set(xlabel="size", ylabel="groups", title="Groups by size")
-    suffix = answers(counts[None, :], Query.SUFFIX, release.plan.regions.tree)[0]
-    right.plot(sizes[:last], suffix[:last], color=SAFE, drawstyle="steps-mid")
+    tree = release.plan.regions.tree
+    suffix = answers(release.counts[region][None, :], Query.SUFFIX, tree)[0][shown]
+    spread = 2 * _cumulative_deviations(release, region)[shown]
+    right.plot(sizes, suffix, color=SAFE, drawstyle="steps-mid")
     right.fill_between(
-        sizes[:last],
-        np.maximum(suffix[:last] - spread, 0),
-        suffix[:last] + spread,
-        color=SAFE,
-        alpha=0.2,
-        step="mid",
+        sizes, np.maximum(suffix - spread, 0), suffix + spread, color=SAFE, alpha=0.2, step="mid", linewidth=0
     )
-    right.set(xlabel="size", ylabel="groups of at least this size", title="Cumulative, with its noise")
-    for axes in (left, right):
-        axes.set_yscale("symlog")
-        axes.spines[["top", "right"]].set_visible(False)
+    right.set(xlabel="size", ylabel="groups of at least this size", title="Cumulative", yscale="symlog")
+    _tidy(right)
     return figure
+
+
+def plot_regions(release: GroupRelease, regions: Sequence[int]) -> Figure:
+    """Draw the size distribution of several regions in small, on one scale of sizes."""
+    from matplotlib.figure import Figure
+
+    n_down = math.ceil(len(regions) / PANELS_ACROSS)
+    figure = Figure(figsize=(9, 1.75 * n_down + 0.3), layout="constrained")
+    panels = figure.subplots(n_down, PANELS_ACROSS, sharex=True, squeeze=False).ravel()
+    shown = _shown(release.counts[list(regions)].sum(axis=0))
+    for axes, region in zip(panels, regions, strict=False):
+        _bars(axes, release, region, shown)
+        title = ", ".join(release.plan.regions.labels[region])
+        if len(title) > LONGEST_TITLE:
+            title = title[: LONGEST_TITLE - 1] + "…"
+        # Labels are text, not formulas.
+        axes.set_title(title, fontsize=8, parse_math=False)
+        axes.tick_params(labelsize=7)
+    for axes in panels[len(regions) :]:
+        axes.set_visible(False)
+    figure.supxlabel("size", fontsize=9)
+    figure.supylabel("groups", fontsize=9)
+    return figure
+
+
+def plot_errors(release: GroupRelease) -> Figure:
+    """Draw the forecast L1 error of every level: measurements as drawn, and after post-processing."""
+    from matplotlib.figure import Figure
+
+    names = [level.name for level in release.plan.levels]
+    place = np.arange(len(names))
+    figure = Figure(figsize=(9, 0.55 * len(names) + 1.1), layout="constrained")
+    axes = figure.subplots()
+    for shift, told, color, found in (
+        (-0.19, "measurements as drawn", MUTED, release.forecast.before),
+        (0.19, "after post-processing", SAFE, release.forecast.after),
+    ):
+        values = [max(error.l1, 0.5) for error in found]
+        axes.barh(place + shift, values, 0.36, color=color, label=told)
+        for at, error in zip(place + shift, found, strict=True):
+            axes.text(max(error.l1, 0.5), at, f" {error.l1:,.0f}", va="center", fontsize=8, color=INK)
+    axes.set_yticks(place, names, parse_math=False)
+    axes.invert_yaxis()
+    axes.set(xscale="log", xlabel="groups counted under a wrong size (forecast)")
+    axes.set_xlim(0.4, axes.get_xlim()[1] * 3)
+    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _shown(counts: IntArray) -> slice:
+    """Columns worth drawing: up to one past the largest size that occurs."""
+    return slice(0, int(np.flatnonzero(counts)[-1]) + 2 if counts.any() else 2)
+
+
+def _bars(axes: Axes, release: GroupRelease, region: int, shown: slice) -> None:
+    counts = release.counts[region][shown]
+    spread = 2 * _size_deviation(release, region)
+    sizes = np.array(release.sizes)[shown]
+    axes.bar(sizes, counts, color=SAFE, alpha=0.85)
+    errors = [np.minimum(spread, counts), np.full(len(counts), spread)]
+    axes.errorbar(sizes, counts, yerr=errors, fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
+    axes.set_yscale("symlog")
+    _tidy(axes)
+
+
+def _tidy(axes: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _level(release: GroupRelease, region: int) -> int:
+    return len(release.plan.regions.labels[region])
+
+
+def _size_deviation(release: GroupRelease, region: int) -> float:
+    """Standard deviation of the number of groups of one size: a difference of two counts, where these are cumulative."""
+    factor = 1.0 if release.plan.query is Query.SIZES else math.sqrt(2)
+    return factor * release.plan.deviations[_level(release, region)]
+
+
+def _cumulative_deviations(release: GroupRelease, region: int) -> NDArray[np.float64]:
+    """Standard deviations of groups of at least each size: sums of the noise of single sizes, where these are measured."""
+    n_sizes = release.counts.shape[1]
+    terms = np.arange(n_sizes, 0, -1) if release.plan.query is Query.SIZES else np.ones(n_sizes)
+    deviations: NDArray[np.float64] = release.plan.deviations[_level(release, region)] * np.sqrt(terms)
+    return deviations

@@ -215,11 +215,20 @@ def answers(counts: IntArray, query: Query, tree: LevelTree) -> IntArray:
     return chained
 
 
-def sizes_of(rows: IntArray, query: Query) -> IntArray:
-    """Turn prefix or suffix counts back into numbers of groups of each size."""
+def sizes_of(rows: IntArray, query: Query, tree: LevelTree | None = None) -> IntArray:
+    """Turn what a query counts back into numbers of groups of each size; the chain needs the tree."""
+    if query is Query.SIZES:
+        return rows
     if query is Query.PREFIX:
         return np.diff(rows, axis=1, prepend=0)
-    return -np.diff(rows, axis=1, append=0)
+    if query is Query.SUFFIX:
+        return -np.diff(rows, axis=1, append=0)
+    assert tree is not None
+    counts = np.empty_like(rows)
+    for k in range(tree.n_levels):
+        level = rows[tree.level(k)]
+        counts[tree.level(k)] = np.diff(level.T.ravel(), prepend=0).reshape(level.T.shape).T
+    return counts
 
 
 def sensitivity(

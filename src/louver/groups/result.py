@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from louver.groups.plan import Plan
 from louver.groups.problem import IntArray, Query, Total
-from louver.groups.simulate import LevelError
+from louver.groups.simulate import Forecast, LevelError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest, ReleaseWriter
@@ -40,7 +40,7 @@ class GroupRelease:
         What was measured, with which noise.
     counts : int64 (n_regions, n_sizes)
         Released numbers of groups, read-only.
-    forecast : tuple of LevelError
+    forecast : Forecast
         What the errors of this release are expected to be, from simulations on the release itself.
     evaluation : tuple of LevelError or None
         The true errors, for evaluations only.
@@ -54,7 +54,7 @@ class GroupRelease:
 
     plan: Plan
     counts: IntArray
-    forecast: tuple[LevelError, ...]
+    forecast: Forecast
     evaluation: tuple[LevelError, ...] | None = None
     is_private: bool = True
     is_domain_from_data: bool = False
@@ -85,7 +85,9 @@ class GroupRelease:
                 "name": level.name,
                 "regions": level.n_regions,
                 "share": float(level.share),
-                "forecast_l1": self.forecast[i].l1,
+                "measured_l1": self.forecast.before[i].l1,
+                "forecast_l1": self.forecast.after[i].l1,
+                "forecast_emd": self.forecast.after[i].emd,
             }
             if self.evaluation is not None:
                 found = self.evaluation[i]
@@ -204,7 +206,7 @@ class GroupRelease:
         ]
         for i, level in enumerate(self.plan.levels):
             line = f"  {level.name}: {level.n_regions:,} regions, share {float(level.share):.3f}"
-            line += f", L1 error about {self.forecast[i].l1:,.0f}"
+            line += f", L1 error about {self.forecast.after[i].l1:,.0f}"
             if self.evaluation is not None:
                 line += f" (true {self.evaluation[i].l1:,.0f}, earth mover's {self.evaluation[i].emd:,.0f})"
             lines.append(line)

@@ -11,12 +11,12 @@ from statistics import fmean
 import numpy as np
 
 from louver.groups.plan import Plan, noisy_answers, true_batches
-from louver.groups.problem import GroupTable, IntArray, Regions, Total
+from louver.groups.problem import GroupTable, IntArray, NoisyAnswers, Regions, Total, sizes_of
 from louver.optim.trees import LevelTree
 from louver.privacy.measurements import NoisyBatch
 from louver.privacy.noise import KeyedNoise, Noise, perturb
 
-__all__ = ["LevelError", "errors", "forecast", "run", "stand_in"]
+__all__ = ["Forecast", "LevelError", "errors", "forecast", "measured", "run", "stand_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,24 @@ class LevelError:
     suffix_emd: float
 
 
-def run(table: GroupTable, plan: Plan, noise: Noise) -> IntArray:
-    """Measure a table and post-process the measurements, all in memory."""
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Expected errors of every level, root first.
+
+    Attributes
+    ----------
+    before : tuple of LevelError
+        Of the measurements as they are drawn: neither whole tables nor consistent ones.
+    after : tuple of LevelError
+        Of what post-processing makes of them.
+    """
+
+    before: tuple[LevelError, ...]
+    after: tuple[LevelError, ...]
+
+
+def measured(table: GroupTable, plan: Plan, noise: Noise) -> NoisyAnswers:
+    """Measure a table in memory."""
     batches = (
         NoisyBatch(
             level=batch.level,
@@ -55,8 +71,12 @@ def run(table: GroupTable, plan: Plan, noise: Noise) -> IntArray:
         )
         for batch in true_batches(table, plan)
     )
-    total = table.n_groups if plan.total is Total.PUBLIC else None
-    return plan.mechanism.solve(noisy_answers(batches, plan, total))
+    return noisy_answers(batches, plan, table.n_groups if plan.total is Total.PUBLIC else None)
+
+
+def run(table: GroupTable, plan: Plan, noise: Noise) -> IntArray:
+    """Measure a table and post-process the measurements, all in memory."""
+    return plan.mechanism.solve(measured(table, plan, noise))
 
 
 def errors(released: IntArray, true: IntArray, tree: LevelTree) -> tuple[LevelError, ...]:
@@ -94,15 +114,24 @@ def stand_in(
     return GroupTable(regions, regions.tree.sum_up(rounded.reshape(wanted.shape)), first)
 
 
-def forecast(table: GroupTable, plan: Plan, runs: int = 5) -> tuple[LevelError, ...]:
-    """Average errors of a plan on a table that is public: a stand-in before, the release itself afterwards."""
+def forecast(table: GroupTable, plan: Plan, runs: int = 5) -> Forecast:
+    """Average errors of a plan on a table that is public: a stand-in before spending, the release itself afterwards."""
     tree = plan.regions.tree
-    seen = [errors(run(table, plan, KeyedNoise.from_seed(seed)), table.counts, tree) for seed in range(runs)]
+    before, after = [], []
+    for seed in range(runs):
+        noisy = measured(table, plan, KeyedNoise.from_seed(seed))
+        before.append(errors(sizes_of(noisy.rows, plan.query, tree), table.counts, tree))
+        after.append(errors(plan.mechanism.solve(noisy), table.counts, tree))
+    return Forecast(_averages(before), _averages(after))
+
+
+def _averages(runs: list[tuple[LevelError, ...]]) -> tuple[LevelError, ...]:
+    """The mean of every level's errors over runs."""
     return tuple(
         LevelError(
             fmean(level.l1 for level in levels),
             fmean(level.emd for level in levels),
             fmean(level.suffix_emd for level in levels),
         )
-        for levels in zip(*seen, strict=True)
+        for levels in zip(*runs, strict=True)
     )

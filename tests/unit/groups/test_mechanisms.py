@@ -9,6 +9,7 @@ from louver.errors import InputError, SolverError
 from louver.groups.mechanisms import MECHANISMS, count_violations, find_mechanism
 from louver.groups.problem import NoisyAnswers, Query, answers
 from louver.optim.trees import LevelTree
+from louver.privacy.neighbours import Relation
 from oracles.groups import is_table, tables
 
 SHAPES = {
@@ -148,9 +149,9 @@ def test_noise_without_variance_counts_as_exact() -> None:
 
 
 def test_names_and_limits() -> None:
-    assert find_mechanism("M_c^dp").query is Query.PREFIX
+    assert find_mechanism("M_c^dp", Relation.ADD_REMOVE_RECORD).query is Query.PREFIX
     with pytest.raises(InputError, match="must be one of louver") as caught:
-        find_mechanism("magic")
+        find_mechanism("magic", Relation.ADD_REMOVE_RECORD)
     assert caught.value.option == "mechanism"
     big = NoisyAnswers(LevelTree.from_counts([[50]]), np.zeros((51, 100), np.int64), (1.0, 1.0), 1000)
     for name in ("M_H", "M_c", "M_dp^OP"):

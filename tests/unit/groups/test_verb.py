@@ -89,6 +89,16 @@ def test_every_mechanism_through_the_verb(people: Path, domain: Path, mechanism:
     assert released.plan.loss.amount == 1
 
 
+def test_the_default_depends_on_the_neighbours(people: Path, domain: Path) -> None:
+    """Noise on sizes does not grow with the largest size, where whole units come and go: it is closer there."""
+    given = _options(domain, seed=3, neighbours="add-remove-unit", total="noisy", evaluate=True, max_size=30)
+    chosen, other = groups(people, **given), groups(people, **given, mechanism="louver")
+    assert (chosen.plan.mechanism.name, chosen.plan.levels[0].sensitivity) == ("M_H^dp", 1)
+    assert other.plan.levels[0].sensitivity == 30
+    assert chosen.evaluation is not None and other.evaluation is not None
+    assert sum(e.l1 for e in chosen.evaluation) < sum(e.l1 for e in other.evaluation)
+
+
 def test_json_and_frame(people: Path, domain: Path) -> None:
     released = groups(people, **_options(domain, seed=3, evaluate=True))
     told = json.loads(released.to_json())
@@ -98,7 +108,9 @@ def test_json_and_frame(people: Path, domain: Path) -> None:
         "name",
         "regions",
         "share",
+        "measured_l1",
         "forecast_l1",
+        "forecast_emd",
         "l1_error",
         "emd",
         "suffix_emd",
@@ -250,7 +262,7 @@ def _noise_of(key: bytes, people: Path, domain: Path) -> np.ndarray:
     from louver.privacy.noise import KeyedNoise, perturb
     from louver.schema.spec import validated
 
-    checked = validated(GroupsOptions, _options(domain), "groups")
+    checked = validated(GroupsOptions, _options(domain))
     table = _read(people, None, None, checked)
     plan = _plan(table.regions, checked, checked.budget())
     noise = KeyedNoise(key)
