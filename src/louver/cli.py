@@ -1097,7 +1097,8 @@ def _run_anonymize(
     payer = ledger or (beside if beside.is_file() else None)
     if payer is not None:
         Ledger(payer).state()
-    release = anonymize_verb(**source, **options)
+    with _progress("forming classes") as report:
+        release = anonymize_verb(**source, **options, progress=lambda share: report(share, f"{share:.0%}"))
     release.write(out, anonymize_report(release), payer)
     told = [repr(release), f"Release: {out}"]
     if payer is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,7 @@ def anonymize(
     table: str | None = None,
     query: str | None = None,
     schema: Schema | None = None,
+    progress: Callable[[float], None] | None = None,
     **options: Any,
 ) -> AnonymizedRelease:
     """Make microdata k-anonymous.
@@ -65,6 +66,8 @@ def anonymize(
         Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
     schema : Schema, optional
         Kinds, labels, order and hierarchies of the columns.
+    progress : callable, optional
+        Told the share of the work that is done.
     quasi : sequence of str
         Quasi-identifying columns, which are generalised.
     k : int
@@ -131,14 +134,14 @@ def anonymize(
     with open_source(data, table=table, query=query) as source:
         loaded = load(source, checked, schema)
     earlier = [read_earlier(folder, loaded) for folder in checked.against]
-    answer = _solve(loaded.problem, checked)
+    answer = _solve(loaded.problem, checked, progress)
     if (
         isinstance(answer, Partition)
         and checked.t is not None
         and not loaded.problem.holds_as_published(answer)
     ):
         # Close to the whole table, but not to what is left of it: then nothing is left out, and no bound is known.
-        answer = _solve(replace(loaded.problem, max_suppressed=0), checked)
+        answer = _solve(replace(loaded.problem, max_suppressed=0), checked, progress)
         answer = replace(answer, status=Status.FEASIBLE, lower_bound=None)
     release = replace(_release(loaded, answer, checked), curve=_curve(loaded, checked))
     if earlier:
@@ -171,7 +174,9 @@ def _checked(options: Mapping[str, Any]) -> AnonymizeOptions:
     return checked
 
 
-def _solve(problem: Problem, options: AnonymizeOptions) -> Partition | Freeform:
+def _solve(
+    problem: Problem, options: AnonymizeOptions, progress: Callable[[float], None] | None = None
+) -> Partition | Freeform:
     seconds, steps = (options.seconds, None) if options.steps is None else (None, options.steps)
     nodes = None if steps is None else 1000 * steps
     match options.method:
@@ -188,6 +193,7 @@ def _solve(problem: Problem, options: AnonymizeOptions) -> Partition | Freeform:
                 seconds=seconds,
                 subproblem_seconds=options.subproblem_seconds,
                 subproblem_nodes=nodes,
+                progress=progress,
             )
         case "greedy":
             return greedy.solve(problem)
@@ -200,7 +206,7 @@ def _solve(problem: Problem, options: AnonymizeOptions) -> Partition | Freeform:
         case "freeform-greedy" | "freeform-sort-greedy" | "freeform-hungarian":
             return freeform.solve(problem, matching=Matching(options.method.removeprefix("freeform-")))
         case _:
-            return auto.solve(problem, seconds=seconds, steps=steps)
+            return auto.solve(problem, seconds=seconds, steps=steps, progress=progress)
 
 
 def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOptions) -> AnonymizedRelease:
