@@ -29,7 +29,7 @@ EXACT_RECORDS = 40
 EXACT_SHARE = 0.5
 NODES_PER_STEP = 10_000
 
-NEIGHBOURS = 24
+NEIGHBOURS = 12
 """Neighbouring points among which a partner for a record is sought."""
 
 PIECE_RECORDS = 16_000
