@@ -29,7 +29,7 @@ EXACT_RECORDS = 40
 EXACT_SHARE = 0.5
 NODES_PER_STEP = 10_000
 
-NEIGHBOURS = 24
+NEIGHBOURS = 12
 """Neighbouring points among which a partner for a record is sought."""
 
 PIECE_RECORDS = 16_000
@@ -62,7 +62,7 @@ def solve(
     seconds : float, optional
         Time limit. The start (Greedy Search and the best cut of the sorted order) is always made.
     steps : int, optional
-        Rounds of annealing, instead of a time limit: the same answer on every machine with any number of workers.
+        Rounds of annealing, in place of the time limit: the same answer on every machine with any number of workers.
     workers : int, optional
         Threads; by default as many as there are cores.
     progress : callable, optional
@@ -85,25 +85,34 @@ def solve(
 
     **Cost**: the start about n log n; then as long as told. O(n (m + NEIGHBOURS)) memory.
     """
+    if steps is not None:
+        seconds = None
     is_small = problem.n_records <= EXACT_RECORDS
-    if not is_small and seconds is not None:
+    if seconds is not None and not is_small:
         _compile(problem)
     started = time.perf_counter()
-    best = min(greedy.solve(problem), sorted_order.solve(problem), key=lambda partition: partition.loss)
-    best = replace(best, method="auto", lower_bound=None)
+    best = _tried_exactly(problem, seconds, steps) if is_small else _better_start(problem)
     if best.loss == 0:
-        return replace(best, status=Status.OPTIMAL, lower_bound=0)
-    if is_small:
-        best = _tried_exactly(problem, best, seconds, steps)
+        best = replace(best, status=Status.OPTIMAL, lower_bound=0)
     if best.status is Status.OPTIMAL or problem.requirements.matches:
         return best
-    if is_small and seconds is not None:
+    if seconds is not None and is_small:
         _compile(problem)
         started = time.perf_counter() - EXACT_SHARE * seconds
     annealing = _Annealing.of(problem, best, workers or _n_cores())
-    max_rounds = MAX_SWEEPS // annealing.n_sweeps
-    clock = _Clock(seconds=seconds, steps=steps, started=started, max_rounds=max_rounds)
+    clock = _Clock(
+        seconds=seconds,
+        steps=steps,
+        started=started,
+        began=time.perf_counter(),
+        max_rounds=MAX_SWEEPS // annealing.n_sweeps,
+    )
     return annealing.run(best, clock, progress or _ignore)
+
+
+def _better_start(problem: Problem) -> Partition:
+    best = min(greedy.solve(problem), sorted_order.solve(problem), key=lambda partition: partition.loss)
+    return replace(best, method="auto")
 
 
 def _compile(problem: Problem) -> None:
@@ -114,10 +123,10 @@ def _compile(problem: Problem) -> None:
     _Annealing.of(tiny, best, 1).run_round(_first_records(best.labels), 0.0, 0)
 
 
-def _tried_exactly(problem: Problem, best: Partition, seconds: float | None, steps: int | None) -> Partition:
+def _tried_exactly(problem: Problem, seconds: float | None, steps: int | None) -> Partition:
     share = None if seconds is None else EXACT_SHARE * seconds
     nodes = None if steps is None else NODES_PER_STEP * steps
-    found = exact.solve(problem, seconds=share, max_nodes=nodes, start=best)
+    found = exact.solve(problem, seconds=share, max_nodes=nodes)
     return replace(found, method="auto")
 
 
@@ -131,11 +140,12 @@ def _ignore(share: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clock:
-    """How much of a run is over, by rounds alone (steps) or by time."""
+    """How much of a run that started, and began its rounds, at some time is over: by rounds alone (steps) or by time."""
 
     seconds: float | None
     steps: int | None
     started: float
+    began: float
     max_rounds: int
 
     def share(self, n_rounds: int) -> float:
@@ -144,9 +154,10 @@ class _Clock:
             return n_rounds / self.steps if self.steps else 1.0
         share = n_rounds / self.max_rounds
         if self.seconds is not None:
-            elapsed = time.perf_counter() - self.started
-            ahead = elapsed / (2 * n_rounds) if n_rounds else 0.0
-            share = max(share, 1.0 if elapsed + ahead > self.seconds else elapsed / self.seconds)
+            now = time.perf_counter()
+            half_a_round = (now - self.began) / (2 * n_rounds) if n_rounds else 0.0
+            is_last = now - self.started + half_a_round > self.seconds
+            share = max(share, 1.0 if is_last else (now - self.started) / self.seconds)
         return min(1.0, share)
 
 

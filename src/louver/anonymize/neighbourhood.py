@@ -17,6 +17,9 @@ __all__ = ["Neighbourhood", "find_neighbours"]
 CHUNK = 2048
 """Points whose neighbours are sought in one piece of work."""
 
+MOST_SOUGHT = 64
+"""Neighbours that are sought for the sake of the bound, at most; k - 1 of them are always enough."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Neighbourhood:
@@ -35,7 +38,7 @@ class Neighbourhood:
 
 
 def find_neighbours(problem: Problem, points: Points, *, n_wanted: int, workers: int = 1) -> Neighbourhood:
-    """The nearest points of every point, fewer than `n_wanted` only where there are no more.
+    """The `n_wanted` nearest points of every point, or all where there are no more; and what they prove.
 
     Notes
     -----
@@ -52,13 +55,15 @@ def find_neighbours(problem: Problem, points: Points, *, n_wanted: int, workers:
     codes, multiplicity = points.codes, points.multiplicity
     tree = build_tree(problem.geometry, codes, np.arange(len(codes)))
     n_wanted = min(n_wanted, len(codes) - 1)
+    n_sought = min(max(n_wanted, min(problem.least_size - 1, MOST_SOUGHT)), len(codes) - 1)
 
     def part(first: int) -> tuple[NDArray[np.int32], int]:
         last = min(len(codes), first + CHUNK)
-        keys = nearest(tree, problem.geometry, first, last, n_wanted)
+        keys = nearest(tree, problem.geometry, first, last, n_sought)
         near = (keys & NUMBER_MASK).astype(np.int32)
         own = multiplicity[first:last]
-        return near, _least_loss(keys >> NUMBER_BITS, own, multiplicity[near], problem.least_size)
+        bound = _least_loss(keys >> NUMBER_BITS, own, multiplicity[near], problem.least_size)
+        return np.ascontiguousarray(near[:, :n_wanted]), bound
 
     if n_wanted == 0:
         return Neighbourhood(near=np.zeros((len(codes), 0), np.int32), lower_bound=0)

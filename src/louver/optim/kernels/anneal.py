@@ -50,9 +50,9 @@ from louver.optim.kernels.loss import n_words
 
 __all__ = ["Scene", "anneal_piece_inplace"]
 
-OWN_POINT = 4
+OWN_POINT = 2
 """One partner in so many is sought among the records of the same point."""
-DISSOLVE, FOUND, LEAVE_OUT = 32, 4, 16
+DISSOLVE, FOUND, LEAVE_OUT = 32, 8, 16
 """One step in so many tries to dissolve the class, to found a new one, to leave the record out."""
 COPIES = 6
 """Records of a neighbouring point that are considered for a new class."""
