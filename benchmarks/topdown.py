@@ -65,7 +65,12 @@ REFERENCE = {
 }  # fmt: skip
 QUERIES = ("total", "voting_age", "race", "detailed")
 # Its post-processing in seconds (least squares and rounding), fastest and slowest of 10 runs.
-REFERENCE_SECONDS = {("1", False): (2.6, 3.2), ("4", False): (3.6, 4.5), ("1", True): (4.1, 5.2), ("4", True): (4.2, 5.9)}
+REFERENCE_SECONDS = {
+    ("1", False): (2.6, 3.2),
+    ("4", False): (3.6, 4.5),
+    ("1", True): (4.1, 5.2),
+    ("4", True): (4.2, 5.9),
+}
 
 
 def main() -> None:
@@ -101,7 +106,9 @@ def rhode_island(options: argparse.Namespace, folder: Path) -> None:
             lv.topdown(spec, seed=seed, evaluate=True, engine=options.engine) for seed in range(options.seeds)
         ]
         kind = "block totals" if block_totals else "state total"
-        print(f"\nRhode Island 2010, epsilon {epsilon}, {kind} invariant, {options.seeds} seeds, {options.engine}")
+        print(
+            f"\nRhode Island 2010, epsilon {epsilon}, {kind} invariant, {options.seeds} seeds, {options.engine}"
+        )
         print(f"{'level':<8}" + "".join(f"{name:<40}" for name in QUERIES))
         for level in LEVELS:
             told = [
@@ -146,8 +153,12 @@ def sample(options: argparse.Namespace, folder: Path) -> None:
     """The 569 blocks: errors, seconds, and that every release keeps its promises."""
     spec = write_sample(folder, options.data)
     lv.topdown(spec, seed=0)
-    runs = [lv.topdown(spec, seed=seed, evaluate=True, engine=options.engine) for seed in range(options.seeds)]
-    print(f"\n569 blocks of Providence County, semi-synthetic, epsilon 4, {runs[0].n_people:,} people, {options.seeds} seeds")
+    runs = [
+        lv.topdown(spec, seed=seed, evaluate=True, engine=options.engine) for seed in range(options.seeds)
+    ]
+    print(
+        f"\n569 blocks of Providence County, semi-synthetic, epsilon 4, {runs[0].n_people:,} people, {options.seeds} seeds"
+    )
     for level in LEVELS[1:]:
         told = ", ".join(
             f"{query} {statistics.fmean(_errors(runs, level, query)):.3f}"
@@ -158,8 +169,12 @@ def sample(options: argparse.Namespace, folder: Path) -> None:
     out = folder / "release"
     lv.topdown(spec, seed=0, out=out)
     failed = [check.name for check in lv.verify(out).checks if not check.passed]
-    print(f"  verify, apart from the seeded noise: {[name for name in failed if name != 'private noise'] or 'holds'}")
-    print(f"  regions rescued or without proof: {sum(len(r.estimate.rescued) + len(r.estimate.suboptimal) for r in runs)}")
+    print(
+        f"  verify, apart from the seeded noise: {[name for name in failed if name != 'private noise'] or 'holds'}"
+    )
+    print(
+        f"  regions rescued or without proof: {sum(len(r.estimate.rescued) + len(r.estimate.suboptimal) for r in runs)}"
+    )
 
 
 def state(options: argparse.Namespace, folder: Path) -> None:
@@ -181,7 +196,9 @@ def state(options: argparse.Namespace, folder: Path) -> None:
     )
     estimating = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"\nsynthetic state: {release.n_people:,} people, regions {release.plan.design.spine.sizes}, {options.engine}")
+    print(
+        f"\nsynthetic state: {release.n_people:,} people, regions {release.plan.design.spine.sizes}, {options.engine}"
+    )
     print(
         f"  measure {measuring:.1f} s, estimate and write {estimating:.1f} s, together {measuring + estimating:.1f} s"
     )
@@ -189,8 +206,10 @@ def state(options: argparse.Namespace, folder: Path) -> None:
     print(f"  peak memory {peak:.2f} GiB (building the state had taken {before:.2f} GiB)")
     began = time.perf_counter()
     passed = lv.verify(folder / "release").passed
-    print(f"  verify {'holds' if passed else 'FAILS'}, {time.perf_counter() - began:.1f} s; rescued {len(release.estimate.rescued)}, "
-          f"without proof {len(release.estimate.suboptimal)}")
+    print(
+        f"  verify {'holds' if passed else 'FAILS'}, {time.perf_counter() - began:.1f} s; rescued {len(release.estimate.rescued)}, "
+        f"without proof {len(release.estimate.suboptimal)}"
+    )
 
 
 if __name__ == "__main__":

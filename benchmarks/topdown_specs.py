@@ -85,7 +85,9 @@ def write_sample(folder: Path, data: Path, *, epsilon: str = "4") -> Path:
     with gzip.open(data / "ri_e2e2018_pl94171.csv.gz", "rt", newline="") as file:
         blocks = [row for row in csv.DictReader(file) if row["SUMLEV"] == "750"]
     types = {row["GEOCODE"]: [int(row[f"P005{item:04d}"]) for item in TYPE_ITEMS] for row in blocks}
-    lines = [line for row in blocks for line in allocate(row["GEOCODE"], _persons(row), types[row["GEOCODE"]])]
+    lines = [
+        line for row in blocks for line in allocate(row["GEOCODE"], _persons(row), types[row["GEOCODE"]])
+    ]
     facilities = [(code, *(int(n > 0) for n in held)) for code, held in types.items()]
     return _write_full(folder, lines, facilities, epsilon, first_level=1, name="sample")
 
@@ -100,7 +102,7 @@ def write_synthetic(folder: Path, state: SyntheticState, *, epsilon: str = "4") 
     facilities = [
         (code, *row[1:]) for code, row in zip(state.geocodes, state.facilities.tolist(), strict=True)
     ]
-    assert N_CELLS == shape[0] * shape[1]
+    assert shape[0] * shape[1] == N_CELLS
     return _write_full(folder, lines, facilities, epsilon, first_level=0, name="synthetic")
 
 
@@ -130,7 +132,7 @@ def allocate(code: str, persons: Sequence[int], types: Sequence[int]) -> Iterato
     held = [[0] * len(persons) for _ in QUARTERS]
     for number, wanted in enumerate(types, start=1):
         wants_minors = QUARTERS[number] == "juvenile"
-        people.sort(key=lambda who: (who[0] >= n_adults) != wants_minors)  # noqa: B023 - used at once
+        people.sort(key=lambda who: (who[0] >= n_adults) != wants_minors)
         for cell, _ in people[:wanted]:
             held[number][cell] += 1
         people = people[wanted:]
