@@ -232,10 +232,13 @@ def estimate(
 
 def _open_ledger(plan: Plan, ledger: str | Path | None) -> Ledger:
     """The ledger that pays, opened before anything is read."""
-    data = plan.design.spec.data
-    if ledger is None and (data is None or not Path(data).is_file()):
+    spec = plan.design.spec
+    if ledger is None and spec.source.file is None:
         raise InputError("option --ledger is missing; only a file has a ledger beside it.", option="--ledger")
-    path = Path(ledger) if ledger is not None else ledger_beside(Path(data or ""))
+    path = Path(ledger) if ledger is not None else ledger_beside(Path(spec.data or ""))
+    if spec.source.file is not None and not Path(spec.data or "").is_file():
+        name = Path(spec.source.file).name
+        raise InputError(f"{name} does not exist; correct the source in {spec.path.name}.", file=name)
     if not path.is_file():
         loss = plan.loss
         message = (
