@@ -263,7 +263,7 @@ def solver() -> None:
     print(
         f"{'regions':>8}{'sizes':>7}{'M_H^dp s':>10}{'PIQP s':>9}{'Clarabel s':>12}{'ratios':>16}{'cost / relaxed':>16}"
     )
-    for counts, largest in (([[5], [10] * 5], 100), ([[10], [20] * 10], 200), ([[20], [30] * 20], 400)):
+    for counts, largest in (([[5], [10] * 5], 100), ([[8], [15] * 8], 150), ([[10], [20] * 10], 200)):
         rng = np.random.default_rng(1)
         regions = _regions(counts)
         tree = regions.tree
