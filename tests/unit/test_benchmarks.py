@@ -62,13 +62,7 @@ def test_bounds_large_table_in_small(bounds_benchmark, capsys):
 
 @pytest.fixture
 def groups_benchmark(monkeypatch):
-    if not BENCHMARKS.is_dir():
-        pytest.skip("the benchmarks are not part of this copy")
-    spec = importlib.util.spec_from_file_location("groups_benchmark", BENCHMARKS / "groups.py")
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "groups_benchmark", module)
-    spec.loader.exec_module(module)
-    return module
+    return load_benchmark("groups", monkeypatch)
 
 
 def test_groups_mechanisms_side_by_side(groups_benchmark, capsys):
