@@ -325,7 +325,8 @@ def test_what_the_invariants_give_away_is_said(tmp_path):
         (told[name],) = privacy["not_protected"]
     assert told == {
         "changed": 'which ward a person lives in (invariant "ward total")',
-        "some": 'whether a person of a ward has quarters dorm (invariant "ward total")',
+        "some": "whether a person of a ward has quarters dorm, and which ward such a person lives in "
+        '(invariant "ward total")',
         "added": 'whether a person with quarters dorm is there at all (invariant "ward total")',
         "root": 'how many people there are (invariant "ward total")',
     }
