@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from louver.engine.run import run_pieces
 from louver.errors import InfeasibleError, InputError, SolverError
 from louver.release.verify import verify
 from louver.report.topdown import topdown_report
@@ -124,6 +125,30 @@ def test_problems_that_cannot_be():
         replace(problem, workloads=(WORKLOAD, total))
     with pytest.raises(InputError, match="at most 10"):
         derive(problem.spine, 11, [LevelStatements.nothing(1), LevelStatements.nothing(2)])
+
+
+def test_contradictions_name_the_region():
+    spine = Spine.from_columns([("t", "1"), ("t", "2")], ("town", "block"))
+    leaf = LevelStatements(masks=(1, 3), lower=np.array([[0, 0], [4, 0]]), upper=np.array([[9, 9], [9, 3]]))
+    with pytest.raises(InfeasibleError, match='block "t/2"'):
+        derive(spine, 2, [LevelStatements.nothing(1), leaf])
+    leaf = LevelStatements(masks=(1,), lower=np.array([[2], [4]]), upper=np.full((2, 1), UNBOUNDED))
+    town = LevelStatements(masks=(1,), lower=np.array([[0]]), upper=np.array([[5]]))
+    with pytest.raises(InfeasibleError, match='town "t"'):
+        derive(spine, 2, [town, leaf])
+
+
+def test_leaves_that_cannot_be():
+    with pytest.raises(InputError, match="leaf row 2 does not have a label") as error:
+        Spine.from_columns([("t", "1"), ("t", "")], ("town", "block"))
+    assert error.value.row == 2
+    with pytest.raises(InputError, match="list of leaves is empty"):
+        Spine.from_columns([], ("town", "block"))
+
+
+def test_no_workers():
+    with pytest.raises(InputError, match="below 1"):
+        list(run_pieces(abs, [1], workers=0))
 
 
 def test_a_release_says_where_it_was_used(tmp_path, monkeypatch):
