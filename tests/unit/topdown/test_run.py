@@ -515,8 +515,9 @@ def test_a_folder_of_other_measurements_is_left_alone(town, ledger, tmp_path):
         measure(town, out=folder, resume=True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").write_text("x")
-    with pytest.raises(InputError, match="exists already"):
-        measure(town, out=tmp_path / "full")
+    for resume in (False, True):
+        with pytest.raises(InputError, match="exists already"):
+            measure(town, out=tmp_path / "full", resume=resume)
 
 
 @pytest.mark.parametrize(

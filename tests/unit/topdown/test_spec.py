@@ -15,6 +15,9 @@ from topdown_town import SPEC, write_town
 SECRET = "s3cr3t"
 
 BAD_SPECS = {
+    "no attribute but regions": (SPEC[SPEC.index("[attributes.quarters]"):SPEC.index("[topdown]")], "", "besides the regions"),
+    "too many cells": (
+        'labels = ["a", "b", "c"]', f"labels = {[str(i) for i in range(1 << 18)]}", "more than 1,048,576 cells"),
     "query named as a path": ("age_race = [", '"../age_race" = [', "letters, digits"),
     "query without a name": ("age_race = [", '"" = [', "letters, digits"),
     "queries that differ in case": ("age_race = [", 'Quarters = ["age"]\nage_race = [', "case"),
