@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from louver.anonymize import anonymize
 from louver.bounds import bounds, compare, suggest
 from louver.cli import app
 from louver.groups import groups
+from louver.topdown import KnowledgeCheck, TopDownRelease, check, topdown
 
 FOLDER = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py (`make docs`); edit the program, not this file. -->\n"
@@ -60,7 +62,8 @@ MEANINGS = {
 
 ANONYMIZE_MEANINGS = {
     "method": "the method that found the classes",
-    "k": "least number of records in a class",
+    "guarantee": "k-anonymity, k-map, or freeform, which is weaker",
+    "k": "least number of records in a class; with k-map, of people of the population who match it",
     "records": "records published",
     "classes": "classes of equal quasi-identifiers",
     "smallest_class": "records in the smallest class",
@@ -74,7 +77,8 @@ ANONYMIZE_MEANINGS = {
     "risk.prosecutor_highest": "1 / smallest class",
     "risk.prosecutor_average": "classes / records",
     "risk.marketer": "expected share of records re-identified",
-    "risk.journalist_highest": "1 / smallest matching class of the population, or null",
+    "risk.journalist_highest": "1 / fewest people of the population that a class matches, or null",
+    "risk.journalist_average": "mean over records of 1 / people that their class matches, or null",
     "risk.uniques_before": "records alone with their quasi-identifiers before",
     "risk.uniques_after": "and after",
     "risk.class_sizes": "pairs of class size and number of classes",
@@ -84,7 +88,58 @@ ANONYMIZE_MEANINGS = {
     "utility.discernibility": "sum of squared class sizes, and all records for each suppressed one",
     "utility.average_class_size": "records per class, over k",
     "utility.by_column": "pairs of quasi-identifier and mean share lost",
+    "subproblems": "Split & Carry: `number`, `largest` and `mean` size of the sub-problems, or null",
+    "distributions": "shares of the records before and after, for each quasi-identifier; stays inside",
+    "distributions[].name": "quasi-identifier",
+    "distributions[].bins": "categories, or the lower ends of equal steps",
+    "distributions[].before": "shares in the source",
+    "distributions[].after": "shares published, a generalised value spread evenly over what it stands for",
+    "distributions[].distance": "total variation distance between the two",
+    "associations": "Cramer's V of every pair of quasi-identifiers; stays inside",
+    "associations[].first": "quasi-identifier",
+    "associations[].second": "quasi-identifier",
+    "associations[].before": "in the source",
+    "associations[].after": "as published",
+    "against": "what this release and earlier ones disclose together, or null; stays inside",
+    "curve": "with `--curve`: `method`, `k`, `gcp`, `highest_risk`, `average_risk`, `seconds` of every point",
 }
+
+CHECK_MEANINGS = {
+    "is_consistent": "whether invariants and bounds can all hold",
+    "clash": "statements that contradict each other, with level and region; leaving out any one resolves it",
+    "kind": "what is derived: nested or two-by-two (complete), or crossing (necessary conditions only)",
+    "outside": "statements that keep it from being complete",
+    "types": "parts the statements divide the cells into",
+    "constrained": "for each level how many regions are bound",
+    "implied": "what follows for the root, in words",
+    "violation": "why the given table cannot be divided among the leaves, or null",
+    "passed": "whether nothing stands in the way",
+}
+
+TOPDOWN_MEANINGS = {
+    "epsilon": "loss in pure epsilon; null where the budget is in rho",
+    "rho": "loss in rho; null where the budget is in epsilon",
+    "neighbours": "the relation the loss is stated for, among tables that share the invariants",
+    "people": "rows of the microdata",
+    "levels": "one entry per level, the root first",
+    "levels[].name": "its name",
+    "levels[].regions": "its regions",
+    "levels[].share": "its share of the budget",
+    "levels[].largest_residual": "people by which real counts missed a constraint at most, before rounding",
+    "levels[].queries": "what was measured there",
+    "levels[].queries[].name": "the query",
+    "levels[].queries[].loss": "its loss, an exact fraction",
+    "levels[].queries[].variance": "variance of its noise",
+    "levels[].mean_absolute_error": "with `--evaluate`: query -> mean absolute error",
+    "failsafe_regions": "regions whose children do not add up to them",
+    "suboptimal_regions": "regions whose least squares were accepted without proof of optimality",
+    "seconds": "wall-clock time",
+    "stages": "the same by stage",
+    "manifest": "path of the manifest, or null",
+}
+
+LABELLED = ("].row", "].col", ".recodes", "mean_absolute_error", "constrained", "stages")
+"""Objects whose keys are labels of the data, levels or queries."""
 
 GROUPS_MEANINGS = {
     "mechanism": "its name, as `--mechanism` takes it",
@@ -115,6 +170,41 @@ KINDS = {
     type(None): "number or null",
     dict: "object",
 }
+
+
+OTHER_MEANINGS = {
+    "anonymize": ANONYMIZE_MEANINGS,
+    "louver groups": GROUPS_MEANINGS,
+    "topdown check": CHECK_MEANINGS,
+    "topdown run": TOPDOWN_MEANINGS,
+}
+
+TOWN = """
+[source]
+file = "people.csv"
+[attributes.sex]
+labels = ["f", "m"]
+[topdown]
+epsilon = 1
+[topdown.geography]
+columns = ["town"]
+levels = ["town"]
+leaves = "leaves.csv"
+[topdown.shares]
+levels = { town = 1 }
+queries = { detailed = 1 }
+"""
+
+
+def _town() -> tuple[KnowledgeCheck, TopDownRelease]:
+    """Results of the smallest spec there is."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "people.csv").write_text("town,sex\nA,f\n")
+        (folder / "leaves.csv").write_text("town\nA\n")
+        (folder / "town.toml").write_text(TOWN)
+        release = topdown(folder / "town.toml", seed=1, evaluate=True, out=folder / "out")
+        return check(folder / "town.toml"), release
 
 
 def cli_reference() -> str:
@@ -155,7 +245,7 @@ def json_reference() -> str:
             suggest(**table, **arranged),
         ),
     ]
-    sections.append(("`louver anonymize`", anonymize(people, quasi=["count"], k=3, method="sorted")))
+    sections.append(("`louver anonymize`", anonymize(people, quasi=["site", "count"], k=3, method="sorted")))
     counted = {
         "size": "count",
         "groups": "count",
@@ -164,14 +254,18 @@ def json_reference() -> str:
         "domain_from_data": True,
     }
     sections.append(("`louver groups`", groups(people, **counted, epsilon=1, seed=1, evaluate=True)))
+    checked, release = _town()
+    sections.append(("`louver topdown check`", checked))
+    sections.append(("`louver topdown run` and `estimate`", release))
     parts = [
         NOTE,
         "# JSON\n",
         "`--json` prints one object. These keys are stable: other programs may rely on them.\n",
     ]
     for title, result in sections:
-        own = {"`louver anonymize`": ANONYMIZE_MEANINGS, "`louver groups`": GROUPS_MEANINGS}.get(title)
-        meaning = _meaning if own is None else own.__getitem__
+        meaning = next(
+            (known.__getitem__ for name, known in OTHER_MEANINGS.items() if name in title), _meaning
+        )
         lines = [f"| `{path}` | {kind} | {meaning(path)} |" for path, kind in _walk(result.to_dict(), "")]
         parts.append(f"## {title}\n\n| key | value | meaning |\n|---|---|---|\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
@@ -190,8 +284,8 @@ def _walk(value: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
     """Dotted path and kind of every key; keys that are labels of the data are left out."""
     for key, below in value.items():
         here = f"{path}.{key}".removeprefix(".")
-        yield here, KINDS[type(below)]
-        if here.endswith(("].row", "].col", ".recodes", ".summary")) and path:
+        yield here, "object or null" if here == "violation" else KINDS[type(below)]
+        if here.endswith(LABELLED) or (here.endswith(".summary") and path):
             continue
         if isinstance(below, dict):
             yield from _walk(below, here)

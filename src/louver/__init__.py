@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from louver._version import __version__
 
-__all__ = ["__version__", "anonymize", "bounds", "groups", "verify"]
+__all__ = ["__version__", "anonymize", "bounds", "groups", "topdown", "verify"]
 
 if TYPE_CHECKING:
     from louver.anonymize import anonymize
     from louver.bounds import bounds
     from louver.groups import groups
     from louver.release.verify import verify
+    from louver.topdown import topdown
 
 
 def __getattr__(name: str) -> Any:

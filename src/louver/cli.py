@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-VERBS = ("bounds", "anonymize", "groups", "verify", "demo", "ledger")
+VERBS = ("bounds", "anonymize", "groups", "verify", "demo", "topdown", "ledger")
 CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 1, 2, 70, 130, 141
-FILE_OPTIONS = ("recode", "given", "cells", "arrangements", "domain")
+FILE_OPTIONS = ("recode", "given", "cells", "arrangements", "domain", "population")
 NUMBER_KINDS = {int: "a whole number", float: "a number"}
 MAX_PRINTED = 12
 
@@ -265,11 +265,46 @@ def anonymize(
         str | None,
         typer.Option(
             metavar="M",
-            help="auto (default), exact, split-carry, greedy, sorted, mondrian, mondrian-relaxed or k-member.",
+            help="auto (default), exact, split-carry, greedy, sorted, mondrian, mondrian-relaxed, k-member; "
+            "weaker: freeform-greedy, freeform-sort-greedy, freeform-hungarian.",
         ),
     ] = None,
     seconds: Annotated[
         float | None, typer.Option(metavar="S", help="Time for auto, exact and split-carry (default 10).")
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="In place of --seconds: rounds of auto, for a run that can be repeated."
+        ),
+    ] = None,
+    normalise: Annotated[
+        bool, typer.Option("--normalise", help="Scale the weights so that they add up to one.")
+    ] = False,
+    one_hot: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns whose loss counts one binary attribute per category."),
+    ] = None,
+    sets: Annotated[
+        int | None, typer.Option(metavar="S", help="Split & Carry: k-sets in a sub-problem (default 5).")
+    ] = None,
+    boundary: Annotated[
+        int | None, typer.Option(metavar="N", help="Split & Carry: boundary records (default k).")
+    ] = None,
+    carry: Annotated[
+        str | None,
+        typer.Option(
+            metavar="classes|subset|bubble", help="Split & Carry: what goes to the next sub-problem."
+        ),
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(metavar="P", help="Bubble carry: records in a sub-problem.")
+    ] = None,
+    accepted: Annotated[
+        int | None, typer.Option(metavar="A", help="Bubble carry: classes kept of a sub-problem.")
+    ] = None,
+    subproblem_seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Split & Carry: time for one sub-problem.")
     ] = None,
     l: Annotated[  # noqa: E741 - the field's own name
         float | None, typer.Option("--l", metavar="L", help="l-diversity of the sensitive columns.")
@@ -286,6 +321,43 @@ def anonymize(
     ] = None,
     suppress: Annotated[
         float | None, typer.Option(metavar="SHARE", help="Share of records that may be left out (default 0).")
+    ] = None,
+    population: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Population with the quasi-identifiers: journalist risk."),
+    ] = None,
+    population_count: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the population that counts people.")
+    ] = None,
+    k_map: Annotated[
+        bool, typer.Option("--k-map", help="k counts matching people of the population, not records.")
+    ] = False,
+    sampling_weight: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="People that a record stands for: journalist risk."),
+    ] = None,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="RELEASE",
+            help="Earlier release of the same data; says what both disclose together. May be repeated.",
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Ledger to log the file in (default: beside FILE, where there is one)."
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Report for the steward, before and after; keep it inside."),
+    ] = None,
+    curve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K,K,...", help="Trace the risk-utility curve at these k, for --html and --json."
+        ),
     ] = None,
     missing: Annotated[
         str | None,
@@ -320,8 +392,23 @@ def anonymize(
         "ordered": _names(ordered, "--ordered"),
         "hierarchy": _pairs(hierarchy, "--hierarchy"),
         "weights": _weights(weights),
+        "normalise": normalise or None,
+        "one_hot": _names(one_hot, "--one-hot"),
         "method": method,
         "seconds": seconds,
+        "steps": steps,
+        "sets": sets,
+        "boundary": boundary,
+        "carry": carry,
+        "size": size,
+        "accepted": accepted,
+        "subproblem_seconds": subproblem_seconds,
+        "population": population if population is None else str(population),
+        "population_count": population_count,
+        "k_map": k_map or None,
+        "sampling_weight": sampling_weight,
+        "against": tuple(map(str, against)) if against else None,
+        "curve": _whole_numbers(curve, "--curve"),
         "l": l,
         "l_kind": l_kind,
         "t": t,
@@ -339,7 +426,7 @@ def anonymize(
         )
     if out is None:
         raise InputError("option --out is missing; name a folder for the release.", option="--out")
-    return _run_anonymize(source, options, out, json)
+    return _run_anonymize(source, options, out, html, ledger, json)
 
 
 @app.command()
@@ -518,6 +605,176 @@ def _forecast_groups(options: dict[str, Any], expect: int, as_json: bool) -> int
     return 0
 
 
+topdown_app = typer.Typer(
+    help="Private microdata over a tree of regions, with public knowledge kept exactly. Everything is asked for in a spec file."
+)
+app.add_typer(topdown_app, name="topdown")
+
+TopDownSpec = Annotated[
+    Path | None, typer.Argument(metavar="SPEC.toml", help="File with a [topdown] section.")
+]
+Engine = Annotated[
+    str, typer.Option(metavar="local:N", help="Cores to work on; results do not depend on it.")
+]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Release directory; must not exist.")]
+Payer = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Who pays (default: the ledger beside the data).")
+]
+Csv = Annotated[bool, typer.Option("--csv", help="Write the microdata as CSV too.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Carry on a run that was interrupted; costs nothing more.")
+]
+
+
+@topdown_app.callback(invoke_without_command=True)
+def _topdown(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@topdown_app.command(
+    "check", epilog="Exit codes: 0 consistent, 1 contradictory or not extendable, 2 bad input."
+)
+def topdown_check(
+    spec: TopDownSpec = None,
+    invariants: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Values known already: columns invariant, level, region, value."),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Counts of one region; can they be divided among its leaves?"),
+    ] = None,
+    level: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="Level of the region of --table.")
+    ] = None,
+    region: Annotated[str | None, typer.Option(metavar="CODE", help="The region of --table.")] = None,
+    json: Json = False,
+) -> int:
+    """Is the public knowledge consistent, and what follows from it? Opens no records, spends nothing."""
+    from louver.topdown import check
+
+    if (table is None) != (level is None) or (table is None) != (region is None):
+        raise InputError(
+            "options --table, --level and --region belong together; give all three.", option="--table"
+        )
+    placed = None if table is None else (level or "", region or "", table)
+    found = check(_spec_file(spec), invariants=invariants, table=placed)
+    typer.echo(found.to_json() if json else repr(found))
+    return 0 if found.passed else CHECK_FAILED
+
+
+@topdown_app.command("measure", epilog="Exit codes: 0 done, 2 bad input.")
+def topdown_measure(
+    spec: TopDownSpec = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for measurements and invariants; must not exist."),
+    ] = None,
+    ledger: Payer = None,
+    resume: Resume = False,
+    json: Json = False,
+) -> int:
+    """Read the records once, pay, draw the noise, and leave what may cross the wall in a folder."""
+    from louver.topdown import measure
+
+    measured = measure(_spec_file(spec), out=_out_folder(out), ledger=ledger, resume=resume)
+    typer.echo(measured.to_json() if json else repr(measured))
+    return 0
+
+
+@topdown_app.command("estimate", epilog="Exit codes: 0 done, 2 bad input.")
+def topdown_estimate(
+    spec: TopDownSpec = None,
+    measurements: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder that measure left, or a release directory.")
+    ] = None,
+    out: Out = None,
+    engine: Engine = "local:1",
+    csv: Csv = False,
+    json: Json = False,
+) -> int:
+    """Make a release from measurements; never opens the records, costs no privacy, and may be repeated."""
+    from louver.report.topdown import topdown_report
+    from louver.topdown import estimate
+
+    if measurements is None:
+        raise InputError(
+            "option --measurements is missing; name the folder that measure left.", option="--measurements"
+        )
+    path, folder = _spec_file(spec), _out_folder(out)
+    with _level_progress() as progress:
+        release = estimate(
+            path,
+            measurements=measurements,
+            out=folder,
+            engine=engine,
+            csv=csv,
+            report=topdown_report,
+            progress=progress,
+        )
+    typer.echo(release.to_json() if json else f"{release!r}\nRelease: {folder}")
+    return 0
+
+
+@topdown_app.command("run", epilog="Exit codes: 0 done, 2 bad input.")
+def topdown_run(
+    spec: TopDownSpec = None,
+    out: Out = None,
+    engine: Engine = "local:1",
+    resume: Resume = False,
+    ledger: Payer = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", help="For tests and demos: repeatable, NOT private, no ledger.")
+    ] = None,
+    evaluate: Annotated[
+        bool, typer.Option("--evaluate", help="Compare with the truth; needs --seed, never for release.")
+    ] = False,
+    csv: Csv = False,
+    json: Json = False,
+) -> int:
+    """Measure, estimate and release in one go."""
+    from louver.report.topdown import topdown_report
+    from louver.topdown import topdown as topdown_verb
+
+    path = _spec_file(spec)
+    with _level_progress() as progress:
+        release = topdown_verb(
+            path,
+            out=out,
+            ledger=ledger,
+            engine=engine,
+            resume=resume,
+            csv=csv,
+            seed=seed,
+            evaluate=evaluate,
+            report=topdown_report,
+            progress=progress,
+        )
+    told = repr(release) if out is None else f"{release!r}\nRelease: {out}"
+    typer.echo(release.to_json() if json else told)
+    return 0
+
+
+def _spec_file(spec: Path | None) -> Path:
+    if spec is None:
+        raise InputError("argument SPEC.toml is missing; name the spec.", option="SPEC.toml")
+    return spec
+
+
+def _out_folder(out: Path | None) -> Path:
+    if out is None:
+        raise InputError("option --out is missing; name a new folder.", option="--out")
+    return out
+
+
+@contextmanager
+def _level_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """The progress bar for work that reports a level, batches done and batches in all."""
+    with _progress("estimating") as report:
+        yield lambda level, done, total: report(done / total, f"{level} {done}/{total}")
+
+
 @app.command(epilog="Exit codes: 0 every promise holds, 1 one does not, 2 no release directory.")
 def verify(
     release: Annotated[Path, typer.Argument(metavar="DIR", help="Release directory.")],
@@ -694,6 +951,15 @@ def _names(text: str | None, option: str) -> tuple[str, ...] | None:
     return names
 
 
+def _whole_numbers(text: str | None, option: str) -> tuple[int, ...] | None:
+    names = _names(text, option)
+    if names is None:
+        return None
+    if not all(name.isdecimal() and name.isascii() for name in names):
+        raise InputError(f"option {option} needs whole numbers between its commas.", option=option)
+    return tuple(map(int, names))
+
+
 def _pairs(entries: list[str] | None, option: str) -> dict[str, str] | None:
     if not entries:
         return None
@@ -758,6 +1024,8 @@ def _resolved(spec: Spec, verb: str) -> dict[str, Any]:
     for name in FILE_OPTIONS:
         if isinstance(options.get(name), str):
             options[name] = str(spec.path.parent / options[name])
+    if "against" in options:
+        options["against"] = tuple(str(spec.path.parent / folder) for folder in options["against"])
     for name, file in options.get("hierarchy", {}).items():
         options["hierarchy"][name] = str(spec.path.parent / file)
     return options
@@ -815,15 +1083,37 @@ def _run_bounds(source: dict[str, Any], options: dict[str, Any], html: Path | No
     return CHECK_FAILED if any(_is_disclosive(summary, fail_on) for summary in summaries) else 0
 
 
-def _run_anonymize(source: dict[str, Any], options: dict[str, Any], out: Path, as_json: bool) -> int:
+def _run_anonymize(
+    source: dict[str, Any],
+    options: dict[str, Any],
+    out: Path,
+    html: Path | None,
+    ledger: Path | None,
+    as_json: bool,
+) -> int:
     from louver.anonymize import anonymize as anonymize_verb
+    from louver.privacy.ledger import Ledger, ledger_beside
     from louver.release.manifest import check_out
-    from louver.report.anonymize import anonymize_report
+    from louver.report.anonymize import anonymize_report, inside_report
+    from louver.report.page import write_page
 
     check_out(out)
-    release = anonymize_verb(**source, **options)
-    release.write(out, anonymize_report(release))
-    typer.echo(release.to_json() if as_json else f"{release!r}\nRelease: {out}")
+    if html is not None:
+        _check_writable(html, [source["data"], options.get("population")])
+    beside = ledger_beside(Path(source["data"]))
+    payer = ledger or (beside if beside.is_file() else None)
+    if payer is not None:
+        Ledger(payer).state()
+    with _progress("forming classes") as report:
+        release = anonymize_verb(**source, **options, progress=lambda share: report(share, f"{share:.0%}"))
+    release.write(out, anonymize_report(release), payer)
+    told = [repr(release), f"Release: {out}"]
+    if payer is not None:
+        told.append(f"Logged as an exact disclosure in {payer}")
+    if html is not None:
+        write_page(inside_report(release), html)
+        told.append(f"For the steward, not for release: {html}")
+    typer.echo(release.to_json() if as_json else "\n".join(told))
     return 0
 
 

@@ -69,10 +69,67 @@ def test_spec_and_command_line_together(folder: Path, call_louver: Runner) -> No
 def test_in_a_process_of_its_own(folder: Path, run_louver: Runner) -> None:
     done = run_louver("anonymize", "people.csv", *QUASI, "--out", "release", cwd=folder)
     assert (done.code, done.err) == (0, "")
-    assert "records, k = 3" in done.out and "Release: release" in done.out
+    assert "k-anonymity with k = 3" in done.out and "Release: release" in done.out
+
+
+def test_against_an_earlier_release_with_a_page_for_the_steward(folder: Path, call_louver: Runner) -> None:
+    common = ("--quasi", "age", "-k", "2", "--sensitive", "ill", "--identifying", "name,town")
+    assert call_louver("anonymize", "people.csv", *common, "--out", "first").code == 0
+    done = call_louver(
+        "anonymize", "people.csv", "--quasi", "town", "-k", "2", "--identifying", "name,age", "--sensitive", "ill",
+        "--against", "first", "--html", "inside.html", "--curve", "2,3", "--out", "second",
+    )  # fmt: skip
+    assert (done.code, done.err) == (0, "")
+    assert "together with first: " in done.out and "For the steward, not for release: inside.html" in done.out
+    assert "Risk and utility" in (folder / "inside.html").read_text()
+    assert call_louver("verify", "second").code == 0
+
+
+def test_a_ledger_beside_the_data_logs_the_file(folder: Path, call_louver: Runner) -> None:
+    assert call_louver("ledger", "init", "people.csv.ledger", "--epsilon", "1").code == 0
+    done = call_louver("anonymize", "people.csv", *QUASI, "--out", "releases")
+    assert "Logged as an exact disclosure" in done.out
+    shown = json.loads(call_louver("ledger", "show", "people.csv.ledger", "--json").out)
+    assert shown["disclosures"] == ["a file of 6 records, k-anonymity with k = 3"] and shown["spent"] == "0"
+    assert call_louver("ledger", "verify", "people.csv.ledger", "--releases", "releases").code == 0
+    other = call_louver("ledger", "init", "other.ledger", "--epsilon", "1")
+    assert other.code == 0
+    assert call_louver("ledger", "verify", "other.ledger", "--releases", "releases").code == 1
+
+
+def test_options_of_the_population_in_a_spec(folder: Path, call_louver: Runner) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub/population.csv").write_text("age,people\n" + "".join(f"{a},3\n" for a in range(30, 60)))
+    (folder / "sub/spec.toml").write_text(
+        '[source]\nfile = "../people.csv"\n[anonymize]\nquasi = ["age"]\nk = 3\nk_map = true\n'
+        'population = "population.csv"\npopulation_count = "people"\ncurve = [2]\n'
+    )
+    done = call_louver("anonymize", "--spec", "sub/spec.toml", "--out", "release", "--json")
+    assert (done.code, done.err) == (0, "")
+    content = json.loads(done.out)
+    assert content["guarantee"] == "k-map" and content["information_loss"] == 0
+    assert content["risk"]["journalist_highest"] == 1 / 3
 
 
 BAD = {
+    "ledger absent": (("people.csv", *QUASI, "--ledger", "nowhere.ledger"), "no ledger nowhere.ledger"),
+    "against nothing": (("people.csv", *QUASI, "--against", "nowhere"), "no release directory"),
+    "curve of no numbers": (("people.csv", *QUASI, "--curve", f"2,{SECRET}"), "--curve needs whole numbers"),
+    "curve of zero": (("people.csv", *QUASI, "--curve", "0"), 'key "curve'),
+    "html without a folder": (("people.csv", *QUASI, "--html", "a/b.html"), "--html cannot write"),
+    "html over the data": (("people.csv", *QUASI, "--html", "people.csv"), "would replace people.csv"),
+    "k-map without a population": (("people.csv", *QUASI, "--k-map"), "--k-map needs --population"),
+    "population absent": (("people.csv", *QUASI, "--population", "nowhere.csv"), "does not exist"),
+    "population without a column": (("people.csv", *QUASI, "--population", "gaps.csv"), 'no column "town"'),
+    "carry without split-carry": (("people.csv", *QUASI, "--carry", "bubble"), "--method split-carry"),
+    "one-hot of numbers": (("people.csv", *QUASI, "--one-hot", "age"), "holds numbers"),
+    "one-hot of another column": (("people.csv", *QUASI, "--one-hot", "ill"), "not in --quasi"),
+    "sampling weight absent": (("people.csv", *QUASI, "--sampling-weight", "w"), 'no column "w"'),
+    "sampling weight of text": (("people.csv", *QUASI, "--sampling-weight", "ill"), 'column "ill"'),
+    "freeform with l": (
+        ("people.csv", *QUASI, "--method", "freeform-greedy", "--sensitive", "ill", "--l", "2"),
+        "freeform method takes no",
+    ),
     "no quasi": (("people.csv",), "--quasi is empty"),
     "unknown column": (("people.csv", "--quasi", "agee"), 'no column "agee"'),
     "unknown identifying column": (("people.csv", *QUASI, "--identifying", "nam"), 'no column "nam"'),
@@ -83,6 +140,8 @@ BAD = {
     "k not a number": (("people.csv", "--quasi", "age", "-k", SECRET), "must be a whole number"),
     "unknown method": (("people.csv", *QUASI, "--method", SECRET), 'key "method"'),
     "seconds negative": (("people.csv", *QUASI, "--seconds", "-1"), 'key "seconds"'),
+    "steps negative": (("people.csv", *QUASI, "--steps", "-1"), 'key "steps"'),
+    "steps and seconds": (("people.csv", *QUASI, "--steps", "9", "--seconds", "9"), "give one of them"),
     "l without sensitive": (("people.csv", *QUASI, "--l", "2"), "--l needs --sensitive"),
     "t without sensitive": (("people.csv", *QUASI, "--t", "0.2"), "--t needs --sensitive"),
     "t above one": (("people.csv", *QUASI, "--sensitive", "ill", "--t", "2"), 'key "t"'),

@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from cli.command import Runner
+from topdown_town import write_town
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -66,10 +67,20 @@ def test_stable_keys_on_stdout(call_louver: Runner, counted: Path) -> None:
         assert (set(cell["row"]), set(cell["col"])) == ({"site"}, {"ill"})
 
 
+def test_the_spec_of_the_topdown_guide_works(call_louver: Runner, tmp_path: Path) -> None:
+    (spec,) = re.findall(r"^```toml\n(.*?)^```", (DOCS / "topdown.md").read_text(), re.MULTILINE | re.DOTALL)
+    path = write_town(tmp_path / "town", spec)
+    done = call_louver("topdown", "run", path, "--seed=1", "--out", tmp_path / "out", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert {"epsilon", "levels", "failsafe_regions", "suboptimal_regions", "seconds", "manifest"} <= set(
+        json.loads(done.out)
+    )
+
+
 def test_guide_names_real_options(generate: ModuleType) -> None:
     """Every option in the prose exists."""
     known = set(re.findall(r"--[a-z][a-z-]*", generate.cli_reference()))
-    for page in (DOCS / "bounds.md", DOCS.parent / "README.md"):
+    for page in (DOCS / "bounds.md", DOCS / "topdown.md", DOCS.parent / "README.md"):
         assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page.read_text(encoding="utf-8"))) <= known, (
             page.name
         )

@@ -173,14 +173,15 @@ def test_a_rolled_back_ledger_is_detected_by_its_releases(ledger: Ledger, tmp_pa
     copy = tmp_path / "copy"
     shutil.copy2(ledger.path, copy)
     debit = ledger.reserve(_loss(), request="r", purpose="p", dataset=_dataset)
-    _release(tmp_path / "releases" / "one", ledger.seal(debit, {}))
+    ledger.seal(debit, {})
+    _release(tmp_path / "releases" / "one", Head(debit.entry, debit.hash))
     check = ledger.verify(tmp_path / "releases")
     assert check.is_sound and check.n_releases == 1
     shutil.copy2(copy, ledger.path)
     assert ledger.verify().is_sound
     check = ledger.verify(tmp_path / "releases")
     assert check.problems == (
-        "release one records entry 3, which the ledger lacks: the ledger was rolled back",
+        "release one records entry 2, which the ledger lacks: the ledger was rolled back",
     )
 
 
@@ -190,11 +191,11 @@ def test_a_rewritten_chain_is_detected_by_its_releases(tmp_path: Path) -> None:
     for name, amount in (("true", "1/10"), ("forged", "1/99")):
         ledger = Ledger.create(tmp_path / f"{name}.ledger", Measure.EPSILON, RECORD, Fraction(1))
         debit = ledger.reserve(_loss(amount), request="r", purpose="p", dataset=_dataset)
-        head = ledger.seal(debit, {})
+        ledger.seal(debit, {})
         if name == "true":
-            _release(releases / "one", head)
+            _release(releases / "one", Head(debit.entry, debit.hash))
     assert ledger.verify(releases).problems == (
-        "release one records another entry 3: the ledger's past was edited",
+        "release one records another entry 2: the ledger's past was edited",
     )
 
 
@@ -263,6 +264,86 @@ def test_grants_must_be_positive(ledger: Ledger) -> None:
     with pytest.raises(BudgetError, match="counts in epsilon"):
         ledger.grant(Fraction(1), Measure.RHO)
     assert ledger.state().granted == 1
+
+
+def test_losses_that_are_not_positive_cannot_be_spent(ledger: Ledger, tmp_path: Path) -> None:
+    for amount in (0, -5):
+        with pytest.raises(BudgetError, match="positive"):
+            _loss(amount)
+    with pytest.raises(BudgetError, match="at least one record"):
+        ledger.reserve(_loss(neighbours=UNIT), request="r", purpose="p", dataset=_dataset, largest_unit=-1)
+    with pytest.raises(InputError):
+        Ledger.create(tmp_path / "other.ledger", Measure.EPSILON, RECORD, Fraction(-3))
+    assert not (tmp_path / "other.ledger").exists()
+    assert ledger.state().spent == 0
+
+
+def test_a_chain_with_an_entry_nobody_writes_is_refused(ledger: Ledger) -> None:
+    with ledger._writing() as db:
+        ledger._append(db, {"kind": "reserve", "amount": "-5", "dataset": "x"})
+    assert "no version of louver writes" in ledger.verify().problems[0]
+
+
+@pytest.mark.parametrize("change", [{"loss": _loss("9/10")}, {"largest_unit": 3}, {"is_replayable": False}])
+def test_another_loss_or_other_noise_does_not_resume(ledger: Ledger, change: dict[str, object]) -> None:
+    asked = {"loss": _loss(), "request": "r", "purpose": "p", "dataset": _dataset}
+    ledger.reserve(**asked)
+    with pytest.raises(BudgetError, match="reserved for another loss or other noise"):
+        ledger.reserve(**asked | change)
+    assert ledger.state().spent == Fraction(1, 10)
+
+
+def test_noise_that_cannot_be_replayed_does_not_resume(ledger: Ledger) -> None:
+    asked = {"loss": _loss(), "request": "r", "purpose": "p", "dataset": _dataset}
+    ledger.reserve(**asked, is_replayable=False)
+    with pytest.raises(BudgetError, match="cannot be drawn again"):
+        ledger.reserve(**asked)
+
+
+def test_releases_of_debits_that_were_not_sealed_are_named(ledger: Ledger, tmp_path: Path) -> None:
+    for name in ("pending", "abandoned"):
+        debit = ledger.reserve(_loss(), request=name, purpose="p", dataset=_dataset)
+        _release(tmp_path / "releases" / name, Head(debit.entry, debit.hash))
+    ledger.abandon(debit.entry)
+    problems = ledger.verify(tmp_path / "releases").problems
+    assert len(problems) == 2 and all("not sealed" in problem for problem in problems)
+
+
+def test_a_ledger_is_made_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "_append", stop)
+        with pytest.raises(KeyboardInterrupt):
+            Ledger.create(tmp_path / "data.ledger", Measure.EPSILON, RECORD)
+    assert not list(tmp_path.iterdir())
+    assert Ledger.create(tmp_path / "data.ledger", Measure.EPSILON, RECORD).verify().is_sound
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ("database or disk is full", "the disk is full"),
+        ("attempt to write a readonly database", "permissions"),
+    ],
+)
+def test_a_full_or_read_only_disk_is_not_called_damage(ledger: Ledger, told: str, says: str) -> None:
+    with pytest.raises(InputError, match=says), ledger._reading():
+        raise sqlite3.OperationalError(told)
+
+
+def test_a_file_system_without_a_write_ahead_log_is_refused(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stubborn(sqlite3.Connection):
+        def execute(self, sql: str, *more: object) -> sqlite3.Cursor:
+            return super().execute(sql.replace("= WAL", "= DELETE"), *more)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **k, factory=Stubborn))
+    with pytest.raises(InputError, match="move it to a local disk"):
+        ledger.state()
 
 
 def test_names() -> None:

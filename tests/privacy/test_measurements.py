@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,7 +19,7 @@ import pytest
 
 from louver.errors import BudgetError, InputError
 from louver.privacy.budget import Loss, Measure
-from louver.privacy.ledger import Ledger
+from louver.privacy.ledger import Debit, Ledger
 from louver.privacy.measurements import (
     Measurements,
     TrueBatch,
@@ -126,10 +129,68 @@ def test_opendp_pays_and_cannot_resume(ledger: Ledger, tmp_path: Path) -> None:
     pytest.importorskip("opendp", reason="needs the extra opendp")
     measurements = _measure(ledger, tmp_path / "m.parquet", noise=OpenDPNoise())
     assert sum(len(b.nodes) for b in measurements.batches()) == 3
-    held = ledger.reserve(LOSS, request="r", purpose="p", dataset=_dataset)
+    held = ledger.reserve(LOSS, request="r", purpose="p", dataset=_dataset, is_replayable=False)
     (tmp_path / "m.parquet").unlink()
     with pytest.raises(BudgetError, match=f"entry {held.entry} was interrupted"):
         _measure(ledger, tmp_path / "m.parquet", noise=OpenDPNoise())
+
+
+def _changed() -> list[TrueBatch]:
+    first, second = _batches()
+    return [replace(first, true_counts=COUNTS + np.eye(2, 3, dtype=int)), second]
+
+
+def test_the_same_noise_never_meets_other_answers(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped before the seal, then asked again under the same name with one count changed: nothing may appear."""
+    asked = {"ledger": ledger, "loss": LOSS, "request": "r", "purpose": "p", "dataset": _dataset}
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Ledger, "seal", stop)
+        measure(tmp_path / "m.parquet", _batches(), **asked)
+    first = (tmp_path / "m.parquet").read_bytes()
+    with pytest.raises(BudgetError, match="other answers"):
+        measure(tmp_path / "other.parquet", _changed(), **asked)
+    assert not (tmp_path / "other.parquet").exists() and not list(tmp_path.glob(".*.tmp"))
+    measure(tmp_path / "m.parquet", _batches(), **asked)
+    assert (tmp_path / "m.parquet").read_bytes() == first
+    assert ledger.state().spent == LOSS.amount
+
+
+def test_a_rolled_back_or_replaced_measurements_file_is_named(ledger: Ledger, tmp_path: Path) -> None:
+    asked = {"loss": LOSS, "request": "r", "purpose": "p", "dataset": _dataset}
+    copy = tmp_path / "copy.ledger"
+    shutil.copy2(ledger.path, copy)
+    folder = tmp_path / "measured"
+    folder.mkdir()
+    measure(folder / "m.parquet", _batches(), ledger=ledger, **asked)
+    assert ledger.verify(folder).is_sound
+    assert "rolled back" in Ledger(copy).verify(folder).problems[0]
+    table = pq.read_table(folder / "m.parquet")
+    pq.write_table(table.slice(0, 1), folder / "m.parquet")
+    assert "is not the file that entry" in ledger.verify(folder).problems[0]
+
+
+def test_a_file_that_another_run_finished_is_not_replaced(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"ledger": ledger, "loss": LOSS, "request": "r", "purpose": "p", "dataset": _dataset}
+    path = tmp_path / "m.parquet"
+    reserve = Ledger.reserve
+
+    def late(self: Ledger, *args: Any, **kwargs: Any) -> Debit:
+        monkeypatch.setattr(Ledger, "reserve", reserve)
+        measure(path, _batches(), **asked)
+        return reserve(self, *args, **kwargs)
+
+    monkeypatch.setattr(Ledger, "reserve", late)
+    with pytest.raises(BudgetError, match="finished by another run"):
+        measure(path, _batches(), **asked)
+    assert ledger.verify(tmp_path).is_sound
 
 
 def test_what_is_no_measurements_file(tmp_path: Path) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from louver.anonymize import exact, freeform, greedy, k_member, mondrian, split_carry
+from louver.anonymize import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize import sorted as sorted_method
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
 from louver.anonymize.freeform import Matching
+from louver.anonymize.neighbourhood import find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Problem
 from louver.anonymize.requirements import Distance, LKind, Sensitive
 from louver.anonymize.split_carry import Carry
@@ -33,7 +35,15 @@ from oracles.partitions import (
 LEVELS = [[0, 1, 2, 3, 4], [0, 0, 1, 1, 1], [0, 0, 0, 0, 0]]
 """A hierarchy of five leaves: {0, 1} and {2, 3, 4} under the root."""
 
+
+def annealed(problem):
+    """auto without `exact`, which would solve such small problems before anything is annealed."""
+    with patch.object(auto, "EXACT_RECORDS", 0):
+        return auto.solve(problem, steps=3, workers=1)
+
+
 METHODS = {
+    "auto": annealed,
     "greedy": greedy.solve,
     "greedy as published": lambda p: greedy.solve(p, published_leftovers=True),
     "k-member": k_member.solve,
@@ -207,7 +217,7 @@ def with_population(column, rows):
             column, values=np.concatenate([column.values, column.values[rows]]), n_sample=len(column.values)
         )
     codes = np.concatenate([column.codes, column.codes[rows]])
-    return replace(column, codes=codes, n_sample=len(column.codes))
+    return replace(column, codes=codes)
 
 
 def fits(column, members, row):
@@ -247,6 +257,15 @@ def test_every_method_is_publishable_and_no_better_than_exact(method, case, most
     assert partition.loss == problem.total_loss(partition.labels)
     if case.n <= 10:
         assert exact.solve(problem).loss <= partition.loss
+
+
+@settings(max_examples=60)
+@given(cases(max_records=9), st.integers(0, 1))
+def test_neighbours_prove_a_bound_below_the_optimum(case, most):
+    problem = case.problem(max_suppressed=min(most, case.n - case.k))
+    optimum = exact.solve(problem).loss
+    for n_wanted in (1, 8):
+        assert find_neighbours(problem, problem.points(), n_wanted=n_wanted).lower_bound <= optimum
 
 
 @pytest.mark.parametrize("method", METHODS)

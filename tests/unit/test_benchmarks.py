@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from wright_smucker import TABLE_10
@@ -13,16 +15,25 @@ from wright_smucker import TABLE_10
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.fixture
-def bounds_benchmark(monkeypatch):
+def load_benchmark(name, monkeypatch):
     if not BENCHMARKS.is_dir():
         pytest.skip("the benchmarks are not part of this copy")
-    spec = importlib.util.spec_from_file_location("bounds_benchmark", BENCHMARKS / "bounds.py")
+    spec = importlib.util.spec_from_file_location(f"{name}_benchmark", BENCHMARKS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "bounds_benchmark", module)
+    monkeypatch.setitem(sys.modules, f"{name}_benchmark", module)
     monkeypatch.setattr(sys, "path", list(sys.path))
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def bounds_benchmark(monkeypatch):
+    return load_benchmark("bounds", monkeypatch)
+
+
+@pytest.fixture
+def anonymize_benchmark(monkeypatch):
+    return load_benchmark("anonymize", monkeypatch)
 
 
 def test_bounds_peers_agree_on_the_smallest_arrangement(bounds_benchmark, capsys):
@@ -74,3 +85,32 @@ def test_groups_tables_are_as_large_as_said(groups_benchmark):
     table = groups_benchmark.taxi(small=True)
     assert table.regions.tree.level_sizes == (1, 6, 263) and table.n_groups == 1328
     assert (table.counts >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ("adult", "auto 0.2 s"),
+        ("ratios", "split-carry 1.000"),
+        ("wide", "15 attributes, 300 records, k = 10"),
+        ("fars", "FARS, 200 records, k = 3"),
+        ("exact", "equal: True"),
+        ("split-carry", "us a record"),
+        ("greedy", "same: True"),
+        ("million", "2,000 records, 8 attributes, k = 5"),
+    ],
+)
+def test_anonymize_parts_in_small(anonymize_benchmark, capsys, part, told):
+    options = argparse.Namespace(
+        adult=None, fars=None, seconds=[0.2], milp_seconds=60.0, plain_seconds=60.0, small=True, alone=True
+    )
+    anonymize_benchmark.PARTS[part](options)
+    assert told in capsys.readouterr().out
+
+
+def test_anonymize_plain_scan_that_runs_out_of_time_is_extrapolated(anonymize_benchmark):
+    problem = anonymize_benchmark.problem_of([np.arange(300) % 37, np.arange(300) % 11], 5)
+    classes, _, share = anonymize_benchmark.plain_classes(problem, limit=-1.0)
+    assert (classes, share) == ([], 0.0)
+    classes, _, share = anonymize_benchmark.plain_classes(problem, limit=1e6)
+    assert (len(classes), share) == (60, 1.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,19 @@ import numpy as np
 import pyarrow as pa
 
 from louver._callable import make_callable
-from louver.anonymize import auto, exact, greedy, k_member, mondrian, split_carry
+from louver.anonymize import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize import sorted as sorted_order
-from louver.anonymize.columns import Ints
-from louver.anonymize.generalise import released_table
+from louver.anonymize.columns import Floats, Ints
+from louver.anonymize.comparison import compare
+from louver.anonymize.curve import CurvePoint, trace
+from louver.anonymize.freeform import Freeform, Matching
+from louver.anonymize.generalise import generalise, mapping_table, released_table
+from louver.anonymize.intersection import Earlier, intersect, read_earlier
 from louver.anonymize.load import Loaded, load
-from louver.anonymize.options import AnonymizeOptions
-from louver.anonymize.problem import Partition, Problem
-from louver.anonymize.result import DATA_FILE, AnonymizedRelease
+from louver.anonymize.options import SPLIT_CARRY, AnonymizeOptions
+from louver.anonymize.problem import Answer, Partition, Problem
+from louver.anonymize.result import CLASSES_FILE, DATA_FILE, MAPPING_FILE, AnonymizedRelease, Guarantee
+from louver.anonymize.split_carry import Carry
 from louver.data.read import open_source
 from louver.optim.status import Status
 from louver.release.metrics import risk_of, utility_of
@@ -36,6 +41,9 @@ if TYPE_CHECKING:
 
     Data = str | Path | ArrowStream
 
+CURVE_SECONDS = 3.0
+"""Most time for one point of the risk-utility curve."""
+
 __all__ = ["AnonymizeOptions", "AnonymizedRelease", "Partition", "Problem", "anonymize"]
 
 
@@ -45,6 +53,7 @@ def anonymize(
     table: str | None = None,
     query: str | None = None,
     schema: Schema | None = None,
+    progress: Callable[[float], None] | None = None,
     **options: Any,
 ) -> AnonymizedRelease:
     """Make microdata k-anonymous.
@@ -57,6 +66,8 @@ def anonymize(
         Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
     schema : Schema, optional
         Kinds, labels, order and hierarchies of the columns.
+    progress : callable, optional
+        Told the share of the work that is done.
     quasi : sequence of str
         Quasi-identifying columns, which are generalised.
     k : int
@@ -71,13 +82,35 @@ def anonymize(
         Hierarchy files in the layout of ARX; a class gets the lowest node above its values.
     weights : mapping of str to float
         Importance of quasi-identifiers (1).
+    normalise : bool
+        Scale the weights so that they add up to one (35).
+    one_hot : sequence of str
+        Nominal columns whose loss counts one binary attribute per category (section 2.5) instead of Definition 8.
     method : str
         `auto` (the best found within `seconds`), `exact`, `split-carry`, `greedy`, `sorted`, `mondrian`,
-        `mondrian-relaxed`, `k-member`.
+        `mondrian-relaxed`, `k-member`; `freeform-greedy`, `freeform-sort-greedy`, `freeform-hungarian`, which are
+        weaker than k-anonymity.
+    seconds : float
+        Time limit of `auto`, `exact` and `split-carry` (10).
+    steps : int
+        In place of `seconds`, a limit on work, so that a run can be repeated: rounds of `auto`, thousands of search
+        nodes of `exact` and of each sub-problem of `split-carry`.
+    sets, boundary, carry, size, accepted, subproblem_seconds
+        Split & Carry: S, l, "classes", "subset" or "bubble", P, A, and the limit of a sub-problem.
     l, l_kind, t, distance
         l-diversity ("distinct" or "entropy") and t-closeness ("equal", "ordered", "hierarchical").
     suppress : float
         Largest share of records that may be left out; each counts as full loss.
+    population, population_count : path, str
+        Table of the population with the quasi-identifiers, and its column of numbers of people: journalist risk.
+    k_map : bool
+        k counts people of the population that match a class, instead of records.
+    sampling_weight : str
+        Column that says how many people a record stands for: journalist risk.
+    against : sequence of paths
+        Earlier releases of the same data; `intersection` says what all of them disclose together.
+    curve : sequence of int
+        Values of k to trace the risk-utility curve at, with several methods.
     missing : {"category", "match", "error"}
         A missing value is a category of its own, matches anything, or is refused.
     format : {"labels", "bounds"}
@@ -100,20 +133,38 @@ def anonymize(
     checked = _checked(options)
     with open_source(data, table=table, query=query) as source:
         loaded = load(source, checked, schema)
-    partition = _solve(loaded.problem, checked)
-    if checked.t is not None and not loaded.problem.holds_as_published(partition):
+    earlier = [read_earlier(folder, loaded) for folder in checked.against]
+    answer = _solve(loaded.problem, checked, progress)
+    if (
+        isinstance(answer, Partition)
+        and checked.t is not None
+        and not loaded.problem.holds_as_published(answer)
+    ):
         # Close to the whole table, but not to what is left of it: then nothing is left out, and no bound is known.
-        partition = _solve(replace(loaded.problem, max_suppressed=0), checked)
-        partition = replace(partition, status=Status.FEASIBLE, lower_bound=None)
-    release = _release(loaded, partition, checked)
+        answer = _solve(replace(loaded.problem, max_suppressed=0), checked, progress)
+        answer = replace(answer, status=Status.FEASIBLE, lower_bound=None)
+    release = replace(_release(loaded, answer, checked), curve=_curve(loaded, checked))
+    if earlier:
+        new = Earlier(
+            name="this release",
+            table=release.table,
+            mapping=release.mapping,
+            missing_matches=checked.missing == "match",
+        )
+        together = intersect(loaded, [new, *earlier], checked.sensitive, checked.k)
+        release = replace(release, intersection=together)
     return replace(release, seconds=time.perf_counter() - started)
 
 
 def _checked(options: Mapping[str, Any]) -> AnonymizeOptions:
     plain = dict(options)
-    for name in ("quasi", "identifying", "sensitive", "ordered"):
-        if isinstance(plain.get(name), str):
+    for name in ("quasi", "identifying", "sensitive", "ordered", "one_hot", "against"):
+        if isinstance(plain.get(name), str | Path):
             plain[name] = (plain[name],)
+    if "against" in plain:
+        plain["against"] = tuple(str(folder) for folder in plain["against"])
+    if isinstance(plain.get("population"), Path):
+        plain["population"] = str(plain["population"])
     if isinstance(plain.get("hierarchy"), Mapping):
         plain["hierarchy"] = {name: str(path) for name, path in plain["hierarchy"].items()}
     if isinstance(plain.get("weights"), Mapping):
@@ -123,12 +174,27 @@ def _checked(options: Mapping[str, Any]) -> AnonymizeOptions:
     return checked
 
 
-def _solve(problem: Problem, options: AnonymizeOptions) -> Partition:
+def _solve(
+    problem: Problem, options: AnonymizeOptions, progress: Callable[[float], None] | None = None
+) -> Partition | Freeform:
+    seconds, steps = (options.seconds, None) if options.steps is None else (None, options.steps)
+    nodes = None if steps is None else 1000 * steps
     match options.method:
         case "exact":
-            return exact.solve(problem, seconds=options.seconds)
+            return exact.solve(problem, seconds=seconds, max_nodes=nodes)
         case "split-carry":
-            return split_carry.solve(problem, seconds=options.seconds)
+            return split_carry.solve(
+                problem,
+                n_sets=options.sets or split_carry.N_SETS,
+                boundary=options.boundary,
+                carry=Carry(options.carry or Carry.CLASSES),
+                size=options.size,
+                accepted=options.accepted,
+                seconds=seconds,
+                subproblem_seconds=options.subproblem_seconds,
+                subproblem_nodes=nodes,
+                progress=progress,
+            )
         case "greedy":
             return greedy.solve(problem)
         case "sorted":
@@ -137,63 +203,130 @@ def _solve(problem: Problem, options: AnonymizeOptions) -> Partition:
             return mondrian.solve(problem, is_strict=options.method == "mondrian")
         case "k-member":
             return k_member.solve(problem)
+        case "freeform-greedy" | "freeform-sort-greedy" | "freeform-hungarian":
+            return freeform.solve(problem, matching=Matching(options.method.removeprefix("freeform-")))
         case _:
-            return auto.solve(problem, seconds=options.seconds)
+            return auto.solve(problem, seconds=seconds, steps=steps, progress=progress)
 
 
-def _release(loaded: Loaded, partition: Partition, options: AnonymizeOptions) -> AnonymizedRelease:
+def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOptions) -> AnonymizedRelease:
     problem = loaded.problem
+    members, starts = answer.grouped()
+    published = [
+        generalise(attribute, column, problem.rows[members], starts)
+        for attribute, column in zip(loaded.attributes, problem.columns, strict=True)
+    ]
+    group_of = np.full(loaded.records.num_rows, -1, np.int64)
+    group_of[problem.rows] = answer.labels
     table = released_table(
         loaded.records,
-        loaded.attributes,
-        problem.columns,
-        problem.rows,
-        partition.labels,
+        published,
+        group_of,
         drop=options.identifying,
         as_bounds=options.format == "bounds",
         with_class=options.class_id,
     )
     if not options.keep_order:
         table = table.take(pa.array(_shuffled(table.num_rows)))
-    quasi = tuple(
-        name
-        for name in table.column_names
-        if name not in loaded.records.column_names or name in options.quasi
-    )
-    quasi = tuple(name for name in quasi if name != "class_id" or name in options.quasi)
-    weights = np.array([column.weight for column in problem.columns])
-    lost = _lost_shares(problem, partition)
+    quasi = tuple(name for p in published for name, _ in p.columns(options.format == "bounds"))
+    guarantee = _guarantee(options)
+    classes = None
+    if guarantee is Guarantee.K_MAP:
+        values = dict(column for p in published for column in p.columns(options.format == "bounds"))
+        classes = pa.table({**values, "people": problem.population_matches(answer)})
+    sizes = answer.sizes
+    if isinstance(answer, Freeform):
+        _, sizes = np.unique(np.stack([p.of_group for p in published], axis=1), axis=0, return_counts=True)
+    lost = _lost_shares(problem, answer)
     return AnonymizedRelease(
         table=table,
-        method=partition.method,
+        mapping=mapping_table(published, answer.sizes),
+        classes=classes,
+        guarantee=guarantee,
+        method=answer.method,
         k=options.k,
         quasi=quasi,
-        status=partition.status,
-        n_classes=partition.n_classes,
-        n_suppressed=partition.n_suppressed,
-        lower_bound=None if partition.lower_bound is None else partition.lower_bound * problem.unit,
-        risk=risk_of(partition.sizes, problem.points().multiplicity),
-        utility=utility_of(
-            list(options.quasi), weights, lost, partition.sizes, partition.n_suppressed, options.k
+        status=answer.status,
+        n_classes=len(sizes),
+        n_suppressed=answer.n_suppressed,
+        lower_bound=None if answer.lower_bound is None else answer.lower_bound * problem.unit,
+        risk=risk_of(
+            sizes,
+            problem.points().multiplicity,
+            _people(loaded, answer),
+            problem.record_matches(answer) if isinstance(answer, Freeform) else None,
         ),
+        utility=utility_of(
+            list(options.quasi),
+            np.array([column.weight for column in problem.columns]),
+            lost,
+            sizes,
+            answer.n_suppressed,
+            options.k,
+        ),
+        comparison=compare(problem.columns, published, problem.rows, answer.sizes),
         promises=_promises(table, quasi, loaded, options),
-        parameters=options.model_dump(exclude={"hierarchy"}) | {"hierarchy": list(options.hierarchy)},
+        parameters=_parameters(options),
         is_order_kept=options.keep_order,
+        subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
     )
 
 
-def _lost_shares(problem: Problem, partition: Partition) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _curve(loaded: Loaded, options: AnonymizeOptions) -> tuple[CurvePoint, ...]:
+    if not options.curve:
+        return ()
+    seconds = min(options.seconds, CURVE_SECONDS)
+
+    def solve(problem: Problem, method: str) -> Partition | Freeform:
+        plain = {"method": method, "seconds": seconds, **dict.fromkeys((*SPLIT_CARRY, "steps"))}
+        return _solve(problem, options.model_copy(update=plain))
+
+    return trace(loaded, options.curve, solve, _lost_shares)
+
+
+def _guarantee(options: AnonymizeOptions) -> Guarantee:
+    if options.method.startswith("freeform-"):
+        return Guarantee.FREEFORM
+    return Guarantee.K_MAP if options.k_map else Guarantee.K_ANONYMITY
+
+
+def _parameters(options: AnonymizeOptions) -> dict[str, Any]:
+    """What was asked for, without the names of files and folders."""
+    kept = options.model_dump(exclude={"hierarchy", "population", "against", "curve"})
+    return kept | {"hierarchy": list(options.hierarchy), "population": options.population is not None}
+
+
+def _people(loaded: Loaded, answer: Answer) -> Floats | None:
+    """People of the population that each group matches, by count or by sampling weights."""
+    if loaded.represents is not None:
+        weights = loaded.represents[loaded.problem.rows]
+        is_kept = answer.labels >= 0
+        people: Floats = np.bincount(answer.labels[is_kept], weights[is_kept], minlength=len(answer.sizes))  # type: ignore[assignment]
+        return people
+    if len(loaded.problem.requirements.population):
+        return loaded.problem.population_matches(answer).astype(np.float64)
+    return None
+
+
+def _lost_shares(problem: Problem, answer: Answer) -> Floats:
     """Sum over records of the share of each column that is lost, weights aside."""
     unweighted = replace(problem, columns=tuple(replace(column, weight=1.0) for column in problem.columns))  # type: ignore[type-var]
-    return unweighted.column_losses(partition)
+    return unweighted.column_losses(answer)
 
 
 def _promises(
     table: pa.Table, quasi: tuple[str, ...], loaded: Loaded, options: AnonymizeOptions
 ) -> tuple[Mapping[str, Any], ...]:
+    about: dict[str, Any] = {"file": DATA_FILE, "quasi": list(quasi), "k": options.k}
+    guarantee = _guarantee(options)
+    if guarantee is Guarantee.K_MAP:
+        about["classes"] = CLASSES_FILE
+    elif guarantee is Guarantee.FREEFORM:
+        about["mapping"] = MAPPING_FILE
     promises: list[Mapping[str, Any]] = [
         {"promise": "records", "file": DATA_FILE, "records": table.num_rows},
-        {"promise": "k-anonymity", "file": DATA_FILE, "quasi": list(quasi), "k": options.k},
+        {"promise": "mapping", "file": DATA_FILE, "mapping": MAPPING_FILE},
+        {"promise": guarantee.value, **about},
     ]
     for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
         common = {

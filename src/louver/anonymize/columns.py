@@ -32,7 +32,7 @@ from louver.optim.kernels.loss import (
     WORD_STOP,
 )
 
-__all__ = ["Column", "Floats", "Ints", "NumericColumn", "SetColumn", "TreeColumn", "encode"]
+__all__ = ["Column", "Floats", "Ints", "NumericColumn", "SetColumn", "TreeColumn", "encode", "given_values"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -176,7 +176,6 @@ class SetColumn:
     n_labels: int
     weight: float = 1.0
     one_hot: bool = False
-    n_sample: int | None = None
 
     @property
     def ranks(self) -> Floats:
@@ -227,7 +226,6 @@ class TreeColumn:
     codes: Ints
     ancestors: Sequence[Ints]
     weight: float = 1.0
-    n_sample: int | None = None
     _place: Ints = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -283,6 +281,15 @@ class TreeColumn:
             n_levels=nodes.shape[0],
             n_leaves=nodes.shape[1],
         )
+
+
+def given_values(column: Column, rows: Ints) -> Floats:
+    """Numbers, or codes of labels, as given; NaN where missing."""
+    if isinstance(column, NumericColumn):
+        return column.values[rows]
+    assert isinstance(column, SetColumn | TreeColumn)
+    codes = column.codes[rows]
+    return np.where(codes < 0, np.nan, codes).astype(np.float64)
 
 
 def encode(columns: Sequence[Column]) -> tuple[NDArray[np.int32], Ints, float]:

@@ -1,8 +1,11 @@
-"""What is published in place of each quasi-identifier: an interval, a set or a node of a hierarchy for every class."""
+"""What is published in place of each quasi-identifier: an interval, a set or a node of a hierarchy for every group."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -10,18 +13,102 @@ import pyarrow as pa
 from louver.anonymize.columns import Column, Ints, NumericColumn, SetColumn, TreeColumn
 from louver.schema.attribute import Attribute
 
-__all__ = ["ANYTHING", "published_columns", "released_table"]
+__all__ = ["ANYTHING", "Meaning", "Published", "Sort", "generalise", "mapping_table", "released_table"]
 
 ANYTHING = "*"
-"""Printed where a class spans everything, missing values included."""
+"""Printed where a group spans everything, missing values included."""
+
+
+class Sort(StrEnum):
+    """What a published value stands for."""
+
+    INTERVAL = "interval"
+    SET = "set"
+    NODE = "node"
+    MISSING = "missing"
+    ANYTHING = "anything"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One published value and the original values it stands for.
+
+    Attributes
+    ----------
+    label : str or None
+        What is printed; None where nothing is known.
+    lower, upper : float or None
+        Ends of an interval of numbers.
+    members : tuple of str or None
+        Labels it stands for; for an interval of labels in their order.
+    """
+
+    sort: Sort
+    label: str | None
+    lower: float | None = None
+    upper: float | None = None
+    members: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Published:
+    """What all groups publish of one quasi-identifier.
+
+    Attributes
+    ----------
+    meanings : tuple of Meaning
+        The distinct published values.
+    of_group : int64 (groups,)
+        Which of them each group publishes.
+    is_interval : bool
+        Whether groups are generalised to intervals.
+    """
+
+    attribute: Attribute
+    meanings: tuple[Meaning, ...]
+    of_group: Ints
+    is_interval: bool = False
+
+    def columns(self, as_bounds: bool) -> Iterator[tuple[str, pa.Array]]:
+        """(column name, value per group): one printable label, or the pair of ends of an interval."""
+        name, groups = self.attribute.name, pa.array(self.of_group)
+        if not (as_bounds and self.is_interval):
+            yield name, pa.array([meaning.label for meaning in self.meanings], pa.string()).take(groups)
+            return
+        for place, suffix in ((0, "lower"), (-1, "upper")):
+            if self.attribute.labels:
+                labels = [m.members[place] if m.members else None for m in self.meanings]
+                yield f"{name}_{suffix}", pa.array(labels, pa.string()).take(groups)
+                continue
+            ends = [m.lower if place == 0 else m.upper for m in self.meanings]
+            is_whole = all(end is None or end.is_integer() for end in ends)
+            kind = pa.int64() if is_whole else pa.float64()
+            values = [None if end is None else int(end) if is_whole else end for end in ends]
+            yield f"{name}_{suffix}", pa.array(values, kind).take(groups)
+
+
+def generalise(attribute: Attribute, column: Column, members: Ints, starts: Ints) -> Published:
+    """What groups publish of a column.
+
+    Parameters
+    ----------
+    members : int64
+        Source rows of the records that each group covers, group after group.
+    starts : int64 (groups,)
+        Where each group starts.
+    """
+    if isinstance(column, NumericColumn):
+        return _intervals(attribute, column, members, starts)
+    if isinstance(column, SetColumn):
+        return _sets(attribute, column, members, starts)
+    assert isinstance(column, TreeColumn)
+    return _nodes(attribute, column, members, starts)
 
 
 def released_table(
     records: pa.Table,
-    attributes: Sequence[Attribute],
-    columns: Sequence[Column],
-    rows: Ints,
-    labels: Ints,
+    published: Sequence[Published],
+    group_of: Ints,
     *,
     drop: Sequence[str],
     as_bounds: bool,
@@ -31,24 +118,19 @@ def released_table(
 
     Parameters
     ----------
-    rows, labels : int64 (n,)
-        Source row and class of each record of the problem; -1 is suppressed.
+    group_of : int64 (rows,)
+        The group that each row of the source is published as; -1 is suppressed.
     drop : sequence of str
         Identifying columns.
     """
-    class_of = np.full(records.num_rows, -1, dtype=np.int64)
-    class_of[rows] = labels
-    kept = np.flatnonzero(class_of >= 0)
-    place = class_of[kept]
-    published = {
-        attribute.name: list(published_columns(attribute, column, rows, labels, as_bounds))
-        for attribute, column in zip(attributes, columns, strict=True)
-    }
+    kept = np.flatnonzero(group_of >= 0)
+    place = group_of[kept]
+    of_name = {p.attribute.name: p for p in published}
     names: list[str] = []
     arrays: list[pa.ChunkedArray | pa.Array] = []
     for name in records.column_names:
-        if name in published:
-            for new_name, values in published[name]:
+        if name in of_name:
+            for new_name, values in of_name[name].columns(as_bounds):
                 names.append(new_name)
                 arrays.append(values.take(pa.array(place)))
         elif name not in drop:
@@ -60,62 +142,66 @@ def released_table(
     return pa.table(arrays, names=names)
 
 
-def published_columns(
-    attribute: Attribute, column: Column, rows: Ints, labels: Ints, as_bounds: bool
-) -> Iterator[tuple[str, pa.Array]]:
-    """(column name, value per class): one printable label, or the pair of bounds of an interval."""
-    by_class = np.argsort(labels, kind="stable")
-    by_class = by_class[np.searchsorted(labels[by_class], 0) :]
-    starts = np.flatnonzero(np.diff(labels[by_class], prepend=-1))
-    members = rows[by_class]
-    if isinstance(column, NumericColumn):
-        yield from _intervals(attribute, column, members, starts, as_bounds)
-    elif isinstance(column, SetColumn):
-        yield attribute.name, pa.array(_sets(attribute, column, members, starts), pa.string())
-    elif isinstance(column, TreeColumn):
-        yield attribute.name, pa.array(_nodes(attribute, column, members, starts), pa.string())
+def mapping_table(published: Sequence[Published], sizes: Ints) -> pa.Table:
+    """The applied mapping: every published value, what it stands for, and how many records carry it."""
+    lines = []
+    for p in published:
+        records = np.bincount(p.of_group, weights=sizes, minlength=len(p.meanings)).astype(np.int64)
+        lines += [
+            {
+                "attribute": p.attribute.name,
+                "published": m.label,
+                "sort": m.sort.value,
+                "lower": m.lower,
+                "upper": m.upper,
+                "members": None if m.members is None else list(m.members),
+                "records": count,
+            }
+            for m, count in zip(p.meanings, records.tolist(), strict=True)
+        ]
+    return pa.Table.from_pylist(lines, MAPPING)
 
 
-def _intervals(
-    attribute: Attribute, column: NumericColumn, members: Ints, starts: Ints, as_bounds: bool
-) -> Iterator[tuple[str, pa.Array]]:
+MAPPING = pa.schema(
+    [
+        ("attribute", pa.string()),
+        ("published", pa.string()),
+        ("sort", pa.string()),
+        ("lower", pa.float64()),
+        ("upper", pa.float64()),
+        ("members", pa.list_(pa.string())),
+        ("records", pa.int64()),
+    ]
+)
+
+
+def _intervals(attribute: Attribute, column: NumericColumn, members: Ints, starts: Ints) -> Published:
     values = column.values[members]
     missing = np.isnan(values)
     low = np.minimum.reduceat(np.where(missing, np.inf, values), starts)
     high = np.maximum.reduceat(np.where(missing, -np.inf, values), starts)
-    is_empty = high < low
-    is_mixed = np.logical_or.reduceat(missing, starts) & ~is_empty & (not column.missing_matches)
-    ends = [_end_labels(attribute, end, is_empty | is_mixed) for end in (low, high)]
-    if as_bounds:
-        for suffix, end in zip(("lower", "upper"), ends, strict=True):
-            yield f"{attribute.name}_{suffix}", _bounds_array(attribute, end)
-        return
-    labels = [
-        ANYTHING if mixed else None if empty else _interval_label(a, b, bool(attribute.labels))
-        for a, b, mixed, empty in zip(*ends, is_mixed, is_empty, strict=True)
-    ]
-    yield attribute.name, pa.array(labels, pa.string())
+    is_mixed = np.logical_or.reduceat(missing, starts) & (high >= low) & (not column.missing_matches)
+    low, high = np.where(is_mixed, -np.inf, low), np.where(is_mixed, np.inf, high)
+    ends, of_group = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
+    meanings = tuple(_interval(attribute, float(a), float(b)) for a, b in ends)
+    return Published(attribute=attribute, meanings=meanings, of_group=of_group.reshape(-1), is_interval=True)
 
 
-def _end_labels(attribute: Attribute, ends: np.ndarray, is_open: np.ndarray) -> list[str | None]:
-    """Ends of intervals as text, in the words of the attribute where it has labels."""
-    return [
-        None if skip else attribute.labels[int(end)] if attribute.labels else _number(float(end))
-        for end, skip in zip(ends, is_open, strict=True)
-    ]
-
-
-def _bounds_array(attribute: Attribute, ends: list[str | None]) -> pa.Array:
+def _interval(attribute: Attribute, low: float, high: float) -> Meaning:
+    """An interval; without numbers low is +infinity, and what spans everything ends at infinity on both sides."""
+    if low > high:
+        return Meaning(Sort.MISSING, None)
+    if low == -np.inf:
+        return Meaning(Sort.ANYTHING, ANYTHING)
     if attribute.labels:
-        return pa.array(ends, pa.string())
-    numbers = [None if end is None else float(end) for end in ends]
-    if all(number is None or number.is_integer() for number in numbers):
-        return pa.array([None if number is None else int(number) for number in numbers], pa.int64())
-    return pa.array(numbers, pa.float64())
+        covered = attribute.labels[int(low) : int(high) + 1]
+        return Meaning(Sort.INTERVAL, _interval_label(covered[0], covered[-1], is_text=True), members=covered)
+    label = _interval_label(_number(low), _number(high), is_text=False)
+    return Meaning(Sort.INTERVAL, label, low, high)
 
 
-def _interval_label(low: str | None, high: str | None, is_text: bool) -> str | None:
-    if low is None or high is None or low == high:
+def _interval_label(low: str, high: str, is_text: bool) -> str:
+    if low == high:
         return low
     return f"{low} - {high}" if is_text or low.startswith("-") else f"{low}-{high}"
 
@@ -124,20 +210,41 @@ def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def _sets(attribute: Attribute, column: SetColumn, members: Ints, starts: Ints) -> list[str | None]:
-    stops = np.append(starts[1:], len(members))
+def _sets(attribute: Attribute, column: SetColumn, members: Ints, starts: Ints) -> Published:
+    groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(members))))
     codes = column.codes[members]
-    sets = (np.unique(codes[a:b]) for a, b in zip(starts, stops, strict=True))
-    return [" | ".join(attribute.labels[code] for code in some[some >= 0].tolist()) or None for some in sets]
+    pairs = np.unique(groups[codes >= 0] * column.n_labels + codes[codes >= 0])
+    ends = np.searchsorted(pairs, np.arange(len(starts) + 1) * column.n_labels)
+    in_group = pairs % max(1, column.n_labels)
+    number: dict[bytes, int] = {}
+    of_group = np.array([number.setdefault(in_group[a:b].tobytes(), len(number)) for a, b in pairwise(ends)])
+    meanings = []
+    for key in number:
+        labels = tuple(attribute.labels[code] for code in np.frombuffer(key, in_group.dtype))
+        found = Meaning(Sort.SET, " | ".join(labels), members=labels)
+        meanings.append(found if labels else Meaning(Sort.MISSING, None))
+    return Published(attribute=attribute, meanings=tuple(meanings), of_group=of_group)
 
 
-def _nodes(attribute: Attribute, column: TreeColumn, members: Ints, starts: Ints) -> list[str | None]:
+def _nodes(attribute: Attribute, column: TreeColumn, members: Ints, starts: Ints) -> Published:
     assert attribute.hierarchy is not None
-    leaf_of_place = np.argsort(column._place)
     places, levels = column.class_levels(members, starts)
-    return [
-        None
-        if place < 0
-        else attribute.hierarchy.ancestor_of(attribute.labels[int(leaf_of_place[place])], int(level))
-        for place, level in zip(places.tolist(), levels.tolist(), strict=True)
-    ]
+    leaf_of_place = np.argsort(column._place)
+    nodes, _ = column.tree
+    node = np.where(places < 0, -1, nodes[levels, np.maximum(places, 0)])
+    _, first, of_group = np.unique(
+        np.stack([np.where(places < 0, -1, levels), node], axis=1),
+        axis=0,
+        return_index=True,
+        return_inverse=True,
+    )
+    meanings = []
+    for place, level in zip(places[first].tolist(), levels[first].tolist(), strict=True):
+        if place < 0:
+            meanings.append(Meaning(Sort.MISSING, None))
+            continue
+        below = leaf_of_place[nodes[level] == nodes[level, place]]
+        labels = tuple(attribute.labels[leaf] for leaf in np.sort(below))
+        label = attribute.hierarchy.ancestor_of(attribute.labels[int(leaf_of_place[place])], level)
+        meanings.append(Meaning(Sort.NODE, label, members=labels))
+    return Published(attribute=attribute, meanings=tuple(meanings), of_group=of_group.reshape(-1))

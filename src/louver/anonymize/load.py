@@ -14,9 +14,9 @@ from louver.anonymize.columns import Column, Floats, Ints, NumericColumn, SetCol
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem
 from louver.anonymize.requirements import Distance, LKind, Sensitive
-from louver.data.coding import NUMBER
-from louver.data.read import Source
-from louver.data.tabulate import read_codes
+from louver.data.coding import NUMBER, in_order
+from louver.data.read import Source, open_source
+from louver.data.tabulate import Records, read_codes
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
@@ -38,12 +38,15 @@ class Loaded:
     sensitive : tuple of Attribute
         One for each sensitive column that l-diversity or t-closeness speaks of.
     problem : Problem
+    represents : float64 (n,) or None
+        How many people of the population each row of the source stands for, where sampling weights are given.
     """
 
     records: pa.Table
     attributes: tuple[Attribute, ...]
     sensitive: tuple[Attribute, ...]
     problem: Problem
+    represents: Floats | None = None
 
 
 def load(source: Source, options: AnonymizeOptions, schema: Schema | None) -> Loaded:
@@ -52,7 +55,8 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None) -> Lo
     A column is what the schema says; without a schema `--ordered` and `--hierarchy` decide, a column of numbers is
     numeric, and text is nominal.
     """
-    for name in (*options.quasi, *options.identifying, *options.sensitive):
+    weighted = (options.sampling_weight,) if options.sampling_weight is not None else ()
+    for name in (*options.quasi, *options.identifying, *options.sensitive, *weighted):
         source.check_column(name)
     records = pa.Table.from_batches(list(source.batches("SELECT * FROM records")))
     if not records.num_rows:
@@ -60,21 +64,127 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None) -> Lo
     attributes = [
         _attribute(source, records, name, options, schema) for name in (*options.quasi, *options.sensitive)
     ]
-    coded = read_codes(source, [a.name for a in attributes], Schema(attributes=tuple(attributes)))
-    code_of = {a.name: (a, coded.codes[:, i].astype(np.int64)) for i, a in enumerate(coded.attributes)}
-    quasi = tuple(
-        code_of[name][0] if name in code_of else a for name, a in zip(options.quasi, attributes, strict=False)
-    )
-    columns = [_column(a, code_of.get(a.name), coded.numbers.get(a.name), options) for a in quasi]
+    sample = read_codes(source, [a.name for a in attributes], Schema(attributes=tuple(attributes)))
+    people = _population(attributes[: len(options.quasi)], options)
+    quasi, columns = [], []
+    for name in options.quasi:
+        attribute, column = _quasi_identifier(name, attributes, sample, people, options)
+        quasi.append(attribute)
+        columns.append(column)
     limited = options.sensitive if options.l is not None or options.t is not None else ()
+    sensitive = tuple(a for a in sample.attributes if a.name in limited)
     problem = Problem.build(
         columns,
         k=options.k,
-        sensitive=[_sensitive(*code_of[name], options) for name in limited],
+        sensitive=[_sensitive(a, _codes(sample, a.name), options) for a in sensitive],
         max_suppressed=math.floor(options.suppress * records.num_rows),
+        population=None if people is None else people[1],
+        is_k_map=options.k_map,
     )
-    sensitive = tuple(code_of[name][0] for name in limited)
-    return Loaded(records=records, attributes=quasi, sensitive=sensitive, problem=problem)
+    return Loaded(
+        records=records,
+        attributes=tuple(quasi),
+        sensitive=sensitive,
+        problem=problem,
+        represents=_represents(source, options),
+    )
+
+
+def _population(attributes: Sequence[Attribute], options: AnonymizeOptions) -> tuple[Records, Ints] | None:
+    """The population table coded like the records, and how many people each row stands for."""
+    if options.population is None:
+        return None
+    count = options.population_count
+    listed = [*attributes, *([Attribute(name=count, kind=Kind.NUMBER)] if count is not None else [])]
+    with open_source(options.population) as source:
+        for attribute in listed:
+            source.check_column(attribute.name)
+        records = read_codes(source, [a.name for a in listed], Schema(attributes=tuple(listed)))
+        if count is None:
+            return records, np.ones(records.n_rows, np.int64)
+        counts = records.numbers[count]
+        bad = ~((counts >= 0) & (counts == np.floor(counts)) & (counts < MAX_PEOPLE))
+        if bad.any():
+            row = int(np.argmax(bad)) + 1
+            raise InputError(
+                f'column "{count}" in {source.name} is no whole number of people on row {row}; correct it.',
+                file=source.name,
+                column=count,
+                row=row,
+            )
+    return records, counts.astype(np.int64)
+
+
+MAX_PEOPLE = 2**40
+"""More people than a row of a population can stand for."""
+
+
+def _represents(source: Source, options: AnonymizeOptions) -> Floats | None:
+    """Sampling weights: how many people of the population each record stands for."""
+    name = options.sampling_weight
+    if name is None:
+        return None
+    attribute = Attribute(name=name, kind=Kind.NUMBER)
+    weights = read_codes(source, [name], Schema(attributes=(attribute,))).numbers[name]
+    bad = ~(weights >= 1)
+    if bad.any():
+        row = int(np.argmax(bad)) + 1
+        raise InputError(
+            f'column "{name}" in {source.name} is no sampling weight of 1 or more on row {row}; correct it.',
+            file=source.name,
+            column=name,
+            row=row,
+        )
+    return weights
+
+
+def _quasi_identifier(
+    name: str,
+    attributes: Sequence[Attribute],
+    sample: Records,
+    people: tuple[Records, Ints] | None,
+    options: AnonymizeOptions,
+) -> tuple[Attribute, Column]:
+    """One column of the problem, the population below the sample, and the attribute whose labels its codes are."""
+    n = sample.n_rows
+    weight = options.weights.get(name, 1.0)
+    if options.normalise:
+        weight /= sum(options.weights.get(other, 1.0) for other in options.quasi) or 1.0
+    others = [] if people is None else [people[0]]
+    if name in sample.numbers:
+        if name in options.one_hot:
+            raise InputError(
+                f'option --one-hot names column "{name}", which holds numbers; name a column of categories.',
+                option="--one-hot",
+                column=name,
+            )
+        values = np.concatenate([records.numbers[name] for records in (sample, *others)])
+        attribute = next(a for a in attributes if a.name == name)
+        return attribute, NumericColumn(
+            name=name, values=values, weight=weight, missing_matches=options.missing == "match", n_sample=n
+        )
+    attribute, codes = _united([(_of(records, name), _codes(records, name)) for records in (sample, *others)])
+    return attribute, _labelled(attribute, codes, weight, n, options)
+
+
+def _of(records: Records, name: str) -> Attribute:
+    return next(a for a in records.attributes if a.name == name)
+
+
+def _codes(records: Records, name: str) -> Ints:
+    place = [a.name for a in records.attributes].index(name)
+    return records.codes[:, place].astype(np.int64)
+
+
+def _united(parts: Sequence[tuple[Attribute, Ints]]) -> tuple[Attribute, Ints]:
+    """One attribute with the labels of all parts, and the codes of all parts in it, one below the other."""
+    first = parts[0][0]
+    if any(attribute.labels != first.labels for attribute, _ in parts):
+        missing = next((attribute.missing for attribute, _ in parts if attribute.missing is not None), None)
+        labels = {label: None for attribute, _ in parts for label in attribute.labels}
+        first = replace(first, labels=tuple(in_order(labels, missing)), missing=missing)
+    codes = [np.array([first.code_of(label) for label in a.labels], np.int64)[c] for a, c in parts]
+    return first, np.concatenate(codes)
 
 
 def _attribute(
@@ -113,28 +223,35 @@ MISSING = "(missing)"
 """Label of missing values of a nominal or ordered column."""
 
 
-def _column(
-    attribute: Attribute,
-    coded: tuple[Attribute, Ints] | None,
-    numbers: Floats | None,
-    options: AnonymizeOptions,
-) -> Column:
-    weight = options.weights.get(attribute.name, 1.0)
+def _labelled(attribute: Attribute, codes: Ints, weight: float, n: int, options: AnonymizeOptions) -> Column:
+    """A column of categories: under a hierarchy, ordered, or generalised to sets."""
+    name = attribute.name
     matches = options.missing == "match"
-    if coded is None:
-        assert numbers is not None
-        return NumericColumn(name=attribute.name, values=numbers, weight=weight, missing_matches=matches)
-    full, codes = coded
-    if matches and full.missing is not None and full.has_label(full.missing):
-        codes = np.where(codes == full.code_of(full.missing), -1, codes)
-    if full.hierarchy is not None:
-        leaf = np.array([full.hierarchy.leaves.index(label) for label in full.labels])
-        ancestors = [full.hierarchy.ancestors(level)[leaf] for level in range(full.hierarchy.n_levels)]
-        return TreeColumn(name=full.name, codes=codes, ancestors=ancestors, weight=weight)
-    if full.is_ordered or full.name in options.ordered:
+    if matches and attribute.missing is not None and attribute.has_label(attribute.missing):
+        codes = np.where(codes == attribute.code_of(attribute.missing), -1, codes)
+    is_ordered = attribute.is_ordered or name in options.ordered
+    if name in options.one_hot and (is_ordered or attribute.hierarchy is not None):
+        raise InputError(
+            f'option --one-hot names column "{name}", which has an order or a hierarchy; name another.',
+            option="--one-hot",
+            column=name,
+        )
+    if attribute.hierarchy is not None:
+        leaf = np.array([attribute.hierarchy.leaves.index(label) for label in attribute.labels])
+        ancestors = [
+            attribute.hierarchy.ancestors(level)[leaf] for level in range(attribute.hierarchy.n_levels)
+        ]
+        return TreeColumn(name=name, codes=codes, ancestors=ancestors, weight=weight)
+    if is_ordered:
         values = np.where(codes < 0, np.nan, codes).astype(np.float64)
-        return NumericColumn(name=full.name, values=values, weight=weight, missing_matches=matches)
-    return SetColumn(name=full.name, codes=codes, n_labels=full.size, weight=weight)
+        return NumericColumn(name=name, values=values, weight=weight, missing_matches=matches, n_sample=n)
+    return SetColumn(
+        name=name,
+        codes=codes,
+        n_labels=attribute.size,
+        weight=weight,
+        one_hot=name in options.one_hot,
+    )
 
 
 def _sensitive(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -> Sensitive:

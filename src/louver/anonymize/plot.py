@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
 
+    from louver.anonymize.curve import CurvePoint
     from louver.anonymize.result import AnonymizedRelease
 
-__all__ = ["plot_release"]
+__all__ = ["plot_comparison", "plot_curve", "plot_release"]
 
-BAR, INK = "#2a6f97", "#22313f"
+BAR, INK, BEFORE = "#2a6f97", "#22313f", "#c9d3dc"
+LINES = ("#2a6f97", "#c1442d", "#6a994e", "#8d6a9f", "#bc8034")
 MAX_SIZES = 30
+MAX_TICKS = 10
+PANELS_WIDE = 3
 
 
 def plot_release(release: AnonymizedRelease) -> Figure:
@@ -38,3 +44,64 @@ def plot_release(release: AnonymizedRelease) -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(colors=INK, labelsize=8.5)
     return figure
+
+
+def plot_comparison(release: AnonymizedRelease) -> Figure:
+    """Shares of the records in every bin of every quasi-identifier, before (grey) and after (blue)."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import PercentFormatter
+
+    shown = release.comparison.distributions
+    n_high = -(-len(shown) // PANELS_WIDE)
+    figure = Figure(figsize=(11, 2.9 * n_high), layout="constrained")
+    FigureCanvasSVG(figure)
+    panels = figure.subplots(n_high, PANELS_WIDE, squeeze=False).ravel()
+    for axes, line in zip(panels, shown, strict=False):
+        places = range(len(line.bins))
+        axes.bar([x - 0.2 for x in places], line.before, 0.4, color=BEFORE, label="before")
+        axes.bar([x + 0.2 for x in places], line.after, 0.4, color=BAR, label="after")
+        step = max(1, -(-len(line.bins) // MAX_TICKS))
+        axes.set_xticks(list(places)[::step], [_short(name) for name in line.bins[::step]])
+        axes.tick_params(colors=INK, labelsize=8)
+        axes.tick_params(axis="x", rotation=40 if any(len(name) > 4 for name in line.bins) else 0)
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        axes.set_title(f"{line.name} (distance {line.distance:.1%})", loc="left", fontsize=10)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].legend(frameon=False, fontsize=8.5)
+    for axes in panels[len(shown) :]:
+        axes.set_visible(False)
+    return figure
+
+
+def plot_curve(points: Sequence[CurvePoint]) -> Figure:
+    """Detail lost against the highest re-identification risk, one line per method."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import NullFormatter, PercentFormatter
+
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    FigureCanvasSVG(figure)
+    axes = figure.subplots()
+    methods = dict.fromkeys(point.method for point in points)
+    for method, colour in zip(methods, LINES, strict=False):
+        line = [point for point in points if point.method == method]
+        axes.plot(
+            [p.highest_risk for p in line], [p.gcp for p in line], "o-", color=colour, label=method, ms=4
+        )
+    axes.set_xscale("log")
+    ks = sorted({point.k for point in points})
+    axes.set_xticks([1 / k for k in ks], [f"k = {k}\n{1 / k:.3g}" for k in ks])
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.set_xlabel("highest re-identification risk (1 / smallest class)")
+    axes.set_ylabel("detail lost")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=9)
+    axes.tick_params(colors=INK, labelsize=8.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 14 else name[:13] + "\u2026"

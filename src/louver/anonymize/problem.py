@@ -27,7 +27,7 @@ from louver.optim.kernels.diversity import (
     is_diverse,
     n_sensitive_values,
 )
-from louver.optim.kernels.loss import class_regions, full_loss, labels_loss, spread
+from louver.optim.kernels.loss import class_regions, count_matches, full_loss, labels_loss, spread
 from louver.optim.status import Status
 
 __all__ = ["SUPPRESSED", "Answer", "Partition", "Points", "Problem"]
@@ -102,6 +102,7 @@ class Problem:
         sensitive: Sequence[Sensitive] = (),
         max_suppressed: int = 0,
         population: Ints | None = None,
+        is_k_map: bool = True,
     ) -> Problem:
         """Code, sort and check.
 
@@ -112,7 +113,9 @@ class Problem:
         sensitive : sequence of Sensitive
         max_suppressed : int
         population : int64 (p,), optional
-            k-map: multiplicities of the population, whose values are the last p rows of every column.
+            Multiplicities of the population, whose values are the last p rows of every column.
+        is_k_map : bool
+            Whether k counts people of the population that a class matches, instead of records.
         """
         if not columns:
             raise InputError("option --quasi is empty; name at least one column.", option="--quasi")
@@ -127,7 +130,8 @@ class Problem:
         n = len(columns[0].ranks) - (0 if population is None else len(population))
         label_free = _label_free(columns, n)
         codes, geometry, unit = encode(label_free)
-        if n < k and population is None:
+        is_k_map = is_k_map and population is not None
+        if n < k and not is_k_map:
             raise InputError(f"the data have fewer than k = {k} records; choose a smaller -k.", option="-k")
         rows = _sorted_rows(label_free, sensitive, n)
         requirements = build_requirements(
@@ -135,7 +139,7 @@ class Problem:
             rows,
             np.ascontiguousarray(codes[n:]),
             np.zeros(0, np.int64) if population is None else population,
-            0 if population is None else k,
+            k if is_k_map else 0,
         )
         for array in (rows, codes):
             array.flags.writeable = False
@@ -210,6 +214,25 @@ class Problem:
         )
         again = published.partition(partition.labels[kept], method=partition.method)
         return all(published.is_allowed(members) for members in again.classes())
+
+    def population_matches(self, answer: Answer) -> Ints:
+        """How many people of the population fit each published group."""
+        requirements = self.requirements
+        return self._matches(answer, requirements.population, requirements.multiplicity)[0]
+
+    def record_matches(self, answer: Answer) -> Ints:
+        """How many published records each record fits, its own among them."""
+        points = self.points()
+        return self._matches(answer, points.codes, points.multiplicity)[1][points.of_record]
+
+    def _matches(self, answer: Answer, rows: NDArray[np.int32], multiplicity: Ints) -> tuple[Ints, Ints]:
+        members, starts = answer.grouped()
+        groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(members))))
+        lower, upper, words, _ = class_regions(self.geometry, self.codes[members], groups, len(starts))
+        found: tuple[Ints, Ints] = count_matches(
+            self.geometry, lower, upper, words, answer.sizes, rows, multiplicity
+        )
+        return found
 
     def class_loss(self, members: Sequence[int] | Ints) -> int:
         """Units that a class of these records loses."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,37 +13,70 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from louver.anonymize.comparison import Comparison
+from louver.anonymize.freeform import WEAKER
 from louver.optim.status import Status
+from louver.privacy.ledger import Ledger
 from louver.release.manifest import Manifest, ReleaseWriter
 from louver.release.metrics import Risk, Utility
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DATA_FILE", "AnonymizedRelease"]
+    from louver.anonymize.curve import CurvePoint
+    from louver.anonymize.intersection import Intersection
+
+__all__ = ["CLASSES_FILE", "DATA_FILE", "MAPPING_FILE", "AnonymizedRelease", "Guarantee"]
 
 DATA_FILE = "data/anonymized.parquet"
+MAPPING_FILE = "data/mapping.parquet"
+CLASSES_FILE = "data/classes.parquet"
+
+
+class Guarantee(StrEnum):
+    """What a release promises."""
+
+    K_ANONYMITY = "k-anonymity"
+    K_MAP = "k-map"
+    FREEFORM = "freeform"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class AnonymizedRelease:
-    """Microdata in which every combination of quasi-identifiers occurs at least k times.
+    """Microdata in which every combination of quasi-identifiers occurs at least k times, or what `guarantee` says.
 
     Attributes
     ----------
     table : pyarrow.Table
         What is published: identifying columns dropped, quasi-identifiers generalised, all others as they were.
+    mapping : pyarrow.Table
+        Every published value of every quasi-identifier, what it stands for and how many records carry it.
+    classes : pyarrow.Table or None
+        k-map: the published combinations and the people of the population that each one matches.
     quasi : tuple of str
         Columns of `table` that hold the quasi-identifiers.
+    guarantee : Guarantee
+        k-anonymity; k-map, where k counts people of the population; freeform, which is weaker.
+    subproblem_sizes : tuple of int
+        Records in each sub-problem of Split & Carry.
     status : Status
         OPTIMAL only where no partition loses less.
     lower_bound : float or None
         Loss that every partition has at least; None where no bound is known.
+    comparison : Comparison
+        Distributions and associations before and after; stays inside.
+    intersection : Intersection or None
+        What this release and earlier ones disclose together; stays inside.
+    curve : tuple of CurvePoint
+        What other choices of k and method would lose, where asked for; stays inside.
     promises : tuple of mappings
         What `verify` recomputes from the file.
     """
 
     table: pa.Table
+    mapping: pa.Table
+    classes: pa.Table | None
+    guarantee: Guarantee
     method: str
     k: int
     quasi: tuple[str, ...]
@@ -52,9 +86,13 @@ class AnonymizedRelease:
     lower_bound: float | None
     risk: Risk
     utility: Utility
+    comparison: Comparison
     promises: tuple[Mapping[str, Any], ...]
     parameters: Mapping[str, Any]
     is_order_kept: bool = False
+    subproblem_sizes: tuple[int, ...] = ()
+    intersection: Intersection | None = None
+    curve: tuple[CurvePoint, ...] = ()
     seconds: float = field(default=0.0)
 
     @property
@@ -66,21 +104,42 @@ class AnonymizedRelease:
             return None
         return self.utility.information_loss / self.lower_bound - 1
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of the JSON result; its keys are stable."""
+    @property
+    def smallest_class(self) -> int:
+        return self.risk.class_sizes[0][0] if self.risk.class_sizes else 0
+
+    def published_dict(self) -> dict[str, Any]:
+        """What the manifest says of the result: nothing that describes the confidential values."""
+        sizes = self.subproblem_sizes
         return {
             "method": self.method,
+            "guarantee": self.guarantee.value,
             "k": self.k,
             "records": self.table.num_rows,
             "classes": self.n_classes,
-            "smallest_class": self.risk.class_sizes[0][0] if self.risk.class_sizes else 0,
+            "smallest_class": self.smallest_class,
             "suppressed": self.n_suppressed,
             "information_loss": self.utility.information_loss,
             "gcp": self.utility.gcp,
             "lower_bound": self.lower_bound,
             "optimal": self.status is Status.OPTIMAL,
+            "subproblems": {"number": len(sizes), "largest": max(sizes), "mean": sum(sizes) / len(sizes)}
+            if sizes
+            else None,
             "risk": asdict(self.risk),
             "utility": asdict(self.utility),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the JSON result, which stays inside; its keys are stable."""
+        return {
+            **self.published_dict(),
+            "distributions": [
+                asdict(line) | {"distance": line.distance} for line in self.comparison.distributions
+            ],
+            "associations": [asdict(line) for line in self.comparison.associations],
+            "against": None if self.intersection is None else asdict(self.intersection),
+            "curve": [asdict(point) for point in self.curve],
             "seconds": self.seconds,
         }
 
@@ -96,30 +155,48 @@ class AnonymizedRelease:
 
         return plot_release(self)
 
-    def manifest(self) -> Manifest:
-        results = {key: value for key, value in self.to_dict().items() if key != "seconds"}
-        warnings = ["Rows are in the order of the source."] if self.is_order_kept else []
+    def manifest(self, ledger_head: str | None = None) -> Manifest:
+        warnings = [WEAKER] if self.guarantee is Guarantee.FREEFORM else []
+        if self.is_order_kept:
+            warnings.append("Rows are in the order of the source.")
         return Manifest(
             verb="anonymize",
             method=self.method,
             parameters=self.parameters,
             promises=self.promises,
-            results=results,
+            results=self.published_dict(),
             disclosures=["every column that is not a quasi-identifier, record by record"],
             warnings=warnings,
+            ledger_head=ledger_head,
             seconds=self.seconds,
         )
 
-    def write(self, out: str | Path, report: str) -> Manifest:
-        """Write the release directory; `report` is the HTML page to put into it."""
+    def write(self, out: str | Path, report: str, ledger: str | Path | None = None) -> Manifest:
+        """Write the release directory.
+
+        Parameters
+        ----------
+        out : path
+            Must not exist.
+        report : str
+            The HTML page to put into it.
+        ledger : path, optional
+            The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
+        """
         with ReleaseWriter(out) as writer:
             pq.write_table(self.table, writer.path(DATA_FILE))
+            pq.write_table(self.mapping, writer.path(MAPPING_FILE))
+            if self.classes is not None:
+                pq.write_table(self.classes, writer.path(CLASSES_FILE))
             writer.path("report.html").write_text(report, encoding="utf-8")
-            return writer.seal(self.manifest())
+            head = None
+            if ledger is not None:
+                what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
+                head = str(Ledger(Path(ledger)).disclose(what))
+            return writer.seal(self.manifest(head))
 
     def __repr__(self) -> str:
         u, r = self.utility, self.risk
-        smallest = r.class_sizes[0][0] if r.class_sizes else 0
         if self.status is Status.OPTIMAL:
             proof = "optimal"
         elif self.gap is None:
@@ -127,11 +204,14 @@ class AnonymizedRelease:
         else:
             proof = f"at most {self.gap:.1%} above the optimum"
         return (
-            f"AnonymizedRelease: {self.table.num_rows:,} records, k = {self.k}, method {self.method}\n"
-            f"  {self.n_classes:,} classes, the smallest of {smallest:,} records; {self.n_suppressed:,} suppressed\n"
+            f"AnonymizedRelease: {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}, "
+            f"method {self.method}\n"
+            + (f"  {WEAKER}\n" if self.guarantee is Guarantee.FREEFORM else "")
+            + f"  {self.n_classes:,} classes, the smallest of {self.smallest_class:,} records; {self.n_suppressed:,} suppressed\n"
             f"  information loss {u.information_loss:.6g} ({u.gcp:.2%} of the quasi-identifiers' detail), {proof}\n"
             f"  highest re-identification risk {r.prosecutor_highest:.2%}, average {r.prosecutor_average:.2%}\n"
             f"  unique records: {r.uniques_before:,} before, {r.uniques_after:,} after"
+            + (f"\n  {self.intersection}" if self.intersection is not None else "")
         )
 
     def _repr_html_(self) -> str:

@@ -16,8 +16,11 @@ from louver.anonymize.repair import repaired
 __all__ = ["Carry", "solve"]
 
 
+N_SETS = 5
+"""S, the number of k-sets in a sub-problem where none is given."""
+
 SUBPROBLEM_NODES = 300_000
-"""Search nodes after which a sub-problem keeps the best found: a limit that does not depend on the machine."""
+"""Search nodes after which a sub-problem keeps the best found."""
 
 
 class Carry(StrEnum):
@@ -31,13 +34,14 @@ class Carry(StrEnum):
 def solve(
     problem: Problem,
     *,
-    n_sets: int = 5,
+    n_sets: int = N_SETS,
     boundary: int | None = None,
     carry: Carry = Carry.CLASSES,
     size: int | None = None,
     accepted: int | None = None,
     seconds: float | None = None,
     subproblem_seconds: float | None = None,
+    subproblem_nodes: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Partition:
     """Split & Carry.
@@ -56,7 +60,9 @@ def solve(
         Bubble carry: P, the size of a sub-problem (n_sets x k), and A, how many classes are kept of it (half).
     seconds, subproblem_seconds : float, optional
         Limits in all and for each sub-problem; a sub-problem that reaches its limit keeps the best found (early
-        termination). Without them a sub-problem ends after SUBPROBLEM_NODES.
+        termination).
+    subproblem_nodes : int, optional
+        Search nodes of a sub-problem (SUBPROBLEM_NODES): a limit that does not depend on the machine.
     progress : callable, optional
         Told the share of records that are done.
 
@@ -70,7 +76,13 @@ def solve(
 
     **Cost**: linear in n; see `exact` for the cost of a sub-problem of at most k (2k - 1 + S) records (Lemma 2).
     """
-    chain = _Chain(problem, seconds=seconds, subproblem_seconds=subproblem_seconds, progress=progress)
+    chain = _Chain(
+        problem,
+        seconds=seconds,
+        subproblem_seconds=subproblem_seconds,
+        subproblem_nodes=SUBPROBLEM_NODES if subproblem_nodes is None else subproblem_nodes,
+        progress=progress,
+    )
     k = problem.least_size
     if carry is Carry.BUBBLE:
         at_once = max(2 * k, size if size is not None else n_sets * k)
@@ -90,6 +102,7 @@ class _Chain:
         *,
         seconds: float | None,
         subproblem_seconds: float | None,
+        subproblem_nodes: int,
         progress: Callable[[float], None] | None,
     ) -> None:
         self.problem = problem
@@ -99,6 +112,7 @@ class _Chain:
         self._n_classes = 0
         self._deadline = None if seconds is None else time.perf_counter() + seconds
         self._subproblem_seconds = subproblem_seconds
+        self._subproblem_nodes = subproblem_nodes
         self._progress = progress
 
     def run(self, step: int, boundary: int, *, is_subset: bool) -> None:
@@ -145,7 +159,7 @@ class _Chain:
         if self._deadline is not None:
             limits.append(max(0.0, self._deadline - time.perf_counter()) / max(1.0, n_left))
         partition = exact.solve(
-            self.problem.part(members), seconds=min(limits, default=None), max_nodes=SUBPROBLEM_NODES
+            self.problem.part(members), seconds=min(limits, default=None), max_nodes=self._subproblem_nodes
         )
         if self._progress is not None:
             self._progress(float(members.max() + 1) / self.problem.n_records)

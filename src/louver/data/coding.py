@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
 
-__all__ = ["Coder", "binned_sql", "find_row", "number_sql", "text_sql"]
+__all__ = ["Coder", "binned_sql", "find_row", "in_order", "number_sql", "text_sql"]
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 SCALAR_TYPES = re.compile(
@@ -81,6 +81,16 @@ def find_row(source: Source, condition: str, **parameters: object) -> int:
     return int(found["row"])
 
 
+def in_order(labels: Collection[str], missing: str | None) -> list[str]:
+    """Labels by number where all are numbers, else as text; missing last."""
+    known = [label for label in labels if label != missing]
+    if all(NUMBER.fullmatch(label) for label in known):
+        known.sort(key=lambda label: (float(label), label))
+    else:
+        known.sort()
+    return [*known, missing] if missing is not None and missing in labels else known
+
+
 @dataclass(slots=True, kw_only=True)
 class Coder:
     """Codes one column batch by batch, and learns the labels of an attribute that lists none.
@@ -125,7 +135,7 @@ class Coder:
         """The attribute with all its labels, and where they were learnt the map from `encode`'s codes."""
         if self.attribute.labels:
             return self.attribute, None
-        labels = sorted(self._learnt, key=self._order())
+        labels = in_order(self._learnt, self.attribute.missing)
         codes = np.empty(len(labels), dtype=np.int64)
         for code, label in enumerate(labels):
             codes[self._learnt[label]] = code
@@ -165,13 +175,6 @@ class Coder:
         if value.is_integer() and abs(value) <= MAX_EXACT:
             return str(int(value))
         return None if self.attribute.kind is Kind.INTEGER else repr(value)
-
-    def _order(self) -> Any:
-        """Sort key of learnt labels: by number where all are numbers, else as text; missing last."""
-        missing = self.attribute.missing
-        if all(NUMBER.fullmatch(label) for label in self._learnt if label != missing):
-            return lambda label: (label == missing, 0.0 if label == missing else float(label), label)
-        return lambda label: (label == missing, 0.0, label)
 
     def _complaint(self) -> str:
         if self.attribute.kind is Kind.INTEGER or "" in self._bad:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,7 @@ class Checkpoints:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {key: file[key] for key in file.files}
             return arrays, json.loads(arrays.pop("facts").tobytes())
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, BadZipFile):
             message = f"the checkpoint {path.name} cannot be read; delete it to compute that part anew."
             raise InputError(message, file=path.name) from None
 

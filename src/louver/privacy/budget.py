@@ -59,6 +59,10 @@ class Loss:
     measure: Measure
     neighbours: Relation
 
+    def __post_init__(self) -> None:
+        if self.amount <= 0:
+            raise BudgetError("a privacy loss is a positive amount; nothing else can be spent.")
+
     def __str__(self) -> str:
         return f"{self.measure} = {self.amount} ({self.neighbours})"
 

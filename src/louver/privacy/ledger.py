@@ -23,8 +23,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from louver._version import __version__
 from louver.errors import BudgetError, InputError
@@ -51,9 +55,17 @@ BUSY_SECONDS = 60.0
 
 _SCHEMA = """
 CREATE TABLE entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL);
-CREATE TABLE keys (entry INTEGER PRIMARY KEY, key BLOB NOT NULL);
+CREATE TABLE keys (entry INTEGER PRIMARY KEY, key BLOB NOT NULL, answers TEXT);
 CREATE TABLE secret (value BLOB NOT NULL);
 """
+
+
+_SQLITE_PROBLEMS = (
+    ("locked", "is busy; check the file, or wait for the process that holds it"),
+    ("full", "cannot grow: the disk is full; make room"),
+    ("readonly", "cannot be written to; check its permissions and those of its folder"),
+)
+_DAMAGED = "is damaged or not a ledger; check the file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +105,9 @@ class Debit:
         What was debited, in the ledger's measure and relation.
     is_resumed : bool
         Whether an earlier run reserved it and stopped before sealing.
+    pin : callable
+        Told the keyed hash of the true answers before noise leaves the process; refuses other answers than those of an
+        earlier run, whose noise was the same.
     """
 
     entry: int
@@ -100,6 +115,7 @@ class Debit:
     loss: Loss
     is_resumed: bool
     key: bytes = field(repr=False)
+    pin: Callable[[str], None] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +205,7 @@ class Ledger:
         if not path.is_file():
             raise InputError(
                 f"there is no ledger {path.name}; make one with "
-                f"`louver ledger init {path.name} --epsilon E` (or --rho R).",
+                f"`louver ledger init {path.name} --epsilon E --neighbours RELATION` (or --rho R).",
                 file=path.name,
                 option="ledger",
             )
@@ -206,8 +222,19 @@ class Ledger:
         cls, path: Path, measure: Measure, neighbours: Relation, grant: Fraction | None = None
     ) -> Ledger:
         """Make a new ledger; its measure and neighbour relation stay as they are for good."""
+        first = None if grant is None else fraction_of(grant, "grant")
+        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            ledger = cls(unfinished)
+            with ledger._writing() as db:
+                for statement in _SCHEMA.split(";"):
+                    db.execute(statement)
+                db.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(KEY_BYTES),))
+                ledger._append(db, {"kind": "init", "measure": measure, "neighbours": neighbours})
+                if first is not None:
+                    ledger._append(db, {"kind": "grant", "amount": str(first)})
+            os.link(unfinished, path)  # never replaces a file, and what appears is whole
         except FileExistsError:
             raise InputError(
                 f"{path.name} exists already; a ledger is never overwritten.", file=path.name
@@ -217,15 +244,10 @@ class Ledger:
                 f"the ledger {path.name} cannot be created; check that its directory exists and is writable.",
                 file=path.name,
             ) from None
-        ledger = cls(path)
-        with ledger._writing() as db:
-            for statement in _SCHEMA.split(";"):
-                db.execute(statement)
-            db.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(KEY_BYTES),))
-            ledger._append(db, {"kind": "init", "measure": measure, "neighbours": neighbours})
-            if grant is not None:
-                ledger._append(db, {"kind": "grant", "amount": str(grant)})
-        return ledger
+        finally:
+            for left in (unfinished, Path(f"{unfinished}-wal"), Path(f"{unfinished}-shm")):
+                left.unlink(missing_ok=True)
+        return cls(path)
 
     def grant(self, amount: Fraction, measure: Measure) -> LedgerState:
         """Allow more to be spent; the measure must be the ledger's own."""
@@ -251,6 +273,7 @@ class Ledger:
         purpose: str,
         dataset: KeyedHash,
         largest_unit: int | None = None,
+        is_replayable: bool = True,
     ) -> Debit:
         """Debit the ledger and return the key for the noise, before any noise is drawn.
 
@@ -267,6 +290,8 @@ class Ledger:
             Binds the ledger to its data at the first debit; later debits must come from the same data.
         largest_unit : int, optional
             Most records in a unit, where losses are converted between records and units.
+        is_replayable : bool
+            Whether the noise is a function of the key; a debit of other noise cannot be taken up again.
         """
         with self._reading() as db:
             (secret,) = db.execute("SELECT value FROM secret").fetchone()
@@ -276,6 +301,7 @@ class Ledger:
             self._check_dataset(state, data_hash)
             for entry, body in state.pending.items():
                 if body["request"] == request:
+                    self._check_resumable(entry, body, (str(loss), largest_unit, is_replayable))
                     return self._resume(db, entry, body, state)
             debited = convert(loss, state.measure, state.neighbours, largest_unit=largest_unit)
             self._check_balance(state, debited)
@@ -286,14 +312,50 @@ class Ledger:
                     "kind": "reserve",
                     "amount": str(debited.amount),
                     "asked": str(loss),
+                    "largest_unit": largest_unit,
+                    "replayable": is_replayable,
                     "request": request,
                     "purpose": purpose,
                     "dataset": data_hash,
                     "key": _commitment(key),
                 },
             )
-            db.execute("INSERT INTO keys VALUES (?, ?)", (head.entry, key))
-            return Debit(entry=head.entry, hash=head.hash, loss=debited, is_resumed=False, key=key)
+            db.execute("INSERT INTO keys VALUES (?, ?, NULL)", (head.entry, key))
+            return Debit(
+                entry=head.entry,
+                hash=head.hash,
+                loss=debited,
+                is_resumed=False,
+                key=key,
+                pin=partial(self._pin, head.entry),
+            )
+
+    def _pin(self, entry: int, answers: str) -> None:
+        """Remember the keyed hash of a debit's true answers, or refuse another one than was remembered.
+
+        The same noise on other answers would give away their difference.
+        """
+        with self._writing() as db:
+            row = db.execute("SELECT answers FROM keys WHERE entry = ?", (entry,)).fetchone()
+            if row is None or row[0] not in (None, answers):
+                raise BudgetError(
+                    f"entry {entry} of the ledger {self.path.name} was reserved for other answers, or is closed; "
+                    "nothing was written."
+                )
+            db.execute("UPDATE keys SET answers = ? WHERE entry = ?", (answers, entry))
+
+    def _check_resumable(
+        self, entry: int, body: Mapping[str, Any], asked: tuple[str, int | None, bool]
+    ) -> None:
+        if not body["replayable"]:
+            raise BudgetError(
+                f"entry {entry} was interrupted and its noise cannot be drawn again; abandon it, pay anew."
+            )
+        if (body["asked"], body["largest_unit"], body["replayable"]) != asked:
+            raise BudgetError(
+                f"entry {entry} of the ledger {self.path.name} was reserved for another loss or other noise; "
+                "finish or abandon it first."
+            )
 
     def _check_dataset(self, state: LedgerState, data_hash: str) -> None:
         if state.dataset not in (None, data_hash):
@@ -322,7 +384,14 @@ class Ledger:
                 f"the ledger {self.path.name} holds no valid key for entry {entry}; abandon the entry."
             )
         loss = Loss(Fraction(body["amount"]), state.measure, state.neighbours)
-        return Debit(entry=entry, hash=row_hash, loss=loss, is_resumed=True, key=row[0])
+        return Debit(
+            entry=entry,
+            hash=row_hash,
+            loss=loss,
+            is_resumed=True,
+            key=row[0],
+            pin=partial(self._pin, entry),
+        )
 
     def seal(self, debit: Debit, files: Mapping[str, str]) -> Head:
         """Record the finished files of a debit (name to sha256) and erase its key.
@@ -367,9 +436,11 @@ class Ledger:
         Parameters
         ----------
         releases : Path, optional
-            Directory under which every `manifest.json` is read; its `ledger_head` must be an entry.
+            Directory under which every `manifest.json` and every measurements file is read: the entry that each records
+            must be in the ledger and sealed, with the same bytes.
         """
         with self._reading() as db:
+            db.execute("BEGIN")  # what is read belongs together, whoever writes meanwhile
             rows = db.execute("SELECT number, body, hash FROM entries ORDER BY number").fetchall()
             keyed = [entry for (entry,) in db.execute("SELECT entry FROM keys ORDER BY entry")]
             try:
@@ -386,27 +457,35 @@ class Ledger:
                 "the write-ahead log may still hold erased keys while another program has the ledger open"
             )
         hashes = {number: row_hash for number, _, row_hash in rows}
-        manifests = sorted(releases.rglob("manifest.json")) if releases is not None else []
-        for manifest in manifests:
-            problem = _release_problem(manifest, hashes)
+        disclosed = {number for number, body, _ in rows if json.loads(body)["kind"] == "disclosure"}
+        found = sorted(releases.rglob("*")) if releases is not None else []
+        recorded = [record for path in found if (record := _record_of(path)) is not None]
+        for record in recorded:
+            problem = _record_problem(record, hashes, state.sealed, disclosed)
             if problem:
-                problems.append(f"release {manifest.parent.name} {problem}")
-        return LedgerCheck(n_entries=len(rows), n_releases=len(manifests), problems=tuple(problems))
+                problems.append(f"{record.name} {problem}")
+        n_releases = sum(path.name == "manifest.json" for path in found)
+        return LedgerCheck(n_entries=len(rows), n_releases=n_releases, problems=tuple(problems))
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         try:
             db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
             try:
-                db.execute("PRAGMA journal_mode = WAL")
+                (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+                if mode != "wal":
+                    raise InputError(
+                        f"{self.path.name} lies where SQLite cannot keep a write-ahead log; move it to a local disk.",
+                        file=self.path.name,
+                    )
                 db.execute("PRAGMA synchronous = FULL")
                 db.execute("PRAGMA secure_delete = ON")
                 yield db
             finally:
                 db.close()
         except sqlite3.Error as error:
-            what = "is busy" if "locked" in str(error) else "is damaged or not a ledger"
-            raise InputError(f"{self.path.name} {what}; check the file.", file=self.path.name) from None
+            what = next((told for part, told in _SQLITE_PROBLEMS if part in str(error)), _DAMAGED)
+            raise InputError(f"{self.path.name} {what}.", file=self.path.name) from None
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -449,6 +528,15 @@ class Ledger:
 
 def _balance(bodies: list[dict[str, Any]], head: Head) -> LedgerState:
     """Add up the entries."""
+    try:
+        return _added_up(bodies, head)
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        raise BudgetError(
+            f"the ledger has an entry up to number {head.entry} that no version of louver writes; restore a copy."
+        ) from None
+
+
+def _added_up(bodies: list[dict[str, Any]], head: Head) -> LedgerState:
     granted = spent = Fraction(0)
     pending: dict[int, Mapping[str, Any]] = {}
     sealed: dict[int, Mapping[str, str]] = {}
@@ -456,9 +544,9 @@ def _balance(bodies: list[dict[str, Any]], head: Head) -> LedgerState:
     for number, body in enumerate(bodies):
         match body["kind"]:
             case "grant":
-                granted += Fraction(body["amount"])
+                granted += _positive(body)
             case "reserve":
-                spent += Fraction(body["amount"])
+                spent += _positive(body)
                 dataset = body["dataset"]
                 pending[number] = body
             case "seal":
@@ -479,6 +567,13 @@ def _balance(bodies: list[dict[str, Any]], head: Head) -> LedgerState:
     )
 
 
+def _positive(body: Mapping[str, Any]) -> Fraction:
+    amount = Fraction(body["amount"])
+    if amount <= 0:
+        raise ValueError
+    return amount
+
+
 def _canonical(body: Mapping[str, Any]) -> str:
     return json.dumps(body, sort_keys=True, separators=(",", ":"))
 
@@ -492,17 +587,53 @@ def _commitment(key: bytes) -> str:
     return hashlib.sha256(b"louver key" + key).hexdigest()
 
 
-def _release_problem(manifest: Path, hashes: Mapping[int, str]) -> str | None:
-    """Say how a release's recorded head disagrees with the ledger."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """What a published file says about the ledger entry that paid for it."""
+
+    name: str
+    head: Head | None
+    sha256: str | None = None
+
+
+def _record_of(path: Path) -> _Record | None:
+    """Read a manifest or a measurements file; None for other files, and for what no ledger paid."""
+    if path.name == "manifest.json":
+        name = f"release {path.parent.name}"
+        try:
+            recorded = json.loads(path.read_text())["ledger_head"]
+            return None if recorded is None else _Record(name=name, head=Head.parse(recorded))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return _Record(name=name, head=None)
+    if path.suffix != ".parquet" or not path.is_file():
+        return None
     try:
-        recorded = json.loads(manifest.read_text())["ledger_head"]
-        if recorded is None:  # paid from no ledger: a seeded run, or a release without noise
+        told = json.loads((pq.read_schema(path).metadata or {}).get(b"louver", b"{}"))
+        if told.get("entry") is None:
             return None
-        head = Head.parse(recorded)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        head = Head(int(told["entry"]), str(told["entry_hash"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
+        return None
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return _Record(name=f"file {path.parent.name}/{path.name}", head=head, sha256=digest)
+
+
+def _record_problem(
+    record: _Record, hashes: Mapping[int, str], sealed: Mapping[int, Mapping[str, str]], disclosed: set[int]
+) -> str | None:
+    """Say how a recorded head disagrees with the ledger; a disclosure is an entry that needs no seal."""
+    head = record.head
+    if head is None:
         return "records no ledger head"
     if head.entry not in hashes:
         return f"records entry {head.entry}, which the ledger lacks: the ledger was rolled back"
     if hashes[head.entry] != head.hash:
         return f"records another entry {head.entry}: the ledger's past was edited"
+    if head.entry in disclosed:
+        return None
+    if head.entry not in sealed:
+        return f"records entry {head.entry}, which is not sealed: its run was not finished, or given up"
+    if record.sha256 is not None and record.sha256 not in sealed[head.entry].values():
+        return f"is not the file that entry {head.entry} sealed"
     return None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,12 @@ class Measurements:
 
 
 def write_measurements(
-    path: Path, batches: Iterable[TrueBatch], noise: Noise, debit: Debit | None = None
+    path: Path,
+    batches: Iterable[TrueBatch],
+    noise: Noise,
+    debit: Debit | None = None,
+    *,
+    design: str | None = None,
 ) -> str:
     """Add noise to every batch and write the file; return its sha256.
 
@@ -144,6 +149,8 @@ def write_measurements(
     noise : Noise
     debit : Debit, optional
         What pays for it; None for seeded noise, which is not private.
+    design : str, optional
+        Hash of what was asked for, kept in the file so that it is not taken for something else later.
     """
     description = {
         "format": FORMAT,
@@ -151,14 +158,23 @@ def write_measurements(
         "entry": debit.entry if debit else None,
         "entry_hash": debit.hash if debit else None,
         "loss": str(debit.loss) if debit else None,
+        "design": design,
     }
     if noise.is_private and debit is None:
         raise BudgetError("private measurements need a debit; reserve one in a ledger.")
     schema = SCHEMA.with_metadata({"louver": json.dumps(description, sort_keys=True)})
-    with replacing(path) as sink, pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-        for batch in batches:
-            noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
-            writer.write_table(_rows(batch, noisy, debit, schema), row_group_size=max(1, len(batch.nodes)))
+    answers = hashlib.blake2b(key=debit.key if debit else b"", person=b"louver answers")
+    with replacing(path) as sink:
+        with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+            for batch in batches:
+                noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
+                answers.update(f"{batch.nonce} {batch.distribution} {batch.true_counts.shape} ".encode())
+                answers.update(np.ascontiguousarray(batch.true_counts, dtype="<i8").tobytes())
+                writer.write_table(
+                    _rows(batch, noisy, debit, schema), row_group_size=max(1, len(batch.nodes))
+                )
+        if debit is not None:
+            debit.pin(answers.hexdigest())  # before the file appears under its name
     return _sha256(path)
 
 
@@ -189,6 +205,8 @@ def measure(
     dataset: KeyedHash,
     largest_unit: int | None = None,
     noise: Noise | None = None,
+    design: str | None = None,
+    beside: Sequence[Path] = (),
 ) -> Measurements:
     """Debit the ledger, draw noise once, and seal the measurements at `path`.
 
@@ -202,6 +220,10 @@ def measure(
         As for `Ledger.reserve`; `loss` is the composition over all batches.
     noise : Noise, optional
         Another source than the debit's own key.
+    design : str, optional
+        As for `write_measurements`.
+    beside : sequence of Path
+        Files on disk that are sealed with the measurements.
 
     Notes
     -----
@@ -211,13 +233,22 @@ def measure(
     resumes = any(body["request"] == request for body in ledger.state().pending.values())
     if path.exists() and not resumes:
         raise InputError(f"{path.name} exists already; choose another place.", file=path.name, option="out")
-    debit = ledger.reserve(loss, request=request, purpose=purpose, dataset=dataset, largest_unit=largest_unit)
-    source = noise if noise is not None else KeyedNoise(debit.key)
-    if debit.is_resumed and not source.is_replayable:
+    debit = ledger.reserve(
+        loss,
+        request=request,
+        purpose=purpose,
+        dataset=dataset,
+        largest_unit=largest_unit,
+        is_replayable=noise is None or noise.is_replayable,
+    )
+    if path.exists() and not debit.is_resumed:  # sealed by another process since
         raise BudgetError(
-            f"entry {debit.entry} was interrupted and its noise cannot be drawn again; abandon it, pay anew."
+            f"{path.name} was finished by another run meanwhile; entry {debit.entry} is left pending."
         )
-    ledger.seal(debit, {path.name: write_measurements(path, batches, source, debit)})
+    source = noise if noise is not None else KeyedNoise(debit.key)
+    files = {other.name: _sha256(other) for other in beside}
+    files[path.name] = write_measurements(path, batches, source, debit, design=design)
+    ledger.seal(debit, files)
     for stale in path.parent.glob(f".{path.name}.*.tmp"):  # left by a run that was killed
         stale.unlink(missing_ok=True)
     return Measurements(path)

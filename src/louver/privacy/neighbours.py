@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from louver.errors import BudgetError
+
 __all__ = ["Relation", "steps"]
 
 
@@ -63,6 +65,8 @@ def steps(source: Relation, target: Relation, *, largest_unit: int | None = None
     >>> steps(Relation.ADD_REMOVE_RECORD, Relation.ADD_REMOVE_UNIT, largest_unit=20)
     20
     """
+    if largest_unit is not None and largest_unit < 1:
+        raise BudgetError("the largest unit has at least one record.")
     if source is target:
         return 1
     if source is Relation.CHANGE_RECORD:

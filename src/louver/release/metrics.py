@@ -20,8 +20,9 @@ class Risk:
         The attacker knows that somebody is in the file: 1 / smallest class.
     prosecutor_average, marketer : float
         Expected share of records re-identified if all are attacked: classes / records.
-    journalist_highest : float or None
-        1 / smallest class of the population that a released class matches; None without a population.
+    journalist_highest, journalist_average : float or None
+        The attacker knows that somebody is in the population: 1 / least number of people that a class matches, and the
+        mean over records of 1 / people that their class matches; None where nothing is known of the population.
     uniques_before, uniques_after : int
         Records alone with their combination of quasi-identifiers.
     class_sizes : tuple of (size, number of classes)
@@ -31,6 +32,7 @@ class Risk:
     prosecutor_average: float
     marketer: float
     journalist_highest: float | None
+    journalist_average: float | None
     uniques_before: int
     uniques_after: int
     class_sizes: tuple[tuple[int, int], ...]
@@ -63,9 +65,21 @@ class Utility:
 def risk_of(
     sizes: NDArray[np.int64],
     multiplicity_before: NDArray[np.int64],
-    population_sizes: NDArray[np.int64] | None = None,
+    people: NDArray[np.float64] | None = None,
+    matches: NDArray[np.int64] | None = None,
 ) -> Risk:
     """Risk from the sizes of the released classes and of the classes of equal records before.
+
+    Parameters
+    ----------
+    sizes : int64 (classes,)
+        Records that share their published values.
+    multiplicity_before : int64
+        Records that shared their values before.
+    people : float64 (classes,), optional
+        People of the population that each class stands for, by count or by sampling weights.
+    matches : int64 (n,), optional
+        How many published records each record fits, where that is not the size of its class.
 
     Examples
     --------
@@ -74,14 +88,16 @@ def risk_of(
     (0.333, 0.25, 2, 0)
     """
     n = int(sizes.sum())
-    average = len(sizes) / n if n else 0.0
     values, counts = np.unique(sizes, return_counts=True)
-    smallest = None if population_sizes is None or not len(population_sizes) else int(population_sizes.min())
+    each = 1 / (sizes if matches is None else matches)
+    average = float(each.mean()) if matches is not None else len(sizes) / max(1, n)
+    journalist = None if people is None or not n else 1 / np.maximum(people, 1)
     return Risk(
-        prosecutor_highest=1 / int(sizes.min()) if n else 0.0,
+        prosecutor_highest=float(each.max(initial=0.0)),
         prosecutor_average=average,
         marketer=average,
-        journalist_highest=None if not smallest else 1 / smallest,
+        journalist_highest=None if journalist is None else float(journalist.max()),
+        journalist_average=None if journalist is None else float(sizes @ journalist) / n,
         uniques_before=int((multiplicity_before == 1).sum()),
         uniques_after=int((sizes == 1).sum()),
         class_sizes=tuple(zip(values.tolist(), counts.tolist(), strict=True)),

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from louver.release.generalised import check_freeform, check_k_map, check_mapping
 from louver.release.topdown import check_topdown
 
 __all__ = ["PROMISES"]
@@ -143,6 +144,9 @@ def _class_counts(table: pa.Table, promise: Promise) -> np.ndarray[Any, np.dtype
 
 PROMISES: Mapping[str, Callable[[Path, Promise], Outcome]] = {
     "k-anonymity": _k_anonymity,
+    "k-map": check_k_map,
+    "freeform": check_freeform,
+    "mapping": check_mapping,
     "records": _records,
     "l-diversity": _l_diversity,
     "t-closeness": _t_closeness,

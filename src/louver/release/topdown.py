@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyarrow import csv
+
+from louver.privacy.ledger import Head
+from louver.privacy.measurements import Measurements
+from louver.release.manifest import read_manifest
 
 __all__ = ["check_topdown"]
 
@@ -36,9 +42,7 @@ class _Microdata:
 
     def regions(self, promise: Promise, level: int) -> list[str]:
         """The region of a level that each combination lies in."""
-        if promise["prefixes"] is not None:
-            return [leaf[: promise["prefixes"][level]] for leaf in self.leaf]
-        return ["/".join(leaf.split("/")[: level + 1]) for leaf in self.leaf]
+        return _regions(promise, level, self.leaf)
 
     def inside(self, cells: Mapping[str, Sequence[str]]) -> NDArray[np.bool_]:
         """Combinations that have one of the labels in every attribute named."""
@@ -46,6 +50,13 @@ class _Microdata:
         for name, labels in cells.items():
             answer &= np.isin(self.codes[name], [self.labels[name].index(label) for label in labels])
         return answer
+
+
+def _regions(promise: Promise, level: int, leaves: Iterable[str]) -> list[str]:
+    """The region of a level that each leaf lies in."""
+    if promise["prefixes"] is not None:
+        return [leaf[: promise["prefixes"][level]] for leaf in leaves]
+    return ["/".join(leaf.split("/")[: level + 1]) for leaf in leaves]
 
 
 def check_topdown(folder: Path, promise: Promise) -> Outcome:
@@ -58,19 +69,62 @@ def check_topdown(folder: Path, promise: Promise) -> Outcome:
 
 def _problems(folder: Path, promise: Promise, people: _Microdata) -> Iterator[str]:
     """What does not hold, if anything."""
+    measured = pq.read_table(folder / promise["measurements"], columns=["level", "node", "query", "variance"])
+    yield from _measurement_problems(folder, promise, measured)
+    nodes = measured.filter(pc.equal(measured["level"], promise["levels"][-1]))["node"]
+    leaves = set(nodes.unique().to_pylist())
+    if not leaves.issuperset(people.leaf):
+        yield "a person is in a region that is not in the list of leaves"
     if any((codes < 0).any() for codes in people.codes.values()):
         yield "a person has a label that is not in the domain"
     for zero in promise["structural_zeros"]:
         if people.inside(zero).any():
             yield "there are people in a structural zero"
-    yield from _statement_problems(folder, promise, people)
+    yield from _statement_problems(folder, promise, people, leaves)
+    if promise["csv"] is not None and not _is_same(folder / promise["csv"], folder / promise["file"]):
+        yield "the microdata as CSV are not those as Parquet"
     for name, table in promise["tables"].items():
         if not _is_sum(folder, promise, people, table):
             yield f'table "{name}" is not what the people add up to'
 
 
-def _statement_problems(folder: Path, promise: Promise, people: _Microdata) -> Iterator[str]:
-    """Invariants that are not kept exactly, bounds that are not respected."""
+def _measurement_problems(folder: Path, promise: Promise, measured: pa.Table) -> Iterator[str]:
+    """Where the measurements are not those that the manifest speaks of."""
+    manifest = read_manifest(folder)
+    description = Measurements(folder / promise["measurements"]).description()
+    entry = description["entry"]
+    head = None if entry is None else str(Head(entry, description["entry_hash"]))
+    if description["not_private"] != manifest.not_private or head != manifest.ledger_head:
+        yield "the measurements are not those that the manifest's ledger entry paid for"
+    facts = (
+        measured.select(["level", "query", "variance"]).group_by(["level", "query", "variance"]).aggregate([])
+    )
+    found = {tuple(row.values()) for row in facts.to_pylist()}
+    stated = {
+        (level["name"], query["name"], query["variance"])
+        for level in manifest.results["levels"]
+        for query in level["queries"]
+    }
+    if found != stated:
+        yield "the measurements are not of the queries and variances that the manifest lists"
+
+
+def _is_same(text: Path, parquet: Path) -> bool:
+    """Whether a CSV file has the rows of a Parquet file, in its order."""
+    people = pq.read_table(parquet)
+    options = csv.ConvertOptions(
+        column_types=dict.fromkeys(people.column_names, pa.string()), strings_can_be_null=False
+    )
+    table = csv.read_csv(text, convert_options=options)
+    return table.column_names == people.column_names and all(
+        table[name].to_pylist() == people[name].cast(pa.string()).to_pylist() for name in people.column_names
+    )
+
+
+def _statement_problems(
+    folder: Path, promise: Promise, people: _Microdata, leaves: Collection[str]
+) -> Iterator[str]:
+    """Invariants that are not there or not kept exactly, bounds that are not respected."""
     exact = pq.read_table(folder / promise["invariants"]).to_pydict()
     levels = {name: i for i, name in enumerate(promise["levels"])}
     held: dict[tuple[str, int], dict[str, int]] = {}
@@ -80,6 +134,13 @@ def _statement_problems(folder: Path, promise: Promise, people: _Microdata) -> I
             held[statement, level] = _by_region(people, promise, level, promise["cells"][statement])
         return held[statement, level].get(region, 0)
 
+    wanted = {
+        (name, level, region)
+        for name, level in promise["exact"].items()
+        for region in _regions(promise, levels[level], leaves)
+    }
+    if wanted != set(zip(exact["invariant"], exact["level"], exact["region"], strict=True)):
+        yield "the invariants do not have one value for each region of their level"
     for name, level, region, value in zip(*exact.values(), strict=True):
         if count(name, levels[level], region) != value:
             yield f'invariant "{name}" is not kept in {level} {region}'

@@ -5,23 +5,25 @@ from __future__ import annotations
 from html import escape
 
 from louver import __version__
-from louver.anonymize.result import AnonymizedRelease
+from louver.anonymize.freeform import WEAKER
+from louver.anonymize.plot import plot_comparison, plot_curve
+from louver.anonymize.result import AnonymizedRelease, Guarantee
 from louver.optim.status import Status
 from louver.report.page import facts, page, picture, table, tiles
 
-__all__ = ["anonymize_report"]
+__all__ = ["anonymize_report", "inside_report"]
 
 
 def anonymize_report(release: AnonymizedRelease) -> str:
     """The report as HTML. It is published with the release, so it says nothing about single records."""
     u, r = release.utility, release.risk
-    smallest = r.class_sizes[0][0] if r.class_sizes else 0
     sections = [
+        *_warning(release),
         f'<p class="verdict">{escape(_verdict(release))}</p>',
         tiles(
             [
                 (release.table.num_rows, "records published", False),
-                (release.n_classes, f"classes, the smallest of {smallest:,} records", False),
+                (release.n_classes, f"classes, the smallest of {release.smallest_class:,} records", False),
                 (f"{u.gcp:.2%}", "of the quasi-identifiers' detail lost", False),
                 (f"{r.prosecutor_highest:.1%}", "highest re-identification risk", False),
                 (release.n_suppressed, "records suppressed", False),
@@ -48,18 +50,110 @@ def anonymize_report(release: AnonymizedRelease) -> str:
                     f"{r.prosecutor_highest:.3%}, {r.prosecutor_average:.3%}",
                 ],
                 ["marketer risk", f"{r.marketer:.3%}"],
+                *_journalist(release),
                 [
                     "records that were unique before, and are now",
                     f"{r.uniques_before:,}, {r.uniques_after:,}",
                 ],
             ],
         ),
-        "<h2>How to read this</h2><p>Every record shares its published quasi-identifiers with at least "
-        f"{release.k - 1:,} others. k-anonymity does not protect against somebody who learns from the columns that were "
-        "not generalised, or who compares this file with another release of the same data.</p>",
+        "<h2>How to read this</h2>",
+        f"<p>{escape(MEANING[release.guarantee].format(k=release.k, others=release.k - 1))} This does not protect "
+        "against somebody who learns from the columns that were not generalised, or who compares this file with another "
+        "release of the same data. What each published value stands for is in data/mapping.parquet.</p>",
     ]
-    title = f"{release.k}-anonymous microdata"
+    title = TITLE[release.guarantee].format(k=release.k)
     return page(title, "Check it with: louver verify", sections, f"Made by louver {__version__}.")
+
+
+def inside_report(release: AnonymizedRelease) -> str:
+    """The report for the steward as HTML: it compares the release with the confidential source and must stay inside."""
+    comparison = release.comparison
+    sections = [
+        '<p class="verdict risk">This page describes confidential values. It is for the data steward; do not publish it.</p>',
+        *_warning(release),
+        f'<p class="verdict">{escape(_verdict(release))}</p>',
+    ]
+    if release.intersection is not None:
+        is_risky = release.intersection.below_k > 0
+        sections.append(
+            "<h2>Compared with earlier releases</h2>"
+            f'<p class="verdict{" risk" if is_risky else ""}">{escape(_sentence(str(release.intersection)))}</p>'
+        )
+    if release.curve:
+        sections += [
+            "<h2>Risk and utility</h2>",
+            picture(plot_curve(release.curve), "Detail lost against the highest re-identification risk."),
+            table(
+                ["method", "k", "detail lost", "highest risk", "average risk", "seconds"],
+                [
+                    [
+                        p.method,
+                        p.k,
+                        f"{p.gcp:.2%}",
+                        f"{p.highest_risk:.2%}",
+                        f"{p.average_risk:.2%}",
+                        f"{p.seconds:.2f}",
+                    ]
+                    for p in release.curve
+                ],
+            ),
+        ]
+    sections += [
+        "<h2>Before and after</h2>",
+        picture(
+            plot_comparison(release),
+            "Shares of the records before and after; a generalised value is spread evenly over what it stands for.",
+        ),
+    ]
+    if comparison.associations:
+        sections += [
+            "<h2>Associations</h2><p>Cramer's V of every pair of quasi-identifiers, from 0 (independent) to 1.</p>",
+            table(
+                ["quasi-identifiers", "before", "after"],
+                [
+                    [f"{line.first} and {line.second}", f"{line.before:.3f}", f"{line.after:.3f}"]
+                    for line in comparison.associations
+                ],
+            ),
+        ]
+    title = f"Inside: {TITLE[release.guarantee].format(k=release.k)}"
+    return page(title, "For the data steward", sections, f"Made by louver {__version__}.")
+
+
+TITLE = {
+    Guarantee.K_ANONYMITY: "{k}-anonymous microdata",
+    Guarantee.K_MAP: "Microdata with {k}-map",
+    Guarantee.FREEFORM: "Freeform microdata, k = {k}: weaker than k-anonymity",
+}
+MEANING = {
+    Guarantee.K_ANONYMITY: "Every record shares its published quasi-identifiers with at least {others:,} others.",
+    Guarantee.K_MAP: "The published quasi-identifiers of every record match at least {k:,} people of the population; "
+    "somebody who knows that a person is in this file may find fewer records.",
+    Guarantee.FREEFORM: "The published quasi-identifiers of every record fit {k:,} original records, and every original "
+    "record fits {k:,} published ones; published records need not be equal.",
+}
+
+
+NEEDED_BY = {"l_kind": "l", "distance": "t"}
+"""Options that mean nothing without another one."""
+
+
+def _warning(release: AnonymizedRelease) -> list[str]:
+    if release.guarantee is not Guarantee.FREEFORM:
+        return []
+    return [f'<p class="verdict risk">{escape(WEAKER)}</p>']
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def _journalist(release: AnonymizedRelease) -> list[list[str]]:
+    highest, average = release.risk.journalist_highest, release.risk.journalist_average
+    if highest is None or average is None:
+        return []
+    return [["journalist risk, highest and average", f"{highest:.3%}, {average:.3%}"]]
 
 
 def _verdict(release: AnonymizedRelease) -> str:
@@ -74,7 +168,9 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
     shown = {
         name: value
         for name, value in release.parameters.items()
-        if value not in (None, (), [], {}, False) and name not in ("seconds",)
+        if value not in (None, (), [], {}, False)
+        and name not in ("seconds", "method")
+        and release.parameters.get(NEEDED_BY.get(name, name)) is not None
     }
     entries = [("Method used", release.method)]
     for name, value in shown.items():

@@ -6,14 +6,13 @@ follows the measuring never opens the records.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,30 +21,30 @@ import numpy as np
 from louver._callable import make_callable
 from louver.engine.run import parse_engine
 from louver.errors import InputError
-from louver.privacy.ledger import Head, Ledger, ledger_beside, request_digest
+from louver.privacy.ledger import Head, Ledger, ledger_beside
 from louver.privacy.measurements import Measurements, write_measurements
-from louver.privacy.measurements import measure as measure_and_seal
 from louver.privacy.noise import KeyedNoise
-from louver.release.manifest import ReleaseWriter, check_out, file_entry, read_manifest
-from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge
+from louver.release.manifest import ReleaseWriter, check_out
+from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
 from louver.topdown.estimation import estimate as estimate_levels
 from louver.topdown.measuring import (
     SealedCounts,
     invariant_values,
     read_invariants,
-    source_hash,
     true_batches,
     true_levels,
     write_invariants,
 )
 from louver.topdown.plan import Plan, make_plan
 from louver.topdown.problem import SparseLevel
-from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, QueryError, TopDownRelease
+from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, Measured, QueryError, TopDownRelease
+from louver.topdown.sealing import checkpoints_of, is_finished, measure_into, measurements_path
 from louver.topdown.spec import read_design
 
 __all__ = [
     "Clash",
     "KnowledgeCheck",
+    "Measured",
     "Plan",
     "QueryError",
     "TopDownRelease",
@@ -54,9 +53,6 @@ __all__ = [
     "measure",
     "topdown",
 ]
-
-REQUEST_FILE = "request.json"
-CHECKPOINTS = "checkpoints"
 
 Report = Callable[[TopDownRelease], str]
 Progress = Callable[[str, int, int], None]
@@ -68,12 +64,14 @@ def topdown(
     out: str | Path | None = None,
     ledger: str | Path | None = None,
     engine: str = "local:1",
+    resume: bool = False,
+    csv: bool = False,
     seed: int | None = None,
     evaluate: bool = False,
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> TopDownRelease:
-    """Measure, estimate and release; a run that was interrupted is carried on by calling it again.
+    """Measure, estimate and release.
 
     Parameters
     ----------
@@ -85,6 +83,11 @@ def topdown(
         Who pays; by default the ledger beside the source file.
     engine : str
         "local:N" works on N cores. Results do not depend on it.
+    resume : bool
+        Carry on a run that was interrupted, from its last finished level; its noise was paid for and is not drawn anew.
+        Nothing is wrong with it where there is nothing to carry on.
+    csv : bool
+        Write the microdata as CSV too.
     seed : int, optional
         For tests, demos and evaluation: not private, and no ledger is touched.
     evaluate : bool
@@ -101,23 +104,29 @@ def topdown(
     Notes
     -----
     **Neighbours**: as the spec says, among tables that share the invariants. **Privacy**: the losses of all queries
-    measured, levels and queries composed sequentially, regions of a level in parallel.
+    measured, levels and queries composed sequentially, all regions of a level measured together;
+    `docs/proofs/topdown.md`.
     """
     workers = parse_engine(engine)
     plan = make_plan(read_design(spec))
     if seed is not None:
-        return _seeded(plan, seed, out, evaluate, workers, report, progress)
+        if out is not None:
+            check_out(Path(out))
+        return _seeded(
+            plan, seed, evaluate, workers, progress, partial(_write, out=out, report=report, csv=csv)
+        )
     if evaluate:
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
-    return _paid(plan, Path(out), _open_ledger(plan, ledger), workers, report, progress)
+    payer = _open_ledger(plan, ledger)
+    return _paid(plan, Path(out), payer, workers, resume, progress, partial(_write, report=report, csv=csv))
 
 
 def check(
     spec: str | Path,
     *,
-    invariants: Mapping[str, Any] | None = None,
+    invariants: Mapping[str, Any] | str | Path | None = None,
     table: tuple[str, str, Any] | None = None,
 ) -> KnowledgeCheck:
     """Check public knowledge before any budget is spent; the records are not opened.
@@ -125,14 +134,21 @@ def check(
     Parameters
     ----------
     spec : path
-    invariants : mapping, optional
-        Values of invariants known already, by name: one for each region of the level, in the order of their codes.
+    invariants : mapping or path, optional
+        Values of invariants known already, by name: one for each region of the level, in the order of their codes; or a
+        file with the columns invariant, level, region and value.
     table : (level, region, counts), optional
-        Counts of all cells of one region; can it be extended to the leaves?
+        Counts of all cells of one region, or a file with the attributes and a column count; can they be divided among the
+        leaves?
     """
     plan = make_plan(read_design(spec))
     spine = plan.design.spine
+    if isinstance(invariants, str | Path):
+        invariants = read_values(plan, Path(invariants))
     given = {name: np.asarray(values, dtype=np.int64) for name, values in (invariants or {}).items()}
+    if not set(given) <= {statement.name for statement in plan.invariants}:
+        message = "the values given name an invariant that the spec does not have; correct the name."
+        raise InputError(message, option="invariants")
     for statement in plan.design.statements:
         if statement.name in given and given[statement.name].shape != (spine.sizes[statement.level],):
             message = f'the values of invariant "{statement.name}" are not one for each region of its level.'
@@ -142,33 +158,44 @@ def check(
         level = spine.level_of(table[0])
         if table[1] not in spine.codes[level]:
             raise InputError("the table's region is not in the list of leaves or above it.", option="table")
-        counts = np.asarray(table[2], dtype=np.int64).ravel()
+        is_file = isinstance(table[2], str | Path)
+        counts = (
+            read_counts(plan.design, Path(table[2])) if is_file else np.asarray(table[2], np.int64).ravel()
+        )
         if len(counts) != plan.design.n_cells:
             raise InputError(f"the table does not have {plan.design.n_cells} cells.", option="table")
         placed = (level, spine.codes[level].index(table[1]), counts)
     return check_knowledge(plan, invariants=given, table=placed)
 
 
-def measure(spec: str | Path, *, out: str | Path, ledger: str | Path | None = None) -> Path:
+def measure(
+    spec: str | Path, *, out: str | Path, ledger: str | Path | None = None, resume: bool = False
+) -> Measured:
     """Debit the ledger, draw the noise once, and leave measurements and invariants in a folder.
 
     Parameters
     ----------
     spec : path
     out : path
-        Folder to make, or one that an interrupted call of the same spec left.
+        Folder to make.
     ledger : path, optional
         Who pays; by default the ledger beside the source file.
+    resume : bool
+        Carry on in a folder that an interrupted call of the same spec left.
 
     Returns
     -------
-    Path
-        The folder; `estimate` works from it without the records.
+    Measured
+        Its `folder` is what `estimate` works from, without the records.
     """
     plan = make_plan(read_design(spec))
     folder = Path(out)
-    _measure_into(plan, folder, _open_ledger(plan, ledger))
-    return folder
+    payer = _open_ledger(plan, ledger)
+    if not resume:
+        check_out(folder)
+    began = time.perf_counter()
+    head = measure_into(plan, folder, payer)
+    return Measured(folder=folder, loss=plan.loss, head=head, seconds=time.perf_counter() - began)
 
 
 def estimate(
@@ -177,6 +204,7 @@ def estimate(
     measurements: str | Path,
     out: str | Path | None = None,
     engine: str = "local:1",
+    csv: bool = False,
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> TopDownRelease:
@@ -187,10 +215,10 @@ def estimate(
     spec : path
         The spec that was measured.
     measurements : path
-        The folder.
+        The folder, or a release directory. Levels that an interrupted call finished are not computed again.
     out : path, optional
         Release directory to make.
-    engine, report, progress
+    engine, csv, report, progress
         As for `topdown`.
     """
     workers = parse_engine(engine)
@@ -199,48 +227,52 @@ def estimate(
     if out is not None:
         check_out(Path(out))
     release = _estimate_from(plan, folder, workers, progress, {})
-    if out is not None:
-        release = _write(release, folder, Path(out), report)
-    return release
+    return _write(release, folder, out=out, report=report, csv=csv)
 
 
 def _open_ledger(plan: Plan, ledger: str | Path | None) -> Ledger:
     """The ledger that pays, opened before anything is read."""
-    if ledger is not None:
-        return Ledger(Path(ledger))
-    data = plan.design.spec.data
-    if data is not None and Path(data).is_file():
-        return Ledger(ledger_beside(Path(data)))
-    raise InputError("option --ledger is missing; only a file has a ledger beside it.", option="--ledger")
+    spec = plan.design.spec
+    if ledger is None and spec.source.file is None:
+        raise InputError("option --ledger is missing; only a file has a ledger beside it.", option="--ledger")
+    path = Path(ledger) if ledger is not None else ledger_beside(Path(spec.data or ""))
+    if spec.source.file is not None and not Path(spec.data or "").is_file():
+        name = Path(spec.source.file).name
+        raise InputError(f"{name} does not exist; correct the source in {spec.path.name}.", file=name)
+    if not path.is_file():
+        loss = plan.loss
+        message = (
+            f"there is no ledger {path.name}; make one with `louver ledger init {path.name} "
+            f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`."
+        )
+        raise InputError(message, file=path.name, option="--ledger")
+    return Ledger(path)
 
 
 def _seeded(
     plan: Plan,
     seed: int,
-    out: str | Path | None,
     evaluate: bool,
     workers: int,
-    report: Report | None,
     progress: Progress | None,
+    write: Callable[[TopDownRelease, Path], TopDownRelease],
 ) -> TopDownRelease:
     """Run with noise that anyone can repeat, in a temporary folder."""
-    if out is not None:
-        check_out(Path(out))
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="louver-topdown-")))
+    with tempfile.TemporaryDirectory(prefix="louver-topdown-") as name:
+        folder = Path(name)
         began = time.perf_counter()
         levels = true_levels(plan.design)
         tabulated = time.perf_counter()
         values = invariant_values(plan, levels)
         write_invariants(folder / INVARIANTS_FILE, plan, values)
-        path = _measurements_path(folder)
-        write_measurements(path, true_batches(plan, levels), KeyedNoise.from_seed(seed))
+        path = measurements_path(folder)
+        noise, design = KeyedNoise.from_seed(seed), plan.design.measured_fingerprint()
+        write_measurements(path, true_batches(plan, levels), noise, design=design)
         seconds = {"tabulate": tabulated - began, "measure": time.perf_counter() - tabulated}
         release = _estimate_from(plan, folder, workers, progress, seconds)
-        release = replace(release, is_private=False)
         if evaluate:
             release = replace(release, evaluation=_errors(release, levels))
-        return release if out is None else _write(release, folder, Path(out), report)
+        return write(release, folder)
 
 
 def _paid(
@@ -248,79 +280,28 @@ def _paid(
     out: Path,
     ledger: Ledger,
     workers: int,
-    report: Report | None,
+    resume: bool,
     progress: Progress | None,
+    write: Callable[..., TopDownRelease],
 ) -> TopDownRelease:
     """Measure into a folder beside the release, estimate with checkpoints, release, clear the folder."""
     work = out.with_name(f".{out.name}.topdown")
-    if os.path.lexists(out) and not _is_finished(out, work):
+    if not resume and os.path.lexists(work):
+        message = f"option --out: a run for {out.name} was interrupted; add --resume to carry it on."
+        raise InputError(message, option="--resume")
+    is_released = resume and is_finished(plan, out, ledger)
+    if not is_released:
         check_out(out)
-    if not os.path.lexists(out):
-        check_out(out)
-        began = time.perf_counter()
-        _measure_into(plan, work, ledger)
-        seconds = {"measure": time.perf_counter() - began}
-        release = _write(_estimate_from(plan, work, workers, progress, seconds), work, out, report)
-    else:  # stopped between the move and the clearing up
+    if is_released:  # stopped after the move
         release = replace(_estimate_from(plan, out, workers, progress, {}), path=out)
-    shutil.rmtree(work, ignore_errors=True)
+    else:
+        began = time.perf_counter()
+        measure_into(plan, work, ledger)
+        seconds = {"measure": time.perf_counter() - began}
+        release = write(_estimate_from(plan, work, workers, progress, seconds), work, out=out)
+    for stale in [work, *out.parent.glob(f".{out.name}.partial-*")]:
+        shutil.rmtree(stale, ignore_errors=True)
     return release
-
-
-def _is_finished(out: Path, work: Path) -> bool:
-    """Whether `out` is the release that a killed run had begun in `work`."""
-    if not (work / MEASUREMENTS_FILE).is_file() or not (out / MEASUREMENTS_FILE).is_file():
-        return False
-    return file_entry(work / MEASUREMENTS_FILE) == read_manifest(out).files[MEASUREMENTS_FILE]
-
-
-def _measurements_path(folder: Path) -> Path:
-    path = folder / MEASUREMENTS_FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def _measure_into(plan: Plan, folder: Path, ledger: Ledger) -> None:
-    """Measurements and invariants in `folder`, paid for once; nothing to do where they are there already."""
-    request = request_digest(plan.request())
-    noted = folder / REQUEST_FILE
-    if folder.exists():
-        found = json.loads(noted.read_text()) if noted.is_file() else None
-        if found is not None and found != request:
-            message = f"{folder.name} holds the measurements of another spec; choose another place."
-            raise InputError(message, option="--out")
-        if found is None and any(folder.iterdir()):
-            raise InputError(f"{folder.name} exists already; name a new folder.", option="--out")
-    path = folder / MEASUREMENTS_FILE
-    if path.is_file() and _is_sealed(path, ledger):
-        return
-    levels = true_levels(plan.design)
-    values = invariant_values(plan, levels)
-    plan.problem(values)  # contradictions end here, before anything is spent
-    folder.mkdir(parents=True, exist_ok=True)
-    noted.write_text(json.dumps(request))
-    write_invariants(folder / INVARIANTS_FILE, plan, values)
-    known = ledger.state().disclosures
-    for name in values:
-        what = f'topdown {request[:16]}: the counts of invariant "{name}"'
-        if what not in known:
-            ledger.disclose(what)
-    measure_and_seal(
-        _measurements_path(folder),
-        true_batches(plan, levels),
-        ledger=ledger,
-        loss=plan.loss,
-        request=request,
-        purpose="TopDown measurements",
-        dataset=source_hash(plan.design),
-    )
-
-
-def _is_sealed(path: Path, ledger: Ledger) -> bool:
-    """Whether the ledger has sealed exactly this file."""
-    entry = Measurements(path).description()["entry"]
-    sealed = ledger.state().sealed.get(entry, {})
-    return sealed.get(path.name) == file_entry(path).sha256
 
 
 def _estimate_from(
@@ -332,13 +313,16 @@ def _estimate_from(
         raise InputError(f"{folder.name} holds no measurements; measure first.", option="--measurements")
     began = time.perf_counter()
     description = Measurements(path).description()
+    if description["design"] != plan.design.measured_fingerprint():
+        message = f"{path.name} was not measured by this spec; give the measurements that belong to it."
+        raise InputError(message, file=path.name, option="--measurements")
     problem = plan.problem(read_invariants(folder / INVARIANTS_FILE, plan))
     result = estimate_levels(
         problem,
         SealedCounts(path, plan),
         kept_margin=plan.kept_margin(),
         workers=workers,
-        checkpoints=folder / CHECKPOINTS if (folder / REQUEST_FILE).is_file() else None,
+        checkpoints=checkpoints_of(plan, folder),
         progress=progress,
     )
     entry = description["entry"]
@@ -351,15 +335,19 @@ def _estimate_from(
     )
 
 
-def _write(release: TopDownRelease, folder: Path, out: Path, report: Report | None) -> TopDownRelease:
-    """Make the release directory, measurements and invariants included."""
+def _write(
+    release: TopDownRelease, folder: Path, *, out: str | Path | None, report: Report | None, csv: bool
+) -> TopDownRelease:
+    """Make the release directory, measurements and invariants included, if one is asked for."""
+    if out is None:
+        return release
     began = time.perf_counter()
     with ReleaseWriter(out) as writer:
         for name in (MEASUREMENTS_FILE, INVARIANTS_FILE):
             shutil.copyfile(folder / name, writer.path(name))
-        release = replace(release, path=out)
+        release = replace(release, path=Path(out))
         parameters = release.plan.design.options.model_dump(mode="json")
-        release.write_into(writer, parameters, report(release) if report else None)
+        release.write_into(writer, parameters, report(release) if report else None, csv=csv)
     return replace(release, seconds={**release.seconds, "write": time.perf_counter() - began})
 
 

@@ -10,12 +10,16 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.errors import InfeasibleError
+from louver.data.read import open_source
+from louver.data.tabulate import tabulate
+from louver.data.values import read_text
+from louver.errors import InfeasibleError, InputError
 from louver.topdown.implied import (
     UNBOUNDED,
     Implied,
@@ -27,9 +31,10 @@ from louver.topdown.implied import (
     is_laminar,
 )
 from louver.topdown.plan import Plan
+from louver.topdown.spec import Design
 from louver.topdown.spine import Spine
 
-__all__ = ["Clash", "KnowledgeCheck", "check_knowledge", "find_clash"]
+__all__ = ["Clash", "KnowledgeCheck", "check_knowledge", "find_clash", "read_counts", "read_values"]
 
 MAX_TRIALS = 500  # derivations tried while a clash is narrowed down
 FEW = 16  # candidates among which the smallest clash is searched by size
@@ -94,6 +99,7 @@ class KnowledgeCheck:
     def __repr__(self) -> str:
         lines = [f"Public knowledge: {'consistent' if self.is_consistent else 'CONTRADICTORY'}, {self.kind}"]
         lines += [f"  clash: {c.statement} in {c.level} {c.region}" for c in self.clash[:6]]
+        lines += [f"  implied for the root: {words}" for words in self.implied[:4]]
         lines += [f"  outside what can be derived completely: {name}" for name in self.outside[:6]]
         if self.violation is not None:
             where = ", ".join(self.violation.leaves[:3])
@@ -142,6 +148,48 @@ def check_knowledge(
         violation=violation,
         **facts,
     )
+
+
+def read_values(plan: Plan, path: Path) -> dict[str, Counts]:
+    """Read values of invariants from a public file with the columns invariant, level, region and value.
+
+    Raises
+    ------
+    InputError
+        On a row that names no region of an invariant, or a value that is no count.
+    """
+    spine = plan.design.spine
+    level_of = {statement.name: statement.level for statement in plan.invariants}
+    place = {name: {code: i for i, code in enumerate(spine.codes[level])} for name, level in level_of.items()}
+    values: dict[str, Counts] = {}
+    with open_source(path) as source:
+        rows = read_text(source, ["invariant", "level", "region", "value"])
+    for number, row in enumerate(rows, start=1):
+        name, level, region, value = (text or "" for text in row)
+        names_one = name in level_of and level == spine.names[level_of[name]]
+        if not names_one or region not in place[name]:
+            message = f"{path.name} names no region of an invariant on row {number}; correct it."
+            raise InputError(message, file=path.name, row=number)
+        if not value.isdecimal() or int(value) >= UNBOUNDED:
+            message = f'column "value" in {path.name} is not a whole number on row {number}; correct it.'
+            raise InputError(message, file=path.name, column="value", row=number)
+        known = values.setdefault(name, np.full(len(place[name]), -1, dtype=np.int64))
+        known[place[name][region]] = int(value)
+    for name, known in values.items():
+        if (known < 0).any():
+            message = f'{path.name} does not have all regions of invariant "{name}"; give each one row.'
+            raise InputError(message, file=path.name)
+    return values
+
+
+def read_counts(design: Design, path: Path) -> Counts:
+    """Read the counts of all cells from a file with the attributes and a column `count`; others are zero."""
+    with open_source(path) as source:
+        names = [attribute.name for attribute in design.attributes]
+        histogram = tabulate(source, names, weight="count", schema=design.spec.schema)
+    counts = np.zeros(design.shape, dtype=np.int64)
+    counts[tuple(histogram.codes.T)] = histogram.counts
+    return counts.ravel()
 
 
 def _outside(plan: Plan, kind: Kind) -> tuple[str, ...]:

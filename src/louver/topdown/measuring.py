@@ -24,6 +24,7 @@ from louver.privacy.ledger import KeyedHash
 from louver.privacy.measurements import TrueBatch
 from louver.privacy.noise import Nonce
 from louver.schema.attribute import Attribute
+from louver.topdown.implied import UNBOUNDED
 from louver.topdown.plan import Plan
 from louver.topdown.problem import Query, SparseLevel, region_range, split_batches
 from louver.topdown.spec import Design
@@ -63,9 +64,13 @@ def true_levels(design: Design) -> tuple[SparseLevel, ...]:
     Raises
     ------
     InputError
-        On a record outside the public domain: a value or a region that is not listed.
+        On a record outside the public domain: a value or a region that is not listed; or on too many people.
     """
     leaves = _true_leaves(design)
+    if int(leaves.count.sum()) >= UNBOUNDED:
+        raise InputError(
+            f"the source counts {UNBOUNDED:,} people or more; release smaller parts.", option="source"
+        )
     levels = [leaves]
     for starts in reversed(design.spine.starts):
         levels.insert(0, levels[0].add_up(starts, design.n_cells))

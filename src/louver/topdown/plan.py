@@ -6,7 +6,8 @@ Notes
 **Sensitivity**: at one level every person is in one region and one row of a query. A changed record leaves a row
 and enters another, in any region: L1 sensitivity 2, squared L2 sensitivity 2 (ERRATA T7); an added or removed one
 changes a single row: 1 and 1.
-**Privacy**: regions of a level compose in parallel, queries and levels sequentially.
+**Privacy**: these sensitivities are over all regions of a level together; queries and levels compose sequentially.
+The proof is `docs/proofs/topdown.md`.
 """
 
 from __future__ import annotations
@@ -73,11 +74,35 @@ class Plan:
         delta = fraction_of(self.design.options.delta, "delta")
         return epsilon_at(self.loss.amount, delta), delta
 
+    @property
+    def invariants(self) -> tuple[Statement, ...]:
+        """Statements whose values are published exactly."""
+        return tuple(statement for statement in self.design.statements if statement.is_invariant)
+
+    @property
+    def not_protected(self) -> tuple[str, ...]:
+        """What the invariants give away, in words: neighbours agree on it."""
+        told = []
+        is_changed = self.loss.neighbours is Relation.CHANGE_RECORD
+        for statement in self.invariants:
+            level = self.design.spine.names[statement.level]
+            who = " and ".join(f"{name} {' or '.join(labels)}" for name, labels in statement.labels.items())
+            if not is_changed:
+                what = f"whether a person with {who} is there at all"
+            elif who:
+                what = f"whether a person of a {level} has {who}"
+            elif self.design.spine.sizes[statement.level] > 1:
+                what = f"which {level} a person lives in"
+            else:
+                what = "how many people there are"
+            told.append(f'{what} (invariant "{statement.name}")')
+        return tuple(told)
+
     def request(self) -> dict[str, Any]:
         """Name what is measured, for the ledger."""
         return {
             "verb": "topdown",
-            "design": self.design.fingerprint(),
+            "design": self.design.measured_fingerprint(),
             "measured": [
                 [query.level, query.query.name, str(query.loss)] for level in self.measured for query in level
             ],
@@ -167,8 +192,12 @@ def make_plan(design: Design) -> Plan:
     Raises
     ------
     InputError
-        If the statements need more types than can be handled.
+        If the statements need more types than can be handled, or the invariants leave nobody to protect.
     """
+    if not _has_neighbours(design):
+        relation = design.budget.neighbours
+        message = f"the invariants fix so much that no two tables are neighbours ({relation}); nothing would be protected."
+        raise InputError(message, option="invariants")
     type_of, n_types = _choose_types(design)
     by_name = {query.name: query for query in design.queries}
     measured = []
@@ -188,6 +217,25 @@ def make_plan(design: Design) -> Plan:
             )
         )
     return Plan(design=design, measured=tuple(measured), type_of=type_of, n_types=n_types)
+
+
+def _has_neighbours(design: Design) -> bool:
+    """Whether two tables can differ in one record and agree on every invariant."""
+    invariants = [statement for statement in design.statements if statement.is_invariant]
+    deepest = np.full(design.n_cells, -1)  # level of the finest invariant that counts a cell
+    kept = np.zeros(
+        design.n_cells, dtype=np.int64
+    )  # cells with one number are counted by the same invariants
+    for statement in invariants:
+        deepest = np.where(statement.cells, np.maximum(deepest, statement.level), deepest)
+        kept = np.unique(kept * 2 + statement.cells, return_inverse=True)[1]
+    deepest, kept = deepest[design.is_possible], kept[design.is_possible]
+    if design.budget.neighbours is Relation.ADD_REMOVE_RECORD:
+        return bool((deepest < 0).any())
+    # A record may change to another such cell, or move to another leaf of one region that its invariants look at.
+    n_leaves = design.spine.sizes[-1]
+    regions = np.array([1, *design.spine.sizes])[deepest + 1]
+    return len(np.unique(kept)) < len(kept) or bool((regions < n_leaves).any())
 
 
 def sensitivity(neighbours: Relation) -> tuple[int, int]:

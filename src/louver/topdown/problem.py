@@ -24,7 +24,7 @@ __all__ = [
     "split_batches",
 ]
 
-BATCH_VALUES = 1 << 21  # noisy values of one batch, about 16 MiB; never depends on the number of workers
+BATCH_VALUES = 1 << 19  # noisy values of one batch, about 4 MiB; never depends on the number of workers
 
 Counts = NDArray[np.int64]
 

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from louver.privacy.budget import Measure
+from louver.data.write import write_csv
+from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest, ReleaseWriter
 from louver.schema.attribute import Attribute
@@ -24,13 +25,63 @@ from louver.topdown.plan import Plan
 from louver.topdown.problem import SparseLevel
 from louver.topdown.spec import DETAILED
 
-__all__ = ["INVARIANTS_FILE", "MEASUREMENTS_FILE", "MICRODATA_FILE", "QueryError", "TopDownRelease"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "INVARIANTS_FILE",
+    "MEASUREMENTS_FILE",
+    "MICRODATA_FILE",
+    "Measured",
+    "QueryError",
+    "TopDownRelease",
+]
 
 MICRODATA_FILE = "data/microdata.parquet"
+CSV_FILE = "data/microdata.csv"
 TABLE_FOLDER = "data/tables"
+NOT_IN_MANIFEST = ("seconds", "stages", "manifest")
 STATEMENTS_FILE = "public/statements.parquet"
 INVARIANTS_FILE = "invariants.parquet"
 MEASUREMENTS_FILE = "measurements/topdown.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Sealed measurements and the exact values beside them: all that has crossed the wall.
+
+    Parameters
+    ----------
+    folder : Path
+    loss : Loss
+        What they cost.
+    head : Head
+        The ledger's entry that paid.
+    seconds : float
+        Not compared.
+    """
+
+    folder: Path
+    loss: Loss
+    head: Head
+    seconds: float = field(default=0.0, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the JSON result."""
+        return {
+            "measurements": str(self.folder),
+            **_amounts(self.loss),
+            "neighbours": str(self.loss.neighbours),
+            "entry": self.head.entry,
+            "seconds": self.seconds,
+        }
+
+    def to_json(self) -> str:
+        """The result as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        return f"Measured in {self.folder.name}: {self.loss}, ledger entry {self.head.entry}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,14 +158,14 @@ class TopDownRelease:
                 }
             levels.append(entry)
         return {
-            "epsilon": float(loss.amount) if loss.measure is Measure.EPSILON else None,
-            "rho": float(loss.amount) if loss.measure is Measure.RHO else None,
+            **_amounts(loss),
             "neighbours": str(loss.neighbours),
             "people": self.n_people,
             "levels": levels,
             "failsafe_regions": [region.region for region in self.estimate.rescued],
             "suboptimal_regions": list(self.estimate.suboptimal),
-            "seconds": dict(self.seconds),
+            "seconds": sum(self.seconds.values()),
+            "stages": dict(self.seconds),
             "manifest": None if self.path is None else str(self.path / "manifest.json"),
         }
 
@@ -167,10 +218,10 @@ class TopDownRelease:
                 parts.append(pa.table(columns).unify_dictionaries())
             yield query.name, pa.concat_tables([_plain(part) for part in parts])
 
-    def manifest(self, parameters: dict[str, Any]) -> Manifest:
+    def manifest(self, parameters: dict[str, Any], *, csv: bool = False) -> Manifest:
         """Describe the release: what, how, what it is conditional on, what it promises."""
         design, loss = self.plan.design, self.plan.loss
-        invariants = [s.name for s in design.statements if s.is_invariant]
+        invariants = [statement.name for statement in self.plan.invariants]
         rho = self.plan.epsilon_delta
         warnings = [] if self.is_private else ["The noise is not private: do not publish."]
         rescued = self.estimate.rescued
@@ -182,7 +233,7 @@ class TopDownRelease:
             verb="topdown",
             method="dual Newton least squares, rounding by shortest paths",
             parameters=parameters,
-            promises=[self._promise()],
+            promises=[self._promise(csv)],
             privacy={
                 "measure": str(loss.measure),
                 "amount": str(loss.amount),
@@ -192,6 +243,7 @@ class TopDownRelease:
                 "meaning": loss.neighbours.meaning,
                 "conditional_on": "The guarantee holds among tables that share the exact values of the invariants.",
                 "invariants": invariants,
+                "not_protected": list(self.plan.not_protected),
                 "queries": [
                     {
                         "level": design.spine.names[m.level],
@@ -203,7 +255,7 @@ class TopDownRelease:
                 ],
             },
             results={
-                **{key: value for key, value in self.to_dict().items() if key not in ("seconds", "manifest")},
+                **{key: value for key, value in self.to_dict().items() if key not in NOT_IN_MANIFEST},
                 "failsafe": [
                     {
                         "level": region.level,
@@ -217,19 +269,22 @@ class TopDownRelease:
             },
             disclosures=[f'the counts of invariant "{name}", exactly' for name in invariants],
             warnings=warnings,
+            spec_sha256=design.fingerprint(),
             ledger_head=None if self.head is None else str(self.head),
             not_private=not self.is_private,
             not_for_release=self.evaluation is not None,
-            seconds=sum(self.seconds.values()),
+            # How long it took to read the records and to draw noise is nobody else's business.
+            seconds=self.seconds["estimate"],
         )
 
-    def _promise(self) -> dict[str, Any]:
+    def _promise(self, csv: bool) -> dict[str, Any]:
         """What `verify` recomputes from the published files."""
         design = self.plan.design
         geography = design.options.geography
         return {
             "promise": "topdown",
             "file": MICRODATA_FILE,
+            "csv": CSV_FILE if csv else None,
             "regions": list(design.geography_columns),
             "prefixes": geography.prefixes,
             "levels": list(design.spine.names),
@@ -238,8 +293,10 @@ class TopDownRelease:
                 {name: list(labels) for name, labels in zero.items()}
                 for zero in design.spec.schema.structural_zeros
             ],
+            "measurements": MEASUREMENTS_FILE,
             "statements": STATEMENTS_FILE,
             "invariants": INVARIANTS_FILE,
+            "exact": {s.name: design.spine.names[s.level] for s in self.plan.invariants},
             "cells": {
                 statement.name: {name: list(labels) for name, labels in statement.labels.items()}
                 for statement in design.statements
@@ -257,15 +314,20 @@ class TopDownRelease:
             },
         }
 
-    def write_into(self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None) -> Manifest:
+    def write_into(
+        self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None, *, csv: bool = False
+    ) -> Manifest:
         """Put the files of the release beside its measurements, and move everything into place."""
-        pq.write_table(self.to_frame(), writer.path(MICRODATA_FILE), compression="zstd")
+        people = self.to_frame()
+        pq.write_table(people, writer.path(MICRODATA_FILE), compression="zstd")
+        if csv:
+            write_csv(people, writer.path(CSV_FILE))
         for name, table in self.tables():
             pq.write_table(table, writer.path(f"{TABLE_FOLDER}/{name}.parquet"), compression="zstd")
         pq.write_table(self._statements(), writer.path(STATEMENTS_FILE), compression="zstd")
         if report is not None:
             writer.path("report.html").write_text(report, encoding="utf-8")
-        return writer.seal(self.manifest(parameters))
+        return writer.seal(self.manifest(parameters, csv=csv))
 
     def _statements(self) -> pa.Table:
         """Bounds from public tables: one row for each that binds."""
@@ -288,6 +350,12 @@ class TopDownRelease:
             }
         )
 
+    def plot(self) -> Figure:
+        """Draw the budget and the noise of every query, and with an evaluation the errors."""
+        from louver.topdown.plot import plot_release
+
+        return plot_release(self)
+
     def __repr__(self) -> str:
         told = "" if self.is_private else " NOT PRIVATE"
         lines = [f"TopDownRelease: {self.n_people:,} people, {self.plan.loss}{told}"]
@@ -302,6 +370,11 @@ class TopDownRelease:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
+
+
+def _amounts(loss: Loss) -> dict[str, float | None]:
+    """Epsilon or rho, the other one None."""
+    return {str(measure): float(loss.amount) if loss.measure is measure else None for measure in Measure}
 
 
 def _labelled(codes: NDArray[Any], labels: tuple[str, ...]) -> pa.Array:

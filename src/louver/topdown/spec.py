@@ -34,6 +34,7 @@ facilities = "dormitories"       # at least one person each, none where there is
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -62,6 +63,8 @@ __all__ = ["DETAILED", "Design", "Statement", "TopDownOptions", "read_design"]
 
 DETAILED = "detailed"
 MAX_CELLS = 1 << 20
+QUERY_NAME = re.compile(r"[A-Za-z0-9_-]+")  # queries name files
+TABLE_COLUMNS = {"level", "region", "count"}
 
 Amount = int | float | str
 Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
@@ -211,20 +214,38 @@ class Design:
         geography = self.options.geography
         return tuple(geography.columns or (geography.column,))  # type: ignore[arg-type]
 
+    def measured_fingerprint(self) -> str:
+        """Hash of everything that decides the true answers and their noise, but for the records themselves.
+
+        The records are bound by the ledger's keyed hash; how they are read is part of this one, so that a debit is never
+        taken up again with other true answers. Bounds from public tables are not: they are for estimation.
+        """
+        return _hash(
+            [
+                self.options.model_dump_json(exclude={"bounds"}).encode(),
+                self.spec.source.model_dump_json(exclude={"file", "uri"}).encode(),
+                repr(self.spec.schema).encode(),
+                repr(self.attributes).encode(),
+                repr((self.spine.names, self.spine.leaves)).encode(),
+            ]
+        )
+
     def fingerprint(self) -> str:
         """Hash of everything that decides what is measured and how it is worked on."""
-        hasher = hashlib.sha256()
-        parts: list[bytes] = [self.options.model_dump_json().encode()]
-        for attribute in self.attributes:
-            parts.append("\x1f".join((attribute.name, *attribute.labels)).encode())
-        parts.append("\x1f".join((*self.spine.names, *self.spine.leaves)).encode())
+        parts = [self.measured_fingerprint().encode(), self.options.model_dump_json().encode()]
         parts.append(self.is_possible.tobytes())
         for statement in self.statements:
             parts.extend([statement.cells.tobytes(), statement.lower.tobytes(), statement.upper.tobytes()])
-        for part in parts:
-            hasher.update(len(part).to_bytes(8, "big"))
-            hasher.update(part)
-        return hasher.hexdigest()
+        return _hash(parts)
+
+
+def _hash(parts: Sequence[bytes]) -> str:
+    """Hash of several texts, each with its length before it."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        hasher.update(len(part).to_bytes(8, "big"))
+        hasher.update(part)
+    return hasher.hexdigest()
 
 
 def read_design(path: str | Path) -> Design:
@@ -279,6 +300,12 @@ def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[A
     """All attributes of the spec but the regions, as they are counted; each with its labels listed."""
     geography = options.geography
     regions = {*(geography.columns or ()), geography.column}
+    for recode in spec.schema.recodes:
+        if recode.attribute in regions:
+            message = (
+                f'{where}: column "{recode.attribute}" is a region and cannot have merge, bins or level.'
+            )
+            raise InputError(message, column=recode.attribute, option="geography")
     attributes = tuple(attribute for attribute in spec.schema.coded if attribute.name not in regions)
     if not attributes:
         raise InputError(f"{where} needs at least one attribute besides the regions.", option="attributes")
@@ -306,7 +333,8 @@ def _read_spine(spec: Spec, geography: GeographyOptions, where: str) -> Spine:
         message = f'{where}: key "geography" needs either column with prefixes, or columns.'
         raise InputError(message, option="geography")
     columns = geography.columns if geography.columns is not None else [geography.column or ""]
-    rows = _read_rows(spec.path.parent / geography.leaves, columns)
+    path = _public_file(spec, geography.leaves, f'{where}: key "geography.leaves"')
+    rows = _read_rows(path, columns)
     try:
         if geography.prefixes is not None:
             return Spine.from_prefixes([row[0] for row in rows], geography.levels, geography.prefixes)
@@ -314,6 +342,16 @@ def _read_spine(spec: Spec, geography: GeographyOptions, where: str) -> Spine:
     except InputError as error:
         message = f"{Path(geography.leaves).name}: {error}"
         raise InputError(message, file=geography.leaves, row=error.row, option=error.option) from None
+
+
+def _public_file(spec: Spec, name: str, place: str) -> Path:
+    """A file that everybody may know; the records are none."""
+    path = spec.path.parent / name
+    source = spec.source.file
+    if source is not None and path.resolve() == (spec.path.parent / source).resolve():
+        message = f"{place} names the confidential source; write what is public to a file of its own."
+        raise InputError(message, file=path.name, option=place)
+    return path
 
 
 def _read_rows(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
@@ -341,6 +379,14 @@ def _build_queries(
         place = f'{where}: key "queries.{name}"'
         if name == DETAILED:
             raise InputError(f"{place} is the name of all cells; choose another.", option=f"queries.{name}")
+        if not QUERY_NAME.fullmatch(name):
+            message = (
+                f'{where}: key "queries" has a name that is not made of letters, digits, - and _; rename it.'
+            )
+            raise InputError(message, option="queries")
+        if not TABLE_COLUMNS.isdisjoint(given.attributes):
+            message = f"{place} has an attribute named level, region or count, as columns of its table are; rename it."
+            raise InputError(message, option=place)
         row_of = np.zeros(len(codes), dtype=np.int64)
         n_rows = 1
         meaning = []
@@ -361,6 +407,9 @@ def _build_queries(
             raise InputError(f"{place} lists an attribute twice.", option=place)
         queries.append(Query(name=name, row_of=row_of, n_rows=n_rows))
         meanings.append(tuple(meaning))
+    if len({name.casefold() for name in options.queries}) < len(options.queries):
+        message = f'{where}: key "queries" has two names that differ in case only; rename one.'
+        raise InputError(message, option="queries")
     detailed = Query(name=DETAILED, row_of=np.arange(len(codes)), n_rows=len(codes))
     return (*queries, detailed), (*meanings, tuple(attributes))
 
@@ -452,7 +501,7 @@ def _bound(
         raise InputError(
             f"{place} needs either facilities, or lower and upper or one of them.", option="bounds"
         )
-    table = _SideTable.read(spec.path.parent / given.file, geography, spine)
+    table = _SideTable.read(_public_file(spec, given.file, place), geography, spine)
     if given.facilities is not None:
         lower = table.column(given.facilities)
         upper = np.where(lower > 0, UNBOUNDED, 0)

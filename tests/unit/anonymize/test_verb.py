@@ -153,6 +153,16 @@ def test_limits_that_cannot_be_met() -> None:
         lv.anonymize(people(), quasi=["age"], sensitive=["ill"], k=2, l=4.0)
 
 
+@pytest.mark.parametrize("method", ["auto", "exact", "split-carry"])
+def test_steps_make_a_run_that_can_be_repeated(method: str) -> None:
+    table = pa.table({"x": [(37 * i) % 101 for i in range(60)], "y": [(53 * i) % 97 for i in range(60)]})
+    runs = [
+        lv.anonymize(table, quasi=["x", "y"], k=3, method=method, steps=2, keep_order=True) for _ in range(2)
+    ]
+    assert runs[0].table.equals(runs[1].table)
+    assert runs[0].parameters["steps"] == 2
+
+
 def test_rows_are_shuffled() -> None:
     table = pa.table({"x": [1] * 400, "row": list(range(400))})
     rows = lv.anonymize(table, quasi=["x"], k=2, method="sorted").table["row"].to_pylist()

@@ -18,7 +18,8 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.topdown import check_topdown
 from louver.release.verify import verify
-from louver.topdown import check, estimate, estimation, measure, topdown
+from louver.schema.spec import AttributeOptions, SourceOptions
+from louver.topdown import check, estimate, estimation, measure, sealing, topdown
 from louver.topdown.measuring import SealedCounts
 from louver.topdown.plan import make_plan
 from louver.topdown.spec import read_design
@@ -129,23 +130,23 @@ def test_the_budget_is_not_overspent(town, ledger, tmp_path):
 
 
 def test_estimate_never_opens_the_records(town, ledger, tmp_path):
-    folder = measure(town, out=tmp_path / "measured")
+    folder = measure(town, out=tmp_path / "measured").folder
     (town.parent / "people.csv").unlink()
     release = estimate(town, measurements=folder, out=tmp_path / "out")
     assert verify(tmp_path / "out").passed and release.is_private
 
 
 def test_estimate_gives_the_same_bytes_again(town, ledger, tmp_path):
-    folder = measure(town, out=tmp_path / "measured")
+    folder = measure(town, out=tmp_path / "measured").folder
     for name in ("one", "two"):
         estimate(town, measurements=folder, out=tmp_path / name, engine="local:2")
     assert data_bytes(tmp_path / "one") == data_bytes(tmp_path / "two")
 
 
 def test_measuring_again_changes_nothing(town, ledger, tmp_path):
-    folder = measure(town, out=tmp_path / "measured")
+    folder = measure(town, out=tmp_path / "measured").folder
     before = (folder / "measurements/topdown.parquet").read_bytes()
-    measure(town, out=folder)
+    measure(town, out=folder, resume=True)
     assert (folder / "measurements/topdown.parquet").read_bytes() == before
     assert ledger.state().spent == 2 and len(ledger.state().disclosures) == 1
 
@@ -165,7 +166,9 @@ def test_a_run_stopped_before_the_seal_draws_the_same_noise(town, ledger, tmp_pa
         with pytest.raises(Stopped):
             topdown(town, out=tmp_path / "out")
     assert ledger.state().pending
-    topdown(town, out=tmp_path / "out")
+    with pytest.raises(InputError, match="add --resume"):
+        topdown(town, out=tmp_path / "out")
+    topdown(town, out=tmp_path / "out", resume=True)
     assert list(ledger.state().sealed.values()) == drawn
     assert ledger.state().spent == 2
 
@@ -183,7 +186,7 @@ def test_a_run_stopped_in_the_middle_of_estimating_is_carried_on(town, ledger, t
     monkeypatch.setattr(estimation, "_estimate_level", stop_at_area)
     with pytest.raises(KeyboardInterrupt):
         topdown(town, out=tmp_path / "out")
-    topdown(town, out=tmp_path / "out")
+    topdown(town, out=tmp_path / "out", resume=True)
     assert levels == [0, 1, 2, 2, 3]
     assert ledger.state().spent == 2
 
@@ -193,9 +196,187 @@ def test_a_run_stopped_after_the_move_is_done(town, ledger, tmp_path, monkeypatc
         patch.setattr("louver.topdown.shutil.rmtree", lambda *_, **__: None)
         first = topdown(town, out=tmp_path / "out")
     assert (tmp_path / ".out.topdown").exists()
-    again = topdown(town, out=tmp_path / "out")
+    again = topdown(town, out=tmp_path / "out", resume=True)
     assert again.head == first.head and not (tmp_path / ".out.topdown").exists()
+    # Nothing is left to carry on: the same answer, and nothing is paid.
+    assert topdown(town, out=tmp_path / "out", resume=True).to_frame() == first.to_frame()
     assert ledger.state().spent == 2
+
+
+def test_resuming_refuses_another_release(town, ledger, tmp_path):
+    topdown(town, out=tmp_path / "seeded", seed=1)
+    with pytest.raises(InputError, match="exists already"):
+        topdown(town, out=tmp_path / "seeded", resume=True)
+    topdown(town, out=tmp_path / "out")
+    town.write_text(SPEC.replace("epsilon = 2", "epsilon = 1"))
+    (tmp_path / "plain").mkdir()
+    for name in ("out", "plain"):
+        with pytest.raises(InputError, match="exists already"):
+            topdown(town, out=tmp_path / name, resume=True)
+    assert ledger.state().spent == 2
+
+
+def test_a_refused_debit_leaves_nothing(town, tmp_path):
+    Ledger.create(town.parent / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(1))
+    for verb in (topdown, measure):
+        with pytest.raises(BudgetError):
+            verb(town, out=tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["town"]
+    assert not Ledger(town.parent / "people.csv.ledger").state().disclosures
+
+
+def test_data_that_change_while_they_are_read_are_refused(town, ledger, tmp_path, monkeypatch):
+    real = sealing.true_levels
+
+    def write_meanwhile(design):
+        levels = real(design)
+        with (town.parent / "people.csv").open("a") as file:
+            file.write("1A1,home,adult,a\n")
+        return levels
+
+    monkeypatch.setattr(sealing, "true_levels", write_meanwhile)
+    with pytest.raises(InputError, match="changed while they were read"):
+        topdown(town, out=tmp_path / "out")
+    assert ledger.state().spent == 0 and not list(tmp_path.glob(".out*"))
+
+
+READ_OTHERWISE = {
+    "source.file": None,  # the records themselves, which the ledger's keyed hash binds
+    "source.uri": None,
+    "source.table": ('file = "people.csv"', 'file = "people.csv"\ntable = "t"'),
+    "source.query": ('file = "people.csv"', 'file = "people.csv"\nquery = "q"'),
+    "source.weight": ('file = "people.csv"', 'file = "people.csv"\nweight = "n"'),
+    "source.wide": ('file = "people.csv"', 'file = "people.csv"\nwide = { n = { age = "adult" } }'),
+    "attribute.kind": ('labels = ["adult"', 'kind = "ordered"\nlabels = ["adult"'),
+    "attribute.labels": ('labels = ["a", "b", "c"]', 'labels = ["c", "b", "a"]'),
+    "attribute.missing": ('labels = ["a", "b", "c"]', 'labels = ["a", "b", "c"]\nmissing = "c"'),
+    "attribute.bins": ('labels = ["a", "b", "c"]', 'kind = "integer"\nbins = [5, 6]'),
+    "attribute.merge": (
+        'labels = ["a", "b", "c"]',
+        'labels = ["a", "b", "c", "d"]\nmerge = { c = ["c", "d"] }',
+    ),
+    "attribute.hierarchy": ('labels = ["a", "b", "c"]', 'labels = ["a", "b", "c"]\nhierarchy = "h.csv"'),
+    "attribute.level": ('labels = ["a", "b", "c"]', 'hierarchy = "h.csv"\nlevel = 0'),
+}
+
+
+def test_every_option_of_reading_is_accounted_for():
+    fields = {f"source.{name}" for name in SourceOptions.model_fields}
+    assert fields | {f"attribute.{name}" for name in AttributeOptions.model_fields} == set(READ_OTHERWISE)
+
+
+@pytest.mark.parametrize(("old", "new"), [pair for pair in READ_OTHERWISE.values() if pair])
+def test_a_debit_is_not_taken_up_by_a_spec_that_reads_otherwise(town, old, new):
+    """Two readings of the same records under one key would give the differences away."""
+    (town.parent / "h.csv").write_text("level0,level1\na,x\nb,y\nc,y\n")
+    before = make_plan(read_design(town)).request()
+    text = SPEC.replace(old, new)
+    assert text != SPEC
+    town.write_text(text)
+    assert make_plan(read_design(town)).request() != before
+
+
+@pytest.mark.parametrize("merge", ['{ x = ["b", "c"] }', '{ x = ["a", "b"] }'])
+def test_the_same_labels_by_another_merge_are_another_request(town, merge):
+    plain = SPEC.replace('labels = ["a", "b", "c"]', 'labels = ["a", "b", "c"]\nmerge = { x = ["a", "c"] }')
+    town.write_text(plain)
+    before = make_plan(read_design(town)).request()
+    town.write_text(plain.replace('{ x = ["a", "c"] }', merge))
+    assert make_plan(read_design(town)).request() != before
+
+
+def test_checkpoints_belong_to_what_was_publicly_known(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured").folder
+    estimate(town, measurements=folder)
+    facilities = town.parent / "facilities.csv"
+    facilities.write_text(facilities.read_text().replace("1A2,1,0", "1A2,3,0"))
+    estimate(town, measurements=folder, out=tmp_path / "out")
+    assert verify(tmp_path / "out").passed
+    found = pq.read_table(tmp_path / "out/data/tables/quarters.parquet").to_pylist()
+    assert next(r["count"] for r in found if (r["region"], r["quarters"]) == ("1A2", "dorm")) >= 3
+
+
+def test_microdata_as_csv(town, tmp_path):
+    topdown(town, out=tmp_path / "out", seed=3, csv=True)
+    assert holds(tmp_path / "out")
+    lines = (tmp_path / "out/data/microdata.csv").read_text().splitlines()
+    assert lines[0] == '"block","quarters","age","race"' and len(lines) == len(people()) + 1
+    promise = json.loads((tmp_path / "out/manifest.json").read_text())["promises"][0]
+    lines[1], lines[2] = lines[-1], lines[1]
+    (tmp_path / "out/data/microdata.csv").write_text("\n".join(lines) + "\n")
+    assert check_topdown(tmp_path / "out", promise) == (
+        False,
+        "the microdata as CSV are not those as Parquet",
+    )
+
+
+def test_what_the_invariants_give_away_is_said(tmp_path):
+    added = SPEC.replace("epsilon = 2", 'epsilon = 2\nneighbours = "add-remove-record"')
+    some = 'level = "ward"\ncells = { quarters = ["dorm"] }'
+    told = {}
+    for name, text in (
+        ("changed", SPEC),
+        ("some", SPEC.replace('level = "ward"', some)),
+        ("added", added.replace('level = "ward"', some)),
+        ("root", SPEC.replace('name = "ward total"\nlevel = "ward"', 'name = "ward total"\nlevel = "town"')),
+    ):
+        topdown(write_town(tmp_path / name, text), seed=1, out=tmp_path / f"{name}-out")
+        privacy = json.loads((tmp_path / f"{name}-out/manifest.json").read_text())["privacy"]
+        (told[name],) = privacy["not_protected"]
+    assert told == {
+        "changed": 'which ward a person lives in (invariant "ward total")',
+        "some": 'whether a person of a ward has quarters dorm (invariant "ward total")',
+        "added": 'whether a person with quarters dorm is there at all (invariant "ward total")',
+        "root": 'how many people there are (invariant "ward total")',
+    }
+
+
+HAMLET = """
+[attributes.sex]
+labels = ["f", "m"]
+[attributes.age]
+labels = ["adult", "child"]
+[topdown]
+epsilon = 1
+neighbours = "{}"
+[topdown.geography]
+column = "block"
+levels = ["hamlet", "area", "block"]
+prefixes = [0, 1, 2]
+leaves = "leaves.csv"
+[topdown.shares]
+levels = {{ hamlet = "1/3", area = "1/3", block = "1/3" }}
+queries = {{ detailed = 1 }}
+"""
+EVERYONE, WOMEN, CHILDREN = "{}", '{ sex = ["f"] }', '{ age = ["child"] }'
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "level", "counted", "is_refused"),
+    [
+        ("add-remove-record", "hamlet", [EVERYONE], True),
+        ("add-remove-record", "block", [WOMEN, CHILDREN], False),
+        ("change-record", "block", [EVERYONE], False),
+        # Which of the four cells a record has can be read off the counts of every block ...
+        ("change-record", "block", [EVERYONE, WOMEN, CHILDREN], True),
+        # ... but it may move between the blocks of an area.
+        ("change-record", "area", [EVERYONE, WOMEN, CHILDREN], False),
+    ],
+)
+def test_invariants_that_leave_nobody_to_protect_are_refused(
+    tmp_path, neighbours, level, counted, is_refused
+):
+    text = HAMLET.format(neighbours)
+    for number, cells in enumerate(counted):
+        text += f'[[topdown.invariants]]\nname = "{number}"\nlevel = "{level}"\ncells = {cells}\n'
+    (tmp_path / "leaves.csv").write_text("block\n11\n12\n21\n")
+    (tmp_path / "hamlet.toml").write_text(text)
+    design = read_design(tmp_path / "hamlet.toml")
+    if is_refused:
+        with pytest.raises(InputError, match="nothing would be protected"):
+            make_plan(design)
+    else:
+        assert make_plan(design).not_protected
 
 
 def test_zero_concentrated_privacy(town, tmp_path):
@@ -293,11 +474,44 @@ def test_places_that_cannot_be(town, tmp_path):
         topdown(town, seed=1)
 
 
+def test_a_folder_whose_note_cannot_be_read_is_left_alone(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured").folder
+    for note in ("", "{}"):
+        (folder / "request.json").write_text(note)
+        with pytest.raises(InputError, match="request.json in measured cannot be read"):
+            measure(town, out=folder, resume=True)
+    assert ledger.state().spent == 2
+
+
+def test_labels_in_another_order_are_other_measurements(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured").folder
+    town.write_text(SPEC.replace('labels = ["a", "b", "c"]', 'labels = ["c", "b", "a"]'))
+    with pytest.raises(InputError, match="not measured by this spec"):
+        estimate(town, measurements=folder)
+
+
+def test_too_many_people_are_refused_before_a_debit(tmp_path):
+    spec = SPEC.replace('file = "people.csv"', 'file = "people.csv"\nweight = "n"')
+    town = write_town(tmp_path / "town", spec)
+    (town.parent / "people.csv").write_text(f"block,quarters,age,race,n\n1A1,home,adult,a,{1 << 40}\n")
+    with pytest.raises(InputError, match="people or more"):
+        topdown(town, seed=1)
+
+
+def test_a_checkpoint_that_is_cut_short_is_refused(town, ledger, tmp_path):
+    folder = measure(town, out=tmp_path / "measured").folder
+    estimate(town, measurements=folder)
+    for path in (folder / "checkpoints").rglob("level-1.npz"):
+        path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(InputError, match="checkpoint level-1.npz cannot be read"):
+        estimate(town, measurements=folder)
+
+
 def test_a_folder_of_other_measurements_is_left_alone(town, ledger, tmp_path):
-    folder = measure(town, out=tmp_path / "measured")
+    folder = measure(town, out=tmp_path / "measured").folder
     town.write_text(SPEC.replace("epsilon = 2", "epsilon = 1"))
     with pytest.raises(InputError, match="another spec"):
-        measure(town, out=folder)
+        measure(town, out=folder, resume=True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").write_text("x")
     with pytest.raises(InputError, match="exists already"):
@@ -315,7 +529,7 @@ def test_a_folder_of_other_measurements_is_left_alone(town, ledger, tmp_path):
     ],
 )
 def test_measurements_of_another_spec_are_refused(town, ledger, tmp_path, old, new):
-    folder = measure(town, out=tmp_path / "measured")
+    folder = measure(town, out=tmp_path / "measured").folder
     text = (
         SPEC.replace(old, new).replace("area = ", "quarter = ")
         if "quarter" in new
@@ -337,7 +551,7 @@ def test_a_file_that_is_none_is_refused(town, tmp_path):
 
 
 def test_invariants_that_do_not_belong_are_refused(town, ledger, tmp_path):
-    folder = measure(town, out=tmp_path / "measured")
+    folder = measure(town, out=tmp_path / "measured").folder
     table = pq.read_table(folder / "invariants.parquet")
     pq.write_table(table.slice(0, 1), folder / "invariants.parquet")
     with pytest.raises(InputError, match="does not hold the invariants"):
@@ -375,6 +589,9 @@ def replaced(table, column, row, value):
     [
         ("data/microdata.parquet", lambda t: t.slice(1), "invariant"),
         ("data/microdata.parquet", lambda t: replaced(t, "race", 0, "z"), "domain"),
+        ("data/microdata.parquet", lambda t: replaced(t, "block", 0, "1Z9"), "leaves"),
+        ("invariants.parquet", lambda t: t.slice(1), "one value for each region"),
+        ("measurements/topdown.parquet", lambda t: t.slice(1), "variances"),
         ("data/microdata.parquet", lambda t: replaced(t, "race", 0, "c"), "table"),
         ("data/microdata.parquet", lambda t: replaced(t, "block", 0, "1B2"), "table"),
         ("data/microdata.parquet", lambda t: replaced(t, "quarters", 0, "jail"), "bound"),
@@ -406,6 +623,14 @@ def test_what_does_not_hold_is_noticed(published, name, edit, found):
     assert not passed and found in told
 
 
+def test_measurements_that_another_entry_paid_for_are_noticed(published):
+    folder, promise = published
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"ledger_head": "3:ab"}))
+    passed, told = check_topdown(folder, promise)
+    assert not passed and "paid for" in told
+
+
 def test_people_in_a_structural_zero_are_noticed(published):
     folder, promise = published
     path = folder / "data/microdata.parquet"
@@ -434,6 +659,38 @@ def test_is_a_table_extendable(town):
     assert found.violation.leaves == ("1A2", "2B1") and "cannot be extended" in repr(found)
 
 
+def test_known_values_and_tables_from_files(town, tmp_path):
+    values = tmp_path / "values.csv"
+    values.write_text("invariant,level,region,value\nward total,ward,1,1\nward total,ward,2,60\n")
+    assert not check(town, invariants=values).is_consistent
+    values.write_text("invariant,level,region,value\nward total,ward,1,70\nward total,ward,2,60\n")
+    assert check(town, invariants=values).is_consistent
+    counts = tmp_path / "counts.csv"
+    rows = "home,adult,a,100\ndorm,child,b,3\njail,adult,c,1\n"
+    counts.write_text("quarters,age,race,count\n" + rows)
+    assert check(town, table=("town", "", counts)).passed
+    counts.write_text("quarters,age,race,count\n" + rows.replace("dorm,child,b,3", "dorm,child,b,2"))
+    assert not check(town, table=("town", "", counts)).passed
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("nobody,ward,1,1", "row 1"),
+        ("ward total,town,1,1", "row 1"),
+        ("ward total,ward,1,1\nward total,ward,3,1", "row 2"),
+        ("ward total,ward,1,-1", 'column "value"'),
+        ("ward total,ward,1,1", "all regions"),
+    ],
+)
+def test_known_values_that_cannot_be(town, tmp_path, rows, message):
+    values = tmp_path / "values.csv"
+    values.write_text(f"invariant,level,region,value\n{rows}\n")
+    with pytest.raises(InputError, match=message) as error:
+        check(town, invariants=values)
+    assert error.value.file == "values.csv"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -441,6 +698,7 @@ def test_is_a_table_extendable(town):
         ({"table": ("ward", "9", np.zeros(18))}, "region"),
         ({"table": ("ward", "1", np.zeros(17))}, "18 cells"),
         ({"invariants": {"ward total": [1, 2, 3]}}, "one for each region"),
+        ({"invariants": {"ward totals": [1, 2]}}, "does not have"),
     ],
 )
 def test_checks_that_cannot_be(town, options, message):

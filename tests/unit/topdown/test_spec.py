@@ -15,6 +15,17 @@ from topdown_town import SPEC, write_town
 SECRET = "s3cr3t"
 
 BAD_SPECS = {
+    "query named as a path": ("age_race = [", '"../age_race" = [', "letters, digits"),
+    "query without a name": ("age_race = [", '"" = [', "letters, digits"),
+    "queries that differ in case": ("age_race = [", 'Quarters = ["age"]\nage_race = [', "case"),
+    "attribute named as a column of tables": (
+        "[topdown.queries]", '[topdown.queries]\nof_levels = ["level"]', "of_levels"),
+    "region with a recode": (
+        "[attributes.race]", '[attributes.block]\nlabels = ["1A1", "1A2"]\nmerge = { zz = ["1A1", "1A2"] }\n[attributes.race]',
+        "is a region"),
+    "leaves from the records": ('leaves = "leaves.csv"', 'leaves = "./people.csv"', "geography.leaves"),
+    "bounds from the records": (
+        'name = "prisons"\nfile = "facilities.csv"', 'name = "prisons"\nfile = "people.csv"', "bounds[2]"),
     "misspelt section": ("[topdown]", "[top_down]", "top_down"),
     "no section": (SPEC[SPEC.index("[topdown]") :], "", "geography"),
     "unknown key": ("epsilon = 2", "epsilon = 2\nepsilno = 3", "epsilno"),

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["kernel"]
+__all__ = ["inner", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -28,10 +28,22 @@ PREFIX = "louver-"
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first use, without the interpreter lock and without fast-math."""
+    return _compiled(function, _nrt=True)
+
+
+def inner(function: Function) -> Function:
+    """Compile a part of kernels that is called often and allocates nothing.
+
+    Without reference counts: passing a tuple of many arrays, which would cost more than such a part does, is free.
+    """
+    return _compiled(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def _compiled(function: Function, **flags: Any) -> Function:
     try:
-        compiled = numba.njit(cache=CAN_CACHE, nogil=True)(function)
+        compiled = numba.njit(cache=CAN_CACHE, nogil=True, **flags)(function)
     except RuntimeError:  # numba finds no directory it may write to
-        compiled = numba.njit(cache=False, nogil=True)(function)
+        compiled = numba.njit(cache=False, nogil=True, **flags)(function)
     return cast(Function, compiled)
 
 

@@ -35,8 +35,9 @@ def factor_inplace(matrix, n, reference, fallback):
             continue
         root = pivot**0.5
         matrix[j, j] = root
+        inverse = 1.0 / root
         for k in range(j + 1, n):
-            matrix[j, k] /= root
+            matrix[j, k] *= inverse
         for i in range(j + 1, n):
             scale = matrix[j, i]
             if scale != 0.0:

@@ -28,11 +28,13 @@ __all__ = [
     "TREE",
     "add_inplace",
     "add_widths_inplace",
+    "class_losses",
     "class_regions",
     "clear_inplace",
     "column_losses",
     "column_spread",
     "contains",
+    "count_matches",
     "full_loss",
     "has_other_kinds",
     "labels_loss",
@@ -292,6 +294,19 @@ def contains(geometry, lower, upper, words, row):
 
 
 @kernel
+def count_matches(geometry, lower, upper, words, sizes, rows, multiplicity):
+    """How many rows (by multiplicity) fit each region, and how many records (by size) of all regions each row fits."""
+    by_region = np.zeros(lower.shape[0], np.int64)
+    by_row = np.zeros(rows.shape[0], np.int64)
+    for c in range(lower.shape[0]):
+        for p in range(rows.shape[0]):
+            if contains(geometry, lower[c], upper[c], words[c], rows[p]):
+                by_region[c] += multiplicity[p]
+                by_row[p] += sizes[c]
+    return by_region, by_row
+
+
+@kernel
 def class_regions(geometry, codes, labels, n_classes):
     """Regions (C, m), (C, m), (C, words) and sizes (C,) of all classes; label -1 is left out."""
     m = codes.shape[1]
@@ -310,14 +325,22 @@ def class_regions(geometry, codes, labels, n_classes):
 
 
 @kernel
-def labels_loss(geometry, codes, labels, n_classes):
-    """Total loss in units: classes by size times spread, suppressed records (label -1) in full."""
+def class_losses(geometry, codes, labels, n_classes):
+    """Loss in units of each class, size times spread; 0 for a class without records."""
     lower, upper, words, sizes = class_regions(geometry, codes, labels, n_classes)
-    total = (codes.shape[0] - sizes.sum()) * full_loss(geometry, codes.shape[1])
+    losses = np.zeros(n_classes, np.int64)
     for c in range(n_classes):
         if sizes[c] > 0:
-            total += sizes[c] * spread(geometry, lower[c], upper[c], words[c])
-    return total
+            losses[c] = sizes[c] * spread(geometry, lower[c], upper[c], words[c])
+    return losses
+
+
+@kernel
+def labels_loss(geometry, codes, labels, n_classes):
+    """Total loss in units: that of all classes, and suppressed records (label -1) in full."""
+    n_suppressed = (labels < 0).sum()
+    losses = class_losses(geometry, codes, labels, n_classes)
+    return losses.sum() + n_suppressed * full_loss(geometry, codes.shape[1])
 
 
 @kernel

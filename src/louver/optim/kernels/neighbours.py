@@ -36,7 +36,19 @@ from louver.optim.kernels.loss import (
     tree_loss,
 )
 
-__all__ = ["NumberedRecords", "build_tree", "farthest", "grow_inplace", "new_search", "remove_inplace"]
+__all__ = [
+    "NUMBER_BITS",
+    "NUMBER_MASK",
+    "NumberedRecords",
+    "build_tree",
+    "column_width",
+    "farthest",
+    "grow_inplace",
+    "nearest",
+    "new_search",
+    "remove_inplace",
+    "select_inplace",
+]
 
 LEAF = 32
 ARITY = 16
@@ -136,23 +148,28 @@ def select_inplace(order, values, first, last, middle):
 
 
 @kernel
+def column_width(geometry, codes, order, first, last, j):
+    """What records order[first:last] lose in column j, by least and greatest code; -1 where these are equal."""
+    low = high = codes[order[first], j]
+    for t in range(first, last):
+        low = min(low, codes[order[t], j])
+        high = max(high, codes[order[t], j])
+    if high <= low:
+        return np.int64(-1)
+    if geometry[j * N_FIELDS + KIND] == SET:
+        return geometry[j * N_FIELDS + FULL] // 2
+    if geometry[j * N_FIELDS + KIND] == TREE:
+        return tree_loss(geometry, j, max(low, 0), high)
+    return np.int64(high) - low
+
+
+@kernel
 def widest_column(geometry, codes, order, first, last):
     """The column in which records order[first:last] lose most, by least and greatest code."""
     best = np.int64(-1)
     widest = 0
     for j in range(codes.shape[1]):
-        low = high = codes[order[first], j]
-        for t in range(first, last):
-            low = min(low, codes[order[t], j])
-            high = max(high, codes[order[t], j])
-        if high <= low:
-            continue
-        if geometry[j * N_FIELDS + KIND] == SET:
-            width = geometry[j * N_FIELDS + FULL] // 2
-        elif geometry[j * N_FIELDS + KIND] == TREE:
-            width = tree_loss(geometry, j, max(low, 0), high)
-        else:
-            width = np.int64(high) - low
+        width = column_width(geometry, codes, order, first, last, j)
         if width > best:
             best = width
             widest = j
@@ -396,6 +413,52 @@ def grow_inplace(tree, geometry, search, lower, upper, words, members, size, tar
         remove_inplace(tree, best)
         if next_key < NO_KEY:
             push_inplace(heap, next_key, node)
+
+
+@kernel
+def nearest(tree, geometry, first, last, n_wanted):
+    """The nearest others of records first to last - 1, nearest first, as keys (distance, number) in one integer.
+
+    The distance of two records is the loss per record of a class of both. NO_KEY where there are no more.
+    """
+    m = tree.codes.shape[1]
+    lower, upper = np.empty(m, np.int32), np.empty(m, np.int32)
+    words = np.empty(n_words(geometry, m), np.uint64)
+    search = new_search(tree)
+    keys = np.full((last - first, n_wanted), NO_KEY, np.int64)
+    for i in range(first, last):
+        clear_inplace(lower, upper, words)
+        add_inplace(geometry, lower, upper, words, tree.codes[i])
+        nearest_inplace(tree, geometry, search, i, lower, upper, words, keys[i - first])
+    return keys
+
+
+@kernel
+def nearest_inplace(tree, geometry, search, i, lower, upper, words, keys):
+    """The nearest others of record i, whose region is given, as `nearest`."""
+    heap, total, worst = search.heap, search.total, keys.shape[0] - 1
+    codes, record, data, count, child = tree.codes, tree.record, tree.data, tree.left, tree.child
+    is_mixed = has_other_kinds(geometry, codes.shape[1])
+    heap[0, 0] = 0
+    push_nodes_inplace(tree, geometry, search, is_mixed, tree.top, count.shape[0], lower, upper, words)
+    while heap[0, 0] > 0 and heap[1, 0] < keys[worst]:
+        node = pop_inplace(heap)
+        if child[node] >= 0:
+            stop = stop_of(tree.parent, child, node)
+            push_nodes_inplace(tree, geometry, search, is_mixed, child[node], stop, lower, upper, words)
+            continue
+        leaf_totals_inplace(
+            total, geometry, is_mixed, codes, record[node], data[node], count[node], lower, upper, words
+        )
+        for t in range(count[node]):
+            key = (np.int64(total[t]) << NUMBER_BITS) | np.int64(record[node, t])
+            if key >= keys[worst] or record[node, t] == i:
+                continue
+            at = worst
+            while at > 0 and keys[at - 1] > key:
+                keys[at] = keys[at - 1]
+                at -= 1
+            keys[at] = key
 
 
 @kernel

@@ -108,22 +108,22 @@ def _price_single_inplace(family, j, price, zeta, h, tolerance):
     first, last = family.slot_start[j * m], family.slot_start[(j + 1) * m]
     i = family.group_start[j]
     a, v = family.a, family.v
+    slot_start, detail, grouped = family.slot_start, family.detail, family.grouped
+    scale = 1.0 / (a + v)
     goal = family.parent[i]
     highest = -np.inf
-    for c in range(m):
-        slot = j * m + c
-        for e in range(family.slot_start[slot], family.slot_start[slot + 1]):
-            h[e] = (a * family.detail[e] + v * family.grouped[slot] - zeta[e]) / (a + v)
+    for slot in range(j * m, (j + 1) * m):
+        for e in range(slot_start[slot], slot_start[slot + 1]):
+            h[e] = (a * detail[e] + v * grouped[slot] - zeta[e]) * scale
             highest = max(highest, h[e])
     # From the second round on the sum is at least the goal and falls, so the active set can only shrink.
-    shift = max(price[i] / (a + v), -highest)
+    shift = max(price[i] * scale, -highest)
     for _ in range(MAX_GROUP_STEPS):
         total, n_active = 0.0, 0
-        for e in range(first, last):
+        for e in range(first, last):  # without branches, which could not be foretold
             value = h[e] + shift
-            if value > 0.0:
-                total += value
-                n_active += 1
+            total += max(value, 0.0)
+            n_active += value > 0.0
         if n_active == 0:
             shift = goal - highest
             continue
@@ -131,8 +131,7 @@ def _price_single_inplace(family, j, price, zeta, h, tolerance):
         if abs(goal - total) <= tolerance:
             break
     for e in range(first, last):
-        value = h[e] + shift
-        h[e] = value if value > 0.0 else 0.0
+        h[e] = max(h[e] + shift, 0.0)
     price[i] = shift * (a + v)
 
 
@@ -142,14 +141,24 @@ def _group_gradient(family, j, price, zeta, h, gradient, curvature):
     start = family.group_start[j]
     size = family.group_start[j + 1] - start
     m = family.noisy.shape[1]
+    a, v = family.a, family.v
+    slot_start, cell, detail, grouped = family.slot_start, family.cell, family.detail, family.grouped
+    scale, alone = 1.0 / (a + v), a / (a + v)
     for p in range(size):
         gradient[p] = family.parent[start + p]
         for q in range(size):
             curvature[p, q] = 0.0
     for slot in range(j * m, (j + 1) * m):
-        first, last = family.slot_start[slot], family.slot_start[slot + 1]
+        first, last = slot_start[slot], slot_start[slot + 1]
+        if last - first == 1:  # most children can fill one cell of a group only
+            p = cell[first] - start
+            s = (a * detail[first] + v * grouped[slot] + price[cell[first]] - zeta[first]) * scale
+            h[first] = max(s, 0.0)
+            gradient[p] -= h[first]
+            curvature[p, p] += alone * (s > 0.0)
+            continue
         n_active = _respond_inplace(family, slot, price, zeta, h)
-        theta = family.v / (family.a + family.v * n_active)
+        theta = v / (a + v * n_active)
         for e in range(first, last):
             if h[e] > 0.0:
                 p = family.cell[e] - start
@@ -350,32 +359,43 @@ def _reach_inplace(family, h, price, z, zeta, g, gradient, reach):
 
 
 @kernel
-def _child_blocks_inplace(family, c, h, block, active, cross, own):
+def _theta(family):
+    """What one active cell of a group takes from another, over a, by the number of active cells in the slot."""
+    widest = np.max(family.group_start[1:] - family.group_start[:-1])
+    theta = np.empty(widest + 1)
+    for k in range(widest + 1):
+        theta[k] = family.v / (family.a + family.v * k) / family.a
+    return theta
+
+
+@kernel
+def _child_blocks_inplace(family, c, h, block, theta, active, cross, own):
     """For child c: its active cells, the matrix J L' (columns: those cells), and L J L' + dg/dz."""
     n_rows = own.shape[0]
     m = family.noisy.shape[1]
-    n_links = family.row.shape[0]
+    row, slot_start, cell = family.row, family.slot_start, family.cell
+    n_links = row.shape[0]
     own[:] = 0.0
     n_active = 0
+    alone = 1.0 / family.a
     for j in range(family.group_start.shape[0] - 1):
         start = n_active
-        for e in range(family.slot_start[j * m + c], family.slot_start[j * m + c + 1]):
+        for e in range(slot_start[j * m + c], slot_start[j * m + c + 1]):
             if h[e] > 0.0:
-                active[n_active] = family.cell[e]
+                active[n_active] = cell[e]
                 for k in range(n_rows):
                     cross[k, n_active] = 0.0
                 n_active += 1
-        theta = family.v / (family.a + family.v * (n_active - start))
+        less = theta[n_active - start]
         for p in range(start, n_active):
             for q in range(n_links):
-                k = family.row[q, active[p]]
-                cross[k, p] += 1.0 / family.a
-                if theta > 0.0:
-                    for other in range(start, n_active):
-                        cross[k, other] -= theta / family.a
+                k = row[q, active[p]]
+                cross[k, p] += alone
+                for other in range(start, n_active):
+                    cross[k, other] -= less
         for p in range(start, n_active):
             for q in range(n_links):
-                k = family.row[q, active[p]]
+                k = row[q, active[p]]
                 for other in range(k, n_rows):
                     own[k, other] += cross[other, p]
     _add_link_curvature_inplace(family, c, block, own)
@@ -414,18 +434,20 @@ def _direction_by_cells(family, h, block, gradient, reach, step, price_step):
     own_reference = np.empty(n_rows)
     own_fallback = 1.0 / family.weight
     own_reach = np.empty(n_rows)
+    theta = _theta(family)
     for c in range(m):
         own = factors[c]
-        n_active = _child_blocks_inplace(family, c, h, block, active, cross, own)
+        n_active = _child_blocks_inplace(family, c, h, block, theta, active, cross, own)
         for k in range(n_rows):
             own_reference[k], own_reach[k] = own[k, k], reach[k, c]
             reduced[c, k] = gradient[k, c]
         factor_inplace(own, n_rows, own_reference, own_fallback)
         solve_transposed_inplace(own, n_rows, reduced[c], own_reach)
-        _add_price_curvature_inplace(family, active, n_active, schur, reference)
+        _add_price_curvature_inplace(family, theta, active, n_active, schur, reference)
         for k in range(n_rows):
+            inverse = 1.0 / abs(own[k, k])
             for p in range(n_active):
-                cross[k, p] /= abs(own[k, k])
+                cross[k, p] *= inverse
             for later in range(k + 1, n_rows):
                 scale = own[k, later]
                 if scale != 0.0:
@@ -434,54 +456,60 @@ def _direction_by_cells(family, h, block, gradient, reach, step, price_step):
             for p in range(n_active):
                 scale = cross[k, p]
                 if scale != 0.0:
-                    i = active[p]
-                    price_step[i] += scale * reduced[c, k]
+                    price_step[active[p]] += scale * reduced[c, k]
+                    above = schur[active[p]]
                     for q in range(p, n_active):
-                        schur[i, active[q]] -= scale * cross[k, q]
+                        above[active[q]] -= scale * cross[k, q]
     factor_inplace(schur, n, reference, np.full(n, 1.0 / family.a))
     solve_inplace(schur, n, price_step, np.zeros(n))
     for c in range(m):
         for k in range(n_rows):
             own_reach[k], reduced[c, k] = reach[k, c], gradient[k, c]
-        _add_reaction_inplace(family, c, h, price_step, reduced[c])
+        _add_reaction_inplace(family, c, h, theta, price_step, reduced[c])
         solve_inplace(factors[c], n_rows, reduced[c], own_reach)
         step[:, c] = reduced[c]
 
 
 @kernel
-def _add_price_curvature_inplace(family, active, n_active, schur, reference):
+def _add_price_curvature_inplace(family, theta, active, n_active, schur, reference):
     """Add one child's J to the curvature of the dual in the prices, and its diagonal to `reference`."""
-    start = 0
-    for j in range(family.group_start.shape[0] - 1):
+    start, j = 0, 0
+    group_start = family.group_start
+    alone = 1.0 / family.a
+    while start < n_active:
+        while group_start[j + 1] <= active[start]:
+            j += 1
         stop = start
-        while stop < n_active and active[stop] < family.group_start[j + 1]:
+        while stop < n_active and active[stop] < group_start[j + 1]:
             stop += 1
-        theta = family.v / (family.a + family.v * (stop - start))
+        less = theta[stop - start]
         for p in range(start, stop):
-            schur[active[p], active[p]] += 1.0 / family.a
-            reference[active[p]] += 1.0 / family.a
+            schur[active[p], active[p]] += alone
+            reference[active[p]] += alone
             for q in range(p, stop):
-                schur[active[p], active[q]] -= theta / family.a
+                schur[active[p], active[q]] -= less
         start = stop
 
 
 @kernel
-def _add_reaction_inplace(family, c, h, price_step, out):
+def _add_reaction_inplace(family, c, h, theta, price_step, out):
     """Add L J_c times a change of prices to `out`."""
     m = family.noisy.shape[1]
+    row, slot_start, cell = family.row, family.slot_start, family.cell
+    alone = 1.0 / family.a
     for j in range(family.group_start.shape[0] - 1):
-        first, last = family.slot_start[j * m + c], family.slot_start[j * m + c + 1]
+        first, last = slot_start[j * m + c], slot_start[j * m + c + 1]
         n_active, total = 0, 0.0
         for e in range(first, last):
             if h[e] > 0.0:
                 n_active += 1
-                total += price_step[family.cell[e]]
-        total *= family.v / (family.a + family.v * n_active)
+                total += price_step[cell[e]]
+        total *= theta[n_active]
         for e in range(first, last):
             if h[e] > 0.0:
-                i = family.cell[e]
-                for q in range(family.row.shape[0]):
-                    out[family.row[q, i]] += (price_step[i] - total) / family.a
+                i = cell[e]
+                for q in range(row.shape[0]):
+                    out[row[q, i]] += price_step[i] * alone - total
 
 
 @kernel
@@ -496,8 +524,9 @@ def _direction_by_links(family, h, block, gradient, reach, place, step, price_st
     cross = np.empty((n_rows, n))
     crossing = np.zeros((n, size))
     x, reference, fallback, own_reach = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    theta = _theta(family)
     for c in range(m):
-        n_active = _child_blocks_inplace(family, c, h, block, active, cross, own)
+        n_active = _child_blocks_inplace(family, c, h, block, theta, active, cross, own)
         for k in range(n_rows):
             at = place[k, c]
             if at >= 0:
@@ -508,7 +537,7 @@ def _direction_by_links(family, h, block, gradient, reach, place, step, price_st
                         schur[at, place[other, c]] = own[k, other]
                 for p in range(n_active):
                     crossing[active[p], at] = cross[k, p]
-    factors = _eliminate_prices_inplace(family, h, crossing, schur)
+    factors = _eliminate_prices_inplace(family, h, theta, crossing, schur)
     factor_inplace(schur, size, reference, fallback)
     solve_inplace(schur, size, x, own_reach)
     for k in range(n_rows):
@@ -530,7 +559,7 @@ def _direction_by_links(family, h, block, gradient, reach, place, step, price_st
 
 
 @kernel
-def _eliminate_prices_inplace(family, h, crossing, schur):
+def _eliminate_prices_inplace(family, h, theta, crossing, schur):
     """Subtract the prices' part from the curvature in z; returns the factors of all groups, row by row."""
     if not family.has_parent:
         return np.zeros((0, 0))
@@ -546,7 +575,7 @@ def _eliminate_prices_inplace(family, h, crossing, schur):
         first, last = family.group_start[j], family.group_start[j + 1]
         own = factors[first:last]
         for slot in range(j * m, (j + 1) * m):
-            _add_slot_curvature_inplace(family, slot, first, h, own)
+            _add_slot_curvature_inplace(family, slot, first, h, theta, own)
         for i in range(last - first):
             reference[i] = own[i, i]
         factor_inplace(own, last - first, reference, fallback)
@@ -558,9 +587,9 @@ def _eliminate_prices_inplace(family, h, crossing, schur):
                     n_touched += 1
                     break
         for i in range(first, last):
-            pivot = abs(own[i - first, i - first])
+            inverse = 1.0 / abs(own[i - first, i - first])
             for s in range(n_touched):
-                crossing[i, touched[s]] /= pivot
+                crossing[i, touched[s]] *= inverse
             for q in range(i + 1, last):
                 scale = own[i - first, q - first]
                 if scale != 0.0:
@@ -576,21 +605,22 @@ def _eliminate_prices_inplace(family, h, crossing, schur):
 
 
 @kernel
-def _add_slot_curvature_inplace(family, slot, start, h, own):
+def _add_slot_curvature_inplace(family, slot, start, h, theta, own):
     """Add the curvature of one slot in the prices of its group."""
     first, last = family.slot_start[slot], family.slot_start[slot + 1]
     n_active = 0
     for e in range(first, last):
         if h[e] > 0.0:
             n_active += 1
-    theta = family.v / (family.a + family.v * n_active)
+    if n_active == 0:
+        return
     for e in range(first, last):
         if h[e] > 0.0:
             p = family.cell[e] - start
             own[p, p] += 1.0 / family.a
             for other in range(e, last):
                 if h[other] > 0.0:
-                    own[p, family.cell[other] - start] -= theta / family.a
+                    own[p, family.cell[other] - start] -= theta[n_active]
 
 
 @kernel
@@ -643,7 +673,7 @@ def solve_family_inplace(family, h, price, z, tolerance):
     block = np.empty((n_rows, m), dtype=np.int64)
     price_step, old_price = np.empty(n), np.empty(n)
     place, n_in_use = _rows_in_use(family)
-    is_by_cells = family.has_parent and n < 2 * n_in_use
+    is_by_cells = family.has_parent and n < n_in_use
     _responses_inplace(family, price, z, zeta, h, work, tolerance)
     _link_counts_inplace(family, place, z, g, block)
     worst = _gradient_inplace(family, h, g, gradient)

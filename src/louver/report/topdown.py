@@ -1,0 +1,171 @@
+"""The report inside a TopDown release: what was spent, what is exact, what is not protected, how it was found."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+from louver import __version__
+from louver.report.page import facts, page, picture, table, tiles
+from louver.topdown.plot import plot_release, plot_sizes
+from louver.topdown.result import TopDownRelease
+
+__all__ = ["topdown_report"]
+
+MOST_LISTED = 50
+"""Regions listed by name; the manifest has them all."""
+
+
+def topdown_report(release: TopDownRelease) -> str:
+    """The report as HTML. It is published with the release and says nothing that is not private."""
+    plan, result = release.plan, release.estimate
+    rescued, suboptimal = len(result.rescued), len(result.suboptimal)
+    sections = [
+        f'<p class="verdict{"" if release.is_private else " risk"}">{escape(_verdict(release))}</p>',
+        tiles(
+            [
+                (release.n_people, "people", False),
+                (plan.design.spine.sizes[-1], f"regions of level {plan.design.spine.names[-1]}", False),
+                (f"{float(plan.loss.amount):g}", f"{plan.loss.measure}, the whole privacy loss", False),
+                (rescued, "regions that needed the failsafe", rescued > 0),
+                (suboptimal, "regions accepted without proof of optimality", suboptimal > 0),
+            ]
+        ),
+        "<h2>What is protected, and what is not</h2>",
+        facts(_guarantee(release)),
+        "<h2>What public knowledge was kept</h2>",
+        *_knowledge(release),
+        "<h2>Where the budget went</h2>",
+        table(["level", "regions", "query", "loss", "noise (standard deviation)"], _budget_lines(release)),
+        picture(plot_release(release), "Loss and noise of every query, by level."),
+        *_errors(release),
+        "<h2>How it was found</h2>",
+        *_solution(release),
+        "<h2>Sizes of regions</h2>",
+        picture(plot_sizes(release), "People of every released region, the largest region first."),
+        "<h2>How to read this</h2><p>Counts are whole, not negative, and add up over regions. They are estimates: counts "
+        "that are small beside the noise are mostly noise, and because no count may fall below zero, empty regions come out "
+        "too large on average and large ones too small. The noisy measurements in <code>measurements/</code> have no such "
+        "bias.</p>",
+    ]
+    return page(
+        "TopDown release",
+        f"{release.n_people:,} people in a tree of regions",
+        sections,
+        f"louver {__version__}",
+    )
+
+
+def _verdict(release: TopDownRelease) -> str:
+    if release.evaluation is not None:
+        return "NOT PRIVATE and not for release: made to compare with the truth."
+    if not release.is_private:
+        return "NOT PRIVATE: the noise comes from a seed that anybody can repeat."
+    given = " and share the exact counts listed below" if release.plan.invariants else ""
+    meaning = release.plan.loss.neighbours.meaning
+    return f"Whoever compares two tables that differ as follows{given} learns at most {release.plan.loss}: {meaning}."
+
+
+def _guarantee(release: TopDownRelease) -> list[tuple[str, str]]:
+    plan = release.plan
+    rows = [("neighbours", f"{plan.loss.neighbours}: {plan.loss.neighbours.meaning}")]
+    rows += [("not protected", what) for what in plan.not_protected] or [
+        ("not protected", "nothing is exact")
+    ]
+    if plan.epsilon_delta is not None:
+        epsilon, delta = plan.epsilon_delta
+        rows.append(("in other words", f"epsilon {float(epsilon):g} at delta {float(delta):g}"))
+    unspent = plan.design.budget.amount - plan.loss.amount
+    if unspent:
+        told = f"{unspent} of {plan.design.budget.amount}: shares of queries that invariants answer exactly"
+        rows.append(("not spent", told))
+    if release.head is not None:
+        rows.append(("ledger entry", str(release.head.entry)))
+    return rows
+
+
+def _knowledge(release: TopDownRelease) -> list[str]:
+    """Invariants and bounds; every one holds exactly, which `verify` recomputes."""
+    plan = release.plan
+    lines = [
+        [
+            statement.name,
+            "exact" if statement.is_invariant else "bounds from a public table",
+            plan.design.spine.names[statement.level],
+            "; ".join(f"{name}: {', '.join(labels)}" for name, labels in statement.labels.items())
+            or "everyone",
+        ]
+        for statement in plan.design.statements
+    ]
+    zeros = int((~plan.design.is_possible).sum())
+    told = f"{zeros:,} of {plan.design.n_cells:,} cells are structural zeros; nobody is in them."
+    if not lines:
+        return [f"<p>No invariants and no bounds. {told}</p>"]
+    return [table(["statement", "kind", "level", "about"], lines), f"<p>{told}</p>"]
+
+
+def _budget_lines(release: TopDownRelease) -> list[list[object]]:
+    spine = release.plan.design.spine
+    return [
+        [
+            spine.names[query.level],
+            spine.sizes[query.level],
+            query.query.name,
+            str(query.loss.amount),
+            f"{math.sqrt(query.distribution.variance):.1f}",
+        ]
+        for level in release.plan.measured
+        for query in level
+    ]
+
+
+def _errors(release: TopDownRelease) -> list[str]:
+    """True errors and times, in an evaluation only: neither may leave with a release."""
+    if release.evaluation is None:
+        return []
+    queries = list(dict.fromkeys(error.query for error in release.evaluation))
+    found = {(error.level, error.query): f"{error.mean_absolute:.3g}" for error in release.evaluation}
+    levels = release.estimate.levels
+    return [
+        "<h2>How far off it is</h2>",
+        table(
+            ["level", *queries], [[level.name, *(found[level.name, q] for q in queries)] for level in levels]
+        ),
+        "<p>Mean absolute error over all regions of a level and all rows of a query, in people.</p>",
+        "<h2>Run time</h2>",
+        table(["stage", "seconds"], [[stage, f"{taken:.2f}"] for stage, taken in release.seconds.items()]),
+        table(["level", "seconds of estimation"], [[level.name, f"{level.seconds:.2f}"] for level in levels]),
+    ]
+
+
+def _solution(release: TopDownRelease) -> list[str]:
+    """What the solvers said, level by level; where the failsafe was used."""
+    levels = release.estimate.levels
+    parts = [
+        table(
+            [
+                "level",
+                "regions",
+                "parents without proof",
+                "parents rescued",
+                "largest violation before rounding",
+            ],
+            [
+                [x.name, x.regions, len(x.suboptimal), len(x.rescued), f"{x.largest_residual:.1e}"]
+                for x in levels
+            ],
+        )
+    ]
+    rescued = release.estimate.rescued
+    if not rescued:
+        parts.append("<p>The failsafe was never used: children add up to their parents everywhere.</p>")
+    else:
+        lines = [
+            [r.level, r.region, f"{r.distance:g}", r.moved, "yes" if r.kept_margin else "no"] for r in rescued
+        ]
+        head = ["level", "region", "least distance", "people moved", "margins kept"]
+        parts.append(table(head, lines[:MOST_LISTED]))
+    if release.estimate.suboptimal:
+        named = ", ".join(release.estimate.suboptimal[:MOST_LISTED])
+        parts.append(f"<p>Accepted without proof of optimality: {escape(named)}.</p>")
+    return parts

@@ -1,0 +1,92 @@
+"""Pictures of a TopDown release: where the budget went, how large the noise is, and how far off an evaluation was."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from louver.topdown.result import TopDownRelease
+
+__all__ = ["plot_release", "plot_sizes"]
+
+COLOURS = ("#2a6f97", "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", "#22313f", "#c1442d", "#8d99ae")
+SAFE = COLOURS[0]
+LARGE_RATIO = 30  # beyond it an axis is logarithmic
+
+
+def plot_release(release: TopDownRelease) -> Figure:
+    """Draw the loss of every query by level, and the standard deviation of its noise; with an evaluation the errors."""
+    from matplotlib.figure import Figure
+
+    plan, names = release.plan, release.plan.design.spine.names
+    queries = [query.name for query in plan.design.queries]
+    losses = np.zeros((len(queries), len(names)))
+    noise: dict[str, dict[int, float]] = {query: {} for query in queries}
+    for level, measured in enumerate(plan.measured):
+        for query in measured:
+            losses[queries.index(query.query.name), level] = float(query.loss.amount)
+            noise[query.query.name][level] = math.sqrt(query.distribution.variance)
+    n_panels = 2 if release.evaluation is None else 3
+    figure = Figure(figsize=(4.5 * n_panels, 3.6), layout="constrained")
+    panels = figure.subplots(1, n_panels)
+    below = np.zeros(len(names))
+    for number, label in enumerate(queries):
+        panels[0].bar(names, losses[number], bottom=below, color=_colour(number), label=label)
+        below += losses[number]
+    panels[0].set(ylabel=str(plan.loss.measure), title="Loss")
+    _draw_lines(panels[1], names, noise)
+    panels[1].set(ylabel="people", title="Noise, standard deviation")
+    if release.evaluation is not None:
+        errors: dict[str, dict[int, float]] = {query: {} for query in queries}
+        for error in release.evaluation:
+            errors[error.query][names.index(error.level)] = error.mean_absolute
+        _draw_lines(panels[2], names, errors)
+        panels[2].set(ylabel="people", title="Mean absolute error")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(axis="x", rotation=30)
+    return figure
+
+
+def _draw_lines(axes: Axes, names: tuple[str, ...], values: dict[str, dict[int, float]]) -> None:
+    """One line per query over the levels; a level without a value is left out."""
+    for number, by_level in enumerate(values.values()):
+        if by_level:
+            axes.plot(list(by_level), list(by_level.values()), "o-", color=_colour(number), markersize=5)
+    axes.set_xticks(range(len(names)), names)
+    axes.margins(0.1)
+    found = [value for by_level in values.values() for value in by_level.values() if value > 0]
+    if found and max(found) > LARGE_RATIO * min(found):
+        axes.set_yscale("symlog", linthresh=min(found))
+    axes.set_ylim(bottom=0)
+
+
+def plot_sizes(release: TopDownRelease) -> Figure:
+    """Draw the people of every region of the last levels, the largest region first."""
+    from matplotlib.figure import Figure
+
+    names = release.plan.design.spine.names
+    histograms = list(release.levels())[::-1]
+    shown = list(range(len(names)))[-3:]
+    figure = Figure(figsize=(4.5 * len(shown), 3.0), layout="constrained")
+    for axes, level in zip(np.atleast_1d(figure.subplots(1, len(shown))), shown, strict=True):
+        upto = np.concatenate([[0], np.cumsum(histograms[level].count)])[histograms[level].start]
+        sizes = np.sort(np.diff(upto))[::-1]
+        axes.fill_between(np.arange(len(sizes) + 1), np.append(sizes, 0), step="post", color=SAFE)
+        axes.set_yscale("symlog", linthresh=10)
+        axes.set(xlabel="regions, the largest first", ylabel="people", title=names[level])
+        axes.set_xlim(0, len(sizes))
+        axes.set_ylim(bottom=0)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]

@@ -1,0 +1,148 @@
+"""A program, not a test module: runs of TopDown that are killed at 20 random points and carried on.
+
+topdown_crash.py DIRECTORY SEED    one line of JSON per kill
+"""
+
+# ruff: noqa: T201
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.neighbours import Relation
+from louver.privacy.noise import KeyedNoise, Nonce
+from louver.privacy.thresholds import DiscreteLaplace
+from louver.release.verify import verify
+from louver.topdown import estimate, problem, topdown
+from louver.topdown.estimation import estimate as estimate_levels
+from louver.topdown.measuring import SealedCounts
+from louver.topdown.plan import make_plan
+from louver.topdown.spec import read_design
+from topdown_town import write_town
+
+WORKERS = (1, 2, 4)
+MEASUREMENTS = "measurements/topdown.parquet"
+problem.BATCH_VALUES = 60  # several batches to a level, so that workers have something to share
+
+
+def in_child(task: Callable[[], None]) -> int:
+    """Run a task in a fork of this process, which itself starts no threads; return the wait status."""
+    child = os.fork()
+    if child == 0:
+        task()
+        sys.stdout.flush()
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+
+def load_kernels(town: Path) -> None:
+    """Estimate once from made-up answers, so that children find compiled code; no thread is started."""
+    plan = make_plan(read_design(town))
+    wards = np.array([60, 60])
+
+    class MadeUp(SealedCounts):
+        def read(self, level: int, start: int, stop: int) -> tuple[np.ndarray, ...]:
+            queries = plan.measured[level]
+            return tuple(np.full((stop - start, q.query.n_rows), 60 // q.query.n_rows + 1) for q in queries)
+
+    made_up = MadeUp(Path("nowhere"), plan)
+    estimate_levels(plan.problem({"ward total": wards}), made_up, kept_margin=plan.kept_margin())
+    KeyedNoise.from_seed(0).draw(DiscreteLaplace(Fraction(8)), 1, Nonce(0, 0, 0))
+
+
+def run_until(town: Path, out: Path, workers: int, event: int) -> None:
+    """Run, and kill this process at the given call or return seen from louver's own code."""
+    seen = 0
+
+    def profile(frame: FrameType, what: str, argument: Any) -> None:
+        nonlocal seen
+        seen += "louver" in frame.f_code.co_filename
+        if seen == event > 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(profile)
+    topdown(town, out=out, engine=f"local:{workers}")
+    sys.setprofile(None)
+    (out.parent / "events").write_text(str(seen))
+
+
+def published(folder: Path) -> dict[str, str]:
+    """All of data/, byte by byte."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes().hex()
+        for path in sorted((folder / "data").rglob("*"))
+        if path.is_file()
+    }
+
+
+def report(town: Path, out: Path, workers: int) -> None:
+    """Look at what a kill left, carry the run on, and print whether everything is as it must be."""
+    ledger = Ledger(town.parent / "people.csv.ledger")
+    before = ledger.state()
+    kept = [
+        path for path in (out / MEASUREMENTS, out.with_name(".out.topdown") / MEASUREMENTS) if path.is_file()
+    ]
+    noisy = kept[0].read_bytes() if kept else None
+    stage = (
+        "released"
+        if out.exists()
+        else "sealed"
+        if before.sealed
+        else "reserved"
+        if before.pending
+        else "unpaid"
+    )
+    topdown(town, out=out, engine=f"local:{workers}", resume=True)
+    after = ledger.state()
+    again = out.with_name("again")
+    estimate(town, measurements=out, out=again)
+    told = {
+        "stage": stage,
+        "same_noise": noisy in (None, (out / MEASUREMENTS).read_bytes()),
+        "same_bytes": published(out) == published(again),
+        "verified": verify(out).passed,
+        "spent": str(after.spent),
+        "pending": len(after.pending),
+        "sealed": len(after.sealed),
+        "disclosures": len(after.disclosures),
+        "left": sorted(path.name for path in out.parent.iterdir()),
+    }
+    print(json.dumps(told))
+
+
+def crash(directory: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for trial in range(21):
+        here = directory / str(trial)
+        town, out = write_town(here / "town"), here / "out"
+        ledger = here / "town" / "people.csv.ledger"
+        Ledger.create(ledger, Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(4))
+        if trial == 0:  # how many events there are
+            load_kernels(town)
+            assert in_child(partial(run_until, town, out, 2, 0)) == 0
+            events = int((here / "events").read_text())
+            continue
+        event = 1 + int((trial - 1 + rng.random()) / 20 * events)  # one in every twentieth of the run
+        workers, others = WORKERS[trial % 3], WORKERS[(trial + 1) % 3]
+        status = in_child(partial(run_until, town, out, workers, event))
+        assert status == 0 or os.WTERMSIG(status) == signal.SIGKILL, status
+        assert in_child(partial(report, town, out, others)) == 0
+
+
+if __name__ == "__main__":
+    crash(Path(sys.argv[1]), int(sys.argv[2]))
