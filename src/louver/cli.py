@@ -456,6 +456,12 @@ def groups(
     max_size: Annotated[
         int | None, typer.Option(metavar="N", help="Largest size told apart; larger groups count with it.")
     ] = None,
+    min_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="0|1", help="Smallest size told apart; 1 where no group can be empty (default 0)."
+        ),
+    ] = None,
     epsilon: Epsilon = None,
     rho: Rho = None,
     shares: Annotated[
@@ -532,6 +538,7 @@ def groups(
         "domain": domain,
         "domain_from_data": domain_from_data or None,
         "max_size": max_size,
+        "min_size": min_size,
         "epsilon": epsilon,
         "rho": rho,
         "shares": shares if shares in (None, "chosen", "equal") else _names(shares, "--shares"),

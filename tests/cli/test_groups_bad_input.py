@@ -50,6 +50,7 @@ CASES = [
     Bad("--max-size is missing", {"max-size": None}),
     Bad("must be at least 1", {"max-size": "0"}),
     Bad("--max-size", {"max-size": "many"}),
+    Bad("--min-size must be at most 1", {"min-size": "2"}),
     Bad("--domain is missing", {"domain": None}),
     Bad("nowhere.csv", {"domain": "nowhere.csv"}),
     Bad("names the data themselves", {"domain": "people.csv"}),

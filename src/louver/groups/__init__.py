@@ -60,6 +60,7 @@ ANSWER_OPTIONS = (
     "max_quantity",
     "across",
     "max_size",
+    "min_size",
     "regions",
     "noise",
 )
@@ -123,6 +124,8 @@ def groups(
         discloses them.
     max_size : int
         Largest size told apart; larger units count with it.
+    min_size : int
+        Smallest size told apart, 0 or 1. With 1 a unit without members counts with size 1: for data where there is none.
     epsilon, rho : number or str
         The budget, one of them.
     shares : "chosen", "equal" or sequence
@@ -216,7 +219,7 @@ def preview(*, expect: int, **options: Any) -> tuple[Plan, Forecast]:
     assert checked.max_size is not None
     regions = _listed(checked.domain, checked.regions)
     plan = _plan(regions, checked, checked.budget())
-    table = stand_in(regions, checked.max_size, expect, plan.total)
+    table = stand_in(regions, checked.max_size, expect, plan.first_size)
     return plan, forecast(table, plan)
 
 
@@ -261,7 +264,7 @@ def _read(data: Data, table: str | None, query: str | None, options: GroupsOptio
             option="--domain",
         )
     cells = {key: n for key, n in counted.cells.items() if total is Total.PUBLIC or key[1] > 0}
-    return GroupTable.from_cells(regions, cells, options.max_size, total)
+    return GroupTable.from_cells(regions, cells, options.max_size, total, options.min_size)
 
 
 def _regions(options: GroupsOptions, counted: UnitCells) -> Regions:
@@ -300,6 +303,7 @@ def _plan(regions: Regions, options: GroupsOptions, budget: Loss) -> Plan:
         budget,
         shares,
         total=Total(options.total),
+        smallest_size=options.min_size,
         largest_quantity=options.max_quantity,
         as_published=options.as_published,
     )

@@ -31,6 +31,7 @@ class GroupsOptions(Options):
     domain: str | None = None
     domain_from_data: bool = False
     max_size: Annotated[int, Field(ge=1, le=LARGEST_SIZE)] | None = None
+    min_size: Annotated[int, Field(ge=0, le=1)] = 0
     epsilon: Amount | None = None
     rho: Amount | None = None
     shares: Literal["chosen", "equal"] | Names = "chosen"

@@ -24,6 +24,7 @@ from louver.groups.problem import (
     Regions,
     Total,
     answers,
+    first_size,
     sensitivity,
 )
 from louver.optim.trees import LevelTree
@@ -79,7 +80,8 @@ class Plan:
     query : Query
         What the mechanism adds noise to, with this kind of total.
     regions : Regions
-    largest_size : int
+    first_size, largest_size : int
+        Sizes told apart.
     total : Total
     levels : tuple of LevelPlan
     is_private : bool
@@ -89,14 +91,11 @@ class Plan:
     mechanism: Mechanism
     query: Query
     regions: Regions
+    first_size: int
     largest_size: int
     total: Total
     levels: tuple[LevelPlan, ...]
     is_private: bool = True
-
-    @property
-    def first_size(self) -> int:
-        return 0 if self.total is Total.PUBLIC else 1
 
     @property
     def n_sizes(self) -> int:
@@ -135,6 +134,7 @@ def make_plan(
     shares: Sequence[Fraction],
     *,
     total: Total = Total.PUBLIC,
+    smallest_size: int = 0,
     largest_quantity: int = 1,
     as_published: bool = False,
 ) -> Plan:
@@ -151,6 +151,8 @@ def make_plan(
     shares : sequence of Fraction
         One for each level, root first; they sum to one.
     total : Total
+    smallest_size : int
+        Units below it are counted with it; 0 or 1.
     largest_quantity : int
         Most that one record adds to its unit.
     as_published : bool
@@ -169,7 +171,7 @@ def make_plan(
             f"{len(shares)} budget shares are given for {regions.tree.n_levels} levels; "
             f"give one each for {', '.join(regions.levels)}."
         )
-    n_sizes = largest_size + 1 - (0 if total is Total.PUBLIC else 1)
+    first = first_size(total, smallest_size)
     levels = []
     is_private = True
     for name, n_regions, loss, share in zip(
@@ -180,7 +182,7 @@ def make_plan(
             budget.neighbours,
             total,
             n_level_regions=n_regions,
-            n_sizes=n_sizes,
+            n_sizes=largest_size + 1 - first,
             largest_quantity=largest_quantity,
         )
         used = 1 if as_published and query is Query.CHAIN else true
@@ -199,6 +201,7 @@ def make_plan(
         mechanism=mechanism,
         query=query,
         regions=regions,
+        first_size=first,
         largest_size=largest_size,
         total=total,
         levels=tuple(levels),

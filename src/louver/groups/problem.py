@@ -4,7 +4,8 @@ Answers: how many groups (households, trips) of each size every region has; the 
 and the L1 sensitivity of each kind of count under each neighbour relation.
 
 Sizes are the columns: from `first_size` to the largest size. Where the list of units is public (`Total.PUBLIC`) size 0 is among
-them, because a unit that loses its only member stays in the list; where it is not (`Total.NOISY`) sizes begin with 1.
+them, because a unit that loses its only member stays in the list, unless such units are counted with size 1; where it is not
+(`Total.NOISY`) sizes begin with 1.
 """
 
 from __future__ import annotations
@@ -22,7 +23,17 @@ from louver.errors import BudgetError, InputError
 from louver.optim.trees import LevelTree
 from louver.privacy.neighbours import Relation, steps
 
-__all__ = ["GroupTable", "NoisyAnswers", "Query", "Regions", "Total", "answers", "sensitivity", "sizes_of"]
+__all__ = [
+    "GroupTable",
+    "NoisyAnswers",
+    "Query",
+    "Regions",
+    "Total",
+    "answers",
+    "first_size",
+    "sensitivity",
+    "sizes_of",
+]
 
 IntArray = NDArray[np.int64]
 
@@ -44,6 +55,11 @@ class Query(StrEnum):
     PREFIX = "prefix"
     SUFFIX = "suffix"
     CHAIN = "chain"
+
+
+def first_size(total: Total, smallest: int) -> int:
+    """Size that the first column counts: without a public list no unit is empty."""
+    return smallest if total is Total.PUBLIC else 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,14 +158,22 @@ class GroupTable:
 
     @classmethod
     def from_cells(
-        cls, regions: Regions, cells: Mapping[tuple[tuple[str, ...], int], int], largest: int, total: Total
+        cls,
+        regions: Regions,
+        cells: Mapping[tuple[tuple[str, ...], int], int],
+        largest: int,
+        total: Total,
+        smallest: int = 0,
     ) -> GroupTable:
-        """Build a table from numbers of groups by leaf region and size, sizes already capped at `largest`."""
-        first = 0 if total is Total.PUBLIC else 1
+        """Build a table from numbers of groups by leaf region and size, sizes already capped at `largest`.
+
+        Groups smaller than `smallest` count with it. That brings no two sizes further apart, so it changes no sensitivity.
+        """
+        first = first_size(total, smallest)
         leaf_counts = np.zeros((len(regions.leaves), largest + 1 - first), np.int64)
         row_of = {leaf: row for row, leaf in enumerate(regions.leaves)}
         for (leaf, size), groups in cells.items():
-            leaf_counts[row_of[leaf], size - first] += groups
+            leaf_counts[row_of[leaf], max(size, first) - first] += groups
         return cls(regions, regions.tree.sum_up(leaf_counts), first)
 
     @property

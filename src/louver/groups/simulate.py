@@ -98,13 +98,12 @@ def errors(released: IntArray, true: IntArray, tree: LevelTree) -> tuple[LevelEr
 
 
 def stand_in(
-    regions: Regions, largest_size: int, n_groups: int, total: Total, mean_size: float = 2.5
+    regions: Regions, largest_size: int, n_groups: int, first: int, mean_size: float = 2.5
 ) -> GroupTable:
-    """Make a public table to forecast on: groups spread evenly over leaf regions, sizes geometric with a given mean.
+    """Make a public table to forecast on: groups spread evenly over leaf regions, sizes geometric with a given mean; `first` is 0 or 1.
 
     It says nothing about the data; a steward who knows a similar public table can forecast on that instead.
     """
-    first = 0 if total is Total.PUBLIC else 1
     shares = np.zeros(largest_size + 1 - first)
     shares[1 - first :] = (1 - 1 / mean_size) ** np.arange(largest_size)
     n_leaves = len(regions.leaves)

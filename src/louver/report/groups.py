@@ -144,7 +144,7 @@ def _facts(release: GroupRelease) -> list[tuple[str, str]]:
         ("mechanism", f"{plan.mechanism.name}, noise on {plan.query} counts"),
         ("neighbours", f"{loss.neighbours}: {_meaning(release)}"),
         ("published exactly", "; ".join(release.invariants) or "nothing"),
-        ("sizes", f"{plan.first_size} to {plan.largest_size}; larger groups count with the last"),
+        ("sizes", f"{plan.first_size} to {plan.largest_size}; groups beyond count with the nearest"),
         ("sensitivity", ", ".join(f"{level.name} {level.sensitivity}" for level in plan.levels)),
     ]
     if loss.measure is Measure.RHO:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -120,6 +121,32 @@ def test_sensitivity_with_quantities(query: Query, quantity: int) -> None:
         for n in tree.level_sizes
     ]
     assert _worst(query, RECORD, Total.PUBLIC, tree, largest, quantity) == declared
+
+
+@pytest.mark.parametrize("query", list(Query))
+@pytest.mark.parametrize("relation", [RECORD, CHANGE])
+def test_sensitivity_where_empty_units_count_with_size_1(query: Query, relation: Relation) -> None:
+    """Neighbours may empty a unit; its size is raised to 1 in both tables, which brings none further apart."""
+    tree, largest = TREES[2], 3
+    declared = [
+        sensitivity(query, relation, Total.PUBLIC, n_level_regions=n, n_sizes=largest)
+        for n in tree.level_sizes
+    ]
+    regions = Regions.from_leaves(("a", "b"), [("x", "p"), ("x", "q"), ("y", "p"), ("y", "q")])
+
+    def answer(data: Data) -> np.ndarray:
+        cells = Counter((regions.leaves[leaf], size) for leaf, size in data.values())
+        return answers(GroupTable.from_cells(regions, cells, largest, Total.PUBLIC, 1).counts, query, tree)
+
+    worst = [0] * tree.n_levels
+    for data in data_sets([0, 1], tree.n_leaves, largest):
+        here = answer(data)
+        for neighbour in _neighbours(data, relation, tree.n_leaves, largest, 1):
+            changed = np.abs(answer(neighbour) - here).sum(axis=1)
+            worst = [max(w, int(changed[tree.level(k)].sum())) for k, w in enumerate(worst)]
+    assert all(w <= d for w, d in zip(worst, declared, strict=True))
+    if relation is RECORD:
+        assert worst == declared
 
 
 def test_prefix_counts_of_units_that_vanish_change_everywhere() -> None:

@@ -89,6 +89,23 @@ def test_every_mechanism_through_the_verb(people: Path, domain: Path, mechanism:
     assert released.plan.loss.amount == 1
 
 
+def test_groups_that_cannot_be_empty(people: Path, domain: Path, tmp_path: Path) -> None:
+    """Sizes begin with 1, and what a counted table has below counts there."""
+    released = groups(people, **_options(domain, epsilon=1000, seed=1, min_size=1), out=tmp_path / "r")
+    assert released.sizes == range(1, 6) and released.counts[0].tolist() == [9, 10, 10, 10, 1]
+    assert pq.read_table(tmp_path / "r" / "data" / "groups.parquet")["size"].to_pylist()[:5] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    counted = pa.table({"state": ["GA", "GA"], "size": [0, 2], "groups": [4, 3]})
+    given = {"size": "size", "groups": "groups", "regions": ["state"], "domain_from_data": True}
+    released = groups(counted, **given, max_size=3, min_size=1, epsilon=900, seed=1)
+    assert released.counts[0].tolist() == [4, 3, 0]
+
+
 def test_the_default_depends_on_the_neighbours(people: Path, domain: Path) -> None:
     """Noise on sizes does not grow with the largest size, where whole units come and go: it is closer there."""
     given = _options(domain, seed=3, neighbours="add-remove-unit", total="noisy", evaluate=True, max_size=30)
