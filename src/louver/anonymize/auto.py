@@ -169,11 +169,13 @@ class _Clock:
         return min(1.0, share)
 
     def expected_rounds(self, n_rounds: int) -> float:
-        """Rounds of the whole run, as far as it is known after so many of them."""
+        """Rounds of the whole run, as far as it is known after so many of them; 0 before the first of a timed run."""
         if self.steps is not None:
             return self.steps
         if self.seconds is None:
             return self.max_rounds
+        if n_rounds == 0:
+            return 0
         now = time.perf_counter()
         left = max(0.0, self.seconds - (now - self.started))
         return min(self.max_rounds, n_rounds * (1 + left / (now - self.began)))
