@@ -673,7 +673,7 @@ def solve_family_inplace(family, h, price, z, tolerance):
     block = np.empty((n_rows, m), dtype=np.int64)
     price_step, old_price = np.empty(n), np.empty(n)
     place, n_in_use = _rows_in_use(family)
-    is_by_cells = family.has_parent and n < n_in_use
+    is_by_cells = family.has_parent and n < 2 * n_in_use
     _responses_inplace(family, price, z, zeta, h, work, tolerance)
     _link_counts_inplace(family, place, z, g, block)
     worst = _gradient_inplace(family, h, g, gradient)
