@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -210,7 +211,8 @@ def _program(problem: Problem, families: Families, family: int) -> Program:
     )
 
 
-def _compare_least_squares(name: str, problem: Problem, bundles: list[Families]) -> None:
+def _compare_least_squares(name: str, problem: Problem, bundles: list[Families]) -> dict[str, float]:
+    """Print a line; return the largest relative difference of each peer's objective from ours."""
     peers = {"PIQP": _ready_piqp, "Clarabel": _ready_clarabel}
     seconds: dict[str, list[float]] = {"ours": [], "PIQP": [], "Clarabel": [], "HiGHS": []}
     worst: dict[str, float] = {}
@@ -239,6 +241,7 @@ def _compare_least_squares(name: str, problem: Problem, bundles: list[Families])
                     worst[peer] = max(worst.get(peer, difference), difference, key=abs)
     told = ", ".join(f"{peer} {x:+.0e}" for peer, x in worst.items())
     _line(name, bundles, unknowns, seconds, told)
+    return worst
 
 
 def _value(problem: Problem, families: Families, family: int, real: Fractional, program: Program) -> float:
@@ -307,7 +310,9 @@ def _ready_clarabel(program: Program) -> Callable[[], Vector]:
 
 
 def _highs(programs: list[Program]) -> tuple[float | None, list[Vector | None]]:
-    """HiGHS's own seconds for all programs, in a process of its own; None where it does not end."""
+    """HiGHS's own seconds for all programs, in a process of its own; None where it is not there or does not end."""
+    if find_spec("highspy") is None:
+        return None, [None] * len(programs)
     context = multiprocessing.get_context("spawn")
     receive, send = context.Pipe(duplex=False)
     worker = context.Process(target=_highs_worker, args=(programs, send))
@@ -380,7 +385,8 @@ def _choice(problem: Problem, families: Families, family: int, real: Fractional)
     return Choice(rank, floor, parent - floor.sum(axis=0), types, *bounds, sets)
 
 
-def _compare_rounding(name: str, problem: Problem, bundles: list[Families]) -> None:
+def _compare_rounding(name: str, problem: Problem, bundles: list[Families]) -> set[str]:
+    """Print a line; return what was found about each peer's roundings."""
     seconds: dict[str, list[float]] = {"ours": [], "OR-Tools": [], "HiGHS": []}
     unknowns: list[int] = []
     outcomes: set[str] = set()
@@ -407,6 +413,7 @@ def _compare_rounding(name: str, problem: Problem, bundles: list[Families]) -> N
                 for (_, gain), own in zip(found, gains, strict=True)
             }
     _line(name, bundles, unknowns, seconds, ", ".join(sorted(outcomes)))
+    return outcomes
 
 
 def _is_network(choice: Choice) -> bool:

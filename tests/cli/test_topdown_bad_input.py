@@ -200,21 +200,19 @@ def test_pure_epsilon_ledger_and_rho_spec(here: Path, call_louver: Runner) -> No
 
 
 def test_regions_that_do_not_nest(here: Path, call_louver: Runner) -> None:
-    """By columns, a record's combination of regions must be one of the list."""
-    text = SPEC.replace('column = "block"\n', "").replace(
-        "prefixes = [0, 1, 2, 3]", 'columns = ["state", "county"]'
-    )
-    text = text.replace('["town", "ward", "area", "block"]', '["state", "county"]')
-    text = text.replace(
-        '{ town = "1/4", ward = "1/4", area = "1/4", block = "1/4" }', '{ state = "1/2", county = "1/2" }'
-    )
+    """By columns, a record's combination of regions must be one of the list, even where each region is."""
+    levels, shares = '["state", "area", "county"]', '{ state = "1/3", area = "1/3", county = "1/3" }'
+    text = SPEC.replace('column = "block"\n', "").replace("prefixes = [0, 1, 2, 3]", f"columns = {levels}")
+    text = text.replace('["town", "ward", "area", "block"]', levels)
+    text = text.replace('{ town = "1/4", ward = "1/4", area = "1/4", block = "1/4" }', shares)
     (here / "town.toml").write_text(text[: text.index("[[topdown.invariants]]")])
-    (here / "leaves.csv").write_text("state,county\nS,x\nS,y\n")
-    (here / "people.csv").write_text("state,county,quarters,age,race\nS,x,home,adult,a\nS,z,home,adult,a\n")
+    (here / "leaves.csv").write_text("state,area,county\nS,A,x\nS,B,y\n")
+    head = "state,area,county,quarters,age,race\nS,A,x,home,adult,a\n"
+    (here / "people.csv").write_text(head + "S,A,y,home,adult,a\n")
     done = call_louver("topdown", "run", "town.toml", "--seed=1")
     assert done.code == 2
-    assert_sentence(done.err, "people.csv")
-    (here / "leaves.csv").write_text("state,county\nS,x\nT,y\n")
+    assert_sentence(done.err, "people.csv has a record in a region that the list of leaves does not have")
+    (here / "leaves.csv").write_text("state,area,county\nS,A,x\nT,A,y\n")
     done = call_louver("topdown", "check", "town.toml")
     assert done.code == 2
     assert_sentence(done.err, "more than one region")

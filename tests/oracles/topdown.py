@@ -158,17 +158,26 @@ def best_rounding(floor, rank, parent, types, lower, upper):
     return int(rank.T.ravel() @ np.rint(answer.x).astype(np.int64))
 
 
-def distance(parent, types, lower, upper):
-    """Least L1 distance between a parent's cells and the sum of children within their bounds, by a program."""
+def distance(parent, types, lower, upper, margin):
+    """Least L1 distance between a parent's cells and the sum of children within their bounds, by a program.
+
+    Children keep the parent's margin: cells with one number in `margin` have its sum. None where none do.
+    """
     n, m = len(parent), len(lower)
     n_types = int(np.log2(lower.shape[1]))
     sets = set_rows(types, n_types, m)
     zeros = np.zeros((len(sets), 2 * n))
+    kept = (np.unique(margin)[:, None] == margin).astype(float)
     answer = linprog(
         np.concatenate([np.zeros(m * n), np.ones(2 * n)]),
         A_ub=np.vstack([np.hstack([sets, zeros]), np.hstack([-sets, zeros])]),
         b_ub=np.concatenate([upper.ravel(), -lower.ravel()]),
-        A_eq=np.hstack([parent_rows(n, m), -np.eye(n), np.eye(n)]),
-        b_eq=parent,
+        A_eq=np.vstack(
+            [
+                np.hstack([parent_rows(n, m), -np.eye(n), np.eye(n)]),
+                np.hstack([kept @ parent_rows(n, m), np.zeros((len(kept), 2 * n))]),
+            ]
+        ),
+        b_eq=np.concatenate([parent, kept @ parent]),
     )
     return answer.fun if answer.status == 0 else None

@@ -333,6 +333,12 @@ def test_a_full_or_read_only_disk_is_not_called_damage(ledger: Ledger, told: str
         raise sqlite3.OperationalError(told)
 
 
+def test_a_disk_that_fills_up_while_writing_is_told(ledger: Ledger) -> None:
+    with pytest.raises(InputError, match="the disk is full"), ledger._writing() as db:
+        db.execute("ROLLBACK")  # as SQLite does by itself
+        raise sqlite3.OperationalError("database or disk is full")
+
+
 def test_a_file_system_without_a_write_ahead_log_is_refused(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -188,9 +188,19 @@ def test_a_file_that_another_run_finished_is_not_replaced(
         return reserve(self, *args, **kwargs)
 
     monkeypatch.setattr(Ledger, "reserve", late)
+    for _ in range(2):  # the second call takes up the entry that the first one left
+        with pytest.raises(BudgetError, match="finished by another run"):
+            measure(path, _batches(), **asked)
+        assert ledger.verify(tmp_path).is_sound
+
+
+def test_a_resumed_run_does_not_replace_a_file_it_does_not_know(ledger: Ledger, tmp_path: Path) -> None:
+    asked = {"ledger": ledger, "loss": LOSS, "request": "r", "purpose": "p", "dataset": _dataset}
+    ledger.reserve(LOSS, request="r", purpose="p", dataset=_dataset)
+    (tmp_path / "m.parquet").write_text("a file of somebody else")
     with pytest.raises(BudgetError, match="finished by another run"):
-        measure(path, _batches(), **asked)
-    assert ledger.verify(tmp_path).is_sound
+        measure(tmp_path / "m.parquet", _batches(), **asked)
+    assert (tmp_path / "m.parquet").read_text() == "a file of somebody else"
 
 
 def test_what_is_no_measurements_file(tmp_path: Path) -> None:

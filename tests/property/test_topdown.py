@@ -269,13 +269,11 @@ def test_distance_to_feasibility_equals_a_linear_program(given_problem, seed):
     rng = np.random.default_rng(seed)
     parent = truth.sum(axis=0, keepdims=True) + rng.integers(0, 5, truth.shape[1])
     families = Families.gather(problem, 1, SparseLevel.from_dense(parent), (0, 1), noisy)
-    expected = (
-        oracle.distance(parent[0], problem.type_of, families.lower, families.upper)
-        if (families.is_bounded)
-        else 0.0
-    )
     assume(families.is_bounded)
-    assert distance_to_feasibility(problem, families, 0) == pytest.approx(expected, abs=1e-6)
+    margin = rng.integers(0, 3, problem.n_cells)
+    expected = oracle.distance(parent[0], problem.type_of, families.lower, families.upper, margin)
+    found = distance_to_feasibility(problem, families, 0, margin)
+    assert found == (None if expected is None else pytest.approx(expected, abs=1e-6))
 
 
 @FEWER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -62,13 +63,7 @@ def test_bounds_large_table_in_small(bounds_benchmark, capsys):
 
 @pytest.fixture
 def groups_benchmark(monkeypatch):
-    if not BENCHMARKS.is_dir():
-        pytest.skip("the benchmarks are not part of this copy")
-    spec = importlib.util.spec_from_file_location("groups_benchmark", BENCHMARKS / "groups.py")
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "groups_benchmark", module)
-    spec.loader.exec_module(module)
-    return module
+    return load_benchmark("groups", monkeypatch)
 
 
 def test_groups_mechanisms_side_by_side(groups_benchmark, capsys):
@@ -114,3 +109,25 @@ def test_anonymize_plain_scan_that_runs_out_of_time_is_extrapolated(anonymize_be
     assert (classes, share) == ([], 0.0)
     classes, _, share = anonymize_benchmark.plain_classes(problem, limit=1e6)
     assert (len(classes), share) == (60, 1.0)
+
+
+@pytest.fixture
+def solvers_benchmark(monkeypatch):
+    if not BENCHMARKS.is_dir():
+        pytest.skip("the benchmarks are not part of this copy")
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    module = importlib.import_module("topdown_solvers")
+    monkeypatch.setattr(module, "HIGHS_VARIABLES", 0)  # it would start a process of its own
+    yield module
+    for name in ("topdown_solvers", "topdown_specs", "synthetic_state"):
+        sys.modules.pop(name, None)
+
+
+def test_topdown_peers_agree_on_a_small_state(solvers_benchmark, tmp_path, capsys):
+    state = solvers_benchmark.synthetic_state(tracts=(3, 2), block_groups=8, blocks=60, people=3_000)
+    place = solvers_benchmark._place(solvers_benchmark.write_synthetic(tmp_path, state), tmp_path)
+    bundle = [place.families(4, 0, 3), place.families(3, 0, 2)]
+    worst = solvers_benchmark._compare_least_squares("some", place.problem, bundle)
+    assert set(worst) == {"PIQP", "Clarabel"} and max(map(abs, worst.values())) < 1e-6
+    assert solvers_benchmark._compare_rounding("some", place.problem, bundle) >= {"HiGHS same"}
+    assert "PIQP" in capsys.readouterr().out

@@ -16,24 +16,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from louver._callable import make_callable
 from louver.anonymize import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize import sorted as sorted_order
-from louver.anonymize.columns import Floats, Ints
+from louver.anonymize.columns import Floats, Ints, given_values
 from louver.anonymize.comparison import compare
 from louver.anonymize.curve import CurvePoint, trace
 from louver.anonymize.freeform import Freeform, Matching
 from louver.anonymize.generalise import generalise, mapping_table, released_table
-from louver.anonymize.intersection import Earlier, intersect, read_earlier
+from louver.anonymize.intersection import Earlier, intersect, known_values, read_earlier
 from louver.anonymize.load import Loaded, load
 from louver.anonymize.options import SPLIT_CARRY, AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, Problem
+from louver.anonymize.requirements import Distance
 from louver.anonymize.result import CLASSES_FILE, DATA_FILE, MAPPING_FILE, AnonymizedRelease, Guarantee
 from louver.anonymize.split_carry import Carry
 from louver.data.read import open_source
 from louver.optim.status import Status
+from louver.release.generalised import published_losses
 from louver.release.metrics import risk_of, utility_of
+from louver.schema.attribute import Attribute
 from louver.schema.spec import Schema, validated
 
 if TYPE_CHECKING:
@@ -133,13 +137,10 @@ def anonymize(
     checked = _checked(options)
     with open_source(data, table=table, query=query) as source:
         loaded = load(source, checked, schema)
-    earlier = [read_earlier(folder, loaded) for folder in checked.against]
+        earlier = [read_earlier(folder, source.columns) for folder in checked.against]
+        known = known_values(source, loaded, earlier) if earlier else {}
     answer = _solve(loaded.problem, checked, progress)
-    if (
-        isinstance(answer, Partition)
-        and checked.t is not None
-        and not loaded.problem.holds_as_published(answer)
-    ):
+    if isinstance(answer, Partition) and checked.t is not None and not _is_close_as_published(loaded, answer):
         # Close to the whole table, but not to what is left of it: then nothing is left out, and no bound is known.
         answer = _solve(replace(loaded.problem, max_suppressed=0), checked, progress)
         answer = replace(answer, status=Status.FEASIBLE, lower_bound=None)
@@ -150,10 +151,23 @@ def anonymize(
             table=release.table,
             mapping=release.mapping,
             missing_matches=checked.missing == "match",
+            is_order_kept=checked.keep_order,
         )
-        together = intersect(loaded, [new, *earlier], checked.sensitive, checked.k)
+        together = intersect(loaded.records, known, [new, *earlier], checked.sensitive, checked.k)
         release = replace(release, intersection=together)
     return replace(release, seconds=time.perf_counter() - started)
+
+
+def _is_close_as_published(loaded: Loaded, answer: Partition) -> bool:
+    """Whether t-closeness holds in what is published, measured with the values that occur there or are public."""
+    if not loaded.problem.holds_as_published(answer):
+        return False
+    kept = loaded.problem.rows[answer.labels >= 0]
+    return all(
+        loaded.public[limits.name] or len(np.unique(limits.codes[kept])) == limits.n_values
+        for limits in loaded.problem.sensitive
+        if limits.distance is Distance.ORDERED
+    )
 
 
 def _checked(options: Mapping[str, Any]) -> AnonymizeOptions:
@@ -213,18 +227,19 @@ def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOpt
     problem = loaded.problem
     members, starts = answer.grouped()
     published = [
-        generalise(attribute, column, problem.rows[members], starts)
+        generalise(attribute, column, problem.rows[members], starts, loaded.public[attribute.name])
         for attribute, column in zip(loaded.attributes, problem.columns, strict=True)
     ]
     group_of = np.full(loaded.records.num_rows, -1, np.int64)
     group_of[problem.rows] = answer.labels
+    mapping = mapping_table(published, answer.sizes)
     table = released_table(
         loaded.records,
         published,
         group_of,
         drop=options.identifying,
         as_bounds=options.format == "bounds",
-        with_class=options.class_id,
+        class_ids=_shuffled(len(starts)) if options.class_id else None,
     )
     if not options.keep_order:
         table = table.take(pa.array(_shuffled(table.num_rows)))
@@ -240,7 +255,7 @@ def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOpt
     lost = _lost_shares(problem, answer)
     return AnonymizedRelease(
         table=table,
-        mapping=mapping_table(published, answer.sizes),
+        mapping=mapping,
         classes=classes,
         guarantee=guarantee,
         method=answer.method,
@@ -265,7 +280,7 @@ def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOpt
             options.k,
         ),
         comparison=compare(problem.columns, published, problem.rows, answer.sizes),
-        promises=_promises(table, quasi, loaded, options),
+        promises=_promises(table, quasi, mapping, loaded, options),
         parameters=_parameters(options),
         is_order_kept=options.keep_order,
         subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
@@ -315,7 +330,7 @@ def _lost_shares(problem: Problem, answer: Answer) -> Floats:
 
 
 def _promises(
-    table: pa.Table, quasi: tuple[str, ...], loaded: Loaded, options: AnonymizeOptions
+    table: pa.Table, quasi: tuple[str, ...], mapping: pa.Table, loaded: Loaded, options: AnonymizeOptions
 ) -> tuple[Mapping[str, Any], ...]:
     about: dict[str, Any] = {"file": DATA_FILE, "quasi": list(quasi), "k": options.k}
     guarantee = _guarantee(options)
@@ -323,25 +338,47 @@ def _promises(
         about["classes"] = CLASSES_FILE
     elif guarantee is Guarantee.FREEFORM:
         about["mapping"] = MAPPING_FILE
+        about["open"] = _matching_anything(loaded, options)
     promises: list[Mapping[str, Any]] = [
         {"promise": "records", "file": DATA_FILE, "records": table.num_rows},
         {"promise": "mapping", "file": DATA_FILE, "mapping": MAPPING_FILE},
+        {"promise": "losses", "mapping": MAPPING_FILE, "by_column": published_losses(mapping)},
         {"promise": guarantee.value, **about},
     ]
     for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
+        shown = _shown_labels(table, attribute, loaded)
         common = {
             "file": DATA_FILE,
             "quasi": list(quasi),
             "sensitive": attribute.name,
-            "values": [str(None) if label == attribute.missing else label for label in attribute.labels],
+            "values": [
+                str(None) if attribute.labels[i] == attribute.missing else attribute.labels[i] for i in shown
+            ],
         }
         if options.l is not None:
             promises.append({"promise": "l-diversity", **common, "kind": options.l_kind, "l": options.l})
         if options.t is not None:
-            levels = [level.tolist() for level in limits.ancestors]
+            levels = [level[shown].tolist() for level in limits.ancestors]
             closeness = {"distance": options.distance, "hierarchy": levels, "t": options.t}
             promises.append({"promise": "t-closeness", **common, **closeness})
     return tuple(promises)
+
+
+def _shown_labels(table: pa.Table, attribute: Attribute, loaded: Loaded) -> list[int]:
+    """Codes of the labels that are public or published; a value that only records left out have is not named."""
+    published = {str(value) for value in pc.unique(table[attribute.name]).to_pylist()}
+    published |= loaded.public[attribute.name]
+    if attribute.missing is not None:
+        published.add(attribute.missing)
+    return [code for code, label in enumerate(attribute.labels) if label in published]
+
+
+def _matching_anything(loaded: Loaded, options: AnonymizeOptions) -> list[str]:
+    """Quasi-identifiers with missing values that match anything."""
+    if options.missing != "match":
+        return []
+    rows = loaded.problem.rows
+    return [c.name for c in loaded.problem.columns if np.isnan(given_values(c, rows)).any()]
 
 
 def _shuffled(n: int) -> Ints:

@@ -45,6 +45,9 @@ MAX_SWEEPS = 20_000
 HOT, COLD = 1.5, 0.04
 """First and last temperature, in the mean loss of a record that loses anything. The last is reached geometrically."""
 
+ENOUGH_SWEEPS = 100
+"""A run of fewer sweeps starts colder, so that it does not end before it has cooled down."""
+
 
 def solve(
     problem: Problem,
@@ -160,6 +163,16 @@ class _Clock:
             share = max(share, 1.0 if is_last else (now - self.started) / self.seconds)
         return min(1.0, share)
 
+    def expected_rounds(self, n_rounds: int) -> float:
+        """Rounds of the whole run, as far as it is known after so many of them."""
+        if self.steps is not None:
+            return self.steps
+        if self.seconds is None:
+            return self.max_rounds
+        now = time.perf_counter()
+        left = max(0.0, self.seconds - (now - self.started))
+        return min(self.max_rounds, n_rounds * (1 + left / (now - self.began)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Annealing:
@@ -207,7 +220,9 @@ class _Annealing:
         n_rounds = 0
         while best_loss > self.lower_bound and (share := clock.share(n_rounds)) < 1:
             progress(share)
-            loss = self.run_round(labels, unit * HOT * (COLD / HOT) ** share, n_rounds)
+            n_sweeps = self.n_sweeps * clock.expected_rounds(n_rounds)
+            hot = COLD * (HOT / COLD) ** min(1.0, n_sweeps / ENOUGH_SWEEPS)
+            loss = self.run_round(labels, unit * hot * (COLD / hot) ** share, n_rounds)
             n_rounds += 1
             if loss < best_loss:
                 best_labels[:], best_loss = labels, loss

@@ -13,7 +13,19 @@ import pyarrow as pa
 from louver.anonymize.columns import Column, Ints, NumericColumn, SetColumn, TreeColumn
 from louver.schema.attribute import Attribute
 
-__all__ = ["ANYTHING", "Meaning", "Published", "Sort", "generalise", "mapping_table", "released_table"]
+__all__ = [
+    "ANYTHING",
+    "SEPARATOR",
+    "Meaning",
+    "Published",
+    "Sort",
+    "generalise",
+    "mapping_table",
+    "released_table",
+]
+
+SEPARATOR = " | "
+"""Between the labels of a set."""
 
 ANYTHING = "*"
 """Printed where a group spans everything, missing values included."""
@@ -87,7 +99,9 @@ class Published:
             yield f"{name}_{suffix}", pa.array(values, kind).take(groups)
 
 
-def generalise(attribute: Attribute, column: Column, members: Ints, starts: Ints) -> Published:
+def generalise(
+    attribute: Attribute, column: Column, members: Ints, starts: Ints, public: frozenset[str] = frozenset()
+) -> Published:
     """What groups publish of a column.
 
     Parameters
@@ -96,9 +110,11 @@ def generalise(attribute: Attribute, column: Column, members: Ints, starts: Ints
         Source rows of the records that each group covers, group after group.
     starts : int64 (groups,)
         Where each group starts.
+    public : frozenset of str
+        Labels that are known to exist; of the others only those of published records are named.
     """
     if isinstance(column, NumericColumn):
-        return _intervals(attribute, column, members, starts)
+        return _intervals(attribute, column, members, starts, public)
     if isinstance(column, SetColumn):
         return _sets(attribute, column, members, starts)
     assert isinstance(column, TreeColumn)
@@ -112,7 +128,7 @@ def released_table(
     *,
     drop: Sequence[str],
     as_bounds: bool,
-    with_class: bool,
+    class_ids: Ints | None,
 ) -> pa.Table:
     """The records with their quasi-identifiers generalised, suppressed ones left out, in the order of the source.
 
@@ -122,6 +138,8 @@ def released_table(
         The group that each row of the source is published as; -1 is suppressed.
     drop : sequence of str
         Identifying columns.
+    class_ids : int64 (groups,), optional
+        What to call the groups, where that is to be published.
     """
     kept = np.flatnonzero(group_of >= 0)
     place = group_of[kept]
@@ -134,11 +152,14 @@ def released_table(
                 names.append(new_name)
                 arrays.append(values.take(pa.array(place)))
         elif name not in drop:
+            column = records.column(name)
+            if pa.types.is_dictionary(column.type):  # its dictionary may hold values of records left out
+                column = column.cast(column.type.value_type)
             names.append(name)
-            arrays.append(records.column(name).take(pa.array(kept)))
-    if with_class:
+            arrays.append(column.take(pa.array(kept)))
+    if class_ids is not None:
         names.append("class_id")
-        arrays.append(pa.array(place))
+        arrays.append(pa.array(class_ids[place]))
     return pa.table(arrays, names=names)
 
 
@@ -175,26 +196,31 @@ MAPPING = pa.schema(
 )
 
 
-def _intervals(attribute: Attribute, column: NumericColumn, members: Ints, starts: Ints) -> Published:
+def _intervals(
+    attribute: Attribute, column: NumericColumn, members: Ints, starts: Ints, public: frozenset[str]
+) -> Published:
     values = column.values[members]
     missing = np.isnan(values)
+    known = public
+    if attribute.labels:
+        known = public | {attribute.labels[int(code)] for code in np.unique(values[~missing])}
     low = np.minimum.reduceat(np.where(missing, np.inf, values), starts)
     high = np.maximum.reduceat(np.where(missing, -np.inf, values), starts)
     is_mixed = np.logical_or.reduceat(missing, starts) & (high >= low) & (not column.missing_matches)
     low, high = np.where(is_mixed, -np.inf, low), np.where(is_mixed, np.inf, high)
     ends, of_group = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
-    meanings = tuple(_interval(attribute, float(a), float(b)) for a, b in ends)
+    meanings = tuple(_interval(attribute, float(a), float(b), known) for a, b in ends)
     return Published(attribute=attribute, meanings=meanings, of_group=of_group.reshape(-1), is_interval=True)
 
 
-def _interval(attribute: Attribute, low: float, high: float) -> Meaning:
+def _interval(attribute: Attribute, low: float, high: float, known: frozenset[str]) -> Meaning:
     """An interval; without numbers low is +infinity, and what spans everything ends at infinity on both sides."""
     if low > high:
         return Meaning(Sort.MISSING, None)
     if low == -np.inf:
         return Meaning(Sort.ANYTHING, ANYTHING)
     if attribute.labels:
-        covered = attribute.labels[int(low) : int(high) + 1]
+        covered = tuple(label for label in attribute.labels[int(low) : int(high) + 1] if label in known)
         return Meaning(Sort.INTERVAL, _interval_label(covered[0], covered[-1], is_text=True), members=covered)
     label = _interval_label(_number(low), _number(high), is_text=False)
     return Meaning(Sort.INTERVAL, label, low, high)
@@ -221,7 +247,7 @@ def _sets(attribute: Attribute, column: SetColumn, members: Ints, starts: Ints) 
     meanings = []
     for key in number:
         labels = tuple(attribute.labels[code] for code in np.frombuffer(key, in_group.dtype))
-        found = Meaning(Sort.SET, " | ".join(labels), members=labels)
+        found = Meaning(Sort.SET, SEPARATOR.join(labels), members=labels)
         meanings.append(found if labels else Meaning(Sort.MISSING, None))
     return Published(attribute=attribute, meanings=tuple(meanings), of_group=of_group)
 

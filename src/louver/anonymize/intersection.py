@@ -1,15 +1,20 @@
 """What several releases of the same data disclose together.
 
 Liang & Samavi (2020), section 6: with other weights the classes are cut otherwise, and somebody who holds both files
-can intersect them. The attacker here knows the quasi-identifiers of a person. In every release that person is one of
-the rows whose published values fit; the columns that were published unchanged must be the same in all of them. So of
-the rows with unchanged columns v at most min over releases of the fitting rows with v can be the person's.
+can intersect them. The attacker here knows a person's values of every column that some release generalises. In every
+release that person is one of the rows that fit; in two releases the columns that both publish unchanged, and the
+position where both keep the order, must be the same. So of the rows with unchanged columns v at most the lesser
+number over the two releases can be the person's, and the least sum over all pairs of releases bounds the candidates.
+
+An attacker who pairs the rows of two releases one to one may exclude more: the figures are what is certain to be
+lost, not all that may be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +26,17 @@ from scipy import sparse
 
 from louver.anonymize.columns import Floats, Ints, given_values
 from louver.anonymize.generalise import Sort
-from louver.anonymize.load import Loaded
+from louver.anonymize.load import MISSING, Loaded
 from louver.anonymize.result import DATA_FILE, MAPPING_FILE
+from louver.data.read import Source
+from louver.data.tabulate import read_codes
 from louver.errors import InputError
 from louver.release.generalised import published_values
 from louver.release.manifest import read_manifest
+from louver.schema.attribute import Attribute
+from louver.schema.spec import Schema
 
-__all__ = ["Earlier", "Intersection", "intersect", "read_earlier"]
+__all__ = ["Earlier", "Intersection", "intersect", "known_values", "read_earlier"]
 
 Bools = NDArray[np.bool_]
 
@@ -44,13 +53,15 @@ class Intersection:
     releases : tuple of str
         The earlier releases.
     records : int
-        Records of the source that may be in all releases.
+        Records of the source.
     fewest : int
         Least number of rows that can be a person's.
     below_k, single : int
-        Records with fewer than k candidates, and with one.
+        Records with fewer than k candidates, and with one; an attacker may know more.
+    absent : int
+        Records that fit no row of some release: whoever is left out of one of them stands out.
     learnt : tuple of (sensitive column, records)
-        Records whose value is certain from all releases together but from none alone.
+        Records whose value is certain from two releases together but from none alone.
     """
 
     releases: tuple[str, ...]
@@ -59,27 +70,35 @@ class Intersection:
     fewest: int
     below_k: int
     single: int
+    absent: int
     learnt: tuple[tuple[str, int], ...]
+
+    @property
+    def is_risky(self) -> bool:
+        return bool(self.below_k or self.absent or any(count for _, count in self.learnt))
 
     def __str__(self) -> str:
         told = (
-            f"together with {', '.join(self.releases)}: {self.below_k:,} of {self.records:,} records have fewer than "
-            f"{self.k} candidates, {self.single:,} have one; the fewest are {self.fewest:,}"
+            f"together with {', '.join(self.releases)}: at least {self.below_k:,} of {self.records:,} records have fewer "
+            f"than {self.k} candidates, {self.single:,} have one; the fewest are {self.fewest:,}"
         )
-        lines = [
+        more = [
             f'; the value of "{name}" becomes certain for {count:,}' for name, count in self.learnt if count
         ]
-        return told + "".join(lines)
+        if self.absent:
+            more.append(f"; {self.absent:,} are not in every release and stand out by that")
+        return told + "".join(more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Earlier:
-    """A released table with the meaning of its values; missing ones may match anything."""
+    """A released table with the meaning of its values; missing ones may match anything, and rows be in order."""
 
     name: str
     table: pa.Table
     mapping: pa.Table
     missing_matches: bool
+    is_order_kept: bool
 
     @property
     def quasi(self) -> tuple[str, ...]:
@@ -87,8 +106,8 @@ class Earlier:
         return tuple(dict.fromkeys(self.mapping["attribute"].to_pylist()))
 
 
-def read_earlier(folder: str | Path, loaded: Loaded) -> Earlier:
-    """Read a release directory of `louver anonymize` that was made from the same columns."""
+def read_earlier(folder: str | Path, columns: Sequence[str]) -> Earlier:
+    """Read a release directory of `louver anonymize` that was made from these columns."""
     name = Path(folder).name
     manifest = read_manifest(folder)
     if manifest.verb != "anonymize":
@@ -99,6 +118,7 @@ def read_earlier(folder: str | Path, loaded: Loaded) -> Earlier:
             table=pq.read_table(Path(folder) / DATA_FILE),
             mapping=pq.read_table(Path(folder) / MAPPING_FILE),
             missing_matches=manifest.parameters.get("missing") == "match",
+            is_order_kept=bool(manifest.parameters.get("keep_order")),
         )
         quasi = earlier.quasi
     except (OSError, KeyError, pa.ArrowException):
@@ -108,7 +128,7 @@ def read_earlier(folder: str | Path, loaded: Loaded) -> Earlier:
             f"option --against: the files of {name} cannot be read; check it with louver verify.",
             option="--against",
         )
-    absent = [column for column in quasi if column not in loaded.records.column_names]
+    absent = [column for column in quasi if column not in columns]
     if absent:
         raise InputError(
             f'option --against: {name} generalises column "{absent[0]}", which the data do not have.',
@@ -118,76 +138,87 @@ def read_earlier(folder: str | Path, loaded: Loaded) -> Earlier:
     return earlier
 
 
-def intersect(loaded: Loaded, releases: Sequence[Earlier], sensitive: Sequence[str], k: int) -> Intersection:
-    """Candidates of every record of the source in all releases together; the first is the new one.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Values:
+    """The distinct values of a source column, as text and as numbers; a missing one is neither."""
+
+    texts: Sequence[str | None]
+    numbers: Floats
+    of_row: Ints
+
+
+def known_values(source: Source, loaded: Loaded, earlier: Sequence[Earlier]) -> dict[str, Values]:
+    """What an attacker knows of every person: all columns that some release generalises."""
+    names = [name for release in earlier for name in release.quasi]
+    values: dict[str, Values] = {}
+    for attribute, column in zip(loaded.attributes, loaded.problem.columns, strict=True):
+        given = given_values(column, np.arange(loaded.records.num_rows))
+        distinct, of_row = np.unique(given, return_inverse=True)
+        if attribute.labels:
+            texts = [None if np.isnan(d) else attribute.labels[int(d)] for d in distinct]
+            values[attribute.name] = Values(texts=texts, numbers=_numbers(texts), of_row=of_row)
+        else:
+            values[attribute.name] = Values(texts=[None] * len(distinct), numbers=distinct, of_row=of_row)
+    for name in dict.fromkeys(names):
+        if name not in values:
+            coded = read_codes(source, [name], Schema(attributes=(Attribute(name=name, missing=MISSING),)))
+            labels = list(coded.attributes[0].labels)
+            numbers = _numbers([None if label == MISSING else label for label in labels])
+            values[name] = Values(texts=labels, numbers=numbers, of_row=coded.codes[:, 0].astype(np.int64))
+    return values
+
+
+def intersect(
+    records: pa.Table,
+    values: Mapping[str, Values],
+    releases: Sequence[Earlier],
+    sensitive: Sequence[str],
+    k: int,
+) -> Intersection:
+    """Candidates of every record of the source in all pairs of releases; the first is the new one.
 
     Notes
     -----
     **Cost**: O(distinct records x classes) per quasi-identifier and release, in blocks.
     """
-    quasi = list(dict.fromkeys(name for release in releases for name in release.quasi))
-    values = [_Values(loaded, name) for name in quasi]
-    points, counts = np.unique(np.stack([v.of_row for v in values], axis=1), axis=0, return_counts=True)
-    kept = [
-        name
-        for name in loaded.records.column_names
-        if name not in quasi and all(name in release.table.column_names for release in releases)
-    ]
-    carried = _carried(releases, kept)
-    n_carried = int(max((c.max(initial=-1) for c in carried), default=-1)) + 1
-    fitting = [
-        _fitting(release, dict(zip(quasi, values, strict=True)), quasi, points, of_row, n_carried)
-        for release, of_row in zip(releases, carried, strict=True)
-    ]
-    together = fitting[0]
-    for other in fitting[1:]:
-        together = together.minimum(other)
-    candidates = np.asarray(together.sum(axis=1)).reshape(-1)
-    is_in_all = candidates > 0
-    learnt = []
-    for name in sensitive:
-        if name not in kept:
-            continue
-        is_value = _value_of_carried(releases, carried, name, n_carried)
-        alone = np.any([_is_certain(one, is_value) for one in fitting], axis=0)
-        certain = _is_certain(together, is_value) & ~alone & is_in_all
-        learnt.append((name, int(counts[certain].sum())))
+    points, counts = np.unique(
+        np.stack([v.of_row for v in values.values()], axis=1), axis=0, return_counts=True
+    )
+    fits = [_Fits(release, values, records, points) for release in releases]
+    alone = [fit.candidates for fit in fits]
+    nobody = np.iinfo(np.int64).max
+    candidates = np.min([np.where(found > 0, found, nobody) for found in alone], axis=0)
+    certain = {name: np.zeros(len(points), np.bool_) for name in sensitive}
+    known = {name: np.zeros(len(points), np.bool_) for name in sensitive}
+    for first, second in combinations(range(len(releases)), 2):
+        a, b = releases[first], releases[second]
+        shared = [n for n in records.column_names if n not in values and _has(a, n) and _has(b, n)]
+        carried = _carried((a, b), shared)
+        n_carried = int(max(part.max(initial=-1) for part in carried)) + 1
+        of_first, of_second = fits[first].by(carried[0], n_carried), fits[second].by(carried[1], n_carried)
+        together = of_first.minimum(of_second)
+        found = np.asarray(together.sum(axis=1)).reshape(-1)
+        candidates = np.where(found > 0, np.minimum(candidates, found), candidates)
+        for name in sensitive:
+            if name in shared:
+                is_value = _value_of_carried((a, b), carried, name)
+                certain[name] |= _is_certain(together, is_value)
+                known[name] |= _is_certain(of_first, is_value) | _is_certain(of_second, is_value)
+    is_absent = np.any([found == 0 for found in alone], axis=0)
     return Intersection(
         releases=tuple(release.name for release in releases[1:]),
-        records=int(counts[is_in_all].sum()),
+        records=int(counts.sum()),
         k=k,
-        fewest=int(candidates[is_in_all].min(initial=np.iinfo(np.int64).max)) if is_in_all.any() else 0,
-        below_k=int(counts[is_in_all & (candidates < k)].sum()),
+        fewest=int(candidates.min()) if candidates.min() < nobody else 0,
+        below_k=int(counts[candidates < k].sum()),
         single=int(counts[candidates == 1].sum()),
-        learnt=tuple(learnt),
+        absent=int(counts[is_absent].sum()),
+        learnt=tuple((name, int(counts[certain[name] & ~known[name]].sum())) for name in sensitive),
     )
 
 
-class _Values:
-    """The distinct values of a source column, as text and as numbers; a missing one is neither."""
-
-    texts: list[str | None]
-    numbers: Floats
-    of_row: Ints
-
-    def __init__(self, loaded: Loaded, name: str) -> None:
-        place = next((i for i, a in enumerate(loaded.attributes) if a.name == name), None)
-        if place is not None:
-            attribute = loaded.attributes[place]
-            values = given_values(loaded.problem.columns[place], np.arange(loaded.records.num_rows))
-            distinct, self.of_row = np.unique(values, return_inverse=True)
-            if attribute.labels:
-                self.texts = [None if np.isnan(d) else attribute.labels[int(d)] for d in distinct]
-                self.numbers = _numbers(self.texts)
-            else:
-                self.texts = [None] * len(distinct)
-                self.numbers = distinct
-        else:
-            encoded = pc.cast(loaded.records.column(name), pa.string()).combine_chunks().dictionary_encode()
-            self.texts = [text.strip() or None for text in encoded.dictionary.to_pylist()] + [None]
-            indices = pc.fill_null(encoded.indices, len(self.texts) - 1)
-            self.of_row = np.asarray(np.from_dlpack(indices), np.int64)
-            self.numbers = _numbers(self.texts)
+def _has(release: Earlier, name: str) -> bool:
+    return name in release.table.column_names
 
 
 def _numbers(texts: Sequence[str | None]) -> Floats:
@@ -200,55 +231,50 @@ def _numbers(texts: Sequence[str | None]) -> Floats:
     return np.array(values, np.float64)
 
 
-def _carried(releases: Sequence[Earlier], names: Sequence[str]) -> list[Ints]:
-    """A number for each row of each release; rows have the same one where all unchanged columns agree."""
-    if not names:
-        return [np.zeros(release.table.num_rows, np.int64) for release in releases]
-    texts = pa.concat_tables(
-        [pa.table({n: pc.cast(release.table[n], pa.string()) for n in names}) for release in releases]
-    )
-    number = np.zeros(texts.num_rows, np.int64)
-    for name in names:
-        encoded = texts[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        codes = np.asarray(np.from_dlpack(encoded.indices), np.int64)
-        _, number = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
-    stops = np.cumsum([release.table.num_rows for release in releases])
-    return list(np.split(number, stops[:-1]))
+class _Fits:
+    """Which rows of a release each point fits."""
+
+    def __init__(
+        self, release: Earlier, values: Mapping[str, Values], records: pa.Table, points: Ints
+    ) -> None:
+        codes, fits = [], []
+        for place, (name, known) in enumerate(values.items()):
+            if name in release.quasi:
+                of_row, fit = _meanings(release, name, known)
+            elif _has(release, name):
+                of_row, fit = _exact(release, name, known, records)
+            else:
+                continue
+            codes.append(of_row)
+            fits.append((place, fit))
+        classes, class_of = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+        step = max(1, BLOCK_CELLS // max(1, len(classes)))
+        blocks = []
+        for start in range(0, len(points), step):
+            block = points[start : start + step]
+            is_fit = np.ones((len(block), len(classes)), np.bool_)
+            for (place, fit), labels in zip(fits, classes.T, strict=True):
+                is_fit &= fit[block[:, place]][:, labels]
+            blocks.append(sparse.csr_matrix(is_fit.astype(np.int64)))
+        self._class_of = class_of.reshape(-1)
+        self._of_class = sparse.vstack(blocks).tocsr()
+
+    @property
+    def candidates(self) -> Ints:
+        sizes = np.bincount(self._class_of, minlength=self._of_class.shape[1])
+        return np.asarray(self._of_class @ sizes).reshape(-1)
+
+    def by(self, carried: Ints, n_carried: int) -> sparse.csr_matrix:
+        """How many fitting rows have each number in `carried`, (points, numbers)."""
+        shape = (self._of_class.shape[1], n_carried)
+        content = sparse.csr_matrix((np.ones(len(carried), np.int64), (self._class_of, carried)), shape=shape)
+        return (self._of_class @ content).tocsr()
 
 
-def _fitting(
-    release: Earlier,
-    values: dict[str, _Values],
-    quasi: Sequence[str],
-    points: Ints,
-    carried: Ints,
-    n_carried: int,
-) -> sparse.csr_matrix:
-    """How many rows of a release with each combination of unchanged columns fit each point, (points, carried)."""
-    codes, fits = [], []
-    for name in release.quasi:
-        of_row, fit = _meanings(release, name, values[name])
-        codes.append(of_row)
-        fits.append((quasi.index(name), fit))
-    classes, class_of = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-    content = sparse.csr_matrix(
-        (np.ones(len(carried), np.int64), (class_of.reshape(-1), carried)), shape=(len(classes), n_carried)
-    )
-    step = max(1, BLOCK_CELLS // max(1, len(classes)))
-    blocks = []
-    for start in range(0, len(points), step):
-        block = points[start : start + step]
-        is_fit = np.ones((len(block), len(classes)), np.bool_)
-        for (place, fit), labels in zip(fits, classes.T, strict=True):
-            is_fit &= fit[block[:, place]][:, labels]
-        blocks.append(sparse.csr_matrix(is_fit.astype(np.int64)) @ content)
-    return sparse.vstack(blocks).tocsr()
-
-
-def _meanings(release: Earlier, name: str, values: _Values) -> tuple[Ints, Bools]:
+def _meanings(release: Earlier, name: str, values: Values) -> tuple[Ints, Bools]:
     """The published value of each row (a number), and whether each source value fits each of them."""
     of_row, lines = published_values(release.table, release.mapping, name)
-    is_missing = np.array([text is None for text in values.texts]) & np.isnan(values.numbers)
+    is_missing = np.array([text in (None, MISSING) for text in values.texts]) & np.isnan(values.numbers)
     fit = np.zeros((len(values.texts), len(lines)), np.bool_)
     for place, line in enumerate(lines):
         if line["sort"] == Sort.ANYTHING:
@@ -265,25 +291,55 @@ def _meanings(release: Earlier, name: str, values: _Values) -> tuple[Ints, Bools
     return of_row, fit
 
 
-def _value_of_carried(
-    releases: Sequence[Earlier], carried: Sequence[Ints], name: str, n_carried: int
-) -> sparse.csr_matrix:
-    """Which value of a sensitive column each combination of unchanged columns has, (carried, values)."""
-    texts = pa.chunked_array(
-        [chunk for r in releases for chunk in pc.cast(r.table[name], pa.string()).chunks], pa.string()
+def _exact(release: Earlier, name: str, values: Values, records: pa.Table) -> tuple[Ints, Bools]:
+    """The same for a column that a release publishes unchanged: a row fits where it has the very value."""
+    both = [pc.cast(column, pa.string()) for column in (records[name], release.table[name])]
+    encoded = (
+        pa.chunked_array([chunk for column in both for chunk in column.chunks], pa.string())
+        .combine_chunks()
+        .dictionary_encode(null_encoding="encode")
     )
-    encoded = texts.combine_chunks().dictionary_encode(null_encoding="encode")
     codes = np.asarray(np.from_dlpack(encoded.indices), np.int64)
-    value_of = np.zeros(n_carried, np.int64)
-    value_of[np.concatenate(carried)] = codes
-    return sparse.csr_matrix(
-        (np.ones(n_carried, np.int64), (np.arange(n_carried), value_of)),
-        shape=(n_carried, int(codes.max(initial=0)) + 1),
+    of_source, of_row = codes[: records.num_rows], codes[records.num_rows :]
+    fit = np.zeros((len(values.texts), int(codes.max(initial=0)) + 1), np.bool_)
+    fit[values.of_row, of_source] = True
+    return of_row, fit
+
+
+def _carried(pair: tuple[Earlier, Earlier], names: Sequence[str]) -> tuple[Ints, Ints]:
+    """A number for each row of two releases; rows have the same one where all shared columns agree."""
+    n_first = pair[0].table.num_rows
+    number = np.zeros(n_first + pair[1].table.num_rows, np.int64)
+    if all(release.is_order_kept for release in pair) and n_first == pair[1].table.num_rows:
+        number = np.tile(np.arange(n_first), 2)
+    for name in names:
+        encoded = _texts(pair, name).dictionary_encode(null_encoding="encode")
+        codes = np.asarray(np.from_dlpack(encoded.indices), np.int64)
+        _, number = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
+    return number[:n_first], number[n_first:]
+
+
+def _texts(pair: tuple[Earlier, Earlier], name: str) -> pa.Array:
+    columns = [pc.cast(release.table[name], pa.string()) for release in pair]
+    return pa.chunked_array([c for column in columns for c in column.chunks], pa.string()).combine_chunks()
+
+
+def _value_of_carried(pair: tuple[Earlier, Earlier], carried: tuple[Ints, Ints], name: str) -> Ints:
+    """Which value of a sensitive column each combination of shared columns has."""
+    codes = np.asarray(
+        np.from_dlpack(_texts(pair, name).dictionary_encode(null_encoding="encode").indices), np.int64
     )
+    numbers = np.concatenate(carried)
+    value_of = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
+    value_of[numbers] = codes
+    return value_of
 
 
-def _is_certain(fitting: sparse.csr_matrix, is_value: sparse.csr_matrix) -> Bools:
+def _is_certain(fitting: sparse.csr_matrix, value_of: Ints) -> Bools:
     """Whether all candidates of a point have one sensitive value."""
+    n = fitting.shape[1]
+    shape = (n, int(value_of.max(initial=-1)) + 1)
+    is_value = sparse.csr_matrix((np.ones(n, np.int64), (np.arange(n), value_of)), shape=shape)
     counts = (fitting @ is_value).tocsr()
     counts.eliminate_zeros()
     is_one: Bools = np.diff(counts.indptr) == 1

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver.anonymize.columns import Column, Floats, Ints, NumericColumn, SetColumn, TreeColumn
+from louver.anonymize.generalise import SEPARATOR
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem
 from louver.anonymize.requirements import Distance, LKind, Sensitive
@@ -40,6 +41,8 @@ class Loaded:
     problem : Problem
     represents : float64 (n,) or None
         How many people of the population each row of the source stands for, where sampling weights are given.
+    public : mapping of str to frozenset of str
+        Labels of a column that are known to exist, from the schema, a hierarchy or the population.
     """
 
     records: pa.Table
@@ -47,6 +50,7 @@ class Loaded:
     sensitive: tuple[Attribute, ...]
     problem: Problem
     represents: Floats | None = None
+    public: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def load(source: Source, options: AnonymizeOptions, schema: Schema | None) -> Loaded:
@@ -87,6 +91,17 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None) -> Lo
         sensitive=sensitive,
         problem=problem,
         represents=_represents(source, options),
+        public={a.name: frozenset(a.labels) | _labels(people, a.name) for a in attributes},
+    )
+
+
+def _labels(people: tuple[Records, Ints] | None, name: str) -> frozenset[str]:
+    """Labels of a column in the population."""
+    return frozenset(
+        label
+        for a in (() if people is None else people[0].attributes)
+        if a.name == name
+        for label in a.labels
     )
 
 
@@ -245,6 +260,12 @@ def _labelled(attribute: Attribute, codes: Ints, weight: float, n: int, options:
     if is_ordered:
         values = np.where(codes < 0, np.nan, codes).astype(np.float64)
         return NumericColumn(name=name, values=values, weight=weight, missing_matches=matches, n_sample=n)
+    if any(SEPARATOR in label for label in attribute.labels):
+        raise InputError(
+            f'column "{name}" has a label with "{SEPARATOR.strip()}" between spaces, which separates the labels of a set; '
+            "give it a hierarchy or rename the label.",
+            column=name,
+        )
     return SetColumn(
         name=name,
         codes=codes,

@@ -150,9 +150,9 @@ class AnonymizeOptions(Options):
                 option="--sampling-weight",
                 column=self.sampling_weight,
             )
-        if self.method.startswith("freeform-") and (self.population or self.sampling_weight):
+        if self.method.startswith("freeform-") and (self.population or self.sampling_weight or self.class_id):
             raise InputError(
-                "a freeform method takes no --population and no --sampling-weight; choose another --method.",
+                "a freeform method takes no --population, --sampling-weight or --class-id; choose another --method.",
                 option="--method",
             )
         for name in SPLIT_CARRY:

@@ -30,8 +30,8 @@ def plot_release(release: AnonymizedRelease) -> Figure:
     figure = Figure(figsize=(11, 3.8), layout="constrained")
     FigureCanvasSVG(figure)
     left, right = figure.subplots(1, 2)
-    names = [name for name, _ in release.utility.by_column][::-1]
-    left.barh(names, [share for _, share in release.utility.by_column][::-1], color=BAR)
+    losses = release.published_losses[::-1]
+    left.barh([name for name, _ in losses], [share for _, share in losses], color=BAR)
     left.xaxis.set_major_formatter(PercentFormatter(1.0))
     left.set_title("Detail lost per quasi-identifier", loc="left", fontsize=10.5)
     sizes = release.risk.class_sizes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -17,6 +18,7 @@ from louver.anonymize.comparison import Comparison
 from louver.anonymize.freeform import WEAKER
 from louver.optim.status import Status
 from louver.privacy.ledger import Ledger
+from louver.release.generalised import published_losses
 from louver.release.manifest import Manifest, ReleaseWriter
 from louver.release.metrics import Risk, Utility
 
@@ -108,8 +110,33 @@ class AnonymizedRelease:
     def smallest_class(self) -> int:
         return self.risk.class_sizes[0][0] if self.risk.class_sizes else 0
 
+    @property
+    def published_losses(self) -> list[tuple[str, float]]:
+        """Mean share lost of each quasi-identifier, by what is published of it alone."""
+        return published_losses(self.mapping)
+
+    @property
+    def published_gap(self) -> float | None:
+        """`gap` in whole percents; None where records were left out, whose values the loss would tell of."""
+        return None if self.gap is None or self.n_suppressed else math.ceil(100 * self.gap) / 100
+
     def published_dict(self) -> dict[str, Any]:
-        """What the manifest says of the result: nothing that describes the confidential values."""
+        """What the manifest says of the result: nothing that cannot be learnt from the published records."""
+        losses = self.published_losses
+        risk, utility = asdict(self.risk), asdict(self.utility)
+        for told in ("uniques_before", "information_loss", "gcp", "by_column"):
+            risk.pop(told, None)
+            utility.pop(told, None)
+        return {
+            **self._counts(),
+            "gcp": sum(share for _, share in losses) / max(1, len(losses)),
+            "by_column": losses,
+            "gap": self.published_gap,
+            "risk": risk,
+            "utility": utility,
+        }
+
+    def _counts(self) -> dict[str, Any]:
         sizes = self.subproblem_sizes
         return {
             "method": self.method,
@@ -119,21 +146,21 @@ class AnonymizedRelease:
             "classes": self.n_classes,
             "smallest_class": self.smallest_class,
             "suppressed": self.n_suppressed,
-            "information_loss": self.utility.information_loss,
-            "gcp": self.utility.gcp,
-            "lower_bound": self.lower_bound,
-            "optimal": self.status is Status.OPTIMAL,
             "subproblems": {"number": len(sizes), "largest": max(sizes), "mean": sum(sizes) / len(sizes)}
             if sizes
             else None,
-            "risk": asdict(self.risk),
-            "utility": asdict(self.utility),
         }
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result, which stays inside; its keys are stable."""
         return {
-            **self.published_dict(),
+            **self._counts(),
+            "information_loss": self.utility.information_loss,
+            "gcp": self.utility.gcp,
+            "lower_bound": self.lower_bound,
+            "optimal": self.status is Status.OPTIMAL,
+            "risk": asdict(self.risk),
+            "utility": asdict(self.utility),
             "distributions": [
                 asdict(line) | {"distance": line.distance} for line in self.comparison.distributions
             ],

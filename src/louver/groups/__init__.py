@@ -362,8 +362,11 @@ def _paid(
         request=request,
         purpose=f"group sizes by {plan.mechanism.name}",
         dataset=bound,
-        # A unit that is split over regions counts in each of them: its size bounds nothing.
-        largest_unit=None if asked.options.across == "split" else plan.largest_size,
+        # A unit that is split over regions counts in each of them: its size bounds nothing. With a public total, units neither
+        # come nor go, and no chain of records leads from one list of units to another.
+        largest_unit=None
+        if asked.options.across == "split" or plan.total is Total.PUBLIC
+        else plan.largest_size,
     )
     _disclose(asked, ledger, debit)
     head = Head(debit.entry, debit.hash)
@@ -388,8 +391,9 @@ def _paid(
 
 def _disclose(asked: _Asked, ledger: Ledger, debit: Debit) -> None:
     """Log what is published exactly, once for each debit."""
-    exact = ["the total number of groups"] if asked.plan.total is Total.PUBLIC else []
-    exact += ["the list of regions that occur"] if asked.options.domain is None else []
+    by = f"by {asked.options.unit or asked.options.size}, entry {debit.entry}"
+    exact = [f"the total number of groups {by}"] if asked.plan.total is Total.PUBLIC else []
+    exact += [f"the list of regions that occur {by}"] if asked.options.domain is None else []
     known = set(ledger.state().disclosures) if debit.is_resumed else set()
     for what in exact:
         if what not in known:

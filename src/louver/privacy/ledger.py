@@ -495,7 +495,8 @@ class Ledger:
             try:
                 yield db
             except BaseException:
-                db.execute("ROLLBACK")
+                if db.in_transaction:  # a full disk ends it by itself
+                    db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
 

@@ -241,17 +241,25 @@ def measure(
         largest_unit=largest_unit,
         is_replayable=noise is None or noise.is_replayable,
     )
-    if path.exists() and not debit.is_resumed:  # sealed by another process since
+    if path.exists() and not (debit.is_resumed and _entry_of(path) == debit.entry):
         raise BudgetError(
             f"{path.name} was finished by another run meanwhile; entry {debit.entry} is left pending."
         )
+    for stale in path.parent.glob(f".{path.name}.*.tmp"):  # left by a run that was killed
+        stale.unlink(missing_ok=True)
     source = noise if noise is not None else KeyedNoise(debit.key)
     files = {other.name: _sha256(other) for other in beside}
     files[path.name] = write_measurements(path, batches, source, debit, design=design)
     ledger.seal(debit, files)
-    for stale in path.parent.glob(f".{path.name}.*.tmp"):  # left by a run that was killed
-        stale.unlink(missing_ok=True)
     return Measurements(path)
+
+
+def _entry_of(path: Path) -> object:
+    """The ledger entry that a measurements file names."""
+    try:
+        return Measurements(path).description()["entry"]
+    except InputError:
+        return None
 
 
 def _sha256(path: Path) -> str:

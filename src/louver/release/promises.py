@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from louver.release.generalised import check_freeform, check_k_map, check_mapping
+from louver.release.generalised import check_freeform, check_k_map, check_losses, check_mapping
 from louver.release.topdown import check_topdown
 
 __all__ = ["PROMISES"]
@@ -147,6 +147,7 @@ PROMISES: Mapping[str, Callable[[Path, Promise], Outcome]] = {
     "k-map": check_k_map,
     "freeform": check_freeform,
     "mapping": check_mapping,
+    "losses": check_losses,
     "records": _records,
     "l-diversity": _l_diversity,
     "t-closeness": _t_closeness,

@@ -8,23 +8,23 @@ from louver import __version__
 from louver.anonymize.freeform import WEAKER
 from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import AnonymizedRelease, Guarantee
-from louver.optim.status import Status
 from louver.report.page import facts, page, picture, table, tiles
 
 __all__ = ["anonymize_report", "inside_report"]
 
 
 def anonymize_report(release: AnonymizedRelease) -> str:
-    """The report as HTML. It is published with the release, so it says nothing about single records."""
-    u, r = release.utility, release.risk
+    """The report as HTML. It is published with the release, so it says nothing that the records themselves do not."""
+    u, r, losses = release.utility, release.risk, release.published_losses
+    gcp = sum(share for _, share in losses) / max(1, len(losses))
     sections = [
         *_warning(release),
-        f'<p class="verdict">{escape(_verdict(release))}</p>',
+        f'<p class="verdict">{escape(_verdict(release.published_gap))}</p>',
         tiles(
             [
                 (release.table.num_rows, "records published", False),
                 (release.n_classes, f"classes, the smallest of {release.smallest_class:,} records", False),
-                (f"{u.gcp:.2%}", "of the quasi-identifiers' detail lost", False),
+                (f"{gcp:.2%}", "of the quasi-identifiers' detail lost", False),
                 (f"{r.prosecutor_highest:.1%}", "highest re-identification risk", False),
                 (release.n_suppressed, "records suppressed", False),
             ]
@@ -34,15 +34,14 @@ def anonymize_report(release: AnonymizedRelease) -> str:
         "<h2>What was lost</h2>",
         picture(release.plot(), "Detail lost per quasi-identifier, and how many classes have which size."),
         table(
-            ["quasi-identifier", "mean share of its range lost"],
-            [[name, f"{share:.2%}"] for name, share in u.by_column],
+            ["quasi-identifier", "mean share of its published range lost"],
+            [[name, f"{share:.2%}"] for name, share in losses],
         ),
         "<h2>Measures</h2>",
         table(
             ["measure", "value"],
             [
-                ["information loss (sum of weighted shares)", f"{u.information_loss:.6g}"],
-                ["GCP", f"{u.gcp:.4%}"],
+                ["GCP", f"{gcp:.4%}"],
                 ["discernibility", f"{u.discernibility:,}"],
                 ["average class size over k", f"{u.average_class_size:.3f}"],
                 [
@@ -51,10 +50,7 @@ def anonymize_report(release: AnonymizedRelease) -> str:
                 ],
                 ["marketer risk", f"{r.marketer:.3%}"],
                 *_journalist(release),
-                [
-                    "records that were unique before, and are now",
-                    f"{r.uniques_before:,}, {r.uniques_after:,}",
-                ],
+                ["records alone with their published values", f"{r.uniques_after:,}"],
             ],
         ),
         "<h2>How to read this</h2>",
@@ -68,14 +64,32 @@ def anonymize_report(release: AnonymizedRelease) -> str:
 
 def inside_report(release: AnonymizedRelease) -> str:
     """The report for the steward as HTML: it compares the release with the confidential source and must stay inside."""
-    comparison = release.comparison
+    u, r, comparison = release.utility, release.risk, release.comparison
     sections = [
         '<p class="verdict risk">This page describes confidential values. It is for the data steward; do not publish it.</p>',
         *_warning(release),
-        f'<p class="verdict">{escape(_verdict(release))}</p>',
+        f'<p class="verdict">{escape(_verdict(release.gap))}</p>',
+        table(
+            ["measure", "value"],
+            [
+                [
+                    "information loss (sum of weighted shares of the source's range)",
+                    f"{u.information_loss:.6g}",
+                ],
+                ["GCP, of the source's range", f"{u.gcp:.4%}"],
+                [
+                    "no partition loses less than",
+                    "not known" if release.lower_bound is None else f"{release.lower_bound:.6g}",
+                ],
+                [
+                    "records alone with their values, before and after",
+                    f"{r.uniques_before:,}, {r.uniques_after:,}",
+                ],
+            ],
+        ),
     ]
     if release.intersection is not None:
-        is_risky = release.intersection.below_k > 0
+        is_risky = release.intersection.is_risky
         sections.append(
             "<h2>Compared with earlier releases</h2>"
             f'<p class="verdict{" risk" if is_risky else ""}">{escape(_sentence(str(release.intersection)))}</p>'
@@ -156,11 +170,11 @@ def _journalist(release: AnonymizedRelease) -> list[list[str]]:
     return [["journalist risk, highest and average", f"{highest:.3%}, {average:.3%}"]]
 
 
-def _verdict(release: AnonymizedRelease) -> str:
-    if release.status is Status.OPTIMAL:
+def _verdict(gap: float | None) -> str:
+    if gap == 0:
         return "No way to form classes loses less information: this is the optimum."
-    if release.gap is not None:
-        return f"The information loss is at most {release.gap:.1%} above the optimum."
+    if gap is not None:
+        return f"The information loss is at most {gap:.0%} above the optimum."
     return "The information loss is the least found; how far the optimum lies below it is not known."
 
 

@@ -7,6 +7,8 @@ Notes
 -----
 **Implements**: Abowd et al. (2019), section 9: the distance d* to feasibility, then least squares and rounding
 with the children's sum within d* + 1 of the parent, keeping the margins over what the types do not involve.
+**Departs**: d* is the distance of children that keep these margins. The paper's, of any children, is too small where
+they may add up to another total, and leaves its second step without a solution.
 """
 
 from __future__ import annotations
@@ -78,9 +80,12 @@ def rescue(problem: Problem, families: Families, family: int, margin: NDArray[np
     SolverError
         If even the children's own bounds have no solution with the parent's total.
     """
-    distance = distance_to_feasibility(problem, families, family)
     for keeps_margin in (True, False):
-        system = _System.build(problem, families, family, margin if keeps_margin else np.zeros_like(margin))
+        kept = margin if keeps_margin else np.zeros_like(margin)  # the total alone
+        distance = distance_to_feasibility(problem, families, family, kept)
+        if distance is None:
+            continue
+        system = _System.build(problem, families, family, kept)
         counts = _solve_relaxed(problem, families, family, system, distance + FUDGE)
         if counts is not None:
             moved = np.abs(counts.sum(axis=1) - system.parent).sum()
@@ -97,47 +102,58 @@ def rescue(problem: Problem, families: Families, family: int, margin: NDArray[np
     raise SolverError(f'no children of region "{region}" respect their own bounds with its total.')
 
 
-def distance_to_feasibility(problem: Problem, families: Families, family: int) -> float:
-    """Least L1 distance between a parent and the sum of children that respect their bounds.
+def distance_to_feasibility(
+    problem: Problem, families: Families, family: int, margin: NDArray[np.int64]
+) -> float | None:
+    """Least L1 distance between a parent and the sum of children that respect their bounds and keep a margin.
+
+    Returns
+    -------
+    float or None
+        None where there are no such children.
 
     Notes
     -----
-    Within a type any cell will do, so only type counts matter: minimise the sum over types of
-    |sum of children - parent| over the children's polymatroids, a linear program.
+    Within a type any cell will do for any child, so only the children's type counts and the cells' sums matter: a
+    linear program over both and the excess and lack of every cell.
     """
     n_types = problem.implied.n_types
     first, last = int(families.child_start[family]), int(families.child_start[family + 1])
     m = last - first
-    _, parent_cells = families.cells_of(family, problem.is_possible)
-    cells = families.cells_of(family, problem.is_possible)[0]
-    held = np.bincount(problem.type_of[cells], weights=parent_cells, minlength=n_types)
+    parent = _dense_parent(problem, families, family)
+    cells = np.flatnonzero(problem.is_possible)
+    n = len(cells)
     bounds = TypeRows.build(families, family, np.arange(n_types), n_types)
-    sums = csr_array(np.tile(np.eye(n_types), m))
-    identity = eye_array(n_types, format="csr")
-    rows = vstack(
-        [
-            hstack([sums, -identity, identity]),
-            hstack([bounds.rows, csr_array((len(bounds.lower), 2 * n_types))]),
-        ],
-        format="csr",
-    )
-    is_filled = np.bincount(problem.type_of[problem.is_possible], minlength=n_types) > 0
-    n_unknowns = rows.shape[1]
-    most = np.full(n_unknowns, np.inf)
-    most[: m * n_types][~np.tile(is_filled, m)] = 0.0
+    identity = eye_array(n, format="csr")
+    of_type = csr_array(problem.type_of[cells] == np.arange(n_types)[:, None], dtype=np.float64)
+    used, place = np.unique(margin[cells], return_inverse=True)
+    of_margin = csr_array((np.ones(n), (place, np.arange(n))), shape=(len(used), n))
+    # Unknowns: type counts child by child, then sum, excess and lack of every cell.
+    sums = hstack([csr_array((n, m * n_types)), identity, -identity, identity])
+    types = hstack([csr_array(np.tile(np.eye(n_types), m)), -of_type, csr_array((n_types, 2 * n))])
+    stated = hstack([bounds.rows, csr_array((len(bounds.lower), 3 * n))])
+    margins = hstack([csr_array((len(used), m * n_types)), of_margin, csr_array((len(used), 2 * n))])
+    held = np.bincount(margin, weights=parent, minlength=int(margin.max()) + 1)[used]
+    fixed = [parent[cells].astype(np.float64), np.zeros(n_types)]
     status, x = solve_linear(
-        np.concatenate([np.zeros(m * n_types), np.ones(2 * n_types)]),
-        csr_array(rows),
-        np.concatenate([held, bounds.lower]),
-        np.concatenate([held, bounds.upper]),
-        np.zeros(n_unknowns),
-        most,
+        np.concatenate([np.zeros(m * n_types + n), np.ones(2 * n)]),
+        csr_array(vstack([sums, types, stated, margins], format="csr")),
+        np.concatenate([*fixed, bounds.lower, held]),
+        np.concatenate([*fixed, bounds.upper, held]),
+        np.zeros(m * n_types + 3 * n),
+        np.full(m * n_types + 3 * n, np.inf),
         is_integer=False,
     )
-    if status is not Status.OPTIMAL or x is None:
-        region = problem.spine.codes[families.level - 1][families.first_parent + family]
-        raise SolverError(f'the children of region "{region}" cannot respect their own bounds.')
-    return float(x[m * n_types :].sum())
+    return float(x[m * n_types + n :].sum()) if status is Status.OPTIMAL and x is not None else None
+
+
+def _dense_parent(problem: Problem, families: Families, family: int) -> NDArray[np.int64]:
+    """Counts of the parent in all cells."""
+    filled, count = families.cells_of(family, problem.is_possible)
+    assert count is not None, "the root has no parent to depart from"
+    dense = np.zeros(problem.n_cells, dtype=np.int64)
+    dense[filled] = count
+    return dense
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -153,10 +169,7 @@ class _System:
 
     @classmethod
     def build(cls, problem: Problem, families: Families, family: int, margin: NDArray[np.int64]) -> _System:
-        filled, count = families.cells_of(family, problem.is_possible)
-        dense = np.zeros(problem.n_cells, dtype=np.int64)
-        assert count is not None, "the root has no parent to depart from"
-        dense[filled] = count
+        dense = _dense_parent(problem, families, family)
         by_margin = np.bincount(margin, weights=dense)
         # Cells that are empty in the parent may be needed; those outside its margin cannot be.
         cells = np.flatnonzero(problem.is_possible & (by_margin[margin] > 0))

@@ -89,8 +89,10 @@ class Plan:
             who = " and ".join(f"{name} {' or '.join(labels)}" for name, labels in statement.labels.items())
             if not is_changed:
                 what = f"whether a person with {who} is there at all"
+            elif who and self.design.spine.sizes[statement.level] > 1:
+                what = f"whether a person of a {level} has {who}, and which {level} such a person lives in"
             elif who:
-                what = f"whether a person of a {level} has {who}"
+                what = f"whether a person has {who}"
             elif self.design.spine.sizes[statement.level] > 1:
                 what = f"which {level} a person lives in"
             else:

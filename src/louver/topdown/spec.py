@@ -347,8 +347,8 @@ def _read_spine(spec: Spec, geography: GeographyOptions, where: str) -> Spine:
 def _public_file(spec: Spec, name: str, place: str) -> Path:
     """A file that everybody may know; the records are none."""
     path = spec.path.parent / name
-    source = spec.source.file
-    if source is not None and path.resolve() == (spec.path.parent / source).resolve():
+    source = Path(spec.data) if spec.data is not None else None
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
         message = f"{place} names the confidential source; write what is public to a file of its own."
         raise InputError(message, file=path.name, option=place)
     return path

@@ -165,6 +165,14 @@ def test_neighbours_are_the_nearest_points(make):
         assert found.near[p].tolist() == np.argsort(distance, kind="stable")[:6].tolist()
 
 
+def test_the_bound_counts_what_triples_need():
+    """The second nearest other of the record at 11 is 10 away, but every class of three around it spans 11."""
+    column = NumericColumn(name="x", values=np.array([0.0, 1.0, 11.0, 12.0, 22.0, 23.0]))
+    problem = Problem.build([column], k=3)
+    units = find_neighbours(problem, problem.points(), n_wanted=5).lower_bound
+    assert units * problem.unit == pytest.approx(6 * 11 / 23, rel=1e-6)
+
+
 def test_one_point_has_no_neighbours():
     problem = Problem.build([NumericColumn(name="x", values=np.ones(9))], k=2)
     found = find_neighbours(problem, problem.points(), n_wanted=6)

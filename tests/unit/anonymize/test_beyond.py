@@ -76,7 +76,7 @@ def test_freeform_is_labelled_as_weaker_everywhere(method: str, tmp_path: Path) 
     out = written(release, tmp_path / "release")
     manifest = read_manifest(out)
     assert "weaker" in manifest.warnings[0]
-    assert [p["promise"] for p in manifest.promises] == ["records", "mapping", "freeform"]
+    assert [p["promise"] for p in manifest.promises] == ["records", "mapping", "losses", "freeform"]
     assert lv.verify(out).passed
     # Every original fits k published records, counted from the printed intervals and sets.
     for age, town in zip(AGES, TOWN, strict=True):
@@ -92,7 +92,7 @@ def test_verify_refuses_freeform_records_that_meet_too_few(tmp_path: Path) -> No
     out = written(release, tmp_path / "release")
     from louver.release.generalised import check_freeform
 
-    promise = {"file": "data/anonymized.parquet", "mapping": "data/mapping.parquet", "quasi": ["age"]}
+    promise = {"file": "data/anonymized.parquet", "mapping": "data/mapping.parquet", "open": []}
     assert check_freeform(out, {**promise, "k": 3})[0]
     assert not check_freeform(out, {**promise, "k": 7})[0]
 
@@ -301,7 +301,7 @@ def test_several_releases_together(
     expected = np.array(candidates(table, [second.table, first.table]))
     together = second.intersection
     assert together is not None and together.releases == ("first",)
-    assert together.fewest == expected.min() and together.records == len(lines)
+    assert together.fewest == expected.min() and together.records == len(lines) and together.absent == 0
     assert together.below_k == (expected < 2).sum() and together.single == (expected == 1).sum()
 
 
@@ -342,3 +342,138 @@ def test_what_against_refuses(tmp_path: Path) -> None:
     (out / "manifest.json").write_text(text)
     with pytest.raises(InputError, match="no release of louver anonymize"):
         lv.anonymize(people(), quasi=["age"], k=3, against=[out])
+
+
+def published_bytes(out: Path) -> str:
+    """Everything in a release that is text, without what names the moment."""
+    manifest = json.loads((out / "manifest.json").read_text())
+    for told in ("created", "seconds", "files", "digest"):
+        manifest.pop(told)
+    tables = [
+        pq.read_table(out / "data" / name).to_pylist() for name in ("anonymized.parquet", "mapping.parquet")
+    ]
+    return json.dumps([manifest, tables], default=str) + (out / "report.html").read_text()
+
+
+def test_a_release_says_nothing_of_the_values_of_records_left_out(tmp_path: Path) -> None:
+    """Two sources that differ in the suppressed record alone give the same release."""
+    told = []
+    for number, outlier in enumerate([(104, "b", "rare"), (5_000, "zz", "secret")]):
+        age, grade, ill = zip(*[(20 + i, "ac"[i % 2], "fc"[i % 2]) for i in range(5)], outlier, strict=True)
+        table = pa.table({"age": age, "grade": grade, "ill": ill, "kind": pa.array(ill).dictionary_encode()})
+        release = lv.anonymize(
+            table, quasi=["age", "grade"], ordered=["grade"], sensitive=["ill"], l=1, k=5, suppress=0.2,
+            method="exact", keep_order=True,
+        )  # fmt: skip
+        assert release.n_suppressed == 1
+        out = written(release, tmp_path / str(number))
+        assert lv.verify(out).passed
+        told.append(published_bytes(out))
+        assert outlier[2].encode() not in (out / "data/anonymized.parquet").read_bytes()
+    assert told[0] == told[1]
+
+
+def test_closeness_in_order_is_measured_on_published_values(tmp_path: Path) -> None:
+    """The value that only the suppressed record has would count as a step of the order; so nothing is left out."""
+    ill = ["1", "2", "4"] * 6 + ["3"]
+    table = pa.table({"age": [30] * 18 + [99], "ill": ill})
+    release = lv.anonymize(
+        table, quasi=["age"], sensitive=["ill"], t=0.5, distance="ordered", k=3, suppress=0.1, method="greedy"
+    )
+    assert release.n_suppressed == 0
+    assert lv.verify(written(release, tmp_path / "release")).passed
+
+
+def test_losses_in_the_manifest_are_recomputed(tmp_path: Path) -> None:
+    from louver.release.generalised import check_losses
+
+    release = lv.anonymize(people(), quasi=["age", "town"], k=3, method="exact")
+    out = written(release, tmp_path / "release")
+    promise = next(p for p in read_manifest(out).promises if p["promise"] == "losses")
+    assert check_losses(out, promise)[0]
+    assert dict(promise["by_column"])["age"] == pytest.approx((3 * 3 + 4 * 8) / 29 / 7)
+    assert not check_losses(out, {**promise, "by_column": [["age", 0.5], ["town", 0.5]]})[0]
+
+
+def test_class_numbers_do_not_follow_the_order_of_values() -> None:
+    table = pa.table({"x": list(range(60))})
+    seen = {
+        tuple(
+            lv.anonymize(table, quasi=["x"], k=3, method="sorted", class_id=True, keep_order=True)
+            .table["class_id"]
+            .to_pylist()
+        )
+        for _ in range(3)
+    }
+    assert len(seen) > 1 and all(sorted(set(ids)) == list(range(20)) for ids in seen)
+    with pytest.raises(InputError, match="--class-id"):
+        lv.anonymize(table, quasi=["x"], k=3, method="freeform-greedy", class_id=True)
+
+
+def test_freeform_with_missing_values_that_match_anything_verifies(tmp_path: Path) -> None:
+    table = pa.table({"x": pa.array([1, None, 9, 5, None, 2], pa.int64()), "y": [1, 2, 3, 4, 5, 6]})
+    for number, method in enumerate(["freeform-greedy", "freeform-hungarian"]):
+        release = lv.anonymize(table, quasi=["x", "y"], k=2, missing="match", method=method)
+        assert lv.verify(written(release, tmp_path / str(number))).passed
+
+
+def test_a_label_that_looks_like_a_set_is_refused() -> None:
+    with pytest.raises(InputError, match="separates the labels") as caught:
+        lv.anonymize(pa.table({"t": ["a", "b", "a | b"]}), quasi=["t"], k=2)
+    assert caught.value.column == "t"
+
+
+def together(
+    tmp_path: Path, table: pa.Table, first: dict[str, object], second: dict[str, object], *more: Path
+):
+    out = tmp_path / f"first{len(list(tmp_path.iterdir()))}"
+    written(lv.anonymize(table, **first), out)
+    release = lv.anonymize(table, **second, against=[out, *more])
+    assert release.intersection is not None
+    return release.intersection, out
+
+
+def test_a_column_that_one_release_generalises_and_another_publishes(tmp_path: Path) -> None:
+    table = pa.table({"age": list(range(40)), "zip": [i % 4 for i in range(40)]})
+    found, _ = together(
+        tmp_path, table, {"quasi": ["zip"], "k": 5}, {"quasi": ["age"], "k": 5, "identifying": ["zip"]}
+    )
+    assert (found.fewest, found.single) == (1, 40)
+
+
+def test_rows_in_the_same_order_are_linked(tmp_path: Path) -> None:
+    table = pa.table({"a": [i // 5 for i in range(20)], "b": [i % 4 for i in range(20)]})
+    common = {"k": 5, "keep_order": True, "method": "sorted"}
+    found, _ = together(
+        tmp_path,
+        table,
+        {"quasi": ["a"], "identifying": ["b"], **common},
+        {"quasi": ["b"], "identifying": ["a"], **common},
+    )
+    assert found.below_k == 20
+
+
+def test_one_release_more_never_raises_the_candidates(tmp_path: Path) -> None:
+    table = pa.table(
+        {"age": list(range(24)), "zip": [i * 7 % 24 for i in range(24)], "ill": [i % 6 for i in range(24)]}
+    )
+    by_age = {"quasi": ["age"], "identifying": ["zip"], "k": 4}
+    by_zip = {"quasi": ["zip"], "identifying": ["age"], "k": 4}
+    two, _ = together(tmp_path, table, by_age, by_zip)
+    third = written(lv.anonymize(table, quasi=["age"], identifying=["zip", "ill"], k=4), tmp_path / "third")
+    three, _ = together(tmp_path, table, by_age, by_zip, third)
+    assert two.below_k == three.below_k > 0
+
+
+def test_who_is_left_out_of_one_release_stands_out(tmp_path: Path) -> None:
+    table = pa.table({"x": [1] * 6 + [9999]})
+    found, _ = together(tmp_path, table, {"quasi": ["x"], "k": 3, "suppress": 0.2}, {"quasi": ["x"], "k": 3})
+    assert found.absent == 1 and found.is_risky and "stand out" in str(found)
+
+
+def test_padded_text_dates_and_missing_values_of_an_earlier_release_fit(tmp_path: Path) -> None:
+    born = pa.array([0, 1, 2, 3, None, None], pa.timestamp("s"))
+    table = pa.table({"born": born, "town": [" a", " a", "b ", "b ", None, None], "x": [1, 2, 3, 4, 5, 6]})
+    first = {"quasi": ["born", "town"], "k": 2, "identifying": ["x"]}
+    found, _ = together(tmp_path, table, first, {"quasi": ["x"], "k": 2, "identifying": ["born", "town"]})
+    assert (found.records, found.absent) == (6, 0)

@@ -325,7 +325,8 @@ def test_what_the_invariants_give_away_is_said(tmp_path):
         (told[name],) = privacy["not_protected"]
     assert told == {
         "changed": 'which ward a person lives in (invariant "ward total")',
-        "some": 'whether a person of a ward has quarters dorm (invariant "ward total")',
+        "some": "whether a person of a ward has quarters dorm, and which ward such a person lives in "
+        '(invariant "ward total")',
         "added": 'whether a person with quarters dorm is there at all (invariant "ward total")',
         "root": 'how many people there are (invariant "ward total")',
     }
@@ -514,8 +515,9 @@ def test_a_folder_of_other_measurements_is_left_alone(town, ledger, tmp_path):
         measure(town, out=folder, resume=True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").write_text("x")
-    with pytest.raises(InputError, match="exists already"):
-        measure(town, out=tmp_path / "full")
+    for resume in (False, True):
+        with pytest.raises(InputError, match="exists already"):
+            measure(town, out=tmp_path / "full", resume=resume)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,9 @@ from topdown_town import SPEC, write_town
 SECRET = "s3cr3t"
 
 BAD_SPECS = {
+    "no attribute but regions": (SPEC[SPEC.index("[attributes.quarters]"):SPEC.index("[topdown]")], "", "besides the regions"),
+    "too many cells": (
+        'labels = ["a", "b", "c"]', f"labels = {[str(i) for i in range(1 << 18)]}", "more than 1,048,576 cells"),
     "query named as a path": ("age_race = [", '"../age_race" = [', "letters, digits"),
     "query without a name": ("age_race = [", '"" = [', "letters, digits"),
     "queries that differ in case": ("age_race = [", 'Quarters = ["age"]\nage_race = [', "case"),
@@ -202,3 +205,19 @@ def test_the_fingerprint_tells_designs_apart(tmp_path):
         path = write_town(tmp_path / str(number), SPEC.replace(old, new))
         prints.add(read_design(path).fingerprint())
     assert len(prints) == 4
+
+
+@pytest.mark.parametrize("way", ["hard link", "uri"])
+def test_the_records_are_no_public_table_under_any_name(tmp_path, way):
+    """A bound read from the records would publish exact counts of every leaf as if they were known."""
+    town = write_town(tmp_path / "town")
+    people = town.parent / "people.csv"
+    text = town.read_text()
+    if way == "uri":
+        text = text.replace('file = "people.csv"', f'uri = "{people}"').replace("leaves.csv", "people.csv")
+    else:
+        (town.parent / "linked.csv").hardlink_to(people)
+        text = text.replace("leaves.csv", "linked.csv")
+    town.write_text(text)
+    with pytest.raises(InputError, match="confidential source"):
+        read_design(town)

@@ -70,47 +70,42 @@ class Family(NamedTuple):
 
 
 @kernel
-def _respond_inplace(family, slot, price, zeta, h):
-    """Best counts in one slot for given multipliers; returns how many are positive."""
-    first, last = family.slot_start[slot], family.slot_start[slot + 1]
-    a, v = family.a, family.v
+def _respond_inplace(first, last, a, v, cell, detail, grouped, price, zeta, h):
+    """Best counts in one slot (entries first to last) for given multipliers; returns how many are positive.
+
+    It takes what it needs and not the family: every array of a tuple is counted in and out at each call.
+    """
     total = 0.0
     for e in range(first, last):
-        h[e] = family.detail[e] + (price[family.cell[e]] - zeta[e]) / a
+        h[e] = detail[e] + (price[cell[e]] - zeta[e]) / a
         total += h[e]
     shift = 0.0
-    n_active = last - first
-    if v > 0.0:
-        # Every round drops counts below the threshold, which can only raise it.
-        while n_active > 0:
-            shift = (total - family.grouped[slot]) / (n_active + a / v)
-            left, left_total = 0, 0.0
-            for e in range(first, last):
-                if h[e] > shift:
-                    left += 1
-                    left_total += h[e]
-            if left >= n_active:
-                break
-            n_active, total = left, left_total
+    n_active, n_before = last - first, last - first + 1
+    # Every round drops counts below the threshold, which can only raise it.
+    while v > 0.0 and 0 < n_active < n_before:
+        n_before = n_active
+        shift = (total - grouped) / (n_active + a / v)
+        n_active, total = 0, 0.0
+        for e in range(first, last):
+            if h[e] > shift:
+                n_active += 1
+                total += h[e]
     n_active = 0
     for e in range(first, last):
-        s = h[e] - shift
-        h[e] = s if s > 0.0 else 0.0
-        if s > 0.0:
-            n_active += 1
+        h[e] = max(h[e] - shift, 0.0)
+        n_active += h[e] > 0.0
     return n_active
 
 
 @kernel
 def _price_single_inplace(family, j, price, zeta, h, tolerance):
     """The price of a group of one cell: the sum of max(0, base + price / slope) is convex and increasing."""
-    m = family.noisy.shape[1]
-    first, last = family.slot_start[j * m], family.slot_start[(j + 1) * m]
-    i = family.group_start[j]
-    a, v = family.a, family.v
+    a, v, m = family.a, family.v, family.noisy.shape[1]
     slot_start, detail, grouped = family.slot_start, family.detail, family.grouped
-    scale = 1.0 / (a + v)
+    i = family.group_start[j]
     goal = family.parent[i]
+    first, last = slot_start[j * m], slot_start[(j + 1) * m]
+    scale = 1.0 / (a + v)
     highest = -np.inf
     for slot in range(j * m, (j + 1) * m):
         for e in range(slot_start[slot], slot_start[slot + 1]):
@@ -138,14 +133,16 @@ def _price_single_inplace(family, j, price, zeta, h, tolerance):
 @kernel
 def _group_gradient(family, j, price, zeta, h, gradient, curvature):
     """Fill h, parent - sum of h, and the dual's curvature in the prices of group j; the largest residual."""
-    start = family.group_start[j]
-    size = family.group_start[j + 1] - start
-    m = family.noisy.shape[1]
-    a, v = family.a, family.v
+    a, v, m = family.a, family.v, family.noisy.shape[1]
     slot_start, cell, detail, grouped = family.slot_start, family.cell, family.detail, family.grouped
+    start, size, parent = (
+        family.group_start[j],
+        family.group_start[j + 1] - family.group_start[j],
+        family.parent,
+    )
     scale, alone = 1.0 / (a + v), a / (a + v)
     for p in range(size):
-        gradient[p] = family.parent[start + p]
+        gradient[p] = parent[start + p]
         for q in range(size):
             curvature[p, q] = 0.0
     for slot in range(j * m, (j + 1) * m):
@@ -157,21 +154,21 @@ def _group_gradient(family, j, price, zeta, h, gradient, curvature):
             gradient[p] -= h[first]
             curvature[p, p] += alone * (s > 0.0)
             continue
-        n_active = _respond_inplace(family, slot, price, zeta, h)
+        n_active = _respond_inplace(first, last, a, v, cell, detail, grouped[slot], price, zeta, h)
         theta = v / (a + v * n_active)
         for e in range(first, last):
             if h[e] > 0.0:
-                p = family.cell[e] - start
+                p = cell[e] - start
                 gradient[p] -= h[e]
                 curvature[p, p] += 1.0
                 for other in range(e, last):
                     if h[other] > 0.0:
-                        curvature[p, family.cell[other] - start] -= theta
+                        curvature[p, cell[other] - start] -= theta
     worst = 0.0
     for p in range(size):
         worst = max(worst, abs(gradient[p]))
         for q in range(p, size):
-            curvature[p, q] /= family.a
+            curvature[p, q] /= a
     return worst
 
 
@@ -259,18 +256,21 @@ def _next_length(low, low_slope, high, high_slope):
 @kernel
 def _responses_inplace(family, price, z, zeta, h, work, tolerance):
     """Best prices and counts for given z."""
-    m = family.noisy.shape[1]
-    n_links = family.row.shape[0]
-    for j in range(family.group_start.shape[0] - 1):
+    a, v, m = family.a, family.v, family.noisy.shape[1]
+    row, cell, detail, grouped = family.row, family.cell, family.detail, family.grouped
+    slot_start, group_start = family.slot_start, family.group_start
+    n_links = row.shape[0]
+    for j in range(group_start.shape[0] - 1):
         for c in range(m):
-            for e in range(family.slot_start[j * m + c], family.slot_start[j * m + c + 1]):
+            for e in range(slot_start[j * m + c], slot_start[j * m + c + 1]):
                 zeta[e] = 0.0
                 for q in range(n_links):
-                    zeta[e] += z[family.row[q, family.cell[e]], c]
+                    zeta[e] += z[row[q, cell[e]], c]
         if not family.has_parent:
             for slot in range(j * m, (j + 1) * m):
-                _respond_inplace(family, slot, price, zeta, h)
-        elif family.group_start[j + 1] - family.group_start[j] == 1:
+                first, last = slot_start[slot], slot_start[slot + 1]
+                _respond_inplace(first, last, a, v, cell, detail, grouped[slot], price, zeta, h)
+        elif group_start[j + 1] - group_start[j] == 1:
             _price_single_inplace(family, j, price, zeta, h, tolerance)
         else:
             _price_group_inplace(family, j, price, zeta, h, work, tolerance)
