@@ -5,6 +5,8 @@ Fioretto, Van Hentenryck & Zhu (2021), sections 8, 9 and 9.1.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from louver.errors import SolverError
@@ -12,10 +14,16 @@ from louver.groups.problem import IntArray, NoisyAnswers, Query, sizes_of
 from louver.optim.allocation import allocate
 from louver.optim.monotone import fit_monotone, nonincreasing
 
-__all__ = ["TOLERANCE", "solve_cumulative", "solve_cumulative_relaxed"]
+__all__ = ["solve_cumulative", "solve_cumulative_relaxed", "tolerance"]
 
-TOLERANCE = 0.5
-"""How far from the real optimum, in counts, rounding begins; nearer changes no error by a thousandth."""
+MOST_TOLERANCE = 0.5
+"""Never begin rounding farther than this from the real optimum, in counts."""
+
+LEAST_TOLERANCE = 0.01
+"""Nearer does not change what is rounded to."""
+
+NOISE_PARTS = 40
+"""Nearer than this part of the smallest noise changes no error by a hundredth."""
 
 
 def solve_cumulative(noisy: NoisyAnswers) -> IntArray:
@@ -46,10 +54,16 @@ def solve_cumulative_relaxed(noisy: NoisyAnswers) -> IntArray:
         [1.0] * noisy.tree.n_levels,
         upper=float(total),
         total=float(total),
-        tolerance=TOLERANCE,
+        tolerance=tolerance(noisy),
     )
     rounded = np.rint(fit.rows[:, ::-1]).astype(np.int64)
     return np.maximum(sizes_of(rounded, Query.PREFIX), 0)
+
+
+def tolerance(noisy: NoisyAnswers) -> float:
+    """How far from the real optimum rounding may begin, in counts: small against the noise of the most accurate level."""
+    wanted = math.sqrt(min(noisy.variances)) / NOISE_PARTS
+    return min(MOST_TOLERANCE, max(LEAST_TOLERANCE, wanted))
 
 
 def _total(noisy: NoisyAnswers) -> int:

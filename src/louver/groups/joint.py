@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from louver.groups.cumulative import TOLERANCE
+from louver.groups.cumulative import tolerance
 from louver.groups.problem import IntArray, NoisyAnswers, Query, sizes_of
 from louver.optim.monotone import fit_monotone
 from louver.optim.row_rounding import round_tree
@@ -30,7 +30,7 @@ def solve_joint(noisy: NoisyAnswers) -> IntArray:
 
     Both kinds of counts are equally private with a public total. Prefix counts are measured there because every size beyond a
     region's largest group measures the region's number of groups once more; suffix counts measure zeros instead.
-    **Cost**: 10 to 90 passes over the table, then one flow problem for each parent.
+    **Cost**: 20 to 150 passes over the table, then one flow problem for each parent.
     """
     if noisy.total is None:
         return sizes_of(_fitted(noisy, noisy.rows), Query.SUFFIX)
@@ -47,6 +47,6 @@ def _fitted(noisy: NoisyAnswers, counts: IntArray) -> IntArray:
         [1 / max(variance, LEAST_VARIANCE) for variance in noisy.variances],
         upper=float(noisy.total) if noisy.total is not None else float(max(1, rows.max(initial=0))),
         total=None if noisy.total is None else float(noisy.total),
-        tolerance=TOLERANCE,
+        tolerance=tolerance(noisy),
     )
     return round_tree(fit.rows, noisy.tree, noisy.total)
