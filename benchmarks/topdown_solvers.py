@@ -407,10 +407,10 @@ def _compare_rounding(name: str, problem: Problem, bundles: list[Families]) -> s
         for peer, run in peers.items():
             found = [run(choice) for choice in choices]
             seconds[peer].append(sum(taken for taken, _ in found))
-            # Peers see ranks without the last digits, which only break ties.
+            # Peers see ranks without the last twenty bits, which only break ties.
             outcomes |= {
-                f"{peer} {'same' if abs(gain - own) <= TOLERANCE * own else 'DIFFERS'}"
-                for (_, gain), own in zip(found, gains, strict=True)
+                f"{peer} {'same' if abs(gain - own) <= choice.rank.size << 20 else 'DIFFERS'}"
+                for (_, gain), own, choice in zip(found, gains, choices, strict=True)
             }
     _line(name, bundles, unknowns, seconds, ", ".join(sorted(outcomes)))
     return outcomes

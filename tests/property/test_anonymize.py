@@ -264,9 +264,12 @@ def test_neighbours_prove_a_bound_below_the_optimum(case, most):
     problem = case.problem(max_suppressed=min(most, case.n - case.k))
     optimum = exact.solve(problem).loss
     # Few neighbours, as in a large problem, or all.
-    with patch.object(neighbourhood, "LEAST_SOUGHT", 1), patch.object(neighbourhood, "MOST_SOUGHT", 1):
-        for n_wanted in (1, 3, 8):
-            found = neighbourhood.find_neighbours(problem, problem.points(), n_wanted=n_wanted)
+    for n_sought in (0, 2, 6, 24):
+        with (
+            patch.object(neighbourhood, "TRIPLES_SOUGHT", n_sought),
+            patch.object(neighbourhood, "PAIRS_SOUGHT", n_sought),
+        ):
+            found = neighbourhood.find_neighbours(problem, problem.points(), n_wanted=1)
             assert found.lower_bound <= optimum
 
 

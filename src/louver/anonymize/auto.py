@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from louver.anonymize import exact, greedy
+from louver.anonymize import exact, greedy, k_member
 from louver.anonymize import sorted as sorted_order
 from louver.anonymize.columns import Ints
 from louver.anonymize.neighbourhood import find_neighbours
@@ -28,6 +28,9 @@ EXACT_RECORDS = 40
 
 EXACT_SHARE = 0.5
 NODES_PER_STEP = 10_000
+
+K_MEMBER_RECORDS = 50_000
+"""Up to this many records k-member is one of the starts; its cost grows with their square."""
 
 NEIGHBOURS = 12
 """Neighbouring points among which a partner for a record is sought."""
@@ -63,7 +66,8 @@ def solve(
     ----------
     problem : Problem
     seconds : float, optional
-        Time limit. The start (Greedy Search and the best cut of the sorted order) is always made.
+        Time limit. The start is always made: the best of Greedy Search, the best cut of the sorted order and, up to
+        K_MEMBER_RECORDS records, k-member.
     steps : int, optional
         Rounds of annealing, in place of the time limit: the same answer on every machine with any number of workers.
     workers : int, optional
@@ -74,7 +78,7 @@ def solve(
     Notes
     -----
     Up to EXACT_RECORDS records `exact` is tried first, and if it proves the optimum that is the answer. Otherwise the
-    better of two starts is improved by simulated annealing: records move to a class nearby or are exchanged with a
+    best start is improved by simulated annealing: records move to a class nearby or are exchanged with a
     record of it, classes are dissolved into their neighbours and founded from records that others can spare, and
     records are left out where the problem allows it. Changes that make a class break a requirement are never made.
     In every round the classes are cut into pieces that lie close together, along other borders each time, and the
@@ -82,7 +86,7 @@ def solve(
     numbers. The best partition at the end of any round is returned.
 
     With a population (k-map) nothing is annealed: to count who matches a class costs too much to be done at every
-    step, so the better start is the answer.
+    step, so the best start is the answer.
 
     The lower bound is that of `louver.anonymize.neighbourhood`, or that of `exact`.
 
@@ -94,7 +98,7 @@ def solve(
     if seconds is not None and not is_small:
         _compile(problem)
     started = time.perf_counter()
-    best = _tried_exactly(problem, seconds, steps) if is_small else _better_start(problem)
+    best = _tried_exactly(problem, seconds, steps) if is_small else _best_start(problem)
     if best.loss == 0:
         best = replace(best, status=Status.OPTIMAL, lower_bound=0)
     if best.status is Status.OPTIMAL or problem.requirements.matches:
@@ -113,16 +117,17 @@ def solve(
     return annealing.run(best, clock, progress or _ignore)
 
 
-def _better_start(problem: Problem) -> Partition:
-    best = min(greedy.solve(problem), sorted_order.solve(problem), key=lambda partition: partition.loss)
-    return replace(best, method="auto")
+def _best_start(problem: Problem) -> Partition:
+    starts = [greedy.solve(problem), sorted_order.solve(problem)]
+    if problem.n_records <= K_MEMBER_RECORDS:
+        starts.append(k_member.solve(problem))
+    return replace(min(starts, key=lambda partition: partition.loss), method="auto")
 
 
 def _compile(problem: Problem) -> None:
     """Have the kernels compiled before the clock starts."""
     tiny = replace(problem.part(np.arange(min(2, problem.n_records))), k=1)
-    sorted_order.solve(tiny)
-    best = greedy.solve(tiny)
+    best = _best_start(tiny)
     _Annealing.of(tiny, best, 1).run_round(_first_records(best.labels), 0.0, 0)
 
 
@@ -164,11 +169,13 @@ class _Clock:
         return min(1.0, share)
 
     def expected_rounds(self, n_rounds: int) -> float:
-        """Rounds of the whole run, as far as it is known after so many of them."""
+        """Rounds of the whole run, as far as it is known after so many of them; 0 before the first of a timed run."""
         if self.steps is not None:
             return self.steps
         if self.seconds is None:
             return self.max_rounds
+        if n_rounds == 0:
+            return 0
         now = time.perf_counter()
         left = max(0.0, self.seconds - (now - self.started))
         return min(self.max_rounds, n_rounds * (1 + left / (now - self.began)))
@@ -261,7 +268,7 @@ class _Annealing:
 
 def _first_records(labels: Ints) -> Ints:
     """The first record of each record's class; -1 for records left out."""
-    first = np.full(int(labels.max()) + 1, len(labels), np.int64)
+    first = np.full(int(labels.max()) + 2, len(labels), np.int64)
     kept = labels >= 0
     np.minimum.at(first, labels[kept], np.flatnonzero(kept))
     return np.where(kept, first[labels], SUPPRESSED)

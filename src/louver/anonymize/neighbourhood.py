@@ -1,4 +1,4 @@
-"""The nearest points of every point, and the loss that they prove no partition can avoid."""
+"""The near points of every point, and the loss that they prove no partition can avoid."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["Neighbourhood", "find_neighbours"]
 CHUNK = 2048
 """Points whose neighbours are sought in one piece of work."""
 
-LEAST_SOUGHT, MOST_SOUGHT = 24, 64
-"""Neighbours that are sought for the sake of the bound: twice as many as a class of k needs, within these limits."""
+TRIPLES_SOUGHT, PAIRS_SOUGHT = 24, 64
+"""Neighbours that are sought for the sake of the bound, by triples of points while classes need half of them or fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,7 +28,7 @@ class Neighbourhood:
     Attributes
     ----------
     near : int32 (p, l)
-        Nearest other points, nearest first; at equal distance by number.
+        Near other points, nearest first; at equal distance by number.
     lower_bound : int
         Units that every partition loses at least.
     """
@@ -40,6 +40,8 @@ class Neighbourhood:
 def find_neighbours(problem: Problem, points: Points, *, n_wanted: int, workers: int = 1) -> Neighbourhood:
     """The `n_wanted` nearest points of every point, or all where there are no more; and what they prove.
 
+    Where columns are many, some of those listed may be near but not the nearest.
+
     Notes
     -----
     The distance of two records is the loss per record of a class of both.
@@ -48,19 +50,22 @@ def find_neighbours(problem: Problem, points: Points, *, n_wanted: int, workers:
     what `louver.optim.kernels.least` proves for the record's point from its neighbours. A record that is left out loses
     everything, which is no less. The sum over all records is therefore a bound, whatever else is asked of the classes.
 
-    **Cost**: O(p (log p + l^2 m)) on clustered data for l neighbours sought, O(p^2 m) at worst; O(p l) memory.
+    **Cost**: O(p (log p + l^2 m)) for l neighbours sought; O(p l) memory.
     """
     codes, multiplicity = points.codes, points.multiplicity
     tree = build_tree(problem.geometry, codes, np.arange(len(codes)))
     n_wanted = min(n_wanted, len(codes) - 1)
-    twice = min(MOST_SOUGHT, max(LEAST_SOUGHT, 2 * problem.least_size - 2))
-    n_sought = min(max(n_wanted, twice), len(codes) - 1)
+    with_triples = 2 * (problem.least_size - 1) <= TRIPLES_SOUGHT
+    n_useful = TRIPLES_SOUGHT if with_triples else min(PAIRS_SOUGHT, problem.least_size - 1)
+    n_sought = min(max(n_wanted, n_useful), len(codes) - 1)
 
     def part(first: int) -> tuple[NDArray[np.int32], int]:
         last = min(len(codes), first + CHUNK)
-        keys = nearest(tree, problem.geometry, first, last, n_sought)
+        keys, reach = nearest(tree, problem.geometry, first, last, n_sought)
         near = (keys[:, :n_wanted] & NUMBER_MASK).astype(np.int32)
-        least = least_losses(problem.geometry, codes, multiplicity, keys, first, problem.least_size)
+        least = least_losses(
+            problem.geometry, codes, multiplicity, keys, reach, first, problem.least_size, with_triples
+        )
         return near, int(multiplicity[first:last] @ least)
 
     if n_wanted == 0:

@@ -117,7 +117,7 @@ def _is_same(text: Path, parquet: Path) -> bool:
     )
     table = csv.read_csv(text, convert_options=options)
     return table.column_names == people.column_names and all(
-        table[name].to_pylist() == people[name].cast(pa.string()).to_pylist() for name in people.column_names
+        table[name].equals(people[name].cast(pa.string())) for name in people.column_names
     )
 
 

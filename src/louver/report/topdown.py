@@ -98,7 +98,9 @@ def _knowledge(release: TopDownRelease) -> list[str]:
         for statement in plan.design.statements
     ]
     zeros = int((~plan.design.is_possible).sum())
-    told = f"{zeros:,} of {plan.design.n_cells:,} cells are structural zeros; nobody is in them."
+    told = "No cell is a structural zero."
+    if zeros:
+        told = f"{zeros:,} of {plan.design.n_cells:,} cells are structural zeros; nobody is in them."
     if not lines:
         return [f"<p>No invariants and no bounds. {told}</p>"]
     return [table(["statement", "kind", "level", "about"], lines), f"<p>{told}</p>"]

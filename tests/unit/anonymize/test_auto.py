@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from louver.anonymize import auto, exact, greedy
+from louver.anonymize import auto, exact, greedy, k_member
 from louver.anonymize import sorted as sorted_method
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
 from louver.anonymize.neighbourhood import find_neighbours
@@ -57,6 +57,10 @@ PROBLEMS = {
 }
 
 
+def start_loss(problem):
+    return min(solve(problem).loss for solve in (greedy.solve, sorted_method.solve, k_member.solve))
+
+
 @pytest.fixture
 def in_pieces(monkeypatch):
     """Several pieces even for a few hundred records, and few sweeps."""
@@ -71,7 +75,7 @@ def test_better_than_the_start_publishable_and_the_same_in_any_number_of_threads
     assert all((other.labels == found[0].labels).all() for other in found[1:])
     best = found[0]
     assert best.method == "auto"
-    assert best.loss < min(greedy.solve(problem).loss, sorted_method.solve(problem).loss)
+    assert best.loss < start_loss(problem)
     assert best.lower_bound <= best.loss == problem.total_loss(best.labels)
     assert best.n_suppressed <= problem.max_suppressed
     assert all(problem.is_allowed(members) for members in best.classes())
@@ -95,7 +99,7 @@ def test_every_round_reports_the_loss_of_its_classes(name, in_pieces):
 def test_no_steps_give_the_better_start():
     problem = numbers(200, 5)
     best = auto.solve(problem, steps=0)
-    assert best.loss == min(greedy.solve(problem).loss, sorted_method.solve(problem).loss)
+    assert best.loss == start_loss(problem)
     assert best.status is Status.FEASIBLE
 
 
@@ -141,12 +145,18 @@ def test_the_bound_proves_pairs_optimal():
     assert best.lower_bound == best.loss > 0
 
 
+def test_all_records_may_be_left_out():
+    same = Sensitive(name="ill", codes=np.zeros(60, int), n_values=2, l=2)
+    best = auto.solve(numbers(60, 3, sensitive=[same], max_suppressed=60), steps=3)
+    assert best.n_suppressed == 60 and best.n_classes == 0
+
+
 def test_a_population_leaves_the_start_as_it_is():
     values = np.random.default_rng(1).integers(0, 50, 120).astype(float)
     column = NumericColumn(name="x", values=np.tile(values, 2), n_sample=120)
     problem = Problem.build([column], k=4, population=np.ones(120, np.int64))
     best = auto.solve(problem, steps=5)
-    assert best.loss == min(greedy.solve(problem).loss, sorted_method.solve(problem).loss)
+    assert best.loss == start_loss(problem)
     assert best.lower_bound is None
 
 

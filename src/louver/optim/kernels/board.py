@@ -48,6 +48,7 @@ __all__ = [
     "LOSS",
     "NEXT",
     "NOBODY",
+    "N_NEAR",
     "N_SPARE",
     "POINT",
     "QUOTA",
@@ -65,6 +66,7 @@ __all__ = [
     "loss_without",
     "refresh_inplace",
     "settle_inplace",
+    "unite_inplace",
     "unlink_inplace",
 ]
 

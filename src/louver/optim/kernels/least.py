@@ -39,7 +39,7 @@ def reached_at(values, weights, n, needed):
 
 
 @kernel
-def least_losses(geometry, codes, multiplicity, keys, first, k):
+def least_losses(geometry, codes, multiplicity, keys, reach, first, k, with_triples):
     """A lower bound on the loss per record of every class of k records or more that holds a point.
 
     Parameters
@@ -49,8 +49,12 @@ def least_losses(geometry, codes, multiplicity, keys, first, k):
     multiplicity : int64 (p,)
         Records of each point.
     keys : int64 (h, l)
-        The nearest others of points `first` to `first` + h - 1, as `nearest` gives them.
+        Near others of points `first` to `first` + h - 1, as `nearest` gives them.
+    reach : int64 (h,)
+        Points that are not listed are no nearer than that.
     first, k : int
+    with_triples : bool
+        Whether to look at triples; at pairs only if not.
 
     Returns
     -------
@@ -62,10 +66,10 @@ def least_losses(geometry, codes, multiplicity, keys, first, k):
     a class can lose that holds i, c and enough others: at least the value up to which the losses of the triples (i,
     c, d) bring in the records still needed, as S holds them all and loses no less than any triple. Every point of S
     answers at most the loss of S, and together they have `needed` records: so the loss of S is at least the value up
-    to which the answers bring in that many. A class that holds a point beyond the listed neighbours loses at least the
-    distance to the last of them.
+    to which the answers bring in that many. Without triples, the answer of c is its distance from i. A class that holds
+    a point that is not listed loses at least the reach.
 
-    **Cost**: O(h l (l m + needed)).
+    **Cost**: O(h l (l m + needed)), without triples O(h l needed).
     """
     n_near, m = keys.shape[1], codes.shape[1]
     lower, upper = np.empty(m, np.int32), np.empty(m, np.int32)
@@ -84,7 +88,7 @@ def least_losses(geometry, codes, multiplicity, keys, first, k):
             answer = keys[h, a] >> NUMBER_BITS
             if n_answers == room and answer >= answers[room - 1]:
                 break
-            if multiplicity[c] < needed:
+            if with_triples and multiplicity[c] < needed:
                 clear_inplace(lower, upper, words)
                 add_inplace(geometry, lower, upper, words, codes[first + h])
                 add_inplace(geometry, lower, upper, words, codes[c])
@@ -97,6 +101,6 @@ def least_losses(geometry, codes, multiplicity, keys, first, k):
                 answer = reached_at(triples, triple_weights, n_triples, needed - multiplicity[c])
             n_answers = insert_inplace(answers, answer_weights, n_answers, answer, multiplicity[c])
         least[h] = reached_at(answers, answer_weights, n_answers, needed)
-        if n_near < codes.shape[0] - 1 or least[h] == FAR:
-            least[h] = min(least[h], keys[h, n_near - 1] >> NUMBER_BITS)
+        if n_near < codes.shape[0] - 1 or reach[h] < keys[h, n_near - 1] >> NUMBER_BITS:
+            least[h] = min(least[h], reach[h])
     return least

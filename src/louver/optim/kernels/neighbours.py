@@ -55,6 +55,8 @@ ARITY = 16
 NUMBER_BITS = 31
 NUMBER_MASK = 2**NUMBER_BITS - 1
 NO_KEY = np.int64(2**63 - 1)
+MAX_LEAVES = 64
+"""Leaves in which the neighbours of a record are sought."""
 
 
 class NumberedRecords(NamedTuple):
@@ -417,31 +419,37 @@ def grow_inplace(tree, geometry, search, lower, upper, words, members, size, tar
 
 @kernel
 def nearest(tree, geometry, first, last, n_wanted):
-    """The nearest others of records first to last - 1, nearest first, as keys (distance, number) in one integer.
+    """Near others of records first to last - 1, nearest first, as keys (distance, number) in one integer.
 
-    The distance of two records is the loss per record of a class of both. NO_KEY where there are no more.
+    The distance of two records is the loss per record of a class of both. A search ends after MAX_LEAVES leaves, so that
+    many columns, which leave little to prune, do not cost all pairs. Returns the keys (NO_KEY where there are no more)
+    and for each record its reach: what is not listed is no nearer than that.
     """
     m = tree.codes.shape[1]
     lower, upper = np.empty(m, np.int32), np.empty(m, np.int32)
     words = np.empty(n_words(geometry, m), np.uint64)
     search = new_search(tree)
     keys = np.full((last - first, n_wanted), NO_KEY, np.int64)
+    reach = np.empty(last - first, np.int64)
     for i in range(first, last):
         clear_inplace(lower, upper, words)
         add_inplace(geometry, lower, upper, words, tree.codes[i])
-        nearest_inplace(tree, geometry, search, i, lower, upper, words, keys[i - first])
-    return keys
+        reach[i - first] = nearest_inplace(tree, geometry, search, i, lower, upper, words, keys[i - first])
+    return keys, reach
 
 
 @kernel
 def nearest_inplace(tree, geometry, search, i, lower, upper, words, keys):
-    """The nearest others of record i, whose region is given, as `nearest`."""
+    """Near others of record i, whose region is given, as `nearest`; returns its reach."""
     heap, total, worst = search.heap, search.total, keys.shape[0] - 1
     codes, record, data, count, child = tree.codes, tree.record, tree.data, tree.left, tree.child
     is_mixed = has_other_kinds(geometry, codes.shape[1])
     heap[0, 0] = 0
     push_nodes_inplace(tree, geometry, search, is_mixed, tree.top, count.shape[0], lower, upper, words)
+    n_leaves = 0
     while heap[0, 0] > 0 and heap[1, 0] < keys[worst]:
+        if n_leaves == MAX_LEAVES:
+            return heap[1, 0] >> NUMBER_BITS
         node = pop_inplace(heap)
         if child[node] >= 0:
             stop = stop_of(tree.parent, child, node)
@@ -450,6 +458,7 @@ def nearest_inplace(tree, geometry, search, i, lower, upper, words, keys):
         leaf_totals_inplace(
             total, geometry, is_mixed, codes, record[node], data[node], count[node], lower, upper, words
         )
+        n_leaves += 1
         for t in range(count[node]):
             key = (np.int64(total[t]) << NUMBER_BITS) | np.int64(record[node, t])
             if key >= keys[worst] or record[node, t] == i:
@@ -459,6 +468,7 @@ def nearest_inplace(tree, geometry, search, i, lower, upper, words, keys):
                 keys[at] = keys[at - 1]
                 at -= 1
             keys[at] = key
+    return keys[worst] >> NUMBER_BITS
 
 
 @kernel

@@ -34,6 +34,8 @@ STALLED = 1
 MAX_STEPS = 60  # Newton steps on z
 MAX_GROUP_STEPS = 60  # Newton steps on the prices of one group
 MAX_TRIALS = 30  # step lengths tried along one direction
+MAX_IDLE = 24  # steps on z that may pass until the residual is halved again; beyond them it is rounding
+MAX_GROUP_IDLE = 12  # the same for the prices of one group
 ENOUGH = 0.2  # a step may overshoot until the slope is minus this share of the first
 FAR = 0.7  # a step is too short while this share of the slope is left
 LONGEST = 256.0  # times the Newton step
@@ -180,9 +182,12 @@ def _price_group_inplace(family, j, price, zeta, h, work, tolerance):
     gradient, step, old = work[size], work[size + 1], work[size + 2]
     reference, fallback, reach = work[size + 3], work[size + 4], work[size + 5]
     worst = _group_gradient(family, j, price, zeta, h, gradient, work)
+    least, n_idle = worst, 0
     for _ in range(MAX_GROUP_STEPS):
-        if worst <= tolerance:
+        if worst <= tolerance or n_idle > MAX_GROUP_IDLE:
             return
+        n_idle = 0 if worst < 0.5 * least else n_idle + 1
+        least = min(least, worst)
         has_woken = False
         for p in range(size):
             if work[p, p] <= 0.0:
@@ -673,12 +678,12 @@ def solve_family_inplace(family, h, price, z, tolerance):
     block = np.empty((n_rows, m), dtype=np.int64)
     price_step, old_price = np.empty(n), np.empty(n)
     place, n_in_use = _rows_in_use(family)
-    is_by_cells = family.has_parent and n < n_in_use
+    is_by_cells = family.has_parent and n < 2 * n_in_use
     _responses_inplace(family, price, z, zeta, h, work, tolerance)
     _link_counts_inplace(family, place, z, g, block)
     worst = _gradient_inplace(family, h, g, gradient)
-    n_steps = 0
-    while worst > tolerance and n_steps < MAX_STEPS:
+    n_steps, n_idle, least = 0, 0, worst
+    while worst > tolerance and n_steps < MAX_STEPS and n_idle <= MAX_IDLE:
         _reach_inplace(family, h, price, z, zeta, g, gradient, reach)
         if is_by_cells:
             _direction_by_cells(family, h, block, gradient, reach, step, price_step)
@@ -704,5 +709,7 @@ def solve_family_inplace(family, h, price, z, tolerance):
                 high, high_slope = t, now
             t = _next_length(low, low_slope, high, high_slope)
         n_steps += 1
+        n_idle = 0 if worst < 0.5 * least else n_idle + 1
+        least = min(least, worst)
     residual = max(worst, _parent_residual(family, h))
     return (SOLVED if residual <= 10.0 * tolerance else STALLED), n_steps, residual
