@@ -21,6 +21,9 @@ __all__ = ["plot_errors", "plot_regions", "plot_release"]
 
 SAFE, MUTED, INK = "#2a6f97", "#b9c6d0", "#22313f"
 PANELS_ACROSS = 4
+MAX_BARS = 80
+"""Sizes that are drawn one by one."""
+
 LONGEST_TITLE = 28
 """Letters of a region's name above a small picture."""
 
@@ -104,9 +107,15 @@ def _bars(axes: Axes, release: GroupRelease, region: int, shown: slice) -> None:
     counts = release.counts[region][shown]
     spread = 2 * _size_deviation(release, region)
     sizes = np.array(release.sizes)[shown]
-    axes.bar(sizes, counts, color=SAFE, alpha=0.85)
-    errors = [np.minimum(spread, counts), np.full(len(counts), spread)]
-    axes.errorbar(sizes, counts, yerr=errors, fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
+    least, most = np.maximum(counts - spread, 0), counts + spread
+    if len(sizes) > MAX_BARS:  # one outline instead of a thousand bars
+        edges = np.append(sizes, sizes[-1] + 1) - 0.5
+        axes.stairs(counts, edges, fill=True, color=SAFE, alpha=0.85)
+        axes.fill_between(sizes, least, most, step="mid", color=INK, alpha=0.18, linewidth=0)
+    else:
+        axes.bar(sizes, counts, color=SAFE, alpha=0.85)
+        errors = [counts - least, most - counts]
+        axes.errorbar(sizes, counts, yerr=errors, fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
     axes.set_yscale("symlog")
     _tidy(axes)
 

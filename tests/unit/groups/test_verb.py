@@ -145,6 +145,18 @@ def test_json_and_frame(people: Path, domain: Path) -> None:
     assert len(released.plot().axes) == 2
 
 
+def test_a_thousand_sizes_are_drawn_as_one_outline(tmp_path: Path) -> None:
+    counted = tmp_path / "counted.csv"
+    counted.write_text("state,size,n\nA,1,5\nA,900,2\nB,3,4\n")
+    (tmp_path / "states.csv").write_text("state\nA\nB\n")
+    released = groups(
+        counted, size="size", groups="n", regions=["state"], domain=str(tmp_path / "states.csv"),
+        max_size=1000, epsilon=100, seed=1,
+    )  # fmt: skip
+    bars, _ = released.plot().axes
+    assert len(bars.patches) == 1 and len(bars.collections) == 1
+
+
 def _ledger(people: Path, epsilon: str = "2") -> Ledger:
     return Ledger.create(
         people.with_name(people.name + ".ledger"),
