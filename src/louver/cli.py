@@ -44,6 +44,14 @@ app = typer.Typer(
 Epsilon = Annotated[str | None, typer.Option(metavar="E", help="Amount in pure epsilon, such as 0.5 or 1/2.")]
 Rho = Annotated[str | None, typer.Option(metavar="R", help="Amount in rho (zero-concentrated), such as 0.1.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+Table = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Table in a DuckDB file or PostgreSQL database.")
+]
+Query = Annotated[str | None, typer.Option(metavar="SQL", help="Query for a PostgreSQL database.")]
+SpecFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),
+]
 
 
 def main() -> None:
@@ -138,10 +146,8 @@ def bounds(
         str | None,
         typer.Option(metavar="COLUMN", help="Column of counts; without it every line is one person."),
     ] = None,
-    table: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Table in a DuckDB file or PostgreSQL database.")
-    ] = None,
-    query: Annotated[str | None, typer.Option(metavar="SQL", help="Query for a PostgreSQL database.")] = None,
+    table: Table = None,
+    query: Query = None,
     conditionals: Annotated[
         bool,
         typer.Option(
@@ -199,11 +205,8 @@ def bounds(
         ),
     ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report to this file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
-    spec: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),
-    ] = None,
+    json: Json = False,
+    spec: SpecFile = None,
 ) -> int:
     """Audit what a table of conditional frequencies gives away."""
     given_options = {
@@ -373,15 +376,10 @@ def anonymize(
         bool, typer.Option("--keep-order", help="Leave the rows in the order of the source; recorded.")
     ] = False,
     class_id: Annotated[bool, typer.Option("--class-id", help="Add the number of the class.")] = False,
-    table: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Table in a DuckDB file or PostgreSQL database.")
-    ] = None,
-    query: Annotated[str | None, typer.Option(metavar="SQL", help="Query for a PostgreSQL database.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
-    spec: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),
-    ] = None,
+    table: Table = None,
+    query: Query = None,
+    json: Json = False,
+    spec: SpecFile = None,
 ) -> int:
     """Make microdata k-anonymous with little information loss."""
     given = {
@@ -520,10 +518,8 @@ def groups(
     as_published: Annotated[
         bool, typer.Option("--as-published", help="M_c^ch with the paper's noise, which is NOT private.")
     ] = False,
-    table: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Table in a DuckDB file or PostgreSQL database.")
-    ] = None,
-    query: Annotated[str | None, typer.Option(metavar="SQL", help="Query for a PostgreSQL database.")] = None,
+    table: Table = None,
+    query: Query = None,
     json: Json = False,
     spec: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TOML file with the same options and source.")
@@ -778,7 +774,7 @@ def _level_progress() -> Iterator[Callable[[str, int, int], None]]:
 @app.command(epilog="Exit codes: 0 every promise holds, 1 one does not, 2 no release directory.")
 def verify(
     release: Annotated[Path, typer.Argument(metavar="DIR", help="Release directory.")],
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
+    json: Json = False,
 ) -> int:
     """Recompute every promise of a release from its published files."""
     from louver.release.verify import verify as verify_release

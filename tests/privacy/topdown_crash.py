@@ -11,12 +11,9 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import numpy as np
 
@@ -33,21 +30,12 @@ from louver.topdown.estimation import estimate as estimate_levels
 from louver.topdown.measuring import SealedCounts
 from louver.topdown.plan import make_plan
 from louver.topdown.spec import read_design
+from privacy.workers import events_until, in_child
 from topdown_town import write_town
 
 WORKERS = (1, 2, 4)
 MEASUREMENTS = "measurements/topdown.parquet"
 problem.BATCH_VALUES = 60  # several batches to a level, so that workers have something to share
-
-
-def in_child(task: Callable[[], None]) -> int:
-    """Run a task in a fork of this process, which itself starts no threads; return the wait status."""
-    child = os.fork()
-    if child == 0:
-        task()
-        sys.stdout.flush()
-        os._exit(0)
-    return os.waitpid(child, 0)[1]
 
 
 def load_kernels(town: Path) -> None:
@@ -66,18 +54,8 @@ def load_kernels(town: Path) -> None:
 
 
 def run_until(town: Path, out: Path, workers: int, event: int) -> None:
-    """Run, and kill this process at the given call or return seen from louver's own code."""
-    seen = 0
-
-    def profile(frame: FrameType, what: str, argument: Any) -> None:
-        nonlocal seen
-        seen += "louver" in frame.f_code.co_filename
-        if seen == event > 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.setprofile(profile)
-    topdown(town, out=out, engine=f"local:{workers}")
-    sys.setprofile(None)
+    """Run, and kill this process at the given event."""
+    seen = events_until(event, lambda: topdown(town, out=out, engine=f"local:{workers}"))
     (out.parent / "events").write_text(str(seen))
 
 

@@ -98,7 +98,23 @@ def _measure(directory: Path) -> Measurements:
     )
 
 
-def _in_child(task: Callable[[], None]) -> int:
+def events_until(event: int, task: Callable[[], object]) -> int:
+    """Run a task and kill this process at the given call or return seen from louver's own code; return how many there were."""
+    seen = 0
+
+    def profile(frame: FrameType, what: str, argument: Any) -> None:
+        nonlocal seen
+        seen += "louver" in frame.f_code.co_filename
+        if seen == event > 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(profile)
+    task()
+    sys.setprofile(None)
+    return seen
+
+
+def in_child(task: Callable[[], None]) -> int:
     """Run a task in a fork of this process, which itself starts no threads; return the wait status."""
     child = os.fork()
     if child == 0:
@@ -109,19 +125,8 @@ def _in_child(task: Callable[[], None]) -> int:
 
 
 def _measure_until(directory: Path, event: int) -> None:
-    """Measure, and kill this process at the given call or return seen from louver's own code."""
-    seen = 0
-
-    def profile(frame: FrameType, what: str, argument: Any) -> None:
-        nonlocal seen
-        seen += "louver" in frame.f_code.co_filename
-        if seen == event > 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.setprofile(profile)
-    _measure(directory)
-    sys.setprofile(None)
-    (directory / "events").write_text(str(seen))
+    """Measure, and kill this process at the given event."""
+    (directory / "events").write_text(str(events_until(event, partial(_measure, directory))))
 
 
 def _report(directory: Path) -> None:
@@ -159,13 +164,13 @@ def crash(directory: Path, seed: int) -> None:
         here.mkdir()
         Ledger.create(here / "data.ledger", LOSS.measure, LOSS.neighbours, Fraction(1))
         if trial == 0:  # how many events there are
-            assert _in_child(partial(_measure_until, here, 0)) == 0
+            assert in_child(partial(_measure_until, here, 0)) == 0
             events = int((here / "events").read_text())
             continue
         event = 1 + int((trial - 1 + rng.random()) / 20 * events)  # one in every twentieth of the run
-        status = _in_child(partial(_measure_until, here, event))
+        status = in_child(partial(_measure_until, here, event))
         assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, status
-        assert _in_child(partial(_report, here)) == 0
+        assert in_child(partial(_report, here)) == 0
 
 
 if __name__ == "__main__":

@@ -233,6 +233,7 @@ def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOpt
     group_of = np.full(loaded.records.num_rows, -1, np.int64)
     group_of[problem.rows] = answer.labels
     mapping = mapping_table(published, answer.sizes)
+    losses = published_losses(mapping)
     table = released_table(
         loaded.records,
         published,
@@ -243,7 +244,7 @@ def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOpt
     )
     if not options.keep_order:
         table = table.take(pa.array(_shuffled(table.num_rows)))
-    quasi = tuple(name for p in published for name, _ in p.columns(options.format == "bounds"))
+    quasi = tuple(name for p in published for name in p.column_names(options.format == "bounds"))
     guarantee = _guarantee(options)
     classes = None
     if guarantee is Guarantee.K_MAP:
@@ -256,6 +257,7 @@ def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOpt
     return AnonymizedRelease(
         table=table,
         mapping=mapping,
+        published_losses=losses,
         classes=classes,
         guarantee=guarantee,
         method=answer.method,
@@ -280,7 +282,7 @@ def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOpt
             options.k,
         ),
         comparison=compare(problem.columns, published, problem.rows, answer.sizes),
-        promises=_promises(table, quasi, mapping, loaded, options),
+        promises=_promises(table, quasi, losses, loaded, options),
         parameters=_parameters(options),
         is_order_kept=options.keep_order,
         subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
@@ -330,7 +332,11 @@ def _lost_shares(problem: Problem, answer: Answer) -> Floats:
 
 
 def _promises(
-    table: pa.Table, quasi: tuple[str, ...], mapping: pa.Table, loaded: Loaded, options: AnonymizeOptions
+    table: pa.Table,
+    quasi: tuple[str, ...],
+    losses: list[tuple[str, float]],
+    loaded: Loaded,
+    options: AnonymizeOptions,
 ) -> tuple[Mapping[str, Any], ...]:
     about: dict[str, Any] = {"file": DATA_FILE, "quasi": list(quasi), "k": options.k}
     guarantee = _guarantee(options)
@@ -342,7 +348,7 @@ def _promises(
     promises: list[Mapping[str, Any]] = [
         {"promise": "records", "file": DATA_FILE, "records": table.num_rows},
         {"promise": "mapping", "file": DATA_FILE, "mapping": MAPPING_FILE},
-        {"promise": "losses", "mapping": MAPPING_FILE, "by_column": published_losses(mapping)},
+        {"promise": "losses", "mapping": MAPPING_FILE, "by_column": losses},
         {"promise": guarantee.value, **about},
     ]
     for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):

@@ -81,22 +81,27 @@ class Published:
     of_group: Ints
     is_interval: bool = False
 
+    def column_names(self, as_bounds: bool) -> tuple[str, ...]:
+        """One column of printable labels, or two of the ends of intervals."""
+        name = self.attribute.name
+        return (f"{name}_lower", f"{name}_upper") if as_bounds and self.is_interval else (name,)
+
     def columns(self, as_bounds: bool) -> Iterator[tuple[str, pa.Array]]:
-        """(column name, value per group): one printable label, or the pair of ends of an interval."""
-        name, groups = self.attribute.name, pa.array(self.of_group)
-        if not (as_bounds and self.is_interval):
-            yield name, pa.array([meaning.label for meaning in self.meanings], pa.string()).take(groups)
+        """(column name, value per group)."""
+        names, groups = self.column_names(as_bounds), pa.array(self.of_group)
+        if len(names) == 1:
+            yield names[0], pa.array([meaning.label for meaning in self.meanings], pa.string()).take(groups)
             return
-        for place, suffix in ((0, "lower"), (-1, "upper")):
+        for name, place in zip(names, (0, -1), strict=True):
             if self.attribute.labels:
                 labels = [m.members[place] if m.members else None for m in self.meanings]
-                yield f"{name}_{suffix}", pa.array(labels, pa.string()).take(groups)
+                yield name, pa.array(labels, pa.string()).take(groups)
                 continue
             ends = [m.lower if place == 0 else m.upper for m in self.meanings]
             is_whole = all(end is None or end.is_integer() for end in ends)
             kind = pa.int64() if is_whole else pa.float64()
             values = [None if end is None else int(end) if is_whole else end for end in ends]
-            yield f"{name}_{suffix}", pa.array(values, kind).take(groups)
+            yield name, pa.array(values, kind).take(groups)
 
 
 def generalise(

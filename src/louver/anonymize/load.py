@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from louver.anonymize.columns import Column, Floats, Ints, NumericColumn, SetColumn, TreeColumn
 from louver.anonymize.generalise import SEPARATOR
@@ -119,14 +120,7 @@ def _population(attributes: Sequence[Attribute], options: AnonymizeOptions) -> t
             return records, np.ones(records.n_rows, np.int64)
         counts = records.numbers[count]
         bad = ~((counts >= 0) & (counts == np.floor(counts)) & (counts < MAX_PEOPLE))
-        if bad.any():
-            row = int(np.argmax(bad)) + 1
-            raise InputError(
-                f'column "{count}" in {source.name} is no whole number of people on row {row}; correct it.',
-                file=source.name,
-                column=count,
-                row=row,
-            )
+        _check_rows(source, count, bad, "whole number of people")
     return records, counts.astype(np.int64)
 
 
@@ -142,15 +136,20 @@ def _represents(source: Source, options: AnonymizeOptions) -> Floats | None:
     attribute = Attribute(name=name, kind=Kind.NUMBER)
     weights = read_codes(source, [name], Schema(attributes=(attribute,))).numbers[name]
     bad = ~(weights >= 1)
+    _check_rows(source, name, bad, "sampling weight of 1 or more")
+    return weights
+
+
+def _check_rows(source: Source, column: str, bad: NDArray[np.bool_], wanted: str) -> None:
+    """Refuse a column with bad rows, naming the first."""
     if bad.any():
         row = int(np.argmax(bad)) + 1
         raise InputError(
-            f'column "{name}" in {source.name} is no sampling weight of 1 or more on row {row}; correct it.',
+            f'column "{column}" in {source.name} is no {wanted} on row {row}; correct it.',
             file=source.name,
-            column=name,
+            column=column,
             row=row,
         )
-    return weights
 
 
 def _quasi_identifier(

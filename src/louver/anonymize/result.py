@@ -18,7 +18,6 @@ from louver.anonymize.comparison import Comparison
 from louver.anonymize.freeform import WEAKER
 from louver.optim.status import Status
 from louver.privacy.ledger import Ledger
-from louver.release.generalised import published_losses
 from louver.release.manifest import Manifest, ReleaseWriter
 from louver.release.metrics import Risk, Utility
 
@@ -53,6 +52,8 @@ class AnonymizedRelease:
         What is published: identifying columns dropped, quasi-identifiers generalised, all others as they were.
     mapping : pyarrow.Table
         Every published value of every quasi-identifier, what it stands for and how many records carry it.
+    published_losses : list of (name, share)
+        Mean share lost of each quasi-identifier, by what is published of it alone.
     classes : pyarrow.Table or None
         k-map: the published combinations and the people of the population that each one matches.
     quasi : tuple of str
@@ -77,6 +78,7 @@ class AnonymizedRelease:
 
     table: pa.Table
     mapping: pa.Table
+    published_losses: list[tuple[str, float]]
     classes: pa.Table | None
     guarantee: Guarantee
     method: str
@@ -109,11 +111,6 @@ class AnonymizedRelease:
     @property
     def smallest_class(self) -> int:
         return self.risk.class_sizes[0][0] if self.risk.class_sizes else 0
-
-    @property
-    def published_losses(self) -> list[tuple[str, float]]:
-        """Mean share lost of each quasi-identifier, by what is published of it alone."""
-        return published_losses(self.mapping)
 
     @property
     def published_gap(self) -> float | None:
