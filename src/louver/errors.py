@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-__all__ = ["BudgetError", "InfeasibleError", "InputError", "LouverError", "SolverError"]
+__all__ = ["BudgetError", "Cancelled", "InfeasibleError", "InputError", "LouverError", "SolverError"]
 
 
 class LouverError(Exception):
     """Base of every error a caller may want to catch."""
+
+
+class Cancelled(LouverError):
+    """Work that was asked to stop, through `Run.cancel`; nothing half-done is left behind."""
+
+    def __init__(self) -> None:
+        super().__init__("stopped.")
 
 
 class InputError(LouverError):
