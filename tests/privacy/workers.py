@@ -26,9 +26,10 @@ import numpy as np
 from louver.errors import BudgetError
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Ledger
-from louver.privacy.measurements import Measurements, TrueBatch, measure
+from louver.privacy.measurements import Measurements, TrueBatch
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KeyedNoise, Nonce, perturb
+from louver.privacy.spend import Account, Payment, measure
 from louver.privacy.thresholds import DiscreteLaplace
 
 LOSS = Loss(Fraction(1, 2000), Measure.EPSILON, Relation.ADD_REMOVE_RECORD)
@@ -90,11 +91,8 @@ def _measure(directory: Path) -> Measurements:
     return measure(
         directory / "measurements.parquet",
         _batches(),
-        ledger=Ledger(directory / "data.ledger"),
-        loss=LOSS,
-        request="the request",
-        purpose="crash test",
-        dataset=dataset,
+        account=Account(Ledger(directory / "data.ledger"), dataset),
+        payment=Payment(loss=LOSS, request="the request", purpose="crash test"),
     )
 
 

@@ -101,6 +101,8 @@ class Debit:
         Number of the entry that reserved it.
     hash : str
         Hash of that entry.
+    request : str
+        The name it was reserved under.
     loss : Loss
         What was debited, in the ledger's measure and relation.
     is_resumed : bool
@@ -116,6 +118,12 @@ class Debit:
     is_resumed: bool
     key: bytes = field(repr=False)
     pin: Callable[[str], None] = field(repr=False, compare=False)
+    request: str = ""
+
+    @property
+    def head(self) -> Head:
+        """The entry, as manifests record it."""
+        return Head(self.entry, self.hash)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,9 +301,7 @@ class Ledger:
         is_replayable : bool
             Whether the noise is a function of the key; a debit of other noise cannot be taken up again.
         """
-        with self._reading() as db:
-            (secret,) = db.execute("SELECT value FROM secret").fetchone()
-        data_hash = dataset(secret).hex()
+        data_hash = self.hash_of(dataset).hex()
         with self._writing() as db:
             state = self._replay(db)
             self._check_dataset(state, data_hash)
@@ -328,7 +334,28 @@ class Ledger:
                 is_resumed=False,
                 key=key,
                 pin=partial(self._pin, head.entry),
+                request=request,
             )
+
+    def check_affordable(self, loss: Loss, *, largest_unit: int | None = None) -> None:
+        """Refuse what `reserve` would refuse for want of budget; nothing is debited."""
+        state = self.state()
+        self._check_balance(state, convert(loss, state.measure, state.neighbours, largest_unit=largest_unit))
+
+    def hash_of(self, dataset: KeyedHash) -> bytes:
+        """The keyed hash of data under the ledger's own secret."""
+        with self._reading() as db:
+            (secret,) = db.execute("SELECT value FROM secret").fetchone()
+        return dataset(secret)
+
+    def find_pending(self, request: str) -> Debit | None:
+        """The debit that an earlier run reserved under this name and did not seal; None where there is none."""
+        with self._reading() as db:
+            state = self._replay(db)
+            for entry, body in state.pending.items():
+                if body["request"] == request:
+                    return self._resume(db, entry, body, state)
+        return None
 
     def _pin(self, entry: int, answers: str) -> None:
         """Remember the keyed hash of a debit's true answers, or refuse another one than was remembered.
@@ -391,6 +418,7 @@ class Ledger:
             is_resumed=True,
             key=row[0],
             pin=partial(self._pin, entry),
+            request=body["request"],
         )
 
     def seal(self, debit: Debit, files: Mapping[str, str]) -> Head:
@@ -429,6 +457,12 @@ class Ledger:
         with self._writing() as db:
             self._replay(db)
             return self._append(db, {"kind": "disclosure", "what": what})
+
+    def log_refusal(self, what: str) -> Head:
+        """Log that a call was refused for what the data hold: the operator has learnt something that no budget covers."""
+        with self._writing() as db:
+            self._replay(db)
+            return self._append(db, {"kind": "refusal", "what": what})
 
     def verify(self, releases: Path | None = None) -> LedgerCheck:
         """Check the chain, the balance, the keys, that erased ones are gone, and the heads that releases recorded.

@@ -15,14 +15,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, compose_sequential, epsilon_at, fraction_of, split
+from louver.privacy.ledger import request_digest
 from louver.privacy.neighbours import Relation
+from louver.privacy.spend import request_of
 from louver.privacy.thresholds import DiscreteGaussian, DiscreteLaplace, Distribution
 from louver.topdown.implied import MAX_TYPES, UNBOUNDED, Implied, LevelStatements, derive
 from louver.topdown.problem import Problem, Query, Workload
@@ -31,6 +32,13 @@ from louver.topdown.spec import Design, Statement
 __all__ = ["MeasuredQuery", "Plan", "make_plan", "sensitivity"]
 
 Counts = NDArray[np.int64]
+
+NOT_IN_REQUEST = {
+    "topdown.bounds": "they are public and bind the estimate; no true answer and no noise depends on them",
+    "source.file": "where the records lie; the ledger's keyed hash binds the records themselves",
+    "source.uri": "likewise",
+}
+"""Options that can change neither the true answers nor their noise, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,15 +108,30 @@ class Plan:
             told.append(f'{what} (invariant "{statement.name}")')
         return tuple(told)
 
-    def request(self) -> dict[str, Any]:
-        """Name what is measured, for the ledger."""
-        return {
-            "verb": "topdown",
-            "design": self.design.measured_fingerprint(),
-            "measured": [
-                [query.level, query.query.name, str(query.loss)] for level in self.measured for query in level
-            ],
-        }
+    def request(self) -> str:
+        """Name what is measured, for the ledger: the design, and the noise of every query."""
+        design = self.design
+        return request_of(
+            "topdown",
+            {"topdown": design.options, "source": design.spec.source},
+            NOT_IN_REQUEST,
+            (
+                (design.spine.names[query.level], query.query.name, query.distribution)
+                for level in self.measured
+                for query in level
+            ),
+            schema=repr(design.spec.schema),
+            attributes=repr(design.attributes),
+            regions=[design.spine.names, design.spine.leaves],
+        )
+
+    def earlier_request(self) -> str:
+        """The name that louver gave this request before requests named distributions."""
+        measured = [
+            [query.level, query.query.name, str(query.loss)] for level in self.measured for query in level
+        ]
+        design = self.design.measured_fingerprint()
+        return request_digest({"verb": "topdown", "design": design, "measured": measured})
 
     def workloads(self) -> tuple[Workload, ...]:
         """Queries and variances of every level."""

@@ -365,6 +365,7 @@ class TopDownRelease:
                 errors = {e.query: e.mean_absolute for e in self.evaluation if e.level == level.name}
                 line += ", mean absolute error " + ", ".join(f"{q} {x:.3g}" for q, x in errors.items())
             lines.append(line)
+        lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
         lines.append(f"  failsafe used for {len(self.estimate.rescued)} regions")
         return "\n".join(lines[:10])
 
