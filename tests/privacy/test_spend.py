@@ -219,26 +219,20 @@ def test_what_cannot_be_paid_for_does_not_touch_the_data(
     assert not (tmp_path / "out").exists()
 
 
-def _refusals(ledger: Ledger) -> list[str]:
-    with ledger._reading() as db:
-        bodies = [row for (row,) in db.execute("SELECT body FROM entries ORDER BY number")]
-    return [body for body in bodies if '"refusal"' in body]
-
-
 def test_refusals_that_depend_on_the_data_are_logged(people: Path, tmp_path: Path) -> None:
     ledger = _ledger(people)
     (tmp_path / "regions.csv").write_text("state\nGA\n")
     with pytest.raises(InputError, match="the domain does not list"):
         groups(people, **_options(people), out=tmp_path / "out")
-    (logged,) = _refusals(ledger)
-    assert "the domain does not list" in logged and ledger.state().spent == 0
+    (logged,) = ledger.state().refusals
+    assert "group sizes: refused" in logged and ledger.state().spent == 0
     town = write_town(tmp_path / "town", SPEC.replace('facilities = "dorm"', "lower = 900"))
     second = Ledger.create(
         town.with_name("people.csv.ledger"), Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(2)
     )
     with pytest.raises(LouverError):
         topdown(town, out=tmp_path / "out")
-    assert len(_refusals(second)) == 1 and second.state().spent == 0
+    assert len(second.state().refusals) == 1 and second.state().spent == 0
 
 
 def test_a_ledger_is_found_beside_the_data(people: Path) -> None:
@@ -283,7 +277,7 @@ def test_a_debit_from_before_that_two_requests_may_own_is_one_sentence(before: P
     folder = before / "groups"
     for total in ("public", "noisy"):
         given = {**_old(folder, "unclear", mechanism="M_H^dp", min_size=1), "total": total}
-        with pytest.raises(BudgetError, match="did not note --total; give it up with .* --entry 2"):
+        with pytest.raises(BudgetError, match="an earlier version of louver and is pending; .* --entry 2"):
             groups(folder / "people.csv", **given)
     assert not (folder / "unclear").exists() and Ledger(folder / "unclear.ledger").state().spent == 1
 

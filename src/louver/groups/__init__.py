@@ -185,23 +185,20 @@ def _paid(asked: Asked, account: Account, out: Path, report: Report | None) -> G
     if plan is not None and account.pending(payment) is None:
         check_out(out)  # before anything is read
     account.begin(payment)
-    with account.touching():
+    with account.touching("group sizes"):
         plan, true_table = _read(asked, plan)
     assert plan.is_private
     payment = asked.payment(plan)
-    debit, is_moved = account.pending(payment), False
-    if debit is None:
+    if account.pending(payment) is None:
         check_out(out)  # before anything is spent
-    else:
-        is_moved = out.exists() and read_manifest(out).ledger_head == str(debit.head)
-    if is_moved:  # stopped between the move and the seal
-        assert debit is not None
+    debit = account.reserve(payment)
+    if out.exists() and read_manifest(out).ledger_head == str(debit.head):  # stopped between move and seal
         release = _moved(asked, plan, out, debit.head)
     else:
-        debit = account.reserve(payment)
+        noise = noise_of(payment, debit)
         with ReleaseWriter(out) as writer:
             folder = writer.path(MEASUREMENTS_FILE).parents[1]
-            _measure(plan, true_table, folder, noise_of(payment, debit), debit)
+            _measure(plan, true_table, folder, noise, debit)
             release = _estimate(plan, folder, is_domain_from_data=asked.regions is None)
             _write(release, writer, asked, report)
     account.seal(debit, {name: entry.sha256 for name, entry in read_manifest(out).files.items()})

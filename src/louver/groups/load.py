@@ -15,7 +15,7 @@ from louver.groups.mechanisms import find_mechanism
 from louver.groups.options import GroupsOptions
 from louver.groups.plan import Plan, chosen_shares, equal_shares, make_plan, priced
 from louver.groups.problem import GroupTable, Regions, Total
-from louver.privacy.ledger import KeyedHash, request_digest
+from louver.privacy.ledger import KeyedHash, Publication, request_digest
 from louver.privacy.noise import Noise, OpenDPNoise
 from louver.privacy.spend import Payment, request_of
 from louver.schema.spec import SourceOptions
@@ -132,7 +132,6 @@ class Asked:
                 largest_unit=self._largest_unit,
                 noise=self.noise,
             )
-        before = self._earlier_request(plan)
         # Only the total was not noted: where it changes neither query nor sizes, two requests had one name.
         is_unclear = plan.mechanism.query is plan.mechanism.open_query and options.min_size == 1
         by = options.unit or options.size
@@ -145,9 +144,8 @@ class Asked:
             purpose=f"group sizes by {plan.mechanism.name}",
             largest_unit=self._largest_unit,
             noise=self.noise,
-            earlier=() if is_unclear else (before,),
-            unclear=(before,) if is_unclear else (),
-            exact=lambda debit: [f"{what}, entry {debit.entry}" for what in exact],
+            earlier=None if is_unclear else self._earlier_request(plan),
+            publishes=tuple(Publication(what=what) for what in exact),
         )
 
     @property

@@ -23,12 +23,21 @@ from typing import Any
 from pydantic import BaseModel
 
 from louver.data.write import replacing
-from louver.errors import BudgetError, Cancelled, InputError, LouverError
+from louver.errors import BudgetError, InputError
 from louver.privacy.budget import Loss
-from louver.privacy.ledger import Debit, Head, KeyedHash, Ledger, ledger_beside, request_digest
+from louver.privacy.distributions import Distribution
+from louver.privacy.ledger import (
+    Composed,
+    Debit,
+    Head,
+    KeyedHash,
+    Ledger,
+    Publication,
+    ledger_beside,
+    request_digest,
+)
 from louver.privacy.measurements import Measurements, TrueBatch, sha256_of, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
-from louver.privacy.thresholds import Distribution
 from louver.run import Run
 
 __all__ = [
@@ -124,12 +133,12 @@ class Payment:
         As for `Ledger.reserve`.
     noise : Noise or None
         A source of its own; None draws from the debit's key.
-    earlier : tuple of str
-        Names that versions before gave to the same request: a debit pending under one of them is taken up.
-    unclear : tuple of str
-        Names that versions before gave to this request and to others: a debit pending under one of them is refused.
-    exact : callable
-        Given the debit, what is published exactly, in words for the ledger.
+    earlier : str
+        The name that versions before gave to the same request and to no other: a debit pending under it is taken up.
+    publishes : tuple of Publication
+        What is published exactly with it.
+    composed : callable or None
+        Refuses to publish that beside what was published before; as for `Ledger.reserve`.
     """
 
     loss: Loss
@@ -137,9 +146,9 @@ class Payment:
     request: str = ""
     largest_unit: int | None = None
     noise: Noise | None = None
-    earlier: tuple[str, ...] = ()
-    unclear: tuple[str, ...] = ()
-    exact: Callable[[Debit], Iterable[str]] = lambda debit: ()
+    earlier: str | None = None
+    publishes: tuple[Publication, ...] = ()
+    composed: Composed | None = None
 
     @property
     def is_replayable(self) -> bool:
@@ -171,67 +180,35 @@ class Account:
             )
         return digest
 
-    def pending(self, payment: Payment) -> Debit | None:
-        """The debit that a stopped run reserved for the same request."""
-        for name in (payment.request, *payment.earlier):
-            debit = self.ledger.find_pending(name)
-            if debit is not None:
-                return debit
-        for name in payment.unclear:
-            debit = self.ledger.find_pending(name)
-            if debit is not None:
-                raise BudgetError(
-                    f"entry {debit.entry} of the ledger {self.ledger.path.name} was reserved by an earlier version that did not "
-                    f"note --total; give it up with `louver ledger abandon --entry {debit.entry}` and pay anew."
-                )
-        return None
+    def pending(self, payment: Payment) -> str | None:
+        """The name under which a stopped run reserved a debit for the same request; None where there is none."""
+        names = (payment.request, payment.earlier)
+        return next((name for name in names if name and self.ledger.is_pending(name)), None)
 
     def begin(self, payment: Payment) -> None:
-        """Refuse what cannot be paid for, then hash the data; they are not read before.
-
-        Where the request is not known yet, any pending debit may turn out to be its own.
-        """
-        is_known = payment.request or not self.ledger.state().pending
-        if self.pending(payment) is None and is_known:
-            self.ledger.check_affordable(payment.loss, largest_unit=payment.largest_unit)
-        self.ledger.hash_of(self._unchanged)
+        """Refuse what cannot be paid for and data of another ledger; the data are hashed, and not read before."""
+        name = self.pending(payment) or payment.request or None
+        self.ledger.check_affordable(payment.loss, request=name, largest_unit=payment.largest_unit)
+        self.ledger.check_data(self._unchanged)
 
     @contextmanager
-    def touching(self) -> Iterator[None]:
+    def touching(self, verb: str) -> Iterator[None]:
         """Log every refusal of a block that sees the data: that it was refused tells the operator something about them."""
-        try:
+        with self.ledger.logging_refusals(f"{verb}: refused for what the data hold"):
             yield
-        except Cancelled:
-            raise
-        except LouverError as error:
-            self.ledger.log_refusal(str(error))
-            raise
 
     def reserve(self, payment: Payment) -> Debit:
         """Debit the ledger, or take up what a stopped run reserved, and log what is published exactly."""
-        pending = self.pending(payment)
-        if pending is not None and not payment.is_replayable:
-            raise BudgetError(
-                f"entry {pending.entry} was interrupted and its noise cannot be drawn again; give it up with "
-                f"`louver ledger abandon --entry {pending.entry}` and pay anew."
-            )
-        debit = self.ledger.reserve(
+        return self.ledger.reserve(
             payment.loss,
-            request=payment.request if pending is None else pending.request,
+            request=self.pending(payment) or payment.request,
             purpose=payment.purpose,
             dataset=self._unchanged,
             largest_unit=payment.largest_unit,
             is_replayable=payment.is_replayable,
+            publishes=payment.publishes,
+            composed=payment.composed,
         )
-        self._disclose(payment, debit)
-        return debit
-
-    def _disclose(self, payment: Payment, debit: Debit) -> None:
-        """Log what is published exactly, once for each debit."""
-        known = self.ledger.state().disclosures if debit.is_resumed else ()
-        for what in payment.exact(debit):
-            if what not in known:
-                self.ledger.disclose(what)
 
     def seal(self, debit: Debit, files: Mapping[str, str]) -> Head:
         """Record the finished files and erase the key."""
@@ -239,7 +216,8 @@ class Account:
 
 
 def noise_of(payment: Payment, debit: Debit) -> Noise:
-    """Where the noise of a debit comes from."""
+    """Where the noise of a debit comes from; refused where it was drawn before and cannot be drawn again."""
+    debit.check_drawable()
     return payment.noise if payment.noise is not None else KeyedNoise(debit.key)
 
 
@@ -330,7 +308,7 @@ def measure_into(
     paths = [folder / name for name in files]
     if not is_sealed(paths, account.ledger):
         account.begin(payment)
-        with account.touching():
+        with account.touching(payment.purpose):
             batches, write_exact = load()
 
         def beside() -> Sequence[Path]:
@@ -359,7 +337,7 @@ def _check_folder(folder: Path, payment: Payment, check_out: Callable[[Path], No
         check_out(folder)
         return
     found = _noted_request(folder / REQUEST_FILE)
-    if found is not None and found not in (payment.request, *payment.earlier):
+    if found is not None and found not in (payment.request, payment.earlier):
         message = (
             f"{folder.name} holds the measurements of another spec or other options; choose another place."
         )

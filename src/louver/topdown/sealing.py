@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from louver.privacy.ledger import Head, Ledger
+from louver.privacy.ledger import Head, Ledger, Publication
 from louver.privacy.measurements import TrueBatch
 from louver.privacy.spend import REQUEST_FILE, Account, Payment
 from louver.privacy.spend import measure_into as spend_into
@@ -57,11 +57,11 @@ def payment_of(plan: Plan) -> Payment:
         loss=plan.loss,
         request=plan.request(),
         purpose="TopDown measurements",
-        earlier=(plan.earlier_request(),),
-        exact=lambda debit: [
-            f'topdown {debit.request[:16]}: the counts of invariant "{statement.name}"'
+        earlier=plan.earlier_request(),
+        publishes=tuple(
+            Publication(what=f'topdown: the counts of invariant "{statement.name}"')
             for statement in plan.invariants
-        ],
+        ),
     )
 
 
