@@ -162,6 +162,8 @@ def write_measurements(
     }
     if noise.is_private and debit is None:
         raise BudgetError("private measurements need a debit; reserve one in a ledger.")
+    if debit is not None:
+        debit.check_drawable()
     schema = SCHEMA.with_metadata({"louver": json.dumps(description, sort_keys=True)})
     answers = hashlib.blake2b(key=debit.key if debit else b"", person=b"louver answers")
     with replacing(path) as sink:
