@@ -112,7 +112,8 @@ def _usage_problem(error: typer.TyperException) -> str:
         return f"option {error.param.opts[0]} must be {kind}."
     # The parser's other classes are not public, so they are told apart by what they carry.
     carried = vars(error)
-    option, context = carried.get("option_name"), carried.get("ctx")
+    option: str | None = carried.get("option_name")
+    context: Any = carried.get("ctx")
     parent = getattr(context, "command", None)
     commands = parent.list_commands(context) if isinstance(parent, TyperGroup) else []
     if option is None and commands:
