@@ -370,7 +370,7 @@ def test_a_thousand_debits_from_eight_processes_never_overspend(tmp_path: Path) 
     """1,000 debits of 1/2000 are asked for, 2/5 is granted: exactly 800 succeed."""
     ledger = Ledger.create(tmp_path / "data.ledger", Measure.EPSILON, RECORD, Fraction(2, 5))
     processes = [_run("debit", ledger.path, 125) for _ in range(8)]
-    granted = [int(process.communicate(timeout=300)[0]) for process in processes]
+    granted = [int(process.communicate()[0]) for process in processes]
     assert sum(granted) == 800
     state = ledger.state()
     assert state.spent == state.granted == Fraction(2, 5)
@@ -378,7 +378,7 @@ def test_a_thousand_debits_from_eight_processes_never_overspend(tmp_path: Path) 
 
 
 def test_no_key_and_nonce_twice_after_a_fork(ledger: Ledger) -> None:
-    output, _ = _run("forked", ledger.path, 4).communicate(timeout=120)
+    output, _ = _run("forked", ledger.path, 4).communicate()
     pairs = output.split("\n")[:-1]
     assert len(pairs) == 12
     assert len(set(pairs)) == 12
