@@ -243,7 +243,8 @@ def _flat(codes: Codes, shape: tuple[int, ...]) -> NDArray[np.int64]:
     """Number of each cell, the last attribute fastest."""
     if not shape:
         return np.zeros(len(codes), np.int64)
-    return np.ravel_multi_index(tuple(codes.T), shape)
+    flat: NDArray[np.int64] = np.ravel_multi_index(tuple(codes.T), shape)
+    return flat
 
 
 def _unflatten(flat: NDArray[np.int64], shape: tuple[int, ...]) -> Codes:
