@@ -169,7 +169,7 @@ def read_invariants(path: Path, plan: Plan) -> dict[str, Counts]:
         rows = table.to_pydict()
         keys = zip(rows["invariant"], rows["level"], rows["region"], strict=True)
         found = dict(zip(keys, rows["value"], strict=True))
-    except (OSError, pa.ArrowException, KeyError):
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
         found = {}
     spine = plan.design.spine
     values = {}
