@@ -93,8 +93,7 @@ def _true_leaves(design: Design) -> SparseLevel:
             f"{name} has a record in a region that the list of leaves does not have; add it or drop the rows."
         )
         raise InputError(message, file=name, column=columns[-1])
-    strides = np.cumprod([1, *design.shape[:0:-1]])[::-1]
-    cell = histogram.codes[:, len(columns) :] @ strides
+    cell = np.ravel_multi_index(tuple(histogram.codes[:, len(columns) :].T), design.shape)
     order = np.lexsort((cell, leaf))
     start = np.searchsorted(leaf[order], np.arange(len(design.spine.leaves) + 1))
     return SparseLevel(start=start.astype(np.int64), cell=cell[order], count=histogram.counts[order])
