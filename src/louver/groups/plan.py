@@ -13,11 +13,11 @@ from itertools import pairwise, product
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver.errors import BudgetError, InputError
 from louver.groups.mechanisms import Mechanism
 from louver.groups.problem import (
     GroupTable,
-    IntArray,
     NoisyAnswers,
     Query,
     Regions,
@@ -343,6 +343,6 @@ def true_batches(table: GroupTable, plan: Plan) -> Iterator[TrueBatch]:
 
 def noisy_answers(batches: Iterator[NoisyBatch], plan: Plan, n_groups: int | None) -> NoisyAnswers:
     """Put measurements together again: what post-processing works from."""
-    rows: IntArray = np.concatenate([batch.noisy_counts for batch in batches])
+    rows: Ints = np.concatenate([batch.noisy_counts for batch in batches])
     variances = tuple(level.distribution.variance for level in plan.levels)
     return NoisyAnswers(plan.regions.tree, rows, variances, n_groups)

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from louver._arrays import Ints
 from louver.groups.plan import Plan
-from louver.groups.problem import IntArray, Query, Total
+from louver.groups.problem import Query, Total
 from louver.groups.simulate import Forecast, LevelError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
@@ -53,7 +54,7 @@ class GroupRelease:
     """
 
     plan: Plan
-    counts: IntArray
+    counts: Ints
     forecast: Forecast
     evaluation: tuple[LevelError, ...] | None = None
     is_private: bool = True
@@ -71,9 +72,9 @@ class GroupRelease:
         return range(self.plan.first_size, self.plan.largest_size + 1)
 
     @property
-    def persons(self) -> IntArray:
+    def persons(self) -> Ints:
         """Implied number of persons of every region; units beyond the largest size count with it."""
-        persons: IntArray = self.counts @ np.array(self.sizes)
+        persons: Ints = self.counts @ np.array(self.sizes)
         return persons
 
     def to_dict(self) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.data.write import replacing
 from louver.errors import BudgetError, InputError
 from louver.privacy.distributions import Distribution
@@ -67,7 +67,7 @@ class TrueBatch:
     query: str
     nonce: Nonce
     nodes: tuple[str, ...]
-    true_counts: NDArray[np.int64]
+    true_counts: Ints
     distribution: Distribution
 
 
@@ -78,7 +78,7 @@ class NoisyBatch:
     level: str
     query: str
     nodes: tuple[str, ...]
-    noisy_counts: NDArray[np.int64]
+    noisy_counts: Ints
     variance: float
 
 
@@ -215,7 +215,7 @@ def write_measurements(
     return sha256_of(path)
 
 
-def _rows(batch: TrueBatch, noisy: NDArray[np.int64], debit: Debit | None, schema: pa.Schema) -> pa.Table:
+def _rows(batch: TrueBatch, noisy: Ints, debit: Debit | None, schema: pa.Schema) -> pa.Table:
     n_nodes, n_cells = noisy.shape
     offsets = np.arange(n_nodes + 1, dtype=np.int32) * n_cells
     return pa.table(

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, compose_sequential, epsilon_at, fraction_of, split
 from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace, Distribution
@@ -30,8 +30,6 @@ from louver.topdown.problem import Problem, Query, Workload
 from louver.topdown.spec import Design, Statement
 
 __all__ = ["MeasuredQuery", "Plan", "make_plan", "sensitivity"]
-
-Counts = NDArray[np.int64]
 
 NOT_IN_REQUEST = {
     "topdown.bounds": "they are public and bind the estimate; no true answer and no noise depends on them",
@@ -66,7 +64,7 @@ class Plan:
 
     design: Design
     measured: tuple[tuple[MeasuredQuery, ...], ...]
-    type_of: Counts
+    type_of: Ints
     n_types: int
 
     @property
@@ -143,7 +141,7 @@ class Plan:
             for level in self.measured
         )
 
-    def problem(self, invariants: Mapping[str, Counts], *, above_leaves: bool = True) -> Problem:
+    def problem(self, invariants: Mapping[str, Ints], *, above_leaves: bool = True) -> Problem:
         """The estimation problem, given the exact values (regions,) of every invariant."""
         return Problem(
             spine=self.design.spine,
@@ -154,12 +152,12 @@ class Plan:
             workloads=self.workloads(),
         )
 
-    def implied(self, invariants: Mapping[str, Counts], *, above_leaves: bool = True) -> Implied:
+    def implied(self, invariants: Mapping[str, Ints], *, above_leaves: bool = True) -> Implied:
         """The implied constraints of all levels; an invariant without values binds nothing."""
         levels = self.statements(invariants)
         return derive(self.design.spine, self.n_types, levels, above_leaves=above_leaves)
 
-    def statements(self, invariants: Mapping[str, Counts]) -> tuple[LevelStatements, ...]:
+    def statements(self, invariants: Mapping[str, Ints]) -> tuple[LevelStatements, ...]:
         """All statements as bounds on sets of types, level by level."""
         return tuple(self._level_statements(level, invariants) for level in range(self.design.spine.n_levels))
 
@@ -167,10 +165,10 @@ class Plan:
         """The set of types a statement speaks about."""
         return sum(1 << int(t) for t in np.unique(self.type_of[statement.cells]))
 
-    def _level_statements(self, level: int, invariants: Mapping[str, Counts]) -> LevelStatements:
+    def _level_statements(self, level: int, invariants: Mapping[str, Ints]) -> LevelStatements:
         """All statements about one level, one column for each set of types."""
         n_regions = self.design.spine.sizes[level]
-        bounds: dict[int, tuple[Counts, Counts]] = {}
+        bounds: dict[int, tuple[Ints, Ints]] = {}
         for statement in self.design.statements:
             if statement.level == level:
                 low, high = statement.lower, statement.upper
@@ -191,7 +189,7 @@ class Plan:
             upper=np.column_stack([bounds[mask][1] for mask in masks]),
         )
 
-    def kept_margin(self) -> Counts:
+    def kept_margin(self) -> Ints:
         """Places of all cells in the margin over the attributes that types do not involve."""
         shape = self.design.shape
         types = self.type_of.reshape(shape)
@@ -204,7 +202,7 @@ class Plan:
         return place.ravel()
 
 
-def _tighten(bounds: dict[int, tuple[Counts, Counts]], mask: int, lower: Counts, upper: Counts) -> None:
+def _tighten(bounds: dict[int, tuple[Ints, Ints]], mask: int, lower: Ints, upper: Ints) -> None:
     """Add a statement; several about one set hold together."""
     if mask in bounds:
         lower, upper = np.maximum(bounds[mask][0], lower), np.minimum(bounds[mask][1], upper)
@@ -282,7 +280,7 @@ def _is_known(design: Design, level: int, query: Query) -> bool:
     return bool(exact) and all(any(np.array_equal(row, cells) for cells in exact) for row in rows)
 
 
-def _choose_types(design: Design) -> tuple[Counts, int]:
+def _choose_types(design: Design) -> tuple[Ints, int]:
     """Divide the cells so that every statement speaks about whole types.
 
     Where a query that every level measures divides them at least as finely into few parts, its rows are taken,
@@ -302,7 +300,7 @@ def _choose_types(design: Design) -> tuple[Counts, int]:
     return signature.astype(np.int64), n_types
 
 
-def _refines(query: Query, signature: Counts) -> bool:
+def _refines(query: Query, signature: Ints) -> bool:
     """Whether all cells of each row have one signature."""
     pairs = np.unique(query.row_of * (int(signature.max()) + 1) + signature)
     return len(pairs) == len(np.unique(query.row_of)) == query.n_rows
