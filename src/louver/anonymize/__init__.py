@@ -36,7 +36,7 @@ from louver.anonymize.result import CLASSES_FILE, DATA_FILE, MAPPING_FILE, Anony
 from louver.anonymize.split_carry import Carry
 from louver.data.read import open_source
 from louver.optim.status import Status
-from louver.privacy.ledger import find_ledger
+from louver.privacy.spend import find_ledger
 from louver.release.generalised import published_losses
 from louver.release.manifest import check_out
 from louver.release.metrics import risk_of, utility_of
@@ -189,11 +189,13 @@ def anonymize(
     if out is not None:
         check_out(Path(out))
         payer = find_ledger(request.data, ledger)
+        if payer is not None:
+            payer.state()  # a damaged one is refused before any work
     release = _anonymize(request, run)
     if out is not None:
         page = None if report is None else report(release)
-        release = replace(release, ledger=payer)
-        release.write(out, page, payer)
+        release = replace(release, ledger=None if payer is None else payer.path)
+        release.write(out, page, release.ledger)
     return release
 
 
