@@ -1,0 +1,1 @@
+"""audit: what several published tables give away together."""
