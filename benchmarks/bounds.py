@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from louver.bounds.exact import ExactSolution, solve_exact
 from louver.bounds.problem import TwoWayTable
-from louver.optim.kernels.items import reduced_rows
+from louver.optim.kernels.semigroups.reduced_rows import reduced_rows
 from louver.schema.attribute import Attribute
 from oracles.knapsack import algorithm_3_1, algorithm_3_4, highs
 from wright_smucker import TABLE_10, PaperTable

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace, Distribution, table_of
 from louver.privacy.noise import KeyedNoise, Nonce, OpenDPNoise
-from louver.privacy.thresholds import DiscreteGaussian, DiscreteLaplace, Distribution, table_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from oracles.noise import gaussian_weights, laplace_weights, p_value

@@ -24,7 +24,7 @@ from synthetic_state import synthetic_state
 from topdown_specs import write_synthetic
 
 from louver.optim.flow import min_cost_flow
-from louver.optim.kernels.family_rounding import rank_of, split_count
+from louver.optim.kernels.families.rounding import rank_of, split_count
 from louver.privacy.measurements import write_measurements
 from louver.privacy.noise import KeyedNoise
 from louver.topdown.implied import UNBOUNDED

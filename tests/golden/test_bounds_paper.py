@@ -24,8 +24,8 @@ import pytest
 import louver as lv
 from louver.bounds.audit import AuditOptions, audit_table, compare
 from louver.bounds.problem import Arrangement, arrange
-from louver.optim.kernels.bitset import add_multiples_inplace, is_set
-from louver.optim.kernels.semigroup import UNREACHABLE, add_unbounded_inplace
+from louver.optim.kernels.semigroups.apery import UNREACHABLE, add_unbounded_inplace
+from louver.optim.kernels.semigroups.bitset import add_multiples_inplace, is_set
 from louver.schema.recode import Recode
 from oracles.knapsack import (
     Viability,

@@ -19,6 +19,7 @@ import pytest
 
 from louver.errors import BudgetError, InputError
 from louver.privacy.budget import Loss, Measure
+from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace
 from louver.privacy.ledger import Debit, Ledger
 from louver.privacy.measurements import (
     Measurements,
@@ -28,7 +29,6 @@ from louver.privacy.measurements import (
 )
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KeyedNoise, Nonce, OpenDPNoise
-from louver.privacy.thresholds import DiscreteGaussian, DiscreteLaplace
 
 WORKERS = Path(__file__).with_name("workers.py")
 LOSS = Loss(Fraction(1, 10), Measure.EPSILON, Relation.ADD_REMOVE_RECORD)

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from louver.errors import BudgetError, InputError
-from louver.optim.kernels.sampling import GROUP_WORDS
+from louver.optim.kernels.sampling.chacha20 import GROUP_WORDS
 from louver.privacy import noise as noise_module
+from louver.privacy.distributions import STORED_BITS, DiscreteGaussian, DiscreteLaplace, Distribution
 from louver.privacy.noise import (
     MAX_COUNT,
     MAX_DRAWS,
@@ -27,7 +28,6 @@ from louver.privacy.noise import (
     price,
     settle,
 )
-from louver.privacy.thresholds import STORED_BITS, DiscreteGaussian, DiscreteLaplace, Distribution
 from oracles.noise import DIGITS, gaussian_weights, laplace_weights, p_value, pooled_p_value
 
 ACCEPT = 1e-4  # at fixed keys: a right sampler passes for good

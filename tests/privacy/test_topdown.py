@@ -19,9 +19,9 @@ import pytest
 
 from cli.command import child_environment
 from louver.privacy.budget import Measure
+from louver.privacy.distributions import DiscreteLaplace
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
-from louver.privacy.thresholds import DiscreteLaplace
 from louver.release.verify import verify
 from louver.topdown import topdown
 from louver.topdown.measuring import invariant_values, true_batches

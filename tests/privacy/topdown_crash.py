@@ -20,10 +20,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from louver.privacy.budget import Measure
+from louver.privacy.distributions import DiscreteLaplace
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KeyedNoise, Nonce
-from louver.privacy.thresholds import DiscreteLaplace
 from louver.release.verify import verify
 from louver.topdown import estimate, problem, topdown
 from louver.topdown.estimation import estimate as estimate_levels

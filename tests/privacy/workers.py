@@ -25,11 +25,11 @@ import numpy as np
 
 from louver.errors import BudgetError
 from louver.privacy.budget import Loss, Measure
+from louver.privacy.distributions import DiscreteLaplace
 from louver.privacy.ledger import Ledger
 from louver.privacy.measurements import Measurements, TrueBatch, measure
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KeyedNoise, Nonce, perturb
-from louver.privacy.thresholds import DiscreteLaplace
 
 LOSS = Loss(Fraction(1, 2000), Measure.EPSILON, Relation.ADD_REMOVE_RECORD)
 

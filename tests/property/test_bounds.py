@@ -19,8 +19,8 @@ from louver.bounds.problem import Arrangement, TwoWayTable, arrange, from_condit
 from louver.bounds.rounded import Rounding, _solid_from, published_values, solve_rounded
 from louver.data.histogram import Histogram
 from louver.errors import InfeasibleError, InputError
-from louver.optim.kernels.multiples import FEASIBLE, feasible_multiples
-from louver.optim.kernels.rounding import feasible_totals
+from louver.optim.kernels.semigroups.feasible_multiples import FEASIBLE, feasible_multiples
+from louver.optim.kernels.semigroups.rounded_conditionals import feasible_totals
 from louver.schema.attribute import Attribute
 from oracles.knapsack import (
     cell_values,

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from louver.errors import InfeasibleError
-from louver.optim.kernels.family_rounding import rank_of, split_count
+from louver.optim.kernels.families.rounding import rank_of, split_count
 from louver.optim.status import Status
 from louver.topdown import least_squares
 from louver.topdown.estimation import estimate

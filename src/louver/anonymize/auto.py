@@ -15,10 +15,10 @@ from louver.anonymize.columns import Ints
 from louver.anonymize.neighbourhood import find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
 from louver.engine.run import run_pieces
-from louver.optim.kernels.anneal import Scene, anneal_piece_inplace
-from louver.optim.kernels.board import LANES
-from louver.optim.kernels.loss import INTERVAL, KIND, N_FIELDS, class_losses
-from louver.optim.kernels.pieces import cut_pieces, mixed
+from louver.optim.kernels.classes.annealing import Scene, anneal_piece_inplace
+from louver.optim.kernels.classes.bisection import cut_pieces, mixed
+from louver.optim.kernels.classes.loss import INTERVAL, KIND, N_FIELDS, class_losses
+from louver.optim.kernels.classes.partition import LANES
 from louver.optim.status import Status
 
 __all__ = ["solve"]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.errors import InputError
-from louver.optim.kernels.loss import (
+from louver.optim.kernels.classes.loss import (
     FULL,
     GAPPED,
     INTERVAL,
@@ -293,7 +293,7 @@ def given_values(column: Column, rows: Ints) -> Floats:
 
 
 def encode(columns: Sequence[Column]) -> tuple[NDArray[np.int32], Ints, float]:
-    """Codes (n, m), the geometry of `louver.optim.kernels.loss`, and the loss of one unit."""
+    """Codes (n, m), the geometry of `louver.optim.kernels.classes.loss`, and the loss of one unit."""
     scale = TOTAL_UNITS / sum(column.weight for column in columns)
     coded = [column.coded(scale) for column in columns]
     fields = np.zeros((len(columns), N_FIELDS), np.int64)

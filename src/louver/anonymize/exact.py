@@ -17,8 +17,14 @@ from louver.anonymize import sorted as sorted_method
 from louver.anonymize.columns import Floats, Ints
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
 from louver.errors import InfeasibleError
-from louver.optim.kernels.clusters import NO_COST, STOPPED, cover, fit_prices_inplace, list_classes
-from louver.optim.kernels.diversity import Requirements
+from louver.optim.kernels.classes.diversity import Requirements
+from louver.optim.kernels.classes.set_partitioning import (
+    NO_COST,
+    STOPPED,
+    cover,
+    fit_prices_inplace,
+    list_classes,
+)
 from louver.optim.status import Status
 
 __all__ = ["solve"]

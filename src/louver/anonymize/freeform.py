@@ -15,14 +15,14 @@ from scipy.optimize import linear_sum_assignment
 from louver.anonymize.columns import Ints
 from louver.anonymize.problem import Problem
 from louver.errors import InputError
-from louver.optim.kernels.freeform import (
+from louver.optim.kernels.classes.freeform import (
     FORBIDDEN,
     complete_inplace,
     greedy_round,
     round_costs,
     sort_greedy_round,
 )
-from louver.optim.kernels.loss import class_regions, merge_inplace
+from louver.optim.kernels.classes.loss import class_regions, merge_inplace
 from louver.optim.status import Status
 
 __all__ = ["MAX_RECORDS", "WEAKER", "Freeform", "Matching", "solve"]

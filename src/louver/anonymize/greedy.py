@@ -5,7 +5,7 @@ from __future__ import annotations
 from louver.anonymize.columns import Ints
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.repair import repaired
-from louver.optim.kernels.greedy import assign_leftovers_inplace, greedy_labels
+from louver.optim.kernels.classes.greedy import assign_leftovers_inplace, greedy_labels
 
 __all__ = ["grown_classes", "solve"]
 
@@ -24,7 +24,7 @@ def solve(problem: Problem, *, published_leftovers: bool = False) -> Partition:
     -----
     Implements: Liang & Samavi (2020), Algorithm 2, with the order of section 2.3 and the weights of (36).
     Departs: leftovers by the least increment (K4). The record to add is found by best-first search over a tree of
-    regions (`louver.optim.kernels.neighbours`): the loss of class and record together never falls as the class grows,
+    regions (`louver.optim.kernels.classes.record_tree`): the loss of class and record together never falls as the class grows,
     so what was computed for a smaller class still bounds it. The classes are those of a plain scan, record by record.
     Requirements beside k are met by uniting classes afterwards.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.repair import repaired
-from louver.optim.kernels.mondrian import mondrian_labels
+from louver.optim.kernels.classes.mondrian import mondrian_labels
 
 __all__ = ["solve"]
 

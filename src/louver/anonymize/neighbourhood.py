@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from louver.anonymize.problem import Points, Problem
 from louver.engine.run import run_pieces
-from louver.optim.kernels.least import least_losses
-from louver.optim.kernels.neighbours import NUMBER_MASK, build_tree, nearest
+from louver.optim.kernels.classes.loss_bounds import least_losses
+from louver.optim.kernels.classes.record_tree import NUMBER_MASK, build_tree, nearest
 
 __all__ = ["Neighbourhood", "find_neighbours"]
 
@@ -47,7 +47,7 @@ def find_neighbours(problem: Problem, points: Points, *, n_wanted: int, workers:
     The distance of two records is the loss per record of a class of both.
 
     **Lower bound**: a record that is published lies in a class of at least k records, whose loss per record is at least
-    what `louver.optim.kernels.least` proves for the record's point from its neighbours. A record that is left out loses
+    what `louver.optim.kernels.classes.loss_bounds` proves for the record's point from its neighbours. A record that is left out loses
     everything, which is no less. The sum over all records is therefore a bound, whatever else is asked of the classes.
 
     **Cost**: O(p (log p + l^2 m)) for l neighbours sought; O(p l) memory.

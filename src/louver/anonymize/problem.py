@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from louver.anonymize.columns import Column, Floats, Ints, SetColumn, encode
 from louver.anonymize.requirements import Sensitive, build_requirements
 from louver.errors import InputError
-from louver.optim.kernels.diversity import (
+from louver.optim.kernels.classes.diversity import (
     Requirements,
     count_inplace,
     has_matches,
     is_diverse,
     n_sensitive_values,
 )
-from louver.optim.kernels.loss import class_regions, count_matches, full_loss, labels_loss, spread
+from louver.optim.kernels.classes.loss import class_regions, count_matches, full_loss, labels_loss, spread
 from louver.optim.status import Status
 
 __all__ = ["SUPPRESSED", "Answer", "Partition", "Points", "Problem"]
@@ -77,7 +77,7 @@ class Problem:
         Source row of each record.
     codes : int32 (n, m)
     geometry : int64
-        What the kernels of `louver.optim.kernels.loss` need to know about the columns.
+        What the kernels of `louver.optim.kernels.classes.loss` need to know about the columns.
     requirements : Requirements
     unit : float
         Loss of one unit.

@@ -7,7 +7,7 @@ import numpy as np
 from louver.anonymize.columns import Ints
 from louver.anonymize.problem import SUPPRESSED, Problem
 from louver.errors import InfeasibleError
-from louver.optim.kernels.repair import suppress_inplace, unite_inplace
+from louver.optim.kernels.classes.publishable import suppress_inplace, unite_inplace
 
 __all__ = ["repaired"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.anonymize.columns import Ints
-from louver.optim.kernels.diversity import (
+from louver.optim.kernels.classes.diversity import (
     DISTANCE,
     EQUAL,
     FARTHEST,
@@ -102,7 +102,7 @@ def build_requirements(
 
 
 def _limits(sensitive: Sequence[Sensitive], coded: Sequence[NDArray[np.int32]]) -> NDArray[np.float64]:
-    """The array of limits that `louver.optim.kernels.diversity` describes."""
+    """The array of limits that `louver.optim.kernels.classes.diversity` describes."""
     fields = np.zeros((len(sensitive), N_LIMITS))
     tables: list[NDArray[np.float64]] = []
     start, table = 0, 1 + fields.size

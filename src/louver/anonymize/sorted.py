@@ -6,7 +6,7 @@ import numpy as np
 
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.repair import repaired
-from louver.optim.kernels.segments import best_segments
+from louver.optim.kernels.classes.consecutive_classes import best_segments
 
 __all__ = ["initial", "solve"]
 

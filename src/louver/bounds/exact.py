@@ -14,8 +14,8 @@ import numpy as np
 from louver.bounds.knowledge import Known, clash_error, row_bounds
 from louver.bounds.problem import BoolArray, IntArray, TwoWayTable
 from louver.errors import InputError
-from louver.optim.kernels.items import reduced_rows
-from louver.optim.kernels.multiples import FEASIBLE, TOO_LARGE, feasible_multiples
+from louver.optim.kernels.semigroups.feasible_multiples import FEASIBLE, TOO_LARGE, feasible_multiples
+from louver.optim.kernels.semigroups.reduced_rows import reduced_rows
 
 __all__ = ["ExactSolution", "Runs", "solve_exact"]
 

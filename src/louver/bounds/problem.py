@@ -16,7 +16,7 @@ import numpy as np
 
 from louver.data.histogram import Histogram
 from louver.errors import InputError
-from louver.optim.kernels.items import reduced_rows
+from louver.optim.kernels.semigroups.reduced_rows import reduced_rows
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 

@@ -17,14 +17,14 @@ from louver.bounds.exact import Runs
 from louver.bounds.knowledge import NO_LIMIT, Known, clash_error
 from louver.bounds.problem import BoolArray, IntArray
 from louver.errors import InputError
-from louver.optim.kernels.rounding import (
+from louver.optim.kernels.semigroups.progressions import compressed, leave_one_out_plan
+from louver.optim.kernels.semigroups.rounded_conditionals import (
     add_set_inplace,
     cell_runs,
     count_interval,
     feasible_totals,
     matching_totals,
 )
-from louver.optim.kernels.runs import compressed, leave_one_out_plan
 
 __all__ = ["RoundedSolution", "Rounding", "published_values", "solve_rounded"]
 

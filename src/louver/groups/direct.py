@@ -18,7 +18,7 @@ def solve_dynamic(noisy: NoisyAnswers) -> IntArray:
 
     Notes
     -----
-    **Implements**: sections 6 and 7; Algorithm 1 by slopes instead of tables (`louver.optim.kernels.laminar`).
+    **Implements**: sections 6 and 7; Algorithm 1 by slopes instead of tables (`louver.optim.kernels.trees.laminar`).
     **Departs**: no domain is cut (ERRATA G4).
     """
     return allocate(noisy.rows, noisy.tree, noisy.total)

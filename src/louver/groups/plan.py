@@ -29,9 +29,9 @@ from louver.groups.problem import (
 )
 from louver.optim.trees import LevelTree
 from louver.privacy.budget import Loss, Measure, compose_sequential, split
+from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace, Distribution
 from louver.privacy.measurements import NoisyBatch, TrueBatch
 from louver.privacy.noise import Noise, Nonce
-from louver.privacy.thresholds import DiscreteGaussian, DiscreteLaplace, Distribution
 
 __all__ = [
     "LevelPlan",

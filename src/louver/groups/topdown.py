@@ -9,7 +9,7 @@ import numpy as np
 
 from louver.errors import SolverError
 from louver.groups.problem import IntArray, NoisyAnswers
-from louver.optim.kernels.tree import simplex_inplace
+from louver.optim.kernels.trees.consistency import simplex_inplace
 
 __all__ = ["solve_topdown"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.errors import SolverError
-from louver.optim.kernels.laminar import (
+from louver.optim.kernels.trees.laminar import (
     exchange_inplace,
     price_of_total,
     relaxed_values,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.optim.kernels.tree import (
+from louver.optim.kernels.trees.consistency import (
     column_pass,
     nonincreasing_inplace,
     project_inplace,

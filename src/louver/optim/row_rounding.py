@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.optim.flow import min_cost_flow
-from louver.optim.kernels.tree import deal_inplace
+from louver.optim.kernels.trees.consistency import deal_inplace
 from louver.optim.trees import LevelTree
 
 __all__ = ["round_children", "round_tree"]

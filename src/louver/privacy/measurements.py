@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from louver.data.write import replacing
 from louver.errors import BudgetError, InputError
 from louver.privacy.budget import Loss
+from louver.privacy.distributions import Distribution
 from louver.privacy.ledger import Debit, KeyedHash, Ledger
 from louver.privacy.noise import KeyedNoise, Noise, Nonce, perturb
-from louver.privacy.thresholds import Distribution
 
 __all__ = ["Measurements", "NoisyBatch", "TrueBatch", "measure", "write_measurements"]
 
@@ -90,7 +90,7 @@ class Measurements:
     --------
     >>> import tempfile
     >>> from fractions import Fraction
-    >>> from louver.privacy.thresholds import DiscreteLaplace
+    >>> from louver.privacy.distributions import DiscreteLaplace
     >>> batch = TrueBatch(level="total", query="count", nonce=Nonce(0, 0, 0), nodes=("all",),
     ...                   true_counts=np.array([[7, 3]]), distribution=DiscreteLaplace(Fraction(10)))
     >>> with tempfile.TemporaryDirectory() as directory:

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.errors import BudgetError, InputError
-from louver.optim.kernels.sampling import GROUP_WORDS, LANES, UNDECIDED, chacha20_words, sample_inplace
-from louver.privacy.intervals import exp_minus
-from louver.privacy.thresholds import (
+from louver.optim.kernels.sampling.chacha20 import GROUP_WORDS, LANES, chacha20_words
+from louver.optim.kernels.sampling.inverse_cdf import UNDECIDED, sample_inplace
+from louver.privacy.distributions import (
     STORED_BITS,
     TOP_BITS,
     DiscreteGaussian,
@@ -30,6 +30,7 @@ from louver.privacy.thresholds import (
     Geometric,
     table_of,
 )
+from louver.privacy.intervals import exp_minus
 
 __all__ = ["KeyedNoise", "Noise", "Nonce", "OpenDPNoise", "perturb", "price"]
 

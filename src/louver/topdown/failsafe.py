@@ -21,7 +21,7 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from louver.errors import SolverError
 from louver.optim.highs import solve_linear
-from louver.optim.kernels.family_rounding import rank_of
+from louver.optim.kernels.families.rounding import rank_of
 from louver.optim.quadratic import solve_least_squares
 from louver.optim.status import Status
 from louver.optim.tolerances import QP_TOLERANCE

@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.errors import InfeasibleError, InputError
-from louver.optim.kernels.polymatroid import UNBOUNDED as _UNBOUNDED
-from louver.optim.kernels.polymatroid import box_inplace
+from louver.optim.kernels.families.polymatroid import UNBOUNDED as _UNBOUNDED
+from louver.optim.kernels.families.polymatroid import box_inplace
 from louver.topdown.spine import Spine
 
 __all__ = [

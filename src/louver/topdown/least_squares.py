@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from louver.optim.kernels.families import INFEASIBLE, Batch, solve_batch_inplace
-from louver.optim.kernels.semismooth import SOLVED
+from louver.optim.kernels.families.batches import INFEASIBLE, Batch, solve_batch_inplace
+from louver.optim.kernels.families.semismooth import SOLVED
 from louver.optim.quadratic import solve_least_squares
 from louver.optim.status import Status
 from louver.optim.tolerances import ACCEPTED_RESIDUAL, DUAL_RESIDUAL, QP_TOLERANCE

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, compose_sequential, epsilon_at, fraction_of, split
+from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace, Distribution
 from louver.privacy.neighbours import Relation
-from louver.privacy.thresholds import DiscreteGaussian, DiscreteLaplace, Distribution
 from louver.topdown.implied import MAX_TYPES, UNBOUNDED, Implied, LevelStatements, derive
 from louver.topdown.problem import Problem, Query, Workload
 from louver.topdown.spec import Design, Statement

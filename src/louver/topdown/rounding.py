@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from louver.optim.highs import solve_linear
-from louver.optim.kernels.families import Batch, round_batch_inplace
-from louver.optim.kernels.family_rounding import ROUNDED, rank_of, split_count
-from louver.optim.kernels.polymatroid import box_inplace, exchange_masks_inplace, nearest_inplace
-from louver.optim.kernels.semismooth import SOLVED
+from louver.optim.kernels.families.batches import Batch, round_batch_inplace
+from louver.optim.kernels.families.polymatroid import box_inplace, exchange_masks_inplace, nearest_inplace
+from louver.optim.kernels.families.rounding import ROUNDED, rank_of, split_count
+from louver.optim.kernels.families.semismooth import SOLVED
 from louver.optim.status import Status
 from louver.topdown.implied import cut_total
 from louver.topdown.least_squares import Fractional, TypeRows

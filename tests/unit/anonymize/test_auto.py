@@ -11,7 +11,7 @@ from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
 from louver.anonymize.neighbourhood import find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Problem
 from louver.anonymize.requirements import Sensitive
-from louver.optim.kernels.pieces import cut_pieces
+from louver.optim.kernels.classes.bisection import cut_pieces
 from louver.optim.status import Status
 
 ANCESTORS = [np.arange(7), np.array([0, 0, 1, 1, 1, 2, 2]), np.zeros(7, int)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from louver.errors import SolverError
 from louver.optim.allocation import allocate, allocate_relaxed
-from louver.optim.kernels.laminar import exchange_inplace
+from louver.optim.kernels.trees.laminar import exchange_inplace
 from louver.optim.trees import LevelTree
 from oracles.groups import best_cost, is_table
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from louver.optim.kernels.tree import simplex_inplace
+from louver.optim.kernels.trees.consistency import simplex_inplace
 from louver.optim.monotone import fit_monotone, nonincreasing, project
 from louver.optim.trees import LevelTree
 

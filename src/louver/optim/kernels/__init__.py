@@ -1,4 +1,4 @@
-"""Compiled kernels: contiguous arrays and scalars in, arrays and an integer status out.
+"""Compiled kernels: contiguous arrays and scalars in, arrays and an integer status out. A family has a folder of its own.
 
 `kernel` is the only way a function here is compiled. Machine code is cached beside the source or, where that cannot
 be written, in the user's cache directory; where neither can be written (a read-only install without a
@@ -50,7 +50,7 @@ def _compiled(function: Function, **flags: Any) -> Function:
 def _choose_cache(folder: Path) -> bool:
     """Point Numba to a folder of this very source; False where there is none to write to."""
     hasher = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted(folder.rglob("*.py")):
         hasher.update(path.read_bytes())
     name = PREFIX + hasher.hexdigest()[:16]
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")

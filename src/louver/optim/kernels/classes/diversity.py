@@ -1,0 +1,149 @@
+"""Which classes may be published: l-diversity and t-closeness of sensitive columns, and matches in a population.
+
+A class is judged by how often each value of each sensitive column occurs in it. All requirements are closed under
+uniting classes: distinct values only grow, entropy is concave, earth mover's distances are convex, and a larger region
+matches more of the population.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.optim.kernels import kernel
+from louver.optim.kernels.classes.loss import contains
+
+__all__ = [
+    "EQUAL",
+    "ORDERED",
+    "TREE_DISTANCE",
+    "Requirements",
+    "count_inplace",
+    "distance",
+    "has_matches",
+    "is_diverse",
+    "n_sensitive_values",
+]
+
+EQUAL, ORDERED, TREE_DISTANCE = 0, 1, 2
+SLACK = 1e-12
+"""Room for rounding in entropies and distances, far below what `verify` allows."""
+
+# What is asked of each sensitive column is one array of numbers, for the reason given in the kernels of the loss: how
+# many columns there are, N_LIMITS numbers for each of them, then the tables they point to.
+N_LIMITS = 8
+START, STOP = 1, 2
+"""Where the values of the column stand in arrays over all values."""
+LEAST_DISTINCT = 3
+"""Distinct values needed; 0 asks for nothing."""
+LEAST_ENTROPY = 4
+"""Entropy needed, in nats; negative asks for nothing."""
+FARTHEST = 5
+"""Distance allowed from the whole table; negative asks for nothing."""
+DISTANCE = 6
+TABLES = 7
+"""Where the shares of its values in the whole table start; for TREE_DISTANCE the node above value a at height h stands
+(h + 1) * values + a further on."""
+LEVELS = 8
+
+
+class Requirements(NamedTuple):
+    """What every class must meet, but for its size.
+
+    Attributes
+    ----------
+    sensitive : int32 (n, s)
+        Codes of the s sensitive columns.
+    limits : float64
+        What is asked of them.
+    population : int32 (p, m)
+        Codes of the population's quasi-identifiers; no rows where none is given.
+    multiplicity : int64 (p,)
+        How many people each row of the population stands for.
+    matches : int64
+        People of the population who must match a class; 0 without a population.
+    """
+
+    sensitive: NDArray[np.int32]
+    limits: NDArray[np.float64]
+    population: NDArray[np.int32]
+    multiplicity: NDArray[np.int64]
+    matches: np.int64
+
+
+@kernel
+def n_sensitive_values(limits):
+    """Values of all sensitive columns together."""
+    n = np.int64(limits[0])
+    return np.int64(limits[(n - 1) * N_LIMITS + STOP]) if n > 0 else np.int64(0)
+
+
+@kernel
+def count_inplace(limits, counts, codes, step):
+    """Add a record's sensitive codes to the counts of a class, `step` times."""
+    for s in range(codes.shape[0]):
+        counts[np.int64(limits[s * N_LIMITS + START]) + codes[s]] += step
+
+
+@kernel
+def distance(limits, s, counts, size):
+    """Earth mover's distance between a class and the whole table in sensitive column s."""
+    field = s * N_LIMITS
+    first, last = np.int64(limits[field + START]), np.int64(limits[field + STOP])
+    table, kind = np.int64(limits[field + TABLES]), limits[field + DISTANCE]
+    n_values = last - first
+    total = 0.0
+    if kind == ORDERED:
+        surplus = 0.0
+        for v in range(n_values):
+            surplus += counts[first + v] / size - limits[table + v]
+            total += abs(surplus)
+        return total / (n_values - 1 if n_values > 1 else 1)
+    for v in range(n_values):
+        total += abs(counts[first + v] / size - limits[table + v])
+    if kind == EQUAL:
+        return total / 2
+    levels = np.int64(limits[field + LEVELS])
+    surplus_of = np.empty(n_values)
+    for h in range(levels - 1):
+        surplus_of[:] = 0.0
+        nodes = table + (h + 1) * n_values
+        for v in range(n_values):
+            surplus_of[np.int64(limits[nodes + v])] += counts[first + v] / size - limits[table + v]
+        for v in range(n_values):
+            total += abs(surplus_of[v])
+    return total / (2 * levels)
+
+
+@kernel
+def is_diverse(limits, counts, size):
+    """Whether a class of `size` records with these counts of sensitive values may be published."""
+    for s in range(np.int64(limits[0])):
+        field = s * N_LIMITS
+        least_entropy, farthest = limits[field + LEAST_ENTROPY], limits[field + FARTHEST]
+        n_distinct = 0
+        entropy = 0.0
+        for v in range(np.int64(limits[field + START]), np.int64(limits[field + STOP])):
+            if counts[v] > 0:
+                n_distinct += 1
+                if least_entropy > 0:
+                    entropy -= counts[v] / size * np.log(counts[v] / size)
+        if n_distinct < limits[field + LEAST_DISTINCT] or entropy < least_entropy - SLACK:
+            return False
+        if farthest >= 0 and distance(limits, s, counts, size) > farthest + SLACK:
+            return False
+    return True
+
+
+@kernel
+def has_matches(requirements, geometry, lower, upper, words):
+    """Whether enough of the population matches a region."""
+    found = np.int64(0)
+    for p in range(requirements.population.shape[0]):
+        if contains(geometry, lower, upper, words, requirements.population[p]):
+            found += requirements.multiplicity[p]
+            if found >= requirements.matches:
+                return True
+    return found >= requirements.matches

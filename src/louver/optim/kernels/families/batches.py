@@ -1,0 +1,306 @@
+"""Whole batches of families: gather each parent with its children, solve, write the counts back.
+
+A batch is a run of consecutive parents. Its children are rows 0.. of every array of noisy counts, those of
+parent f being rows child_start[f] to child_start[f + 1]. Counts are written as one (cells, children) block
+for each parent, one after another, cells in ascending order.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from louver.optim.kernels import kernel
+from louver.optim.kernels.families.polymatroid import UNBOUNDED, restrict_inplace
+from louver.optim.kernels.families.rounding import Rounding, rank_of, round_family_inplace, split_count
+from louver.optim.kernels.families.semismooth import SOLVED, STALLED, Family, solve_family_inplace
+
+__all__ = ["INFEASIBLE", "Batch", "round_batch_inplace", "solve_batch_inplace"]
+
+INFEASIBLE = 2
+
+MAX_PROXIMAL = 40  # rounds for type counts that are bounded but not measured
+SOFTNESS = 1e-3  # weight of such a count against that of the cells it sums
+UNSETTLED = 1e-5  # persons a round may still move it by; times SOFTNESS, this is the error that is left
+
+
+class Batch(NamedTuple):
+    """Parents, children and noisy counts; see `Family` for what the parts mean.
+
+    `cell` lists the cells each parent's children may fill, ascending, `parent` its count. `link_row` is
+    (links, cells of the schema) with rows numbered through all links, the types first. `lower` and `upper`
+    are (children, 2^types), used where is_bounded.
+    """
+
+    has_parent: bool
+    cell_start: np.ndarray
+    cell: np.ndarray
+    parent: np.ndarray
+    child_start: np.ndarray
+    a: float
+    detail: np.ndarray
+    v: float
+    grouped: np.ndarray
+    group_of: np.ndarray
+    link_row: np.ndarray
+    weight: np.ndarray
+    noisy: np.ndarray
+    n_types: int
+    is_bounded: bool
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+@kernel
+def _sorted_cells(batch, f):
+    """Positions of the parent's cells in the order of their groups, and where each group begins."""
+    first, last = batch.cell_start[f], batch.cell_start[f + 1]
+    n = last - first
+    group = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        group[i] = batch.group_of[batch.cell[first + i]] * n + i
+    group.sort()
+    start = np.empty(n + 1, dtype=np.int64)
+    order = np.empty(n, dtype=np.int64)
+    n_groups = 0
+    for i in range(n):
+        order[i] = group[i] % n
+        if i == 0 or group[i] // n != group[i - 1] // n:
+            start[n_groups] = i
+            n_groups += 1
+    start[n_groups] = n
+    return order, start[: n_groups + 1]
+
+
+@kernel
+def _local_rows(batch, cells):
+    """Rows of the links that these cells touch, numbered anew in ascending order; and how many are types."""
+    n_links, n = batch.link_row.shape[0], cells.shape[0]
+    place = np.full(batch.weight.shape[0], -1, dtype=np.int64)
+    for q in range(n_links):
+        for i in range(n):
+            place[batch.link_row[q, cells[i]]] = 0
+    n_rows, n_types = 0, 0
+    used = np.empty(batch.weight.shape[0], dtype=np.int64)
+    for k in range(place.shape[0]):
+        if place[k] == 0:
+            place[k] = n_rows
+            used[n_rows] = k
+            n_rows += 1
+            if k < batch.n_types:
+                n_types += 1
+    row = np.empty((n_links, n), dtype=np.int64)
+    for q in range(n_links):
+        for i in range(n):
+            row[q, i] = place[batch.link_row[q, cells[i]]]
+    return row, used[:n_rows], n_types
+
+
+@kernel
+def _is_feasible(batch, first, last, counts):
+    """Whether type counts can be divided among the children: they bound every set of types."""
+    for s in range(batch.upper.shape[1]):
+        held = 0.0
+        for t in range(batch.n_types):
+            if s >> t & 1:
+                held += counts[t]
+        lower, upper = 0, 0
+        for c in range(first, last):
+            lower += batch.lower[c, s]
+            upper += min(batch.upper[c, s], UNBOUNDED)
+        if held < lower or held > upper:
+            return False
+    return True
+
+
+@kernel
+def _gather(batch, f, order, group_start):
+    """The family of parent f, and whether its bounds leave a solution."""
+    first, last = batch.child_start[f], batch.child_start[f + 1]
+    m = last - first
+    cells = batch.cell[batch.cell_start[f] + order]
+    parent = batch.parent[batch.cell_start[f] + order]
+    row, used, n_types = _local_rows(batch, cells)
+    noisy = np.empty((used.shape[0], m))
+    for k in range(used.shape[0]):
+        for c in range(m):
+            noisy[k, c] = batch.noisy[first + c, used[k]]
+    keep, lower, upper = _gather_bounds(batch, first, m, used, n_types)
+    is_feasible = True
+    if batch.is_bounded and batch.has_parent:
+        held = np.zeros(batch.n_types)
+        for i in range(parent.shape[0]):
+            held[batch.link_row[0, cells[i]]] += parent[i]
+        is_feasible = _is_feasible(batch, first, last, held)
+    slot_start, entry_cell, detail, grouped = _gather_slots(batch, first, cells, group_start, row, keep)
+    family = Family(
+        batch.a, batch.v, batch.has_parent, parent, group_start, slot_start, entry_cell, detail, grouped, row,
+        batch.weight[used], noisy, n_types, batch.is_bounded, keep, lower, upper,
+    )  # fmt: skip
+    return family, is_feasible
+
+
+@kernel
+def _gather_bounds(batch, first, m, used, n_types):
+    """For each child the types it may fill, as a mask of local types, and its bounds restricted to them."""
+    keep = np.full(m, (1 << n_types) - 1, dtype=np.int64)
+    size = 1 << n_types if batch.is_bounded else 1
+    lower = np.zeros((m, size), dtype=np.int64)
+    upper = np.zeros((m, size), dtype=np.int64)
+    if batch.is_bounded:
+        for c in range(m):
+            mask = 0
+            keep[c] = 0
+            for k in range(n_types):
+                if batch.upper[first + c, 1 << used[k]] > 0:
+                    keep[c] |= 1 << k
+                    mask |= 1 << used[k]
+            restrict_inplace(batch.lower[first + c], batch.upper[first + c], mask, lower[c], upper[c])
+    return keep, lower, upper
+
+
+@kernel
+def _gather_slots(batch, first, cells, group_start, row, keep):
+    """Entries slot by slot, with the noisy counts of their cells and groups."""
+    n_groups, m = group_start.shape[0] - 1, keep.shape[0]
+    slot_start = np.empty(n_groups * m + 1, dtype=np.int64)
+    entry_cell = np.empty(cells.shape[0] * m, dtype=np.int64)
+    detail = np.empty(cells.shape[0] * m)
+    grouped = np.zeros(n_groups * m)
+    n_entries = 0
+    for j in range(n_groups):
+        group = batch.group_of[cells[group_start[j]]]
+        for c in range(m):
+            slot_start[j * m + c] = n_entries
+            if batch.v > 0.0:
+                grouped[j * m + c] = batch.grouped[first + c, group]
+            for i in range(group_start[j], group_start[j + 1]):
+                if not batch.is_bounded or keep[c] >> row[0, i] & 1:
+                    entry_cell[n_entries] = i
+                    detail[n_entries] = batch.detail[first + c, cells[i]]
+                    n_entries += 1
+    slot_start[n_groups * m] = n_entries
+    return slot_start, entry_cell[:n_entries], detail[:n_entries], grouped
+
+
+@kernel
+def _solve_proximal_inplace(family, h, tolerance):
+    """Solve where the types are bounded but not measured: their own last counts stand in for measurements.
+
+    Implements: the proximal point method, which ends at a solution of the problem without these terms.
+    """
+    n_rows, m = family.noisy.shape
+    # One weight for all types: the projection onto a polymatroid is Euclidean.
+    family.weight[: family.n_types] = SOFTNESS * family.a * family.n_types / family.parent.shape[0]
+    held = np.empty((family.n_types, m))
+    _type_counts_inplace(family, np.maximum(family.detail, 0.0), held)
+    family.noisy[: family.n_types] = held
+    price = np.zeros(family.parent.shape[0])
+    z = np.zeros((n_rows, m))
+    n_steps, residual = 0, 0.0
+    for _ in range(MAX_PROXIMAL):
+        status, steps, residual = solve_family_inplace(family, h, price, z, tolerance)
+        n_steps += steps
+        if status != SOLVED:
+            return status, n_steps, residual
+        _type_counts_inplace(family, h, held)
+        moved = 0.0
+        for k in range(family.n_types):
+            for c in range(m):
+                moved = max(moved, abs(held[k, c] - family.noisy[k, c]))
+                # g stays where it is: z takes over what the new centre gives up.
+                z[k, c] += family.weight[k] * (family.noisy[k, c] - held[k, c])
+                family.noisy[k, c] = held[k, c]
+        if moved <= UNSETTLED:
+            return SOLVED, n_steps, residual
+    return STALLED, n_steps, residual
+
+
+@kernel
+def _type_counts_inplace(family, counts, held):
+    """Sum entries by type and child."""
+    m = held.shape[1]
+    held[:] = 0.0
+    for slot in range(family.slot_start.shape[0] - 1):
+        for e in range(family.slot_start[slot], family.slot_start[slot + 1]):
+            held[family.row[0, family.cell[e]], slot % m] += counts[e]
+
+
+@kernel
+def _is_fixed(family):
+    """Whether the bounds leave every child a single vector of type counts."""
+    for c in range(family.keep.shape[0]):
+        size = 0
+        for k in range(family.n_types):
+            size += family.keep[c] >> k & 1
+        for j in range(size):
+            if family.lower[c, 1 << j] != family.upper[c, 1 << j]:
+                return False
+    return True
+
+
+@kernel
+def solve_batch_inplace(batch, tolerance, counts, status, n_steps, residual):
+    """Solve every family of a batch; `counts` is flat, the other three have one entry per parent."""
+    offset = 0
+    for f in range(batch.cell_start.shape[0] - 1):
+        m = batch.child_start[f + 1] - batch.child_start[f]
+        order, group_start = _sorted_cells(batch, f)
+        n = order.shape[0]
+        status[f], n_steps[f], residual[f] = SOLVED, 0, 0.0
+        if n == 0 or m == 0:
+            continue
+        if m == 1 and batch.has_parent:
+            counts[offset : offset + n] = batch.parent[batch.cell_start[f] : batch.cell_start[f + 1]]
+        family, is_feasible = _gather(batch, f, order, group_start)
+        if not is_feasible:
+            status[f] = INFEASIBLE
+        elif m > 1 or not batch.has_parent:
+            h = np.zeros(family.cell.shape[0])
+            if batch.is_bounded and batch.weight[0] == 0.0 and not _is_fixed(family):
+                status[f], n_steps[f], residual[f] = _solve_proximal_inplace(family, h, tolerance)
+            else:
+                # Weights of zero are left only where the counts are fixed; there they have no effect.
+                weight = family.weight
+                weight[weight == 0.0] = 1.0
+                price = np.zeros(n)
+                z = np.zeros((weight.shape[0], m))
+                status[f], n_steps[f], residual[f] = solve_family_inplace(family, h, price, z, tolerance)
+            for slot in range(family.slot_start.shape[0] - 1):
+                for e in range(family.slot_start[slot], family.slot_start[slot + 1]):
+                    counts[offset + order[family.cell[e]] * m + slot % m] = h[e]
+        offset += n * m
+
+
+@kernel
+def round_batch_inplace(batch, counts, first_node, out, status):
+    """Round the solved families of a batch; `counts` as `solve_batch_inplace` left them, `out` likewise.
+
+    `first_node` is the number of the batch's first child within its level; ties depend on it. Families whose
+    status is not SOLVED on entry are left alone; on return FAILED marks those that could not be rounded.
+    """
+    offset = 0
+    for f in range(batch.cell_start.shape[0] - 1):
+        first, m = batch.child_start[f], batch.child_start[f + 1] - batch.child_start[f]
+        cells = batch.cell[batch.cell_start[f] : batch.cell_start[f + 1]]
+        n = cells.shape[0]
+        if n > 0 and m > 0 and status[f] == SOLVED:
+            row, used, n_types = _local_rows(batch, cells)
+            keep, lower, upper = _gather_bounds(batch, first, m, used, n_types)
+            parent = np.empty(n, dtype=np.int64)
+            real = counts[offset : offset + n * m].reshape((n, m))
+            rank = np.empty((n, m), dtype=np.int64)
+            is_open = np.ones((n, m), dtype=np.bool_)
+            for i in range(n):
+                parent[i] = round(batch.parent[batch.cell_start[f] + i])
+                for c in range(m):
+                    rank[i, c] = rank_of(split_count(real[i, c])[1], first_node + first + c, cells[i])
+                    if batch.is_bounded:
+                        is_open[i, c] = keep[c] >> row[0, i] & 1 == 1
+            type_of = row[0] if batch.is_bounded else np.zeros(n, dtype=np.int64)
+            family = Rounding(
+                real, is_open, parent, rank, type_of, n_types, batch.is_bounded, keep, lower, upper
+            )
+            status[f] = round_family_inplace(family, out[offset : offset + n * m].reshape((n, m)))[0]
+        offset += n * m

@@ -1,0 +1,1 @@
+"""Kernels of `privacy.noise`: keyed random words, and the noise they select."""

@@ -1,0 +1,1 @@
+"""Kernels of `groups`: numbers over a tree of regions that sum from children to parent."""
