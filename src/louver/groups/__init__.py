@@ -367,6 +367,7 @@ def _paid(
         largest_unit=None
         if asked.options.across == "split" or plan.total is Total.PUBLIC
         else plan.largest_size,
+        is_replayable=outside is None,
     )
     _disclose(asked, ledger, debit)
     head = Head(debit.entry, debit.hash)
