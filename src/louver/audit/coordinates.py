@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csc_array, csr_array, vstack
 
 from louver.audit.system import IntArray, System
 from louver.optim.kernels.audit.pivots import eliminate
@@ -146,9 +146,7 @@ def _eliminated(
     rows = csr_array(system.matrix[equal])
     columns = rows.tocsc()
     order = np.argsort(-system.truth, kind="stable").astype(np.int64)
-    transform, basic = eliminate(
-        columns.indptr, columns.indices, columns.data, len(equal), order, run.flag
-    )
+    transform, basic = eliminate(columns.indptr, columns.indices, columns.data, len(equal), order, run.flag)
     run.check()
     if len(basic) < len(equal):
         return None
@@ -161,11 +159,9 @@ def _eliminated(
     return tableau[np.flatnonzero(has_pivot)], tableau[np.flatnonzero(~has_pivot)], basic[has_pivot], free
 
 
-def _arrays(matrix: csr_array) -> tuple[IntArray, IntArray, IntArray]:
+def _arrays(matrix: csr_array | csc_array) -> tuple[IntArray, IntArray, IntArray]:
     return (
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int64),
         np.ascontiguousarray(matrix.data, dtype=np.int64),
     )
-
-

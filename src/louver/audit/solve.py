@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, vstack
 
 from louver.audit.coordinates import Coordinates
+from louver.audit.enumerate import LARGEST, best_value
 from louver.audit.system import IntArray, System
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.kernels.audit.safe import scaled_lower_bound
@@ -22,10 +23,12 @@ from louver.optim.status import Status
 from louver.optim.warm import Relaxation, WarmProgram
 from louver.run import Run
 
-__all__ = ["Bounds", "Component"]
+__all__ = ["Component", "Side"]
 
 SCALE = 2**20
 """Duals are rounded to multiples of 1 / SCALE."""
+
+MAX_DUAL = 2.0**50
 
 SHORT, LONG = 1000, 6000
 """Steps of a first and of a last repair."""
@@ -33,18 +36,17 @@ SHORT, LONG = 1000, 6000
 MIN_GAIN = 4
 """Sides that a program for many targets has to settle for the next one to be worth it."""
 
+MAX_MISSES = 3
+
+SMALL_REST = 200
+"""Unknowns up to which what is left open goes to a constraint solver."""
+
 KEPT_TABLES = 128
+GOLDEN = 0.6180339887498949
 BLENDS = (1.0, 0.5, 0.8)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bounds:
-    """Proved and attained bounds of quantities; attained ones are None where no table is known."""
-
-    lower: IntArray
-    upper: IntArray
-    attained_lower: IntArray | None
-    attained_upper: IntArray | None
+Side = tuple[int, bool]
+"""A quantity, and whether its upper bound is meant."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +74,8 @@ class Component:
         least, most = system.row_bounds()
         self.lower = np.concatenate([system.lower, least])
         self.upper = np.concatenate([system.upper, most])
-        self._each = csr_array(vstack([eye_array(system.n_columns, dtype=np.int64), system.matrix]).tocsr())
+        each = vstack([eye_array(system.n_columns, dtype=np.int64), system.matrix], format="csr")
+        self._each = csr_array(each)
         self._lowest = np.zeros(len(self.lower), dtype=np.int64)
         self._highest = np.zeros(len(self.lower), dtype=np.int64)
         if system.truth is not None:
@@ -81,6 +84,9 @@ class Component:
             self._tables.append(system.truth)
             self.coordinates = Coordinates.of(system, self.run)
             self._settle_constants()
+        else:
+            self.attained_lower = np.full(len(self.lower), UNBOUNDED, dtype=np.int64)
+            self.attained_upper = np.full(len(self.lower), -UNBOUNDED, dtype=np.int64)
 
     def _settle_constants(self) -> None:
         """What no step can move is determined by the equalities."""
@@ -88,72 +94,124 @@ class Component:
             fixed = self.coordinates.position == -1
             self.lower[fixed] = self.upper[fixed] = self.attained_lower[fixed]
 
-    def open_sides(self, wanted: IntArray) -> tuple[IntArray, IntArray]:
-        """Quantities whose lower and whose upper bound is not certified."""
-        below = wanted[self.attained_lower[wanted] > self.lower[wanted]]
-        above = wanted[self.attained_upper[wanted] < self.upper[wanted]]
-        return below, above
+    def trust(self, columns: IntArray) -> None:
+        """Unknowns whose bounds are known to be attained."""
+        self.attained_lower[columns] = self.lower[columns]
+        self.attained_upper[columns] = self.upper[columns]
+
+    def open_sides(self, below: IntArray, above: IntArray) -> tuple[IntArray, IntArray]:
+        """Those whose lower, and those whose upper bound is not certified."""
+        still_below = below[self.attained_lower[below] > self.lower[below]]
+        still_above = above[self.attained_upper[above] < self.upper[above]]
+        return still_below, still_above
 
     def is_late(self) -> bool:
         self.run.check()
         return time.monotonic() > self.deadline
 
-    def solve(self, wanted: IntArray) -> None:
-        """Work on the bounds of these quantities until all are certified, nothing helps, or time is up."""
-        if self.system.truth is not None and self.coordinates is not None:
-            self._sweep(wanted)
-        self._one_by_one(wanted, SHORT, LONG)
+    def solve(self, below: IntArray, above: IntArray) -> None:
+        """Work on these lower and upper bounds until all are certified, nothing helps, or time is up."""
+        if self.coordinates is not None:
+            self._sweep(below, above)
+        for number, (quantity, is_upper) in enumerate(self._sides(below, above), start=1):
+            if self.is_late():
+                return
+            self.side(quantity, is_upper, number)
+        if self.system.n_columns <= SMALL_REST:
+            for quantity, is_upper in self._sides(below, above):
+                if self.is_late():
+                    return
+                self._enumerate(quantity, is_upper)
+
+    def decide(self, wanted: IntArray, floor: IntArray, ceiling: IntArray) -> NDArray[np.int8]:
+        """Whether each quantity is confined to [floor, ceiling]: 1 proved, 0 refuted by a table, -1 not known."""
+        verdict = self._verdict(wanted, floor, ceiling)
+        if self.coordinates is not None and (verdict < 0).sum() >= 2 * MIN_GAIN:
+            self._sweep(wanted[verdict < 0], wanted[verdict < 0])
+        for place in np.flatnonzero(self._verdict(wanted, floor, ceiling) < 0):
+            if self.is_late():
+                break
+            self._escape(int(wanted[place]), int(floor[place]), int(ceiling[place]), int(place) + 1)
+        return self._verdict(wanted, floor, ceiling)
+
+    def _verdict(self, wanted: IntArray, floor: IntArray, ceiling: IntArray) -> NDArray[np.int8]:
+        is_out = (self.attained_lower[wanted] < floor) | (self.attained_upper[wanted] > ceiling)
+        is_in = (self.lower[wanted] >= floor) & (self.upper[wanted] <= ceiling)
+        return np.where(is_out, 0, np.where(is_in, 1, -1)).astype(np.int8)
+
+    def _escape(self, quantity: int, floor: int, ceiling: int, seed: int) -> None:
+        """A table outside [floor, ceiling], or the proof that there is none."""
+        for is_upper in (True, False):
+            beyond = ceiling + 1 if is_upper else floor - 1
+            bound = self.upper[quantity] if is_upper else self.lower[quantity]
+            if (bound <= ceiling) if is_upper else (bound >= floor):
+                continue
+            if self._reach(quantity, beyond, self._start_of(quantity, is_upper), SHORT, seed):
+                return
+            answer = self._prove(quantity, is_upper)
+            bound = self.upper[quantity] if is_upper else self.lower[quantity]
+            if answer is None or ((bound <= ceiling) if is_upper else (bound >= floor)):
+                continue
+            if self._reach(quantity, beyond, np.rint(answer.point).astype(np.int64), LONG, seed):
+                return
+            if self.system.n_columns <= SMALL_REST:
+                self._enumerate(quantity, is_upper)
+
+    def _reach(self, quantity: int, goal: int, start: IntArray | None, steps: int, seed: int) -> bool:
+        if self.coordinates is None or start is None:
+            return False
+        return self._attempt(start, ((quantity, goal),), steps, seed)
+
+    def _start_of(self, quantity: int, is_upper: bool) -> IntArray | None:
+        """The table known that is nearest to a bound."""
+        nearest = self._highest if is_upper else self._lowest
+        return self._tables[nearest[quantity]] if self._tables else None
+
+    def _sides(self, below: IntArray, above: IntArray) -> list[Side]:
+        """Open sides, upper ones first."""
+        below, above = self.open_sides(below, above)
+        return [(int(q), True) for q in above] + [(int(q), False) for q in below]
 
     # Many at once -----------------------------------------------------------------------------------------------
 
-    def _sweep(self, wanted: IntArray) -> None:
+    def _sweep(self, below: IntArray, above: IntArray) -> None:
         """Vertices that favour all open sides together: near each one lies a table that settles many."""
-        misses = 0
-        number = 0
-        while misses < 3 and not self.is_late():
-            below, above = self.open_sides(wanted)
-            if len(below) + len(above) < 2 * MIN_GAIN:
+        n_misses = number = 0
+        while n_misses < MAX_MISSES and not self.is_late():
+            low, high = self.open_sides(below, above)
+            n_open = len(low) + len(high)
+            if n_open < 2 * MIN_GAIN:
                 return
             number += 1
-            weights = np.zeros(len(self.lower))
-            pull = 0.5 + _stream(number, len(weights))
-            weights[above] -= (pull / np.maximum(1, self.upper))[above]
-            weights[below] += (pull / np.maximum(1, self.attained_lower))[below]
-            if number % 2 and len(above):
-                weights[below] = 0
-            answer = self._relaxed(self._each.T @ weights)
+            answer = self._relaxed(self._favouring(low, high, number))
             if answer is None:
                 return
-            before = len(below) + len(above)
-            self._repair_near(answer.point, number)
-            below, above = self.open_sides(wanted)
-            misses = misses + 1 if before - len(below) - len(above) < MIN_GAIN else 0
+            self._attempt(np.rint(answer.point).astype(np.int64), (), LONG, number)
+            low, high = self.open_sides(below, above)
+            n_misses = n_misses + 1 if n_open - len(low) - len(high) < MIN_GAIN else 0
 
-    def _repair_near(self, point: NDArray[np.float64], seed: int) -> None:
-        start = np.rint(point).astype(np.int64)
-        self._attempt(start, (), LONG, seed)
+    def _favouring(self, low: IntArray, high: IntArray, number: int) -> NDArray[np.float64]:
+        """A cost that pulls open sides towards their bounds, each time with other weights."""
+        weights = np.zeros(len(self.lower))
+        pull = 0.5 + _stream(number, len(weights))
+        weights[high] -= (pull / np.maximum(1, self.upper))[high]
+        if number % 2 == 0 or not len(high):
+            weights[low] += (pull / np.maximum(1, self.attained_lower))[low]
+        cost: NDArray[np.float64] = self._each.T @ weights
+        return cost
 
     # One at a time ----------------------------------------------------------------------------------------------
 
-    def _one_by_one(self, wanted: IntArray, short: int, long: int) -> None:
-        below, above = self.open_sides(wanted)
-        sides = [(int(q), True) for q in above] + [(int(q), False) for q in below]
-        for number, (quantity, is_upper) in enumerate(sides):
-            if self.is_late():
-                return
-            self.side(quantity, is_upper, short, long, number + 1)
-
-    def side(self, quantity: int, is_upper: bool, short: int, long: int, seed: int) -> None:
+    def side(self, quantity: int, is_upper: bool, seed: int) -> None:
         """One bound of one quantity: repair, then a program, then repair from its vertex."""
-        if self._is_settled(quantity, is_upper) or self._aim(quantity, is_upper, None, short, seed):
+        if self._is_settled(quantity, is_upper) or self._aim(quantity, is_upper, None, SHORT, seed):
             return
         answer = self._prove(quantity, is_upper)
-        if answer is None or self._is_settled(quantity, is_upper):
+        if answer is None or self.system.truth is None or self._is_settled(quantity, is_upper):
             return
-        assert self.system.truth is not None
         for blend in BLENDS:
             start = self.system.truth + blend * (answer.point - self.system.truth)
-            if self._aim(quantity, is_upper, np.rint(start).astype(np.int64), long, seed):
+            if self._aim(quantity, is_upper, np.rint(start).astype(np.int64), LONG, seed):
                 return
 
     def _is_settled(self, quantity: int, is_upper: bool) -> bool:
@@ -166,10 +224,8 @@ class Component:
         goal = int(self.upper[quantity] if is_upper else self.lower[quantity])
         if self.coordinates is None or abs(goal) >= UNBOUNDED:
             return False
-        if start is None:
-            nearest = self._highest if is_upper else self._lowest
-            start = self._tables[nearest[quantity]]
-        return self._attempt(start, ((quantity, goal),), steps, seed)
+        start = self._start_of(quantity, is_upper) if start is None else start
+        return self._reach(quantity, goal, start, steps, seed)
 
     def _attempt(self, start: IntArray, goals: Sequence[tuple[int, int]], steps: int, seed: int) -> bool:
         assert self.coordinates is not None
@@ -201,7 +257,7 @@ class Component:
 
     def _prove(self, quantity: int, is_upper: bool) -> Relaxation | None:
         """Tighten a proved bound by a linear program; None where there is none."""
-        if abs(self.lower[quantity]) >= UNBOUNDED or abs(self.upper[quantity]) >= UNBOUNDED:
+        if is_upper and self.upper[quantity] >= UNBOUNDED:
             return None
         cost = self._each[[quantity]].toarray()[0]
         answer = self._relaxed((-cost if is_upper else cost).astype(np.float64))
@@ -214,6 +270,20 @@ class Component:
             self.lower[quantity] = max(self.lower[quantity], least)
         return answer
 
+    def _enumerate(self, quantity: int, is_upper: bool) -> None:
+        """What is left, by a constraint solver: exact in integers, for as long as one side may take."""
+        if is_upper and self.upper[quantity] >= UNBOUNDED:
+            return
+        form = self._each[[quantity]]
+        columns = form.indices.astype(np.int64)
+        found = best_value(self.system, columns, form.data, is_upper, self.system.truth)
+        if found.point is not None and self.system.holds(found.point):
+            self._record(found.point)
+        if is_upper and found.bound is not None:
+            self.upper[quantity] = min(self.upper[quantity], found.bound)
+        elif found.bound is not None:
+            self.lower[quantity] = max(self.lower[quantity], found.bound)
+
     def _relaxed(self, cost: NDArray[np.float64]) -> Relaxation | None:
         if self._program is None:
             self._program = _program(self.system)
@@ -224,14 +294,46 @@ class Component:
     def _safe(self, cost: IntArray, duals: NDArray[np.float64]) -> int:
         """A lower bound on cost @ x, in integers whatever the duals are."""
         system = self.system
-        rounded = np.rint(SCALE * duals).astype(np.int64)
+        rounded = np.rint(np.clip(SCALE * duals, -MAX_DUAL, MAX_DUAL)).astype(np.int64)
         rounded[(rounded > 0) & (system.row_lower <= -UNBOUNDED)] = 0
         rounded[(rounded < 0) & (system.row_upper >= UNBOUNDED)] = 0
-        residual = SCALE * cost - system.matrix.T @ rounded
-        total = scaled_lower_bound(
-            rounded, system.row_lower, system.row_upper, residual, system.lower, system.upper
-        )
-        return -(-int(total) // SCALE)
+        upper = np.minimum(system.upper, LARGEST)
+        if self._fits(rounded, upper):
+            residual = SCALE * cost - system.matrix.T @ rounded
+            total = int(
+                scaled_lower_bound(rounded, system.row_lower, system.row_upper, residual, system.lower, upper)
+            )
+        else:
+            total = _long_lower_bound(system, cost, rounded, upper)
+        return -(-total // SCALE)
+
+    def _fits(self, rounded: IntArray, upper: IntArray) -> bool:
+        """Whether no sum in a safe bound can leave 64 bits, by a generous estimate."""
+        system, heaviest = self.system, float(np.abs(rounded).max(initial=1))
+        entries = float(np.abs(system.matrix.data).max(initial=1))
+        residual = SCALE + heaviest * entries * max(1, system.n_rows)
+        limits = [
+            np.abs(b[np.abs(b) < UNBOUNDED]).max(initial=1) for b in (system.row_lower, system.row_upper)
+        ]
+        total = residual * float(upper.sum(dtype=np.float64)) + heaviest * system.n_rows * float(max(limits))
+        return total < 2.0**62
+
+
+def _long_lower_bound(system: System, cost: IntArray, rounded: IntArray, upper: IntArray) -> int:
+    """The same in integers of any length."""
+    duals = [int(y) for y in rounded]
+    residual = [SCALE * int(c) for c in cost]
+    matrix = system.matrix
+    for row, y in enumerate(duals):
+        if y:
+            for k in range(matrix.indptr[row], matrix.indptr[row + 1]):
+                residual[matrix.indices[k]] -= y * int(matrix.data[k])
+    total = 0
+    for y, low, high in zip(duals, system.row_lower.tolist(), system.row_upper.tolist(), strict=True):
+        total += y * low if y > 0 else y * high if y < 0 else 0
+    for d, low, high in zip(residual, system.lower.tolist(), upper.tolist(), strict=True):
+        total += d * low if d > 0 else d * high if d < 0 else 0
+    return total
 
 
 def _program(system: System) -> WarmProgram:
@@ -253,4 +355,5 @@ def _as_floats(bounds: IntArray) -> NDArray[np.float64]:
 
 def _stream(number: int, length: int) -> NDArray[np.float64]:
     """Numbers in [0, 1) without a random generator: the fractional parts of multiples of the golden ratio."""
-    return np.modf((np.arange(length) + 1) * (0.6180339887498949 + 0.0137 * number))[0]
+    fractions: NDArray[np.float64] = np.modf((np.arange(length) + 1) * (GOLDEN + 0.0137 * number))[0]
+    return fractions

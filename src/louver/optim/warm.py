@@ -113,12 +113,12 @@ def _cold(
         b_ub=np.concatenate([row_upper[above], -row_lower[below]]),
         A_eq=rows[is_equal],
         b_eq=row_lower[is_equal],
-        bounds=np.column_stack([lower, upper]),
+        bounds=list(zip(lower.tolist(), upper.tolist(), strict=True)),
         method="highs",
     )
     if answer.status == 2:
         return Relaxation(Status.INFEASIBLE, NO_ANSWER, NO_ANSWER)
-    if answer.status != 0:
+    if answer.status != 0 or answer.x is None:
         return Relaxation(Status.FAILED, NO_ANSWER, NO_ANSWER)
     duals = np.zeros(len(row_lower))
     duals[is_equal] = answer.eqlin.marginals
