@@ -32,7 +32,7 @@ from louver.privacy.spend import Account, noise_of, open_ledger
 from louver.release.manifest import ReleaseWriter, check_out, read_manifest
 from louver.release.verify import is_unchanged
 from louver.run import Run
-from louver.schema.request import SpecLike, asked, door
+from louver.schema.request import SpecLike, door, requested
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -153,14 +153,14 @@ def groups(
     [[2, 1, 0], [1, 1, 0], [1, 0, 0]]
     """
     started = time.perf_counter()
-    call = Asked.check(asked(spec, GroupsOptions))
-    if call.options.seed is not None:
-        release = _seeded(call, call.options.seed, out, report)
+    asked = Asked.check(requested(spec, GroupsOptions))
+    if asked.options.seed is not None:
+        release = _seeded(asked, asked.options.seed, out, report)
     elif out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
     else:
-        account = Account(open_ledger(call.data, ledger, call.options.budget()), call.dataset)
-        release = _paid(call, account, Path(out), report)
+        account = Account(open_ledger(asked.data, ledger, asked.options.budget()), asked.dataset)
+        release = _paid(asked, account, Path(out), report)
     return replace(release, seconds=time.perf_counter() - started)
 
 
@@ -197,65 +197,65 @@ def preview(
 
     The other parameters are those of `groups`; a `domain` is needed.
     """
-    call = Asked.check(asked(spec, GroupsOptions))
-    if call.regions is None:
+    asked = Asked.check(requested(spec, GroupsOptions))
+    if asked.regions is None:
         raise InputError("option --domain is missing: a forecast does not open the data.", option="--domain")
-    plan = call.plan(call.regions)
-    likely = stand_in(call.regions, plan.largest_size, expect, plan.first_size)
+    plan = asked.plan(asked.regions)
+    likely = stand_in(asked.regions, plan.largest_size, expect, plan.first_size)
     return Preview(plan=plan, forecast=forecast(likely, plan), expect=expect)
 
 
-def _read(call: Asked, plan: Plan | None) -> tuple[Plan, GroupTable]:
+def _read(asked: Asked, plan: Plan | None) -> tuple[Plan, GroupTable]:
     """Read the confidential table, and plan for its regions where they are taken from it."""
-    true_table = call.read()
-    plan = plan or call.plan(true_table.regions)
+    true_table = asked.read()
+    plan = plan or asked.plan(true_table.regions)
     if plan.mechanism.check_size is not None:
         plan.mechanism.check_size(true_table.counts.size, true_table.n_groups)
     return plan, true_table
 
 
-def _seeded(call: Asked, seed: int, out: str | Path | None, report: Report | None) -> GroupRelease:
+def _seeded(asked: Asked, seed: int, out: str | Path | None, report: Report | None) -> GroupRelease:
     """Run with noise that anyone can repeat."""
     if out is not None:
         check_out(Path(out))
-    plan, true_table = _read(call, None if call.regions is None else call.plan(call.regions))
+    plan, true_table = _read(asked, None if asked.regions is None else asked.plan(asked.regions))
     with tempfile.TemporaryDirectory(prefix="louver-groups-") as name:
         _measure(plan, true_table, Path(name), KeyedNoise.from_seed(seed), None)
-        release = _estimate(plan, Path(name), is_domain_from_data=call.regions is None)
-        if call.options.evaluate:
+        release = _estimate(plan, Path(name), is_domain_from_data=asked.regions is None)
+        if asked.options.evaluate:
             found = errors(release.counts, true_table.counts, plan.regions.tree)
             release = replace(release, evaluation=found)
         if out is not None:
             with ReleaseWriter(out) as writer:
                 for path in Path(name).rglob("*.parquet"):
                     shutil.copyfile(path, writer.path(path.relative_to(name).as_posix()))
-                _write(release, writer, call, report)
+                _write(release, writer, asked, report)
     return release
 
 
-def _paid(call: Asked, account: Account, out: Path, report: Report | None) -> GroupRelease:
+def _paid(asked: Asked, account: Account, out: Path, report: Report | None) -> GroupRelease:
     """Check, read, reserve, measure, estimate, move into place, seal. A run that was interrupted is carried on."""
-    plan = None if call.regions is None else call.plan(call.regions)
-    payment = call.payment(plan)
+    plan = None if asked.regions is None else asked.plan(asked.regions)
+    payment = asked.payment(plan)
     if plan is not None and account.pending(payment) is None:
         check_out(out)  # before anything is read
     account.begin(payment)
     with account.touching("group sizes"):
-        plan, true_table = _read(call, plan)
+        plan, true_table = _read(asked, plan)
     assert plan.is_private
-    payment = call.payment(plan)
+    payment = asked.payment(plan)
     if account.pending(payment) is None:
         check_out(out)  # before anything is spent
     debit = account.reserve(payment)
     if out.exists() and read_manifest(out).ledger_head == str(debit.head):  # stopped between move and seal
-        release = _moved(call, plan, out, debit.head)
+        release = _moved(asked, plan, out, debit.head)
     else:
         noise = noise_of(payment, debit)
         with ReleaseWriter(out) as writer:
             folder = writer.path(MEASUREMENTS_FILE).parents[1]
             _measure(plan, true_table, folder, noise, debit)
-            release = _estimate(plan, folder, is_domain_from_data=call.regions is None)
-            _write(release, writer, call, report)
+            release = _estimate(plan, folder, is_domain_from_data=asked.regions is None)
+            _write(release, writer, asked, report)
     account.seal(debit, {name: entry.sha256 for name, entry in read_manifest(out).files.items()})
     return release
 
@@ -282,7 +282,7 @@ def _estimate(plan: Plan, folder: Path, *, is_domain_from_data: bool) -> GroupRe
     return _finished(plan, counts, head, is_domain_from_data, is_private=not told["not_private"])
 
 
-def _moved(call: Asked, plan: Plan, out: Path, head: Head) -> GroupRelease:
+def _moved(asked: Asked, plan: Plan, out: Path, head: Head) -> GroupRelease:
     """Take up a release that is in place but not sealed; refuse it where its files are not those that were written."""
     if not is_unchanged(out):
         raise InputError(
@@ -290,7 +290,7 @@ def _moved(call: Asked, plan: Plan, out: Path, head: Head) -> GroupRelease:
             option="--out",
         )
     counts = pq.read_table(out / DATA_FILE)["groups"].to_numpy().reshape(-1, plan.n_sizes)
-    return _finished(plan, counts, head, call.regions is None, is_private=True)
+    return _finished(plan, counts, head, asked.regions is None, is_private=True)
 
 
 def _finished(
@@ -308,8 +308,8 @@ def _finished(
     )
 
 
-def _write(release: GroupRelease, writer: ReleaseWriter, call: Asked, report: Report | None) -> None:
-    release.write_into(writer, call.parameters, None if report is None else report(release))
+def _write(release: GroupRelease, writer: ReleaseWriter, asked: Asked, report: Report | None) -> None:
+    release.write_into(writer, asked.parameters, None if report is None else report(release))
 
 
 make_callable(__name__, groups)

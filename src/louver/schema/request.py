@@ -20,7 +20,7 @@ from louver.schema.source import SourceOptions
 from louver.schema.spec import Schema, Spec, as_spec
 from louver.schema.validate import validated
 
-__all__ = ["Request", "SpecLike", "ask", "asked", "door"]
+__all__ = ["Request", "SpecLike", "ask", "door", "requested"]
 
 Asked = TypeVar("Asked", bound=VerbOptions)
 P = ParamSpec("P")
@@ -109,7 +109,7 @@ def ask(
     )
 
 
-def asked(spec: SpecLike, model: type[Asked]) -> Request[Asked]:
+def requested(spec: SpecLike, model: type[Asked]) -> Request[Asked]:
     """The request that `door` has put in the place of the spec."""
     assert isinstance(spec, Request) and isinstance(spec.options, model)
     return spec
