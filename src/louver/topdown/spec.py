@@ -34,7 +34,6 @@ facilities = "dormitories"       # at least one person each, none where there is
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,7 +53,6 @@ from louver.privacy.budget import Loss, Measure, fraction_of
 from louver.privacy.neighbours import Relation
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
-from louver.schema.source import SourceOptions
 from louver.schema.spec import Spec, read_spec
 from louver.schema.validate import Options, validated
 from louver.topdown.implied import UNBOUNDED
@@ -224,7 +222,7 @@ class Design:
         return _hash(
             [
                 self.options.model_dump_json(exclude={"bounds"}).encode(),
-                _how_read(self.spec.source).encode(),
+                self.spec.source.noted().encode(),
                 repr(self.spec.schema).encode(),
                 repr(self.attributes).encode(),
                 repr((self.spine.names, self.spine.leaves)).encode(),
@@ -238,14 +236,6 @@ class Design:
         for statement in self.statements:
             parts.extend([statement.cells.tobytes(), statement.lower.tobytes(), statement.upper.tobytes()])
         return _hash(parts)
-
-
-def _how_read(source: SourceOptions) -> str:
-    """How the records are read, written so that what was measured before an option existed keeps its hash."""
-    first = source.model_dump(include={"table", "query", "weight", "wide"})
-    later = source.model_dump(exclude={"file", "uri", *first}, exclude_defaults=True)
-    ordered = {name: first[name] for name in ("table", "query", "weight", "wide")}
-    return json.dumps({**ordered, **later}, separators=(",", ":"), ensure_ascii=False)
 
 
 def _hash(parts: Sequence[bytes]) -> str:
