@@ -16,13 +16,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fuzz.cases import KINDS, make
-from fuzz.judge import Outcome, clear, run
+from fuzz.judge import Hanging, Outcome, clear, run
 
-SECONDS = 120  # a case that takes longer hangs
-
-
-class Hanging(BaseException):
-    """Raised by the alarm."""
+SECONDS = 60  # a case that takes longer hangs
 
 
 def main() -> int:

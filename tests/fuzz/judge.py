@@ -14,11 +14,15 @@ from pathlib import Path
 
 from fuzz.hostile import MARKER
 
-__all__ = ["Case", "Outcome", "judge", "run", "run_command"]
+__all__ = ["Case", "Hanging", "Outcome", "judge", "run", "run_command"]
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-RESUMABLE = re.compile(r"\.[^/]*\.topdown(/.*)?")
+RESUMABLE = re.compile(r"(.*/)?\.[^/]*\.topdown(/.*)?|(.*/)?checkpoints(/.*)?")
 """What an interrupted or refused run of TopDown keeps, to be carried on."""
+
+
+class Hanging(BaseException):
+    """Raised by whoever waits no longer."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def judge(case: Case, outcome: Outcome, before: dict[str, object]) -> Iterator[s
     if "Traceback" in outcome.err or "internal error" in outcome.err:
         yield "an internal error"
     failed = outcome.code not in (0, 1)
-    if failed and (outcome.err.count("\n") != 1 or not outcome.err.endswith(".\n")):
+    if failed and (outcome.err.count("\n") != 1 or not outcome.err.endswith((".\n", "?\n"))):
         yield "not one sentence on stderr"
     if failed and outcome.out:
         yield "a failure prints to stdout"
@@ -108,6 +112,8 @@ def _command(arguments: Sequence[str]) -> int:
         main()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0 if end.code is None else 70
+    except Hanging:
+        raise
     except BaseException:  # noqa: BLE001 - this is what is looked for
         sys.stderr.write(traceback.format_exc())
         return 70
