@@ -14,12 +14,15 @@ from louver.cli.legacy import names_of as _names
 from louver.cli.legacy import with_spec as _with_spec
 from louver.cli.parameters import Json, command
 from louver.errors import InputError
+from louver.run import Run
 
 app = typer.Typer(help=VERBS["groups"], rich_markup_mode=None, add_completion=False)
 
 
 @command(app)
 def groups(
+    *,
+    run: Run,
     file: Annotated[
         str | None,
         typer.Argument(
@@ -159,7 +162,7 @@ def groups(
     from louver.groups import groups as groups_verb
     from louver.report.groups import groups_report
 
-    release = groups_verb(**source, **options, out=out, ledger=ledger, report=groups_report)
+    release = groups_verb(**source, **options, out=out, ledger=ledger, report=groups_report, run=run)
     told = repr(release) if out is None else f"{release!r}\nRelease: {out}"
     say_json(release.to_json()) if json else say(told)
     return 0
