@@ -1092,6 +1092,7 @@ def _run_anonymize(
     from louver.release.manifest import check_out
     from louver.report.anonymize import anonymize_report, inside_report
     from louver.report.page import write_page
+    from louver.run import Run
 
     check_out(out)
     if html is not None:
@@ -1101,7 +1102,8 @@ def _run_anonymize(
     if payer is not None:
         Ledger(payer).state()
     with _progress("forming classes") as report:
-        release = anonymize_verb(**source, **options, progress=lambda share: report(share, f"{share:.0%}"))
+        run = Run(lambda stage, done, total: report(done / total, f"{done / total:.0%}"))
+        release = anonymize_verb(**source, **options, run=run)
     release.write(out, anonymize_report(release), payer)
     told = [repr(release), f"Release: {out}"]
     if payer is not None:
