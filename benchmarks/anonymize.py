@@ -348,7 +348,7 @@ def greedy_part(options: argparse.Namespace) -> None:
     greedy.solve(problem_of(columns, 5))
     for k in (5,) if options.small else (5, 10, 100):
         problem = problem_of(columns, k)
-        labels, seconds = timed(lambda p=problem: greedy.grown_classes(p, farthest_first=False))
+        labels, seconds = timed(lambda p=problem: greedy.grown_classes(p, Watch(), farthest_first=False))
         classes, peer, share = plain_classes(problem, options.plain_seconds)
         is_same = all(len({labels[i] for i in members}) == 1 for members in classes)
         is_same &= len({labels[members[0]] for members in classes}) == len(classes)

@@ -279,7 +279,7 @@ def test_small(call_louver: Runner, counted: Path) -> None:
 def test_suggest(call_louver: Runner, tmp_path: Path) -> None:
     """Only merging the severities, or leaving something out, hides the small counts."""
     fine = "site,ill,count\nA,no,40\nA,mild,20\nA,severe,3\nB,no,30\nB,mild,30\nB,severe,2\n"
-    options = ("bounds", write(tmp_path, "fine.csv", fine), *WEIGHTED, "--suggest", "--seconds", "5")
+    options = ("bounds", write(tmp_path, "fine.csv", fine), *WEIGHTED, "--suggest", "--seconds", "600")
     result = answer(call_louver(*options, "--json"))
     assert result["summary"]["disclosed_small_cells"] == 2
     assert result["proved"] is True

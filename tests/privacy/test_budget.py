@@ -38,12 +38,24 @@ def test_amounts_are_read_exactly() -> None:
     for value in (0.1, "0.1", "1/10", Fraction(1, 10), " 1e-1 "):
         assert fraction_of(value, "epsilon") == Fraction(1, 10)
     assert fraction_of(2, "epsilon") == 2
+    assert fraction_of("5e+0001", "epsilon") == 50
 
 
 @pytest.mark.parametrize(
     "value", [0, -1, "", "one", float("nan"), float("inf"), None, "1/0", "1e400", 10**9 + 1, [1]], ids=repr
 )
 def test_amounts_that_are_refused(value: object) -> None:
+    with pytest.raises(InputError) as caught:
+        fraction_of(value, "epsilon")
+    assert caught.value.option == "epsilon"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1e99999999", "1e-99999999", "1E1000000000", "1" * 5000, 10**5000, "1/" + "3" * 4000],
+    ids=lambda value: str(value)[:12] if isinstance(value, str) else "integer",
+)
+def test_amounts_that_would_fill_the_memory_are_refused_at_once(value: object) -> None:
     with pytest.raises(InputError) as caught:
         fraction_of(value, "epsilon")
     assert caught.value.option == "epsilon"

@@ -8,12 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,14 +23,11 @@ from louver.errors import BudgetError, InputError
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace
 from louver.privacy.ledger import Debit, Ledger
-from louver.privacy.measurements import (
-    Measurements,
-    TrueBatch,
-    measure,
-    write_measurements,
-)
+from louver.privacy.measurements import Measurements, TrueBatch, write_measurements
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KeyedNoise, Nonce, OpenDPNoise
+from louver.privacy.spend import Account, Payment, measure
+from privacy.workers import N_KILLS, NAMED
 
 WORKERS = Path(__file__).with_name("workers.py")
 LOSS = Loss(Fraction(1, 10), Measure.EPSILON, Relation.ADD_REMOVE_RECORD)
@@ -64,10 +63,13 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger.create(tmp_path / "data.ledger", LOSS.measure, LOSS.neighbours, Fraction(1))
 
 
-def _measure(ledger: Ledger, path: Path, **more: object) -> Measurements:
-    return measure(
-        path, _batches(), ledger=ledger, loss=LOSS, request="r", purpose="p", dataset=_dataset, **more
-    )
+def _asked(ledger: Ledger, **more: Any) -> dict[str, Any]:
+    payment = Payment(loss=LOSS, request="r", purpose="p", **more)
+    return {"account": Account(ledger, _dataset), "payment": payment}
+
+
+def _measure(ledger: Ledger, path: Path, **more: Any) -> Measurements:
+    return measure(path, _batches(), **_asked(ledger, **more))
 
 
 def test_a_file_holds_one_row_per_node_and_query(ledger: Ledger, tmp_path: Path) -> None:
@@ -144,7 +146,7 @@ def test_the_same_noise_never_meets_other_answers(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped before the seal, then asked again under the same name with one count changed: nothing may appear."""
-    asked = {"ledger": ledger, "loss": LOSS, "request": "r", "purpose": "p", "dataset": _dataset}
+    asked = _asked(ledger)
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -162,12 +164,11 @@ def test_the_same_noise_never_meets_other_answers(
 
 
 def test_a_rolled_back_or_replaced_measurements_file_is_named(ledger: Ledger, tmp_path: Path) -> None:
-    asked = {"loss": LOSS, "request": "r", "purpose": "p", "dataset": _dataset}
     copy = tmp_path / "copy.ledger"
     shutil.copy2(ledger.path, copy)
     folder = tmp_path / "measured"
     folder.mkdir()
-    measure(folder / "m.parquet", _batches(), ledger=ledger, **asked)
+    measure(folder / "m.parquet", _batches(), **_asked(ledger))
     assert ledger.verify(folder).is_sound
     assert "rolled back" in Ledger(copy).verify(folder).problems[0]
     table = pq.read_table(folder / "m.parquet")
@@ -178,7 +179,7 @@ def test_a_rolled_back_or_replaced_measurements_file_is_named(ledger: Ledger, tm
 def test_a_file_that_another_run_finished_is_not_replaced(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = {"ledger": ledger, "loss": LOSS, "request": "r", "purpose": "p", "dataset": _dataset}
+    asked = _asked(ledger)
     path = tmp_path / "m.parquet"
     reserve = Ledger.reserve
 
@@ -195,7 +196,7 @@ def test_a_file_that_another_run_finished_is_not_replaced(
 
 
 def test_a_resumed_run_does_not_replace_a_file_it_does_not_know(ledger: Ledger, tmp_path: Path) -> None:
-    asked = {"ledger": ledger, "loss": LOSS, "request": "r", "purpose": "p", "dataset": _dataset}
+    asked = _asked(ledger)
     ledger.reserve(LOSS, request="r", purpose="p", dataset=_dataset)
     (tmp_path / "m.parquet").write_text("a file of somebody else")
     with pytest.raises(BudgetError, match="finished by another run"):
@@ -211,7 +212,50 @@ def test_what_is_no_measurements_file(tmp_path: Path) -> None:
         Measurements(tmp_path / "missing")
 
 
-def test_killed_at_twenty_random_points(tmp_path: Path) -> None:
+def _rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> Measurements:
+    """A measurements file, its rows changed and its description kept."""
+    write_measurements(path, _batches()[:1], KeyedNoise.from_seed(4))
+    table = pq.read_table(path)
+    pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), path)
+    return Measurements(path)
+
+
+SPOILT: dict[str, Callable[[pa.Table], pa.Table]] = {
+    "no values": lambda t: t.drop_columns(["values"]),
+    "another type": lambda t: t.set_column(3, "values", pa.array(["a", "b"])),
+    "a missing list": lambda t: t.set_column(3, "values", pa.array([[1, 2, 3], None], pa.list_(pa.int64()))),
+    "a missing value": lambda t: t.set_column(
+        3, "values", pa.array([[1, 2], [3, None]], pa.list_(pa.int64()))
+    ),
+    "ragged": lambda t: t.set_column(3, "values", pa.array([[1], [2, 3, 4]], pa.list_(pa.int64()))),
+    "two queries": lambda t: t.set_column(2, "query", pa.array(["sex", "age"])),
+    "no node": lambda t: t.set_column(1, "node", pa.array(["RI", None])),
+    "no variance": lambda t: t.set_column(4, "variance", pa.nulls(2, pa.float64())),
+}
+
+
+@pytest.mark.parametrize("change", SPOILT.values(), ids=SPOILT)
+def test_spoilt_rows_are_said_to_be_damaged(tmp_path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    with pytest.raises(InputError, match=r"m\.parquet is damaged"):
+        list(_rewritten(tmp_path / "m.parquet", change).batches())
+
+
+def test_a_cut_file_is_said_to_be_damaged(tmp_path: Path) -> None:
+    measurements = _rewritten(tmp_path / "m.parquet", lambda table: table)
+    measurements.path.unlink()
+    with pytest.raises(InputError, match="is damaged"):
+        list(measurements.batches())
+
+
+@pytest.mark.parametrize("told", ["{", "[]", "[" * 100_000, '"text"', "\\ud800"])
+def test_a_spoilt_description_is_none(tmp_path: Path, told: str) -> None:
+    table = pa.table({"a": [1]}).replace_schema_metadata({"louver": told})
+    pq.write_table(table, tmp_path / "m.parquet")
+    with pytest.raises(InputError, match="not a measurements file"):
+        Measurements(tmp_path / "m.parquet")
+
+
+def test_killed_at_named_and_at_random_moments(tmp_path: Path) -> None:
     """After any kill: the noise of the reserved key, one debit, no partial file."""
     completed = subprocess.run(
         [sys.executable, str(WORKERS), "crash", str(tmp_path), "7"],
@@ -219,17 +263,12 @@ def test_killed_at_twenty_random_points(tmp_path: Path) -> None:
         text=True,
         env=os.environ,
         check=True,
-        timeout=300,
     )
     reports = [json.loads(line) for line in completed.stdout.splitlines()]
-    assert len(reports) == 20
+    assert len(reports) == N_KILLS
+    allowed = {"data.ledger", "measurements.parquet", "data.ledger-wal", "data.ledger-shm", "events"}
     for report in reports:
-        assert report["same_noise"] and report["same_bytes"]
-        assert (report["spent"], report["pending"], report["sealed"]) == ("1/2000", 0, 1)
-        assert set(report["left"]) <= {
-            "data.ledger",
-            "measurements.parquet",
-            "data.ledger-wal",
-            "data.ledger-shm",
-        }
-    assert {report["stage"] for report in reports} == {"other", "reserved", "renamed"}
+        assert report["same_noise"] and report["same_bytes"], report
+        assert (report["spent"], report["pending"], report["sealed"]) == ("1/2000", 0, 1), report
+        assert set(report["left"]) <= allowed, report
+    assert {r["moment"]: r["stage"] for r in reports if r["moment"] in NAMED} == NAMED

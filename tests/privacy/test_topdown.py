@@ -28,6 +28,7 @@ from louver.topdown.measuring import invariant_values, true_batches
 from louver.topdown.plan import Plan, make_plan, sensitivity
 from louver.topdown.problem import SparseLevel
 from louver.topdown.spec import read_design
+from privacy.topdown_crash import N_KILLS, NAMED
 from topdown_town import write_town
 
 CRASH = Path(__file__).with_name("topdown_crash.py")
@@ -141,7 +142,7 @@ def test_no_neighbour_moves_an_answer_further_than_declared(tmp_path, relation, 
         assert {found for key, found in largest.items() if key[0] != "hamlet"} == {declared}
 
 
-def test_killed_at_twenty_random_points(tmp_path):
+def test_killed_at_named_and_at_random_moments(tmp_path):
     """1, 2 and 4 workers; after any kill one debit, the same noise, the same bytes, nothing left behind."""
     done = subprocess.run(
         [sys.executable, str(CRASH), str(tmp_path), "11"],
@@ -149,16 +150,15 @@ def test_killed_at_twenty_random_points(tmp_path):
         text=True,
         env=child_environment(),
         check=True,
-        timeout=600,
     )
     reports = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(reports) == 20
+    assert len(reports) == N_KILLS
     for report in reports:
         assert report["same_noise"] and report["same_bytes"] and report["verified"], report
         paid = (report["spent"], report["pending"], report["sealed"], report["disclosures"])
         assert paid == ("2", 0, 1, 1), report
         assert set(report["left"]) == {"town", "out", "again"} | ({"events"} & set(report["left"])), report
-    assert {report["stage"] for report in reports} >= {"unpaid", "sealed"}
+    assert {r["moment"]: r["stage"] for r in reports if r["moment"] in NAMED} == NAMED
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_two_processes_do_not_overspend(town, tmp_path):
     both = [
         start("topdown", "measure", spec, "--out", tmp_path / f"from-{spec.stem}") for spec in (town, other)
     ]
-    told = [process.communicate(timeout=300)[1] for process in both]
+    told = [process.communicate()[1] for process in both]
     assert sorted(process.returncode for process in both) == [0, 2], told
     refused = next(text for process, text in zip(both, told, strict=True) if process.returncode)
     assert "left" in refused
@@ -200,12 +200,11 @@ def test_the_command_is_killed_and_resumed(town, tmp_path):
     """Whatever moment the kill hits, the same command with --resume ends well and pays once."""
     out, work = tmp_path / "out", tmp_path / ".out.topdown"
     process = start("topdown", "run", town, "--out", out)
-    deadline = time.monotonic() + 300
-    while process.poll() is None and not work.exists() and time.monotonic() < deadline:
+    while process.poll() is None and not work.exists():
         time.sleep(0.005)
     if process.poll() is None:
         os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=300)
+    process.communicate()
     topdown(town, out=out, resume=True)
     state = Ledger(town.parent / "people.csv.ledger").state()
     assert state.spent == 2 and not state.pending

@@ -1,4 +1,4 @@
-"""A program, not a test module: runs of TopDown that are killed at 20 random points and carried on.
+"""A program, not a test module: runs of TopDown that are killed, at named and at random moments, and carried on.
 
 topdown_crash.py DIRECTORY SEED    one line of JSON per kill
 """
@@ -8,8 +8,6 @@ topdown_crash.py DIRECTORY SEED    one line of JSON per kill
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 from fractions import Fraction
 from functools import partial
@@ -30,12 +28,11 @@ from louver.topdown.estimation import estimate as estimate_levels
 from louver.topdown.measuring import SealedCounts
 from louver.topdown.plan import make_plan
 from louver.topdown.spec import read_design
-from privacy.workers import events_until, in_child
+from privacy.workers import Moment, events_until, in_child, killed_in_child
 from topdown_town import write_town
 
 WORKERS = (1, 2, 4)
 MEASUREMENTS = "measurements/topdown.parquet"
-problem.BATCH_VALUES = 60  # several batches to a level, so that workers have something to share
 
 
 def load_kernels(town: Path) -> None:
@@ -53,9 +50,9 @@ def load_kernels(town: Path) -> None:
     KeyedNoise.from_seed(0).draw(DiscreteLaplace(Fraction(8)), 1, Nonce(0, 0, 0))
 
 
-def run_until(town: Path, out: Path, workers: int, event: int) -> None:
-    """Run, and kill this process at the given event."""
-    seen = events_until(event, lambda: topdown(town, out=out, engine=f"local:{workers}"))
+def run_until(town: Path, out: Path, workers: int, moment: Moment) -> None:
+    """Run, and kill this process at the given moment."""
+    seen = events_until(moment, lambda: topdown(town, out=out, engine=f"local:{workers}"))
     (out.parent / "events").write_text(str(seen))
 
 
@@ -68,7 +65,7 @@ def published(folder: Path) -> dict[str, str]:
     }
 
 
-def report(town: Path, out: Path, workers: int) -> None:
+def report(town: Path, out: Path, workers: int, moment: Moment) -> None:
     """Look at what a kill left, carry the run on, and print whether everything is as it must be."""
     ledger = Ledger(town.parent / "people.csv.ledger")
     before = ledger.state()
@@ -90,6 +87,7 @@ def report(town: Path, out: Path, workers: int) -> None:
     again = out.with_name("again")
     estimate(town, measurements=out, out=again)
     told = {
+        "moment": moment,
         "stage": stage,
         "same_noise": noisy in (None, (out / MEASUREMENTS).read_bytes()),
         "same_bytes": published(out) == published(again),
@@ -103,24 +101,43 @@ def report(town: Path, out: Path, workers: int) -> None:
     print(json.dumps(told))
 
 
+NAMED = {
+    "Ledger.reserve call": "unpaid",
+    "Ledger.reserve return": "reserved",
+    "Ledger.seal call": "reserved",
+    "Ledger.seal return": "sealed",
+    "ReleaseWriter.seal call": "sealed",
+    "ReleaseWriter.seal return": "released",
+}
+N_KILLS = 20
+
+
 def crash(directory: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    for trial in range(21):
-        here = directory / str(trial)
-        town, out = write_town(here / "town"), here / "out"
-        ledger = here / "town" / "people.csv.ledger"
-        Ledger.create(ledger, Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(4))
-        if trial == 0:  # how many events there are
-            load_kernels(town)
-            assert in_child(partial(run_until, town, out, 2, 0)) == 0
-            events = int((here / "events").read_text())
-            continue
-        event = 1 + int((trial - 1 + rng.random()) / 20 * events)  # one in every twentieth of the run
+    events = count_events(directory / "whole")
+    random = [1 + int(events * rng.random()) for _ in range(N_KILLS - len(NAMED))]
+    for trial, moment in enumerate([*NAMED, *random]):
+        town, out = fresh_town(directory / str(trial))
         workers, others = WORKERS[trial % 3], WORKERS[(trial + 1) % 3]
-        status = in_child(partial(run_until, town, out, workers, event))
-        assert status == 0 or os.WTERMSIG(status) == signal.SIGKILL, status
-        assert in_child(partial(report, town, out, others)) == 0
+        killed_in_child(moment, partial(run_until, town, out, workers, moment))
+        assert in_child(partial(report, town, out, others, moment)) == 0
+
+
+def count_events(here: Path) -> int:
+    """Events of a run that nobody stops."""
+    town, out = fresh_town(here)
+    load_kernels(town)
+    assert in_child(partial(run_until, town, out, 2, 0)) == 0
+    return int((here / "events").read_text())
+
+
+def fresh_town(here: Path) -> tuple[Path, Path]:
+    """A spec with data and a ledger that pays for two runs, and where to release."""
+    town = write_town(here / "town")
+    Ledger.create(town.parent / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(4))
+    return town, here / "out"
 
 
 if __name__ == "__main__":
+    problem.BATCH_VALUES = 60  # several batches to a level, so that workers have something to share
     crash(Path(sys.argv[1]), int(sys.argv[2]))

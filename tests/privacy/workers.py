@@ -2,7 +2,7 @@
 
 debit LEDGER N        make N debits of 1/2000 each, as fast as the lock allows; print how many were granted
 forked LEDGER N       fork N children of one process that each reserve and draw; print (key, nonce) digests
-crash DIRECTORY SEED  for 20 random points: measure in a child that is killed there, then measure again
+crash DIRECTORY SEED  measure in a child that is killed, at named events and at random ones, then measure again
 """
 
 # ruff: noqa: T201
@@ -27,9 +27,10 @@ from louver.errors import BudgetError
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.distributions import DiscreteLaplace
 from louver.privacy.ledger import Ledger
-from louver.privacy.measurements import Measurements, TrueBatch, measure
+from louver.privacy.measurements import Measurements, TrueBatch
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KeyedNoise, Nonce, perturb
+from louver.privacy.spend import Account, Payment, measure
 
 LOSS = Loss(Fraction(1, 2000), Measure.EPSILON, Relation.ADD_REMOVE_RECORD)
 
@@ -90,28 +91,36 @@ def _measure(directory: Path) -> Measurements:
     return measure(
         directory / "measurements.parquet",
         _batches(),
-        ledger=Ledger(directory / "data.ledger"),
-        loss=LOSS,
-        request="the request",
-        purpose="crash test",
-        dataset=dataset,
+        account=Account(Ledger(directory / "data.ledger"), dataset),
+        payment=Payment(loss=LOSS, request="the request", purpose="crash test"),
     )
 
 
-def events_until(event: int, task: Callable[[], object]) -> int:
-    """Run a task and kill this process at the given call or return seen from louver's own code; return how many there were."""
+Moment = int | str  # the number of an event, or its name: "Ledger.reserve return"
+
+
+def events_until(moment: Moment, task: Callable[[], object]) -> int:
+    """Run a task and kill this process at a call or return seen from louver's own code; return how many there were."""
     seen = 0
 
     def profile(frame: FrameType, what: str, argument: Any) -> None:
         nonlocal seen
-        seen += "louver" in frame.f_code.co_filename
-        if seen == event > 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if "louver" in frame.f_code.co_filename:
+            seen += 1
+            if moment in (seen, f"{frame.f_code.co_qualname} {what}"):
+                os.kill(os.getpid(), signal.SIGKILL)
 
     sys.setprofile(profile)
     task()
     sys.setprofile(None)
     return seen
+
+
+def killed_in_child(moment: Moment, task: Callable[[], None]) -> None:
+    """Run a task that ends at a moment; a named one must come, a numbered one may lie behind the end."""
+    status = in_child(task)
+    killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    assert killed or (isinstance(moment, int) and status == 0), (moment, status)
 
 
 def in_child(task: Callable[[], None]) -> int:
@@ -124,12 +133,12 @@ def in_child(task: Callable[[], None]) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _measure_until(directory: Path, event: int) -> None:
-    """Measure, and kill this process at the given event."""
-    (directory / "events").write_text(str(events_until(event, partial(_measure, directory))))
+def _measure_until(directory: Path, moment: Moment) -> None:
+    """Measure, and kill this process at the given moment."""
+    (directory / "events").write_text(str(events_until(moment, partial(_measure, directory))))
 
 
-def _report(directory: Path) -> None:
+def _report(directory: Path, moment: Moment) -> None:
     """Look at what a kill left, measure again, and print whether everything is as it must be."""
     ledger, path = Ledger(directory / "data.ledger"), directory / "measurements.parquet"
     before = ledger.state()
@@ -143,8 +152,17 @@ def _report(directory: Path) -> None:
         _measure(directory)
     after = ledger.state()
     noisy = [b.noisy_counts.tolist() for b in Measurements(path).batches()]
-    stage = "renamed" if before.pending and bytes_before else "reserved" if before.pending else "other"
+    stage = (
+        "unpaid"
+        if not before.spent
+        else "sealed"
+        if before.sealed
+        else "renamed"
+        if bytes_before
+        else "reserved"
+    )
     report = {
+        "moment": moment,
         "stage": stage,
         "same_noise": expected in (None, noisy),
         "same_bytes": bytes_before in (None, path.read_bytes()),
@@ -156,21 +174,38 @@ def _report(directory: Path) -> None:
     print(json.dumps(report))
 
 
+NAMED = {
+    "Ledger.reserve call": "unpaid",
+    "Ledger.reserve return": "reserved",
+    "perturb call": "reserved",
+    "Ledger._pin return": "reserved",
+    "sha256_of call": "renamed",
+    "Ledger.seal call": "renamed",
+    "Ledger.seal return": "sealed",
+}
+N_KILLS = 20
+
+
 def crash(directory: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
     KeyedNoise.from_seed(0).draw(DiscreteLaplace(Fraction(20)), 1, Nonce(0, 0, 0))  # load the kernels once
-    for trial in range(21):
-        here = directory / str(trial)
-        here.mkdir()
-        Ledger.create(here / "data.ledger", LOSS.measure, LOSS.neighbours, Fraction(1))
-        if trial == 0:  # how many events there are
-            assert in_child(partial(_measure_until, here, 0)) == 0
-            events = int((here / "events").read_text())
-            continue
-        event = 1 + int((trial - 1 + rng.random()) / 20 * events)  # one in every twentieth of the run
-        status = in_child(partial(_measure_until, here, event))
-        assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, status
-        assert in_child(partial(_report, here)) == 0
+    events = _count_events(directory / "whole")
+    random = [1 + int(events * rng.random()) for _ in range(N_KILLS - len(NAMED))]
+    for trial, moment in enumerate([*NAMED, *random]):
+        here = _fresh(directory / str(trial))
+        killed_in_child(moment, partial(_measure_until, here, moment))
+        assert in_child(partial(_report, here, moment)) == 0
+
+
+def _count_events(directory: Path) -> int:
+    assert in_child(partial(_measure_until, _fresh(directory), 0)) == 0
+    return int((directory / "events").read_text())
+
+
+def _fresh(directory: Path) -> Path:
+    directory.mkdir()
+    Ledger.create(directory / "data.ledger", LOSS.measure, LOSS.neighbours, Fraction(1))
+    return directory
 
 
 if __name__ == "__main__":

@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from louver._arrays import Floats, Ints
 from louver._callable import make_callable
 from louver.anonymize import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize import sorted as sorted_order
-from louver.anonymize.columns import Floats, Ints, given_values
+from louver.anonymize.columns import given_values
 from louver.anonymize.comparison import compare
 from louver.anonymize.curve import CurvePoint, trace
 from louver.anonymize.freeform import Freeform, Matching

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver.anonymize import exact, greedy, k_member
 from louver.anonymize import sorted as sorted_order
-from louver.anonymize.columns import Ints
 from louver.anonymize.neighbourhood import find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
 from louver.anonymize.watch import NODES_PER_SECOND, Watch
 from louver.engine.run import run_pieces
 from louver.optim.kernels.classes.annealing import Scene, anneal_piece_inplace
 from louver.optim.kernels.classes.bisection import cut_pieces, mixed
+from louver.optim.kernels.classes.draft_partition import LANES
 from louver.optim.kernels.classes.loss import INTERVAL, KIND, N_FIELDS, class_losses
-from louver.optim.kernels.classes.partition import LANES
 from louver.optim.status import Status
 
 __all__ = ["solve", "warm_up"]

@@ -11,8 +11,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.anonymize import sorted as sorted_order
-from louver.anonymize.columns import Ints
 from louver.anonymize.problem import Problem
 from louver.anonymize.watch import Watch
 from louver.errors import InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from louver.anonymize.columns import Ints
+from louver._arrays import Ints
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.repair import repaired
 from louver.anonymize.watch import Watch

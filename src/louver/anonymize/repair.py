@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from louver.anonymize.columns import Ints
+from louver._arrays import Ints
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError

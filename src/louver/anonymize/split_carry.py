@@ -6,9 +6,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver.anonymize import exact
 from louver.anonymize import sorted as sorted_order
-from louver.anonymize.columns import Ints
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.repair import repaired
 from louver.anonymize.watch import NODES_PER_SECOND, Watch

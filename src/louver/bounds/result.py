@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from louver._arrays import Bools, Ints
 from louver.bounds.exact import Runs
-from louver.bounds.problem import Arrangement, BoolArray, IntArray, TwoWayTable
+from louver.bounds.problem import Arrangement, TwoWayTable
 from louver.bounds.rounded import Rounding
+from louver.errors import printable
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,9 +37,9 @@ class Solution(Protocol):
     """Bounds (n, J) and feasible values of the cells of the nonzero rows."""
 
     @property
-    def lower(self) -> IntArray: ...
+    def lower(self) -> Ints: ...
     @property
-    def upper(self) -> IntArray: ...
+    def upper(self) -> Ints: ...
     def values(self, row: int, col: int) -> Runs: ...
 
 
@@ -194,7 +196,7 @@ class BoundsAudit:
         if self.decimals is not None:
             form = f"rounded to {counted(self.decimals, 'decimal')}"
         return (
-            f"BoundsAudit: {self.arrangement.label}\n"
+            f"BoundsAudit: {printable(self.arrangement.label)}\n"
             f"  {counted(s.disclosed_small_cells, 'small cell')} disclosed (0 < count < {self.small})\n"
             f"  {s.disclosed_rows:,} of {counted(s.rows - s.zero_rows, 'nonzero row')} fully determined\n"
             f"  {counted(s.disclosed_zero_cells, 'zero cell')} visible, {counted(s.zero_rows, 'row')} all zero\n"
@@ -239,7 +241,7 @@ class Comparison:
             for a, s in self.lines[:8]
         ]
         told = f"Comparison of {counted(len(self.lines), 'arrangement')}, least disclosive first"
-        return "\n".join([told, *shown])
+        return "\n".join([told, *map(printable, shown)])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
@@ -343,7 +345,7 @@ class Suggestions:
             for line in self.lines[:8]
         ]
         told = f"{counted(len(self.lines), 'redesign')} without a disclosed small cell"
-        return "\n".join([f"{told} ({how}; {self.examined:,} examined)", *shown])
+        return "\n".join([f"{told} ({how}; {self.examined:,} examined)", *map(printable, shown)])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
@@ -356,8 +358,8 @@ def counted(number: int, noun: str) -> str:
 
 def summarise(
     table: TwoWayTable,
-    lower: IntArray,
-    upper: IntArray,
+    lower: Ints,
+    upper: Ints,
     *,
     small: int,
     is_exact: bool,
@@ -403,7 +405,7 @@ def _cells_in_zero_rows(table: TwoWayTable, selected: Sequence[tuple[int, int]] 
     return int(table.possible[in_zero_rows].sum())
 
 
-def _asked(table: TwoWayTable, selected: Sequence[tuple[int, int]] | None) -> BoolArray:
+def _asked(table: TwoWayTable, selected: Sequence[tuple[int, int]] | None) -> Bools:
     """Which cells of the nonzero rows were asked for."""
     if selected is None:
         return np.ones(table.counts.shape, dtype=bool)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import glob
 import os
-import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import duckdb
 import pyarrow as pa
 
+from louver.data.scratch import Scratch
 from louver.data.separated import Header, check_names, find_fault, read_header
 from louver.errors import InputError
 
@@ -50,7 +51,7 @@ class Source:
     name: str
     connection: duckdb.DuckDBPyConnection
     types: dict[str, str] = field(default_factory=dict)
-    _folder: tempfile.TemporaryDirectory[str]
+    _scratch: Scratch
     _path: Path | None = None
     _header: Header | None = None
 
@@ -78,7 +79,7 @@ class Source:
     def close(self) -> None:
         """Close the database and remove what it spilled to disk."""
         self.connection.close()
-        self._folder.cleanup()
+        self._scratch.close()
 
     def check_column(self, column: str) -> None:
         """Refuse a column that the data do not have."""
@@ -185,7 +186,7 @@ def name_of(data: object, table: str | None) -> str:
 
 def _start(name: str) -> Source:
     """A private database in memory that downloads nothing and spills only into its own folder."""
-    folder = tempfile.TemporaryDirectory(prefix="louver-", ignore_cleanup_errors=True)
+    scratch = Scratch()
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -194,14 +195,25 @@ def _start(name: str) -> Source:
             "autoload_known_extensions": "false",
             "memory_limit": MEMORY_LIMIT,
             "python_enable_replacements": "false",
-            "temp_directory": folder.name,
+            "temp_directory": str(scratch.path),
             "threads": str(
                 len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
             ),
         },
     )
     connection.execute("SET enable_progress_bar = false; SET TimeZone = 'UTC'")
-    return Source(name=name, connection=connection, _folder=folder)
+    _encrypt_spill(connection)
+    return Source(name=name, connection=connection, _scratch=scratch)
+
+
+def _encrypt_spill(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let no record reach the disk in clear where this DuckDB can do it without an extension.
+
+    Its own cipher is called unsafe because its random numbers are ordinary ones: enough against whoever finds the file of
+    a killed process, while the folder's mode keeps everybody else out as long as it lives.
+    """
+    with suppress(duckdb.Error):
+        connection.execute("SET force_mbedtls_unsafe = true; SET temp_file_encryption = true")
 
 
 def _attach(source: Source, data: object, table: str | None, query: str | None) -> None:
@@ -221,7 +233,7 @@ def _attach(source: Source, data: object, table: str | None, query: str | None) 
 def _attach_file(source: Source, path: Path, table: str | None) -> None:
     kind = path.with_suffix("").suffix + path.suffix if path.suffix.lower() == ".gz" else path.suffix
     kind = kind.lower()
-    if not path.exists():
+    if not os.path.exists(path):  # not Path.exists, which raises on a name that is too long
         raise InputError(f"{source.name} does not exist; check the path.", file=source.name)
     if path.is_dir():
         raise InputError(f"{source.name} is a directory; give a file.", file=source.name)
@@ -266,7 +278,7 @@ def _attach_parquet(source: Source, path: Path) -> None:
 
     try:
         names = pq.read_schema(path).names
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):  # names that are not UTF-8 are a ValueError
         names = None
     if names is None:
         raise InputError(f"{source.name} is not a Parquet file; check how it was made.", file=source.name)

@@ -24,12 +24,16 @@ __all__ = [
     "compose_sequential",
     "convert",
     "epsilon_at",
+    "exact_fraction",
     "fraction_of",
     "split",
 ]
 
 LARGEST_AMOUNT = 10**9
 """Largest epsilon or rho accepted; far beyond any that protects."""
+
+LONGEST_AMOUNT, LONGEST_EXPONENT = 4_000, 3
+"""Characters of an amount, and digits of its exponent, that are read: 1e99999999 would fill the memory."""
 
 
 class Measure(StrEnum):
@@ -76,12 +80,30 @@ def fraction_of(value: object, option: str) -> Fraction:
     Fraction(1, 10)
     """
     try:
-        amount = Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
+        amount = exact_fraction(value)
+    except ValueError:
         amount = Fraction(0)
     if not 0 < amount <= LARGEST_AMOUNT:
         raise InputError(f"{option} is not a number in (0, 10^9]; write it as 0.5 or 1/2.", option=option)
     return amount
+
+
+def exact_fraction(value: object) -> Fraction:
+    """Read a number exactly; ValueError for what is none, or is longer or has a larger exponent than any amount needs.
+
+    Examples
+    --------
+    >>> exact_fraction("2.5e-1")
+    Fraction(1, 4)
+    """
+    text = str(value)  # ValueError for an integer of more than 4,300 digits
+    _, _, exponent = text.lower().partition("e")
+    if len(text) > LONGEST_AMOUNT or len(exponent.strip().lstrip("+-0_")) > LONGEST_EXPONENT:
+        raise ValueError
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise ValueError from None
 
 
 def split(loss: Loss, shares: Sequence[Fraction]) -> tuple[Loss, ...]:

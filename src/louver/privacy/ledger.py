@@ -1,9 +1,9 @@
-"""The ledger: what may be spent on one confidential data set, and what has been.
+"""The ledger: what may be spent on one population's data, and what has been.
 
-Answers: how much is granted, spent and left; and, for a debit, the key from which its noise is drawn. One
-SQLite file per data set. Every event is one appended entry, chained by hash to the one before it, so the
-state is always the replay of the entries. A debit is *reserved* with a fresh key before anything is drawn,
-and *sealed* once its files are in place, which erases the key.
+Answers: how much is granted, spent and left; what was published exactly; and, for a debit, the key from which its noise is
+drawn. One SQLite file. Every event is one appended entry, chained by hash to the one before it, so the state is always the
+replay of the entries. A debit is *reserved* with a fresh key before anything is drawn, and *sealed* once its files are in
+place, which erases the key.
 
 Notes
 -----
@@ -14,35 +14,36 @@ and carried over a fork.
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from louver._version import __version__
-from louver.errors import BudgetError, InputError
+from louver.errors import BudgetError, Cancelled, InputError, LouverError
 from louver.privacy.budget import Loss, Measure, convert, fraction_of
+from louver.privacy.ledger_check import LedgerCheck, check_ledger
+from louver.privacy.ledger_file import Entry, Head, LedgerFile, canonical, commitment, stamped
+from louver.privacy.ledger_state import Event, LedgerState, Publication, Source, replay
+from louver.privacy.ledger_succession import hand_over
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KEY_BYTES
 
 __all__ = [
     "Debit",
+    "Event",
     "Head",
     "KeyedHash",
     "Ledger",
     "LedgerCheck",
     "LedgerState",
+    "Publication",
+    "Source",
     "ledger_beside",
     "request_digest",
 ]
@@ -50,45 +51,14 @@ __all__ = [
 KeyedHash = Callable[[bytes], bytes]
 """Given the ledger's secret, a keyed hash of the confidential data set."""
 
-BUSY_SECONDS = 60.0
-"""How long to wait for another process that is writing."""
+Composed = Callable[[Sequence[Mapping[str, Any]]], None]
+"""Given the invariants published before, refuses new ones that must not be published beside them."""
 
-_SCHEMA = """
-CREATE TABLE entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL);
-CREATE TABLE keys (entry INTEGER PRIMARY KEY, key BLOB NOT NULL, answers TEXT);
-CREATE TABLE secret (value BLOB NOT NULL);
-"""
+FORMAT = 2
+"""Of a reserved debit. Version 0.1 wrote none, and named requests otherwise."""
 
-
-_SQLITE_PROBLEMS = (
-    ("locked", "is busy; check the file, or wait for the process that holds it"),
-    ("full", "cannot grow: the disk is full; make room"),
-    ("readonly", "cannot be written to; check its permissions and those of its folder"),
-)
-_DAMAGED = "is damaged or not a ledger; check the file"
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The newest entry: its number and hash. A manifest records it as text, and so pins the whole past.
-
-    Examples
-    --------
-    >>> Head.parse(str(Head(3, "ab12")))
-    Head(entry=3, hash='ab12')
-    """
-
-    entry: int
-    hash: str
-
-    def __str__(self) -> str:
-        return f"{self.entry}:{self.hash}"
-
-    @classmethod
-    def parse(cls, text: str) -> Head:
-        """Read what `str` wrote; ValueError where it is something else."""
-        entry, _, digest = text.partition(":")
-        return cls(int(entry), digest)
+LARGEST_DENOMINATOR = 10**3000
+"""Amounts add up to a fraction that can still be written as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +75,8 @@ class Debit:
         What was debited, in the ledger's measure and relation.
     is_resumed : bool
         Whether an earlier run reserved it and stopped before sealing.
+    is_replayable : bool
+        Whether the noise is a function of the key. If not, a resumed debit can only be sealed: its noise is never drawn again.
     pin : callable
         Told the keyed hash of the true answers before noise leaves the process; refuses other answers than those of an
         earlier run, whose noise was the same.
@@ -114,66 +86,22 @@ class Debit:
     hash: str
     loss: Loss
     is_resumed: bool
+    is_replayable: bool = True
     key: bytes = field(repr=False)
     pin: Callable[[str], None] = field(repr=False, compare=False)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerState:
-    """The replay of all entries."""
-
-    measure: Measure
-    neighbours: Relation
-    granted: Fraction
-    spent: Fraction
-    pending: Mapping[int, Mapping[str, Any]]
-    sealed: Mapping[int, Mapping[str, str]]
-    disclosures: tuple[str, ...]
-    dataset: str | None
-    head: Head
-
     @property
-    def remaining(self) -> Fraction:
-        return self.granted - self.spent
+    def head(self) -> Head:
+        """Its entry, as manifests record it."""
+        return Head(self.entry, self.hash)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The state for programs; amounts are exact fractions as text, no hash of the data is shown."""
-        return {
-            "measure": str(self.measure),
-            "neighbours": str(self.neighbours),
-            "granted": str(self.granted),
-            "spent": str(self.spent),
-            "remaining": str(self.remaining),
-            "pending": [
-                {"entry": entry, "amount": body["amount"], "purpose": body["purpose"]}
-                for entry, body in self.pending.items()
-            ],
-            "sealed": sorted(self.sealed),
-            "disclosures": list(self.disclosures),
-            "head": str(self.head),
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerCheck:
-    """What `verify` found; sound when there are no problems."""
-
-    n_entries: int
-    n_releases: int
-    problems: tuple[str, ...]
-
-    @property
-    def is_sound(self) -> bool:
-        return not self.problems
-
-    def to_dict(self) -> dict[str, Any]:
-        """The findings for programs."""
-        return {
-            "sound": self.is_sound,
-            "entries": self.n_entries,
-            "releases": self.n_releases,
-            "problems": list(self.problems),
-        }
+    def check_drawable(self) -> None:
+        """Refuse to draw the noise of an interrupted debit again where it would be other noise."""
+        if self.is_resumed and not self.is_replayable:
+            raise BudgetError(
+                f"entry {self.entry} was interrupted and its noise cannot be drawn again; give it up with "
+                f"`louver ledger abandon --entry {self.entry}` and pay anew."
+            )
 
 
 def ledger_beside(source: Path) -> Path:
@@ -183,11 +111,11 @@ def ledger_beside(source: Path) -> Path:
 
 def request_digest(request: Mapping[str, Any]) -> str:
     """Name exactly what is to be measured, by which version; the same name resumes the same debit."""
-    return hashlib.sha256(_canonical({"request": request, "version": __version__}).encode()).hexdigest()
+    return hashlib.sha256(canonical({"request": request, "version": __version__}).encode()).hexdigest()
 
 
-class Ledger:
-    """One confidential data set's account.
+class Ledger(LedgerFile):
+    """One population's account.
 
     Parameters
     ----------
@@ -200,70 +128,147 @@ class Ledger:
     was granted, for its neighbour relation. Concurrent debits are serialised by SQLite's write lock.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        if not path.is_file():
-            raise InputError(
-                f"there is no ledger {path.name}; make one with "
-                f"`louver ledger init {path.name} --epsilon E --neighbours RELATION` (or --rho R).",
-                file=path.name,
-                option="ledger",
-            )
-        if os.name == "posix" and path.stat().st_mode & 0o077:
-            raise InputError(
-                f"the ledger {path.name} can be read by others; set its mode to 0600.", file=path.name
-            )
-
     def __repr__(self) -> str:
-        return f"Ledger({self.path.name!r})"
+        return f"Ledger({self.name!r})"
 
     @classmethod
     def create(
-        cls, path: Path, measure: Measure, neighbours: Relation, grant: Fraction | None = None
+        cls,
+        path: Path,
+        measure: Measure,
+        neighbours: Relation,
+        grant: Fraction | None = None,
+        *,
+        population: str | None = None,
     ) -> Ledger:
-        """Make a new ledger; its measure and neighbour relation stay as they are for good."""
-        first = None if grant is None else fraction_of(grant, "grant")
-        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+        """Make a new ledger; its measure and neighbour relation stay as they are for good.
+
+        Parameters
+        ----------
+        path : Path
+        measure, neighbours
+            What amounts mean.
+        grant : Fraction, optional
+            First amount.
+        population : str, optional
+            Whose data it is for; sources must then be admitted before they are used.
+        """
+        secret = secrets.token_bytes(KEY_BYTES)
+        first = {"kind": "init", "measure": measure, "neighbours": neighbours, "secret": commitment(secret)}
+        if population is not None:
+            first["population"] = population
+        texts = [stamped(first)]
+        if grant is not None:
+            texts.append(stamped({"kind": "grant", "amount": str(fraction_of(grant, "grant"))}))
         try:
-            os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            ledger = cls(unfinished)
-            with ledger._writing() as db:
-                for statement in _SCHEMA.split(";"):
-                    db.execute(statement)
-                db.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(KEY_BYTES),))
-                ledger._append(db, {"kind": "init", "measure": measure, "neighbours": neighbours})
-                if first is not None:
-                    ledger._append(db, {"kind": "grant", "amount": str(first)})
-            os.link(unfinished, path)  # never replaces a file, and what appears is whole
+            cls._write_new(path, secret, texts)
         except FileExistsError:
             raise InputError(
                 f"{path.name} exists already; a ledger is never overwritten.", file=path.name
             ) from None
-        except OSError:
-            raise InputError(
-                f"the ledger {path.name} cannot be created; check that its directory exists and is writable.",
-                file=path.name,
-            ) from None
-        finally:
-            for left in (unfinished, Path(f"{unfinished}-wal"), Path(f"{unfinished}-shm")):
-                left.unlink(missing_ok=True)
         return cls(path)
 
     def grant(self, amount: Fraction, measure: Measure) -> LedgerState:
         """Allow more to be spent; the measure must be the ledger's own."""
         with self._writing() as db:
-            state = self._replay(db)
+            state = self._open_state(db)
             if measure is not state.measure:
                 raise BudgetError(
-                    f"the ledger {self.path.name} counts in {state.measure}; grant it in {state.measure}."
+                    f"the ledger {self.name} counts in {state.measure}; grant it in {state.measure}."
                 )
-            self._append(db, {"kind": "grant", "amount": str(fraction_of(amount, "grant"))})
-            return self._replay(db)
+            checked = fraction_of(amount, "grant")
+            self._check_sum(state.granted + checked)
+            self._append(db, {"kind": "grant", "amount": str(checked)})
+            return replay(self._entries(db))
 
     def state(self) -> LedgerState:
         """Replay the entries; refuses a ledger whose past was edited."""
         with self._reading() as db:
-            return self._replay(db)
+            return replay(self._entries(db))
+
+    def published_invariants(self) -> tuple[Mapping[str, Any], ...]:
+        """What was published exactly so far, for programs; words alone where an older version kept no more."""
+        return self.state().invariants
+
+    def admit(
+        self, dataset: KeyedHash, *, name: str, table: str | None = None, query: str | None = None
+    ) -> LedgerState:
+        """Let the ledger pay for another source about the same people; admitting it twice changes nothing.
+
+        Parameters
+        ----------
+        dataset : KeyedHash
+        name : str
+            File name of the source, for `show`; no path and no password.
+        table, query : str, optional
+            Which part of a database.
+        """
+        data_hash = self._hashed(dataset)
+        with self._writing() as db:
+            state = self._open_state(db)
+            source = Source(dataset=data_hash, name=name, table=table, query=query)
+            if state.sources.get(data_hash) != source:
+                self._append(db, {"kind": "admit", **asdict(source)})
+            return replay(self._entries(db))
+
+    def has_admitted(self, dataset: KeyedHash) -> bool:
+        """Whether this ledger has paid for, or admitted, data of just this content."""
+        state = self.state()
+        return bool(state.sources) and self._hashed(dataset) in state.sources
+
+    def check_affordable(
+        self, loss: Loss, *, request: str | None = None, largest_unit: int | None = None
+    ) -> None:
+        """Refuse what `reserve` would refuse whatever the data are. To be called before the data are opened.
+
+        Otherwise somebody without budget could ask again and again, and learn from the refusals that depend on the data.
+
+        Parameters
+        ----------
+        loss, largest_unit
+            As for `reserve`.
+        request : str, optional
+            Name of the request where it is known by now: a pending debit of that name costs nothing more. Without it, a pending
+            debit of the same loss counts as such.
+        """
+        with self._reading() as db:
+            state = self._open_state(db)
+        for body in state.pending.values():
+            if (body["asked"] == str(loss)) if request is None else (body["request"] == request):
+                return
+        self._check_balance(state, self._converted(loss, state, largest_unit))
+
+    def check_data(self, dataset: KeyedHash) -> None:
+        """Refuse data that `reserve` would refuse as other data, before they are read."""
+        data_hash = self._hashed(dataset)
+        self._check_dataset(self.state(), data_hash)
+
+    def is_pending(self, request: str) -> bool:
+        """Whether an earlier run reserved a debit under this name and did not seal it."""
+        return any(body["request"] == request for body in self.state().pending.values())
+
+    def log_refusal(self, what: str) -> Head:
+        """Log that an operator was refused for a reason that lies in the data: it told something about them.
+
+        Parameters
+        ----------
+        what : str
+            The kind of refusal, such as "topdown: a record outside the domain"; never a value or a message.
+        """
+        with self._writing() as db:
+            self._entries(db)
+            return self._append(db, {"kind": "refusal", "what": what})
+
+    @contextmanager
+    def logging_refusals(self, what: str) -> Iterator[None]:
+        """Log every refusal of data inside, before it is told; where it cannot be logged it is not told."""
+        try:
+            yield
+        except (BudgetError, Cancelled):
+            raise
+        except LouverError:
+            self.log_refusal(what)
+            raise
 
     def reserve(
         self,
@@ -274,6 +279,8 @@ class Ledger:
         dataset: KeyedHash,
         largest_unit: int | None = None,
         is_replayable: bool = True,
+        publishes: Sequence[Publication] = (),
+        composed: Composed | None = None,
     ) -> Debit:
         """Debit the ledger and return the key for the noise, before any noise is drawn.
 
@@ -287,29 +294,30 @@ class Ledger:
         purpose : str
             What the debit is for, in words.
         dataset : KeyedHash
-            Binds the ledger to its data at the first debit; later debits must come from the same data.
+            Binds the ledger to its data at the first debit; later debits must come from data that it has admitted.
         largest_unit : int, optional
             Most records in a unit, where losses are converted between records and units.
         is_replayable : bool
-            Whether the noise is a function of the key; a debit of other noise cannot be taken up again.
+            Whether the noise is a function of the key; a debit of other noise can be taken up again to be sealed, not to draw.
+        publishes : sequence of Publication
+            What is published exactly with it: logged with the debit, all or nothing, once.
+        composed : callable, optional
+            Given all invariants published so far, in the same transaction, raises where these must not join them.
         """
-        with self._reading() as db:
-            (secret,) = db.execute("SELECT value FROM secret").fetchone()
-        data_hash = dataset(secret).hex()
+        data_hash = self._hashed(dataset)
         with self._writing() as db:
-            state = self._replay(db)
+            entries = self._entries(db)
+            state = self._open_state(db, entries)
             self._check_dataset(state, data_hash)
-            for entry, body in state.pending.items():
-                if body["request"] == request:
-                    self._check_resumable(entry, body, (str(loss), largest_unit, is_replayable))
-                    return self._resume(db, entry, body, state)
-            debited = convert(loss, state.measure, state.neighbours, largest_unit=largest_unit)
-            self._check_balance(state, debited)
-            key = secrets.token_bytes(KEY_BYTES)
-            head = self._append(
-                db,
-                {
+            if composed is not None:
+                composed(state.invariants)
+            debit = self._resumed(db, entries, state, request, (str(loss), largest_unit, is_replayable))
+            if debit is None:
+                debited = self._converted(loss, state, largest_unit)
+                self._check_balance(state, debited)
+                body = {
                     "kind": "reserve",
+                    "format": FORMAT,
                     "amount": str(debited.amount),
                     "asked": str(loss),
                     "largest_unit": largest_unit,
@@ -317,18 +325,136 @@ class Ledger:
                     "request": request,
                     "purpose": purpose,
                     "dataset": data_hash,
-                    "key": _commitment(key),
-                },
+                }
+                debit = self._reserved(db, body, debited)
+            self._publish(db, state, debit.entry, publishes, data_hash)
+            return debit
+
+    def _open_state(self, db: sqlite3.Connection, entries: Sequence[Entry] | None = None) -> LedgerState:
+        """The state of a ledger that has no successor."""
+        state = replay(self._entries(db) if entries is None else entries)
+        if state.successor is not None:
+            raise BudgetError(
+                f"the ledger {self.name} was succeeded by {state.successor} and takes no more entries; use that."
             )
-            db.execute("INSERT INTO keys VALUES (?, ?, NULL)", (head.entry, key))
-            return Debit(
-                entry=head.entry,
-                hash=head.hash,
-                loss=debited,
-                is_resumed=False,
-                key=key,
-                pin=partial(self._pin, head.entry),
+        return state
+
+    def _hashed(self, dataset: KeyedHash) -> str:
+        with self._reading() as db:
+            secret = self._secret(db, self._entries(db))
+        return dataset(secret).hex()  # takes long, so the file is not held meanwhile
+
+    def _check_dataset(self, state: LedgerState, data_hash: str) -> None:
+        if data_hash in state.sources:
+            return
+        if state.is_bound or state.population is not None:
+            raise BudgetError(
+                f"the ledger {self.name} has not admitted these data: they are other data, or they changed since; where "
+                f"they are about the same people, `louver ledger admit {self.name} DATA` adds a copy or another table, "
+                f"and `louver ledger succeed {self.name} NEW` carries on for data that changed."
             )
+
+    def _resumed(
+        self,
+        db: sqlite3.Connection,
+        entries: Sequence[Entry],
+        state: LedgerState,
+        request: str,
+        asked: tuple[str, int | None, bool],
+    ) -> Debit | None:
+        """Return a debit that an earlier run reserved and did not seal; None where there is none."""
+        for entry, body in state.pending.items():
+            if body["request"] == request:
+                break
+            if "format" not in body:
+                raise BudgetError(
+                    f"entry {entry} of the ledger {self.name} was reserved by an earlier version of louver and is pending; "
+                    f"finish it with that version, or give it up: `louver ledger abandon {self.name} --entry {entry}`."
+                )
+        else:
+            return None
+        is_replayable = self._check_resumable(entry, body, asked)
+        row = db.execute("SELECT key FROM keys WHERE entry = ?", (entry,)).fetchone()
+        if row is None or not isinstance(row[0], bytes) or commitment(row[0]) != body["key"]:
+            raise BudgetError(
+                f"the ledger {self.name} holds no valid key for entry {entry}; abandon the entry."
+            )
+        return Debit(
+            entry=entry,
+            hash=entries[entry].head.hash,
+            loss=Loss(Fraction(body["amount"]), state.measure, state.neighbours),
+            is_resumed=True,
+            is_replayable=is_replayable,
+            key=row[0],
+            pin=partial(self._pin, entry),
+        )
+
+    def _check_resumable(
+        self, entry: int, body: Mapping[str, Any], asked: tuple[str, int | None, bool]
+    ) -> bool:
+        """Refuse to take up a debit for something else; return whether its noise can be drawn again."""
+        loss, largest_unit, is_replayable = asked
+        if not body["replayable"] and is_replayable:
+            raise BudgetError(
+                f"entry {entry} was interrupted and its noise cannot be drawn again; abandon it, pay anew."
+            )
+        # Version 0.1 logged every debit as replayable, whoever drew the noise; what is asked for now is the truth.
+        is_same_noise = body["replayable"] == is_replayable or "format" not in body
+        if (body["asked"], body["largest_unit"]) != (loss, largest_unit) or not is_same_noise:
+            raise BudgetError(
+                f"entry {entry} of the ledger {self.name} was reserved for another loss or other noise; "
+                "finish or abandon it first."
+            )
+        return is_replayable
+
+    def _converted(self, loss: Loss, state: LedgerState, largest_unit: int | None) -> Loss:
+        return convert(loss, state.measure, state.neighbours, largest_unit=largest_unit)
+
+    def _check_balance(self, state: LedgerState, debited: Loss) -> None:
+        if debited.amount > state.remaining:
+            raise BudgetError(
+                f"the ledger {self.name} has {state.measure} {state.remaining} left and "
+                f"{debited.amount} is asked for; grant more or ask for less.",
+                requested=debited.amount,
+                remaining=state.remaining,
+            )
+        self._check_sum(state.spent + debited.amount)
+
+    def _check_sum(self, total: Fraction) -> None:
+        if total.denominator > LARGEST_DENOMINATOR:
+            raise BudgetError(
+                f"the amounts of the ledger {self.name} add up to a fraction too long to write; use round amounts."
+            )
+
+    def _reserved(self, db: sqlite3.Connection, body: Mapping[str, Any], debited: Loss) -> Debit:
+        key = secrets.token_bytes(KEY_BYTES)
+        head = self._append(db, {**body, "key": commitment(key)})
+        db.execute("INSERT INTO keys VALUES (?, ?, NULL)", (head.entry, key))
+        return Debit(
+            entry=head.entry,
+            hash=head.hash,
+            loss=debited,
+            is_resumed=False,
+            is_replayable=body["replayable"],
+            key=key,
+            pin=partial(self._pin, head.entry),
+        )
+
+    def _publish(
+        self,
+        db: sqlite3.Connection,
+        state: LedgerState,
+        entry: int,
+        publishes: Sequence[Publication],
+        data_hash: str,
+    ) -> None:
+        """Log what is published exactly with a debit, unless an earlier run did."""
+        known = {one.what for one in state.published if one.entry == entry}
+        for one in publishes:
+            if one.what not in known:
+                self._append(
+                    db, {"kind": "disclosure", **one.to_dict(), "debit": entry, "dataset": data_hash}
+                )
 
     def _pin(self, entry: int, answers: str) -> None:
         """Remember the keyed hash of a debit's true answers, or refuse another one than was remembered.
@@ -339,65 +465,16 @@ class Ledger:
             row = db.execute("SELECT answers FROM keys WHERE entry = ?", (entry,)).fetchone()
             if row is None or row[0] not in (None, answers):
                 raise BudgetError(
-                    f"entry {entry} of the ledger {self.path.name} was reserved for other answers, or is closed; "
+                    f"entry {entry} of the ledger {self.name} was reserved for other answers, or is closed; "
                     "nothing was written."
                 )
             db.execute("UPDATE keys SET answers = ? WHERE entry = ?", (answers, entry))
 
-    def _check_resumable(
-        self, entry: int, body: Mapping[str, Any], asked: tuple[str, int | None, bool]
-    ) -> None:
-        if not body["replayable"]:
-            raise BudgetError(
-                f"entry {entry} was interrupted and its noise cannot be drawn again; abandon it, pay anew."
-            )
-        if (body["asked"], body["largest_unit"], body["replayable"]) != asked:
-            raise BudgetError(
-                f"entry {entry} of the ledger {self.path.name} was reserved for another loss or other noise; "
-                "finish or abandon it first."
-            )
-
-    def _check_dataset(self, state: LedgerState, data_hash: str) -> None:
-        if state.dataset not in (None, data_hash):
-            raise BudgetError(
-                f"the ledger {self.path.name} belongs to other data, or the data changed since its first "
-                "debit; give every data set its own ledger."
-            )
-
-    def _check_balance(self, state: LedgerState, debited: Loss) -> None:
-        if debited.amount > state.remaining:
-            raise BudgetError(
-                f"the ledger {self.path.name} has {state.measure} {state.remaining} left and "
-                f"{debited.amount} is asked for; grant more or ask for less.",
-                requested=debited.amount,
-                remaining=state.remaining,
-            )
-
-    def _resume(
-        self, db: sqlite3.Connection, entry: int, body: Mapping[str, Any], state: LedgerState
-    ) -> Debit:
-        """Return a debit that an earlier run reserved and did not seal."""
-        (row_hash,) = db.execute("SELECT hash FROM entries WHERE number = ?", (entry,)).fetchone()
-        row = db.execute("SELECT key FROM keys WHERE entry = ?", (entry,)).fetchone()
-        if row is None or _commitment(row[0]) != body["key"]:
-            raise BudgetError(
-                f"the ledger {self.path.name} holds no valid key for entry {entry}; abandon the entry."
-            )
-        loss = Loss(Fraction(body["amount"]), state.measure, state.neighbours)
-        return Debit(
-            entry=entry,
-            hash=row_hash,
-            loss=loss,
-            is_resumed=True,
-            key=row[0],
-            pin=partial(self._pin, entry),
-        )
-
     def seal(self, debit: Debit, files: Mapping[str, str]) -> Head:
         """Record the finished files of a debit (name to sha256) and erase its key.
 
-        Sealing twice with the same files changes nothing. Where another program keeps the ledger open meanwhile, the key stays in
-        the write-ahead log until a later operation empties it; `verify` tries, and says so if it cannot.
+        Sealing twice with the same files changes nothing. Where another program keeps the ledger open meanwhile, the key
+        stays in the write-ahead log until a later operation empties it; `verify` tries, and says so if it cannot.
         """
         return self._close(debit.entry, {"kind": "seal", "entry": debit.entry, "files": dict(files)})
 
@@ -407,28 +484,56 @@ class Ledger:
 
     def _close(self, entry: int, body: dict[str, Any]) -> Head:
         with self._writing() as db:
-            state = self._replay(db)
+            state = replay(self._entries(db))
             if entry in state.pending:
                 db.execute("DELETE FROM keys WHERE entry = ?", (entry,))
                 head = self._append(db, body)
             elif body["kind"] == "seal" and state.sealed.get(entry) == body["files"]:
                 head = state.head
             else:
-                raise BudgetError(f"entry {entry} of the ledger {self.path.name} is not a reserved debit.")
+                raise BudgetError(f"entry {entry} of the ledger {self.name} is not a reserved debit.")
         self._empty_log()
         return head
 
-    def _empty_log(self) -> bool:
-        """Empty the write-ahead log, which still holds erased keys; waits for readers, False where one stays."""
-        with self._reading() as db:
-            is_busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        return not is_busy
+    def disclose(
+        self,
+        what: str,
+        *,
+        dataset: KeyedHash | None = None,
+        invariants: Sequence[Mapping[str, Any]] = (),
+        composed: Composed | None = None,
+    ) -> Head:
+        """Log an exact disclosure (an invariant, a k-anonymous file): no budget covers it.
 
-    def disclose(self, what: str) -> Head:
-        """Log an exact disclosure (an invariant, a k-anonymous file): no budget covers it."""
+        Parameters
+        ----------
+        what : str
+            In words.
+        dataset : KeyedHash, optional
+            The data it is about: binds the ledger as a debit does, and other data are refused.
+        invariants : sequence of mapping
+            The same for programs, as JSON.
+        composed : callable, optional
+            As for `reserve`.
+        """
+        data_hash = None if dataset is None else self._hashed(dataset)
         with self._writing() as db:
-            self._replay(db)
-            return self._append(db, {"kind": "disclosure", "what": what})
+            state = self._open_state(db)
+            if data_hash is not None:
+                self._check_dataset(state, data_hash)
+            if composed is not None:
+                composed(state.invariants)
+            published = Publication(what=what, invariants=tuple(invariants))
+            return self._append(db, {"kind": "disclosure", **published.to_dict(), "dataset": data_hash})
+
+    def succeed(self, path: Path) -> Ledger:
+        """Carry on in a new ledger, for data that changed, and take no more debits in this one.
+
+        The new ledger starts with what was granted, spent, published, refused and admitted here. The last entry here names the
+        first one there, which names the last but one here: one chain covers both. A call that was interrupted is repeated.
+        """
+        hand_over(self, path)
+        return Ledger(path)
 
     def verify(self, releases: Path | None = None) -> LedgerCheck:
         """Check the chain, the balance, the keys, that erased ones are gone, and the heads that releases recorded.
@@ -437,204 +542,6 @@ class Ledger:
         ----------
         releases : Path, optional
             Directory under which every `manifest.json` and every measurements file is read: the entry that each records
-            must be in the ledger and sealed, with the same bytes.
+            must be in the ledger (or one before it, where that lies beside it) and sealed, with the same bytes.
         """
-        with self._reading() as db:
-            db.execute("BEGIN")  # what is read belongs together, whoever writes meanwhile
-            rows = db.execute("SELECT number, body, hash FROM entries ORDER BY number").fetchall()
-            keyed = [entry for (entry,) in db.execute("SELECT entry FROM keys ORDER BY entry")]
-            try:
-                state = self._replay(db)
-            except BudgetError as error:
-                return LedgerCheck(n_entries=len(rows), n_releases=0, problems=(str(error),))
-        problems = []
-        if state.spent > state.granted:
-            problems.append("more is spent than was granted")
-        problems += [f"entry {n} has a key but is not pending" for n in keyed if n not in state.pending]
-        problems += [f"entry {n} is pending but has no key" for n in state.pending if n not in keyed]
-        if not self._empty_log():
-            problems.append(
-                "the write-ahead log may still hold erased keys while another program has the ledger open"
-            )
-        hashes = {number: row_hash for number, _, row_hash in rows}
-        disclosed = {number for number, body, _ in rows if json.loads(body)["kind"] == "disclosure"}
-        found = sorted(releases.rglob("*")) if releases is not None else []
-        recorded = [record for path in found if (record := _record_of(path)) is not None]
-        for record in recorded:
-            problem = _record_problem(record, hashes, state.sealed, disclosed)
-            if problem:
-                problems.append(f"{record.name} {problem}")
-        n_releases = sum(path.name == "manifest.json" for path in found)
-        return LedgerCheck(n_entries=len(rows), n_releases=n_releases, problems=tuple(problems))
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        try:
-            db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
-            try:
-                (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
-                if mode != "wal":
-                    raise InputError(
-                        f"{self.path.name} lies where SQLite cannot keep a write-ahead log; move it to a local disk.",
-                        file=self.path.name,
-                    )
-                db.execute("PRAGMA synchronous = FULL")
-                db.execute("PRAGMA secure_delete = ON")
-                yield db
-            finally:
-                db.close()
-        except sqlite3.Error as error:
-            what = next((told for part, told in _SQLITE_PROBLEMS if part in str(error)), _DAMAGED)
-            raise InputError(f"{self.path.name} {what}.", file=self.path.name) from None
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it happens or nothing, and no other process writes meanwhile."""
-        with self._reading() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except BaseException:
-                if db.in_transaction:  # a full disk ends it by itself
-                    db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
-
-    def _append(self, db: sqlite3.Connection, body: dict[str, Any]) -> Head:
-        row = db.execute("SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1").fetchone()
-        number, previous = (row[0] + 1, row[1]) if row else (0, "")
-        text = _canonical({**body, "at": datetime.now(UTC).isoformat(timespec="seconds")})
-        head = Head(number, _chained(previous, text))
-        db.execute("INSERT INTO entries VALUES (?, ?, ?)", (head.entry, text, head.hash))
-        return head
-
-    def _replay(self, db: sqlite3.Connection) -> LedgerState:
-        """Recompute the chain and the balance from the first entry."""
-        previous = ""
-        bodies = []
-        for number, (stored, text, row_hash) in enumerate(
-            db.execute("SELECT number, body, hash FROM entries ORDER BY number")
-        ):
-            if stored != number or row_hash != _chained(previous, text):
-                raise BudgetError(
-                    f"entry {number} of the ledger {self.path.name} was edited or removed; "
-                    "restore the file from a copy that verifies."
-                )
-            previous = row_hash
-            bodies.append(json.loads(text))
-        if not bodies:
-            raise BudgetError(f"the ledger {self.path.name} has no entries; restore it from a copy.")
-        return _balance(bodies, Head(len(bodies) - 1, previous))
-
-
-def _balance(bodies: list[dict[str, Any]], head: Head) -> LedgerState:
-    """Add up the entries."""
-    try:
-        return _added_up(bodies, head)
-    except (KeyError, TypeError, ValueError, ArithmeticError):
-        raise BudgetError(
-            f"the ledger has an entry up to number {head.entry} that no version of louver writes; restore a copy."
-        ) from None
-
-
-def _added_up(bodies: list[dict[str, Any]], head: Head) -> LedgerState:
-    granted = spent = Fraction(0)
-    pending: dict[int, Mapping[str, Any]] = {}
-    sealed: dict[int, Mapping[str, str]] = {}
-    dataset = None
-    for number, body in enumerate(bodies):
-        match body["kind"]:
-            case "grant":
-                granted += _positive(body)
-            case "reserve":
-                spent += _positive(body)
-                dataset = body["dataset"]
-                pending[number] = body
-            case "seal":
-                pending.pop(body["entry"], None)
-                sealed[body["entry"]] = body["files"]
-            case "abandon":
-                pending.pop(body["entry"], None)
-    return LedgerState(
-        measure=Measure(bodies[0]["measure"]),
-        neighbours=Relation(bodies[0]["neighbours"]),
-        granted=granted,
-        spent=spent,
-        pending=pending,
-        sealed=sealed,
-        disclosures=tuple(body["what"] for body in bodies if body["kind"] == "disclosure"),
-        dataset=dataset,
-        head=head,
-    )
-
-
-def _positive(body: Mapping[str, Any]) -> Fraction:
-    amount = Fraction(body["amount"])
-    if amount <= 0:
-        raise ValueError
-    return amount
-
-
-def _canonical(body: Mapping[str, Any]) -> str:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"))
-
-
-def _chained(previous: str, text: str) -> str:
-    return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()
-
-
-def _commitment(key: bytes) -> str:
-    """Hash of a key: lets a restart notice a key that was exchanged, and gives nothing away."""
-    return hashlib.sha256(b"louver key" + key).hexdigest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Record:
-    """What a published file says about the ledger entry that paid for it."""
-
-    name: str
-    head: Head | None
-    sha256: str | None = None
-
-
-def _record_of(path: Path) -> _Record | None:
-    """Read a manifest or a measurements file; None for other files, and for what no ledger paid."""
-    if path.name == "manifest.json":
-        name = f"release {path.parent.name}"
-        try:
-            recorded = json.loads(path.read_text())["ledger_head"]
-            return None if recorded is None else _Record(name=name, head=Head.parse(recorded))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return _Record(name=name, head=None)
-    if path.suffix != ".parquet" or not path.is_file():
-        return None
-    try:
-        told = json.loads((pq.read_schema(path).metadata or {}).get(b"louver", b"{}"))
-        if told.get("entry") is None:
-            return None
-        head = Head(int(told["entry"]), str(told["entry_hash"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
-        return None
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return _Record(name=f"file {path.parent.name}/{path.name}", head=head, sha256=digest)
-
-
-def _record_problem(
-    record: _Record, hashes: Mapping[int, str], sealed: Mapping[int, Mapping[str, str]], disclosed: set[int]
-) -> str | None:
-    """Say how a recorded head disagrees with the ledger; a disclosure is an entry that needs no seal."""
-    head = record.head
-    if head is None:
-        return "records no ledger head"
-    if head.entry not in hashes:
-        return f"records entry {head.entry}, which the ledger lacks: the ledger was rolled back"
-    if hashes[head.entry] != head.hash:
-        return f"records another entry {head.entry}: the ledger's past was edited"
-    if head.entry in disclosed:
-        return None
-    if head.entry not in sealed:
-        return f"records entry {head.entry}, which is not sealed: its run was not finished, or given up"
-    if record.sha256 is not None and record.sha256 not in sealed[head.entry].values():
-        return f"is not the file that entry {head.entry} sealed"
-    return None
+        return check_ledger(self, releases)

@@ -248,7 +248,7 @@ def test_a_distribution_that_moves() -> None:
 
 
 def test_the_curve_stays_inside(tmp_path: Path) -> None:
-    release = lv.anonymize(people(), quasi=["age"], k=3, curve=[2, 3, 50], seconds=0.5)
+    release = lv.anonymize(people(), quasi=["age"], k=3, curve=[2, 3, 50], seconds=600)
     assert {(point.method, point.k) for point in release.curve} >= {("auto", 2), ("greedy", 3)}
     assert all(point.k != 50 for point in release.curve)
     by_method = [point.gcp for point in release.curve if point.method == "auto"]
@@ -336,7 +336,7 @@ def test_what_against_refuses(tmp_path: Path) -> None:
     with pytest.raises(InputError, match='column "height", which the data do not have'):
         lv.anonymize(people(), quasi=["age"], k=3, against=[out])
     (out / "data/mapping.parquet").write_text("torn")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="not as it was released"):
         lv.anonymize(people(), quasi=["age"], k=3, against=[out])
     text = (out / "manifest.json").read_text().replace('"verb": "anonymize"', '"verb": "groups"')
     (out / "manifest.json").write_text(text)

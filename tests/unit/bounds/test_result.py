@@ -176,7 +176,7 @@ def test_comparison_of_arrangements():
 
 
 def test_suggestions_are_written_with_their_measure():
-    found = suggest(PEOPLE, BY_ILL, AuditOptions(), seconds=60)
+    found = suggest(PEOPLE, BY_ILL, AuditOptions(), seconds=600)
     read = json.loads(found.to_json())
     assert read == found.to_dict()
     assert (read["proved"], read["utility"], len(read["suggestions"])) == (True, UTILITY, len(found.lines))
@@ -197,7 +197,7 @@ def results():
     return [
         AUDIT,
         compare(PEOPLE, [BY_ILL], AuditOptions()),
-        suggest(PEOPLE, BY_ILL, AuditOptions(), seconds=60),
+        suggest(PEOPLE, BY_ILL, AuditOptions(), seconds=600),
     ]
 
 

@@ -178,7 +178,7 @@ def test_comparing_from_a_list_or_a_file(tmp_path):
 
 
 def test_suggesting_from_the_data():
-    found = suggest(TABLE, **ASKED, seconds=60)
+    found = suggest(TABLE, **ASKED, seconds=600)
     assert found.is_proved
     assert all(line.summary.disclosed_small_cells == 0 for line in found.lines)
     merged = [line for line in found.lines if line.arrangement.recodes]

@@ -9,9 +9,9 @@ from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
 from louver.anonymize.problem import Problem
 from louver.optim.kernels.classes.greedy import assign_leftovers_inplace, greedy_labels
 from louver.optim.kernels.classes.record_tree import ARITY, LEAF
+from mixed_records import GOING
 from oracles.plain_greedy import interval_spreads, plain_labels
 
-GOING = np.zeros(1, np.uint8)
 LARGE = LEAF * ARITY * 2 + 37
 """Enough records for a tree of three levels, whose last leaf is not full."""
 

@@ -1,4 +1,4 @@
-"""The nearest allowable cut against trying every cut."""
+"""Mondrian against a plain recursive one, with and without requirements."""
 
 from __future__ import annotations
 
@@ -7,70 +7,47 @@ import pytest
 
 from louver.anonymize.columns import NumericColumn
 from louver.anonymize.problem import Problem
-from louver.anonymize.requirements import Distance, LKind, Sensitive
-from louver.optim.kernels.classes.mondrian import mondrian_labels, nearest_cut
-
-GOING, STOPPED = np.zeros(1, np.uint8), np.ones(1, np.uint8)
-ANCESTORS = (np.array([0, 0, 1, 1, 2]), np.zeros(5, int))
-ASKED = [
-    {"l": 3},
-    {"l": 2.2, "l_kind": LKind.ENTROPY},
-    {"t": 0.3},
-    {"t": 0.15},
-    {"t": 0.12, "distance": Distance.ORDERED},
-    {"t": 0.2, "distance": Distance.HIERARCHICAL, "ancestors": ANCESTORS},
-]
+from louver.anonymize.requirements import Sensitive
+from louver.optim.kernels.classes.mondrian import mondrian_labels
+from mixed_records import GOING
 
 
-def problem_of(asked, seed, matches=0):
-    random = np.random.default_rng(seed)
-    n, population = 40, 60 if matches else 0
-    values = random.integers(0, 25, n + population).astype(float)
-    # Sensitive values hang together with the column that is cut.
-    codes = np.minimum(4, (values[:n] / 25 * 5 * random.random(n)).astype(int))
-    sensitive = [Sensitive(name="s", codes=codes, n_values=5, **asked)] if asked else []
-    return Problem.build(
-        [NumericColumn(name="x", values=values, n_sample=n)],
-        k=matches or 4,
+def plain_parts(codes, k, is_strict, is_allowed):
+    """LeFevre et al. (2006): cut by the widest column at the allowed place nearest the middle, until none is left."""
+
+    def parts(members):
+        n = len(members)
+        widths = codes[members].max(axis=0) - codes[members].min(axis=0)
+        for j in sorted(range(codes.shape[1]), key=lambda j: (-widths[j], j)) if n >= 2 * k else []:
+            if is_strict and widths[j] == 0:
+                break
+            ordered = sorted(members, key=lambda i: codes[i, j])
+            for cut in sorted(range(k, n - k + 1), key=lambda cut: (abs(cut - n // 2), cut)):
+                if is_strict and codes[ordered[cut - 1], j] == codes[ordered[cut], j]:
+                    continue
+                if is_allowed(ordered[:cut]) and is_allowed(ordered[cut:]):
+                    return [*parts(ordered[:cut]), *parts(ordered[cut:])]
+        return [frozenset(members)]
+
+    return set(parts(list(range(len(codes)))))
+
+
+@pytest.mark.parametrize("is_strict", [True, False])
+@pytest.mark.parametrize(("n", "k", "l"), [(20, 2, None), (50, 5, None), (50, 3, 2), (7, 4, None)])
+def test_parts_equal_a_plain_recursion(n, k, l, is_strict):  # noqa: E741 - the field's own name
+    values = np.random.default_rng(n).integers(0, 3, n)
+    sensitive = () if l is None else (Sensitive(name="s", codes=values, n_values=3, l=l),)
+    columns = np.random.default_rng(k).integers(0, 9, (2, n)).astype(float)
+    problem = Problem.build(
+        [NumericColumn(name=str(j), values=column) for j, column in enumerate(columns)],
+        k=k,
         sensitive=sensitive,
-        population=np.ones(population, np.int64) if matches else None,
     )
+    of_record = values[problem.rows]
 
+    def is_allowed(members):
+        return l is None or len(set(of_record[members].tolist())) >= l
 
-def plain_cut(problem, is_strict):
-    n, codes = problem.n_records, problem.codes[:, 0]
-    for step in range(n):
-        for cut in dict.fromkeys((n // 2 - step, n // 2 + step)):
-            if not 0 < cut < n or (is_strict and codes[cut - 1] == codes[cut]):
-                continue
-            if problem.is_allowed(np.arange(cut)) and problem.is_allowed(np.arange(cut, n)):
-                return cut
-    return 0
-
-
-@pytest.mark.parametrize("is_strict", [False, True])
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize(
-    ("asked", "matches"), [*((asked, 0) for asked in ASKED), ({}, 0), ({}, 9), ({"l": 3}, 25)]
-)
-def test_the_nearest_cut_equals_that_of_trying_all(asked, matches, seed, is_strict):
-    problem = problem_of(asked, seed, matches)
-    found = nearest_cut(
-        problem.geometry,
-        problem.requirements,
-        problem.codes,
-        np.arange(problem.n_records),
-        0,
-        problem.least_size,
-        is_strict,
-        GOING,
-    )
-    assert found == plain_cut(problem, is_strict)
-
-
-def test_without_time_nothing_is_cut():
-    problem = problem_of({}, 1)
-    labels = mondrian_labels(
-        problem.geometry, problem.requirements, problem.codes, problem.least_size, True, STOPPED
-    )
-    assert not labels.any()
+    labels = mondrian_labels(problem.geometry, problem.requirements, problem.codes, k, is_strict, GOING)
+    found = {frozenset(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels)}
+    assert found == plain_parts(problem.codes, k, is_strict, is_allowed)

@@ -1,115 +1,100 @@
-"""Uniting classes against a plain search that counts everything anew; what happens once the time is up."""
+"""Uniting classes and leaving records out, against plain scans."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from louver.anonymize.columns import NumericColumn
-from louver.anonymize.problem import Problem
-from louver.anonymize.requirements import Distance, LKind, Sensitive
-from louver.optim.kernels.classes.publishable import WINDOW, unite_inplace
+from louver.anonymize.requirements import Sensitive
+from louver.optim.kernels.classes.publishable import suppress_inplace, unite_inplace
+from mixed_records import GOING, mixed_problem
 
-GOING, STOPPED = np.zeros(1, np.uint8), np.ones(1, np.uint8)
-ANCESTORS = (np.array([0, 0, 1, 1, 2, 2, 0, 1]), np.array([0, 0, 1, 1, 1, 1, 0, 1]), np.zeros(8, int))
-ASKED = {
-    "distinct": {"l": 3},
-    "entropy": {"l": 2.5, "l_kind": LKind.ENTROPY},
-    "equal": {"t": 0.4},
-    "ordered": {"t": 0.2, "distance": Distance.ORDERED},
-    "hierarchical": {"t": 0.3, "distance": Distance.HIERARCHICAL, "ancestors": ANCESTORS},
-}
+N = 16
 
 
-def problem_of(names, seed, n=48, max_suppressed=0, n_values=8):
-    random = np.random.default_rng(seed)
-    sensitive = [
-        Sensitive(
-            name=name,
-            codes=random.choice(n_values, n, p=random.dirichlet(np.ones(n_values))),
-            n_values=n_values,
-            **ASKED[name],
-        )
-        for name in names
-    ]
-    columns = [NumericColumn(name=str(j), values=random.integers(0, 50, n).astype(float)) for j in range(2)]
-    return Problem.build(columns, k=3, sensitive=sensitive, max_suppressed=max_suppressed)
+def problem_of(seed, *, n_values=4, least_distinct=2, **more):
+    values = np.random.default_rng(seed).integers(0, n_values, N)
+    sensitive = Sensitive(name="s", codes=values, n_values=n_values, l=least_distinct)
+    problem = mixed_problem(N, seed, sensitive=(sensitive,), **more)
+    return problem, values[problem.rows]
 
 
-def plainly_united(problem, labels, n_classes):
-    classes = {c: np.flatnonzero(labels == c) for c in range(n_classes)}
-    spare = problem.max_suppressed
-    for c in range(n_classes):
-        while c in classes and not problem.is_allowed(classes[c]):
-            unions = {d: np.append(classes[c], classes[d]) for d in classes if d != c}
-            loss = {d: problem.class_loss(members) for d, members in classes.items()}
-            cost = {d: problem.class_loss(union) - loss[c] - loss[d] for d, union in unions.items()}
-            allowed = [d for d in unions if problem.is_allowed(unions[d])]
-            partner = min(allowed or unions, key=lambda d: cost[d], default=None)
-            out = len(classes[c]) * problem.full_loss - loss[c]
-            if len(classes[c]) <= spare and (partner is None or out < cost[partner]):
-                spare -= len(classes.pop(c))
-            elif partner is None:
-                return None
-            else:
-                classes[c] = unions[partner]
-                del classes[partner]
-    united = np.full(problem.n_records, -1)
-    for c, members in classes.items():
-        united[members] = c
-    return united
+def united(problem, of_record, labels, k, least_distinct):
+    """Class after class: while it may not be published, unite it with the cheapest, those that make it diverse first."""
+    classes = [np.flatnonzero(labels == c).tolist() for c in range(labels.max() + 1)]
+
+    def is_diverse(members):
+        return len({of_record[i] for i in members}) >= least_distinct
+
+    for c in range(len(classes)):
+        while classes[c] and not (len(classes[c]) >= k and is_diverse(classes[c])):
+            costs = {
+                d: problem.class_loss(sorted(classes[c] + classes[d]))
+                - problem.class_loss(sorted(classes[c]))
+                - problem.class_loss(sorted(classes[d]))
+                for d in range(len(classes))
+                if d != c and classes[d]
+            }
+            good = {
+                d for d in costs if len(together := classes[c] + classes[d]) >= k and is_diverse(together)
+            }
+            if not costs:
+                return classes, 1
+            partner = min(good or costs, key=lambda d: (costs[d], d))
+            classes[c], classes[partner] = classes[c] + classes[partner], []
+    return classes, 0
 
 
-def unite(problem, labels, stop):
-    labels = labels.copy()
-    n_failing = unite_inplace(
-        problem.geometry,
-        problem.requirements,
-        problem.codes,
-        labels,
-        int(labels.max()) + 1,
-        problem.least_size,
-        problem.max_suppressed,
-        stop,
+@pytest.mark.parametrize("seed", range(6))
+def test_uniting_equals_a_plain_scan(seed):
+    problem, of_record = problem_of(seed)
+    labels = np.random.default_rng(seed + 9).integers(0, 6, N)
+    labels[:6] = np.arange(6)
+    expected, n_failing = united(problem, of_record, labels, 3, 2)
+    assert (
+        unite_inplace(problem.geometry, problem.requirements, problem.codes, labels, 6, 3, 0, GOING)
+        == n_failing
     )
-    return n_failing, labels
+    found = {frozenset(np.flatnonzero(labels == c).tolist()) for c in np.unique(labels)}
+    assert found == {frozenset(members) for members in expected if members}
 
 
-@pytest.mark.parametrize("max_suppressed", [0, 4])
+def test_what_cannot_be_met_is_said_and_a_class_may_be_left_out_instead():
+    problem, _ = problem_of(1, n_values=4, least_distinct=5)
+    labels = np.arange(N) // 4
+    assert unite_inplace(problem.geometry, problem.requirements, problem.codes, labels, 4, 3, 0, GOING) == 1
+    assert len(set(labels.tolist())) == 1
+    labels = np.arange(N) // 4
+    assert unite_inplace(problem.geometry, problem.requirements, problem.codes, labels, 4, 3, N, GOING) == 0
+    assert (labels == -1).all()
+
+
+def left_out(problem, labels, k, most):
+    """The record whose absence saves most beyond its own loss, again and again."""
+    labels = labels.copy()
+    for _ in range(most):
+        gains = {}
+        for i in np.flatnonzero(labels >= 0):
+            members = np.flatnonzero(labels == labels[i]).tolist()
+            rest = [j for j in members if j != i]
+            if len(rest) >= k:
+                gains[i] = problem.class_loss(members) - problem.class_loss(rest) - problem.full_loss
+        best = max(gains, key=lambda i: (gains[i], -i), default=None)
+        if best is None or gains[best] <= 0:
+            break
+        labels[best] = -1
+    return labels
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, N])
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("names", [[name] for name in ASKED] + [list(ASKED)])
-def test_uniting_equals_a_plain_search(names, seed, max_suppressed):
-    problem = problem_of(names, seed, max_suppressed=max_suppressed)
-    labels = np.random.default_rng(seed).permutation(np.arange(48) // 3)
-    n_failing, found = unite(problem, labels, GOING)
-    expected = plainly_united(problem, labels, 16)
-    assert n_failing == (expected is None)
-    if expected is not None:
-        assert found.tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("name", ["equal", "ordered"])
-def test_many_values_are_united_as_plainly(name):
-    problem = problem_of([name], 3, n_values=90)
-    labels = np.arange(48) // 3
-    assert unite(problem, labels, GOING)[1].tolist() == plainly_united(problem, labels, 16).tolist()
-
-
-@pytest.mark.parametrize("names", [[name] for name in ASKED])
-def test_without_time_the_next_class_is_the_partner(names):
-    problem = problem_of(names, 1)
-    n_failing, found = unite(problem, np.arange(48) // 3, STOPPED)
-    assert n_failing == 0
-    for c in np.unique(found):
-        assert problem.is_allowed(np.flatnonzero(found == c))
-
-
-@pytest.mark.parametrize("stop", [GOING, STOPPED])
-def test_a_partner_is_found_beyond_the_window(stop):
-    """All but the last two records are alike, so that everything must become one class."""
-    n = 2 * (WINDOW + 200)
-    codes = np.append(np.zeros(n - 2, int), [1, 2])
-    columns = [NumericColumn(name="x", values=np.arange(n, dtype=float))]
-    problem = Problem.build(columns, k=2, sensitive=[Sensitive(name="s", codes=codes, n_values=3, l=3)])
-    n_failing, found = unite(problem, np.arange(n) // 2, stop)
-    assert n_failing == 0 and (found == found[0]).all()
+def test_leaving_out_equals_a_plain_scan(seed, most):
+    problem = mixed_problem(N, seed)
+    labels = np.random.default_rng(seed).integers(0, 3, N)
+    labels[:3] = np.arange(3)
+    expected = left_out(problem, labels, 3, most)
+    n_done = suppress_inplace(
+        problem.geometry, problem.requirements, problem.codes, labels, 3, 3, most, GOING
+    )
+    assert labels.tolist() == expected.tolist()
+    assert n_done == (expected < 0).sum()

@@ -1,0 +1,225 @@
+"""Doubting a ledger: is its past whole, are its keys where they belong, and do releases agree with it?"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from louver.errors import BudgetError, InputError, LouverError
+from louver.privacy.ledger_file import Entry, Head, LedgerFile, chained
+from louver.privacy.ledger_state import LedgerState, replay
+
+__all__ = ["LedgerCheck", "check_ledger"]
+
+MANIFEST = "manifest.json"
+LARGEST_MANIFEST = 1 << 26
+"""Bytes of a manifest that are read; larger ones record no head."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerCheck:
+    """What `verify` found; sound when there are no problems."""
+
+    n_entries: int
+    n_releases: int
+    problems: tuple[str, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """The findings for programs."""
+        return {
+            "sound": self.is_sound,
+            "entries": self.n_entries,
+            "releases": self.n_releases,
+            "problems": list(self.problems),
+        }
+
+
+def check_ledger(ledger: LedgerFile, releases: Path | None) -> LedgerCheck:
+    """Check the chain, the balance, the keys, that erased ones are gone, and the heads that releases recorded."""
+    with ledger._reading() as db:
+        db.execute("BEGIN")  # what is read belongs together, whoever writes meanwhile
+        (n_entries,) = db.execute("SELECT count(*) FROM entries").fetchone()
+        keyed = [entry for (entry,) in db.execute("SELECT entry FROM keys ORDER BY entry")]
+        try:
+            entries = ledger._entries(db)
+            state = replay(entries)
+        except BudgetError as error:
+            return LedgerCheck(n_entries=n_entries, n_releases=0, problems=(str(error),))
+        ledger._secret(db, entries)
+    problems = _own_problems(state, keyed)
+    if not ledger._empty_log():
+        problems.append(
+            "the write-ahead log may still hold erased keys while another program has the ledger open"
+        )
+    past = _Past.of(entries, state)
+    problems += _joined_problems(ledger, entries, past)
+    n_releases, found = _release_problems(releases, past) if releases is not None else (0, [])
+    return LedgerCheck(n_entries=n_entries, n_releases=n_releases, problems=(*problems, *found))
+
+
+def _own_problems(state: LedgerState, keyed: list[int]) -> list[str]:
+    problems = []
+    if state.spent > state.granted:
+        problems.append("more is spent than was granted")
+    problems += [f"entry {n} has a key but is not pending" for n in keyed if n not in state.pending]
+    problems += [f"entry {n} is pending but has no key" for n in state.pending if n not in keyed]
+    return problems
+
+
+@dataclass(slots=True)
+class _Past:
+    """The entries of a ledger and of those before it, for what releases recorded."""
+
+    hashes: dict[int, set[str]]
+    files: dict[str, Mapping[str, str]]
+    disclosed: set[str]
+
+    @classmethod
+    def of(cls, entries: list[Entry], state: LedgerState) -> _Past:
+        hash_of = [entry.head.hash for entry in entries]
+        return cls(
+            hashes={number: {own} for number, own in enumerate(hash_of)},
+            files={hash_of[number]: files for number, files in state.sealed.items()},
+            disclosed={e.head.hash for e in entries if e.body["kind"] == "disclosure"},
+        )
+
+    def add(self, other: _Past) -> None:
+        for number, hashes in other.hashes.items():
+            self.hashes.setdefault(number, set()).update(hashes)
+        self.files.update(other.files)
+        self.disclosed |= other.disclosed
+
+
+def _joined_problems(ledger: LedgerFile, entries: list[Entry], past: _Past) -> list[str]:
+    """Follow the chain into the ledgers before this one, as far as they lie beside it."""
+    problems: list[str] = []
+    seen = {ledger.path.name}
+    current, first = ledger, entries[0]
+    while (left := first.body.get("predecessor")) is not None and left["name"] not in seen:
+        seen.add(left["name"])
+        path = current.path.with_name(left["name"])
+        if not path.is_file():
+            break
+        try:
+            current = LedgerFile(path)
+            with current._reading() as db:
+                before = current._entries(db)
+            past.add(_Past.of(before, replay(before)))
+        except LouverError as error:
+            return [*problems, str(error)]
+        if not _joins(before, left, first):
+            return [*problems, f"{path.name} was not closed for its successor"]
+        first = before[0]
+    return problems
+
+
+def _joins(before: list[Entry], left: Mapping[str, Any], first: Entry) -> bool:
+    """Whether an old ledger's closing entry names the new one's first, which names the entry before the closing one."""
+    for entry in before:
+        if entry.body["kind"] == "succeeded":
+            last = before[entry.head.entry - 1].head
+            return str(last) == left["head"] and chained("", entry.body["first"]) == first.head.hash
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """What a published file says about the ledger entry that paid for it."""
+
+    name: str
+    head: Head | None
+    sha256: str | None = None
+
+
+def _release_problems(releases: Path, past: _Past) -> tuple[int, list[str]]:
+    """How many manifests there are, and what is wrong with what they and the measurements record."""
+    if not releases.is_dir():
+        raise InputError(
+            f"{releases.name} is not a folder; name the folder of releases.", option="--releases"
+        )
+    n_releases, problems = 0, []
+    for path in _plain_files(releases):
+        n_releases += path.name == MANIFEST
+        record = _record_of(path)
+        problem = None if record is None else _record_problem(record, past)
+        if record is not None and problem:
+            problems.append(f"{record.name} {problem}")
+    return n_releases, problems
+
+
+def _plain_files(folder: Path) -> Iterator[Path]:
+    """Manifests and Parquet files under a folder, in order; links are not followed, and nothing else is opened."""
+    for where, folders, names in os.walk(folder, followlinks=False):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(where, name)
+            is_wanted = name == MANIFEST or path.suffix == ".parquet"
+            if is_wanted and stat.S_ISREG(path.lstat().st_mode):
+                yield path
+
+
+def _open_plain(path: Path) -> BufferedReader:
+    """Open a plain file; OSError for what became a link or a pipe meanwhile."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    return os.fdopen(os.open(path, flags), "rb")
+
+
+def _record_of(path: Path) -> _Record | None:
+    """Read a manifest or a measurements file; None for other files, and for what no ledger paid."""
+    return _manifest_record(path) if path.name == MANIFEST else _measured_record(path)
+
+
+def _manifest_record(path: Path) -> _Record | None:
+    name = f"release {path.parent.name}"
+    try:
+        with _open_plain(path) as file:
+            recorded = json.loads(file.read(LARGEST_MANIFEST))["ledger_head"]
+        return None if recorded is None else _Record(name=name, head=Head.parse(recorded))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return _Record(name=name, head=None)
+
+
+def _measured_record(path: Path) -> _Record | None:
+    try:
+        with _open_plain(path) as file:
+            told = json.loads((pq.read_schema(file).metadata or {}).get(b"louver", b"{}"))
+            if told.get("entry") is None:
+                return None
+            head = Head(int(told["entry"]), str(told["entry_hash"]))
+            file.seek(0)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException):
+        return None
+    return _Record(name=f"file {path.parent.name}/{path.name}", head=head, sha256=digest)
+
+
+def _record_problem(record: _Record, past: _Past) -> str | None:
+    """Say how a recorded head disagrees with the ledger; a disclosure is an entry that needs no seal."""
+    head = record.head
+    if head is None:
+        return "records no ledger head"
+    if head.entry not in past.hashes:
+        return f"records entry {head.entry}, which the ledger lacks: the ledger was rolled back"
+    if head.hash not in past.hashes[head.entry]:
+        return f"records another entry {head.entry}: the ledger's past was edited"
+    if head.hash in past.disclosed:
+        return None
+    if head.hash not in past.files:
+        return f"records entry {head.entry}, which is not sealed: its run was not finished, or given up"
+    if record.sha256 is not None and record.sha256 not in past.files[head.hash].values():
+        return f"is not the file that entry {head.entry} sealed"
+    return None

@@ -1,0 +1,314 @@
+"""What the entries of a ledger add up to: the state is always their replay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from louver.errors import BudgetError
+from louver.privacy.budget import Measure, exact_fraction
+from louver.privacy.ledger_file import Entry, Head
+from louver.privacy.neighbours import Relation
+
+__all__ = ["Event", "LedgerState", "Publication", "Source", "carried", "replay"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """Something that is published exactly, which no budget covers.
+
+    Attributes
+    ----------
+    what : str
+        In words.
+    invariants : tuple of mapping
+        The same for programs: what later specs are checked against. Plain JSON.
+    entry : int or None
+        The debit it belongs to.
+    """
+
+    what: str
+    invariants: tuple[Mapping[str, Any], ...] = ()
+    entry: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The publication as a ledger keeps it."""
+        return {"what": self.what, "invariants": [dict(one) for one in self.invariants]}
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> Publication:
+        """Read what `to_dict` wrote, or an entry of a version that kept words only."""
+        return cls(what=body["what"], invariants=tuple(body.get("invariants", ())), entry=body.get("debit"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Data that a ledger pays for, by the keyed hash of their content and by the name they were admitted under."""
+
+    dataset: str
+    name: str | None = None
+    table: str | None = None
+    query: str | None = None
+
+    @property
+    def words(self) -> str:
+        """The source for a reader."""
+        if self.name is None:
+            return "the data of the first debit"
+        inside = f"table {self.table}" if self.table else f"query {self.query}" if self.query else ""
+        return f"{self.name}, {inside}" if inside else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of a ledger's history."""
+
+    entry: int
+    at: str
+    kind: str
+    what: str
+    amount: Fraction | None = None
+    is_pending: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The line for programs."""
+        amount = None if self.amount is None else str(self.amount)
+        told = {"entry": self.entry, "at": self.at, "kind": self.kind, "what": self.what}
+        return {**told, "amount": amount, "pending": self.is_pending}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerState:
+    """The replay of all entries.
+
+    Attributes
+    ----------
+    granted, spent : Fraction
+        A successor starts with those of the ledger it carries on.
+    pending, sealed : mapping
+        Debits by the number of their entry: what was asked for, and the hashes of the files.
+    published : tuple of Publication
+        What was published exactly.
+    refusals : tuple of str
+        What operators were told by refusals that depend on the data.
+    population : str or None
+        Whose data these are. A ledger with a population pays only for sources that were admitted.
+    sources : mapping
+        Admitted data by keyed hash.
+    is_bound : bool
+        Whether this ledger itself, not one before it, has met data.
+    predecessor, successor : str or None
+        File names of the ledgers before and after.
+    is_handed_over : bool
+        Whether the successor is known to be in place.
+    """
+
+    measure: Measure
+    neighbours: Relation
+    granted: Fraction
+    spent: Fraction
+    pending: Mapping[int, Mapping[str, Any]]
+    sealed: Mapping[int, Mapping[str, str]]
+    published: tuple[Publication, ...]
+    refusals: tuple[str, ...]
+    population: str | None
+    sources: Mapping[str, Source]
+    is_bound: bool
+    predecessor: str | None
+    successor: str | None
+    is_handed_over: bool
+    events: tuple[Event, ...]
+    head: Head
+
+    @property
+    def remaining(self) -> Fraction:
+        return self.granted - self.spent
+
+    @property
+    def disclosures(self) -> tuple[str, ...]:
+        """What was published exactly, in words."""
+        return tuple(one.what for one in self.published)
+
+    @property
+    def invariants(self) -> tuple[Mapping[str, Any], ...]:
+        """The same for programs; words alone where an older version kept no more."""
+        return tuple(
+            invariant
+            for one in self.published
+            for invariant in one.invariants or ([{"words": one.what}] if _is_old(one.what) else [])
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The state for programs; amounts are exact fractions as text, no hash of the data is shown."""
+        return {
+            "measure": str(self.measure),
+            "neighbours": str(self.neighbours),
+            "granted": str(self.granted),
+            "spent": str(self.spent),
+            "remaining": str(self.remaining),
+            "pending": [
+                {"entry": entry, "amount": body["amount"], "purpose": body["purpose"]}
+                for entry, body in self.pending.items()
+            ],
+            "sealed": sorted(self.sealed),
+            "disclosures": list(self.disclosures),
+            "head": str(self.head),
+            "population": self.population,
+            "sources": [source.words for source in self.sources.values()],
+            "invariants": [dict(one) for one in self.invariants],
+            "refusals": list(self.refusals),
+            "predecessor": self.predecessor,
+            "successor": self.successor,
+            "history": [event.to_dict() for event in self.events],
+        }
+
+
+def replay(entries: Sequence[Entry]) -> LedgerState:
+    """Add up the entries.
+
+    Raises
+    ------
+    BudgetError
+        On an entry that this version does not know or that no version writes.
+    """
+    try:
+        return _Replay(entries[0].body).of(entries)
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
+        last = entries[-1].head.entry
+        raise BudgetError(
+            f"the ledger has an entry up to number {last} that no version of louver writes; restore a copy."
+        ) from None
+
+
+@dataclass(slots=True)
+class _Replay:
+    """The state while entries are added up."""
+
+    first: Mapping[str, Any]
+    granted: Fraction = Fraction(0)
+    spent: Fraction = Fraction(0)
+    pending: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    sealed: dict[int, Mapping[str, str]] = field(default_factory=dict)
+    published: list[Publication] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    sources: dict[str, Source] = field(default_factory=dict)
+    is_bound: bool = False
+    successor: str | None = None
+    is_handed_over: bool = False
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    def of(self, entries: Sequence[Entry]) -> LedgerState:
+        for entry in entries:
+            self.events.append(self._added(entry.head.entry, entry.body))
+        for event in self.events:
+            event["is_pending"] = event["entry"] in self.pending
+        return LedgerState(
+            measure=Measure(self.first["measure"]),
+            neighbours=Relation(self.first["neighbours"]),
+            granted=self.granted,
+            spent=self.spent,
+            pending=self.pending,
+            sealed=self.sealed,
+            published=tuple(self.published),
+            refusals=tuple(self.refusals),
+            population=self.first.get("population"),
+            sources=self.sources,
+            is_bound=self.is_bound,
+            predecessor=self.first.get("predecessor", {}).get("name"),
+            successor=self.successor,
+            is_handed_over=self.is_handed_over,
+            events=tuple(Event(**event) for event in self.events),
+            head=entries[-1].head,
+        )
+
+    def _added(self, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Add one entry; return its line of the history."""
+        what, amount = str(body.get("purpose") or body.get("what") or ""), None
+        match body["kind"]:
+            case "init":
+                what = self._start(body)
+            case "grant":
+                amount = _positive(body)
+                self.granted += amount
+            case "reserve":
+                amount = _positive(body)
+                self.spent += amount
+                self._meet(Source(dataset=body["dataset"]))
+                self.pending[number] = body
+            case "seal":
+                self.pending.pop(body["entry"], None)
+                self.sealed[body["entry"]] = body["files"]
+                what = f"entry {body['entry']}"
+            case "abandon":
+                self.pending.pop(body["entry"], None)
+                what = f"entry {body['entry']}"
+            case "disclosure":
+                if body.get("dataset") is not None:
+                    self._meet(Source(dataset=body["dataset"]))
+                self.published.append(Publication.from_dict(body))
+            case "refusal":
+                self.refusals.append(what)
+            case "admit":
+                source = _source(body)
+                self.sources.pop(source.dataset, None)  # admitted by name takes the place of met by a debit
+                self._meet(source)
+                what = source.words
+            case "succeeded":
+                self.successor = what = body["by"]
+            case "handed over":
+                self.is_handed_over = True
+            case _:
+                raise BudgetError(
+                    f"entry {number} of the ledger is of a kind that this version of louver does not know; "
+                    "use the version that wrote it."
+                )
+        at = str(body.get("at", ""))
+        return {"entry": number, "at": at, "kind": body["kind"], "what": what, "amount": amount}
+
+    def _meet(self, source: Source) -> None:
+        self.sources.setdefault(source.dataset, source)
+        self.is_bound = True
+
+    def _start(self, body: Mapping[str, Any]) -> str:
+        """Begin, with what a predecessor leaves where there is one."""
+        if "predecessor" not in body:
+            return str(body.get("population") or "")
+        left = body["predecessor"]
+        self.granted, self.spent = exact_fraction(left["granted"]), exact_fraction(left["spent"])
+        self.published += map(Publication.from_dict, left["published"])
+        self.refusals += left["refusals"]
+        self.sources.update((one["dataset"], _source(one)) for one in left["sources"])
+        return f"carries on {left['name']}"
+
+
+def carried(state: LedgerState, name: str) -> dict[str, Any]:
+    """What a successor starts with: the first entry's `predecessor`."""
+    return {
+        "name": name,
+        "head": str(state.head),
+        "granted": str(state.granted),
+        "spent": str(state.spent),
+        "published": [one.to_dict() for one in state.published],
+        "refusals": list(state.refusals),
+        "sources": [asdict(one) for one in state.sources.values()],
+    }
+
+
+def _is_old(what: str) -> bool:
+    """Whether words are those that version 0.1 logged for an invariant."""
+    return what.startswith(
+        ("topdown ", "the total number of groups by ", "the list of regions that occur by ")
+    )
+
+
+def _source(body: Mapping[str, Any]) -> Source:
+    return Source(dataset=body["dataset"], name=body["name"], table=body["table"], query=body["query"])
+
+
+def _positive(body: Mapping[str, Any]) -> Fraction:
+    amount = exact_fraction(body["amount"])
+    if amount <= 0:
+        raise ValueError
+    return amount
