@@ -81,6 +81,8 @@ class AnonymizedRelease:
         What `verify` recomputes from the file.
     stages : mapping of str to float
         Seconds of reading, the first answer, the bound, the search and what is made of it; stay inside.
+    ledger : Path or None
+        Where a release that was made with `out` is logged.
     """
 
     table: pa.Table
@@ -105,6 +107,7 @@ class AnonymizedRelease:
     intersection: Intersection | None = None
     curve: tuple[CurvePoint, ...] = ()
     stages: Mapping[str, float] = field(default_factory=dict)
+    ledger: Path | None = None
     seconds: float = field(default=0.0)
 
     @property
@@ -209,14 +212,14 @@ class AnonymizedRelease:
             ledger_head=ledger_head,
         )
 
-    def write(self, out: str | Path, report: str, ledger: str | Path | None = None) -> Manifest:
+    def write(self, out: str | Path, report: str | None = None, ledger: str | Path | None = None) -> Manifest:
         """Write the release directory.
 
         Parameters
         ----------
         out : path
             Must not exist.
-        report : str
+        report : str, optional
             The HTML page to put into it.
         ledger : path, optional
             The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
@@ -226,7 +229,8 @@ class AnonymizedRelease:
             pq.write_table(self.mapping, writer.path(MAPPING_FILE))
             if self.classes is not None:
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
-            writer.path("report.html").write_text(report, encoding="utf-8")
+            if report is not None:
+                writer.path("report.html").write_text(report, encoding="utf-8")
             head = None
             if ledger is not None:
                 what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
