@@ -12,6 +12,7 @@ import pytest
 
 import louver as lv
 from louver.anonymize import AnonymizeOptions, anonymize
+from louver.audit import AuditOptions, audit
 from louver.bounds import BoundsOptions, bounds, compare, suggest
 from louver.schema.options import VerbOptions, described
 from louver.schema.request import SOURCE
@@ -35,6 +36,7 @@ DOORS: list[tuple[Callable[..., Any], type[VerbOptions], set[str], set[str]]] = 
         {"conditionals", "n", "given", "cells", "arrangements", "suggest", "fail_on"},
         set(),
     ),
+    (audit, AuditOptions, set(), set()),
     (anonymize, AnonymizeOptions, set(), {"out", "ledger", "report"}),
 ]
 
@@ -85,10 +87,10 @@ def test_every_option_is_told(model: type[VerbOptions]) -> None:
         assert one.help.endswith(".") and one.group, one.name
         assert (one.metavar is None) == (one.form == "flag"), one.name
     missing = set(model.model_fields) - {one.name for one in described(model)}
-    assert missing <= {"file", "uri", "wide"}
+    assert missing <= {"file", "uri", "wide", "tables", "known", "targets"}
 
 
-@pytest.mark.parametrize("verb", ["anonymize", "bounds"])
+@pytest.mark.parametrize("verb", ["anonymize", "audit", "bounds"])
 def test_help_is_the_verbs_own_page(verb: str) -> None:
     package = getattr(lv, verb)
     assert inspect.signature(package) == inspect.signature(getattr(package, verb))
