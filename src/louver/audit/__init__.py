@@ -20,7 +20,7 @@ from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
 from louver.run import Run
-from louver.schema.request import Request, SpecLike, asked, door
+from louver.schema.request import Request, SpecLike, door, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def audit(
     >>> [(cell.lower, cell.upper, cell.because) for cell in both.cells]
     [(3, 3, ('all', 'A only')), (1, 1, ('all', 'A only'))]
     """
-    request = asked(spec, AuditOptions)
+    request = requested(spec, AuditOptions)
     started = time.perf_counter()
     loaded = _loaded(request)
     findings = judge(loaded, request.options, run or Run())
