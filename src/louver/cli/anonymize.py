@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -231,9 +232,9 @@ def _run_anonymize(
 ) -> int:
     from louver.anonymize import anonymize as anonymize_verb
     from louver.privacy.ledger import Ledger, ledger_beside
-    from louver.release.manifest import check_out
+    from louver.release.write import check_out
     from louver.report.anonymize import anonymize_report, inside_report
-    from louver.report.page import check_page, write_page
+    from louver.report.page import check_page, placing_page
 
     check_out(out)
     if html is not None:
@@ -245,12 +246,13 @@ def _run_anonymize(
     release = anonymize_verb(
         **source, **options, progress=lambda share: run.report("forming classes", share, 1.0)
     )
-    release.write(out, anonymize_report(release), payer)
+    page = nullcontext() if html is None else placing_page(inside_report(release), html)
+    with page:  # what can fail comes before the release is in place
+        release.write(out, anonymize_report(release), payer)
     told = [repr(release), f"Release: {out}"]
     if payer is not None:
         told.append(f"Logged as an exact disclosure in {payer}")
     if html is not None:
-        write_page(inside_report(release), html)
         told.append(f"For the steward, not for release: {html}")
     say_json(release.to_json()) if as_json else say("\n".join(told))
     return 0

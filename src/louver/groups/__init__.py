@@ -36,8 +36,9 @@ from louver.privacy.budget import Loss
 from louver.privacy.ledger import Debit, Head, Ledger, ledger_beside, request_digest
 from louver.privacy.measurements import Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise, OpenDPNoise
-from louver.release.manifest import ReleaseWriter, read_manifest
+from louver.release.manifest import read_manifest
 from louver.release.verify import is_unchanged
+from louver.release.write import ReleaseWriter
 from louver.schema.spec import validated
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from louver.errors import InputError
 from louver.privacy.ledger import Head, Ledger, ledger_beside
 from louver.privacy.measurements import Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise
-from louver.release.manifest import ReleaseWriter, check_out
+from louver.release.write import ReleaseWriter, check_out
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
 from louver.topdown.estimation import estimate as estimate_levels
 from louver.topdown.measuring import (
@@ -299,8 +299,7 @@ def _paid(
         measure_into(plan, work, ledger)
         seconds = {"measure": time.perf_counter() - began}
         release = write(_estimate_from(plan, work, workers, progress, seconds), work, out=out)
-    for stale in [work, *out.parent.glob(f".{out.name}.partial-*")]:
-        shutil.rmtree(stale, ignore_errors=True)
+    shutil.rmtree(work, ignore_errors=True)
     return release
 
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from louver.data.write import write_csv
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Head
-from louver.release.manifest import Manifest, ReleaseWriter
+from louver.release.manifest import Manifest
+from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
 from louver.topdown.estimation import Estimate
 from louver.topdown.implied import UNBOUNDED

@@ -17,7 +17,8 @@ from louver.data.write import replacing
 from louver.errors import InputError
 from louver.privacy.ledger import Head, KeyedHash, Ledger, request_digest
 from louver.privacy.measurements import Measurements, measure
-from louver.release.manifest import MANIFEST, check_out, file_entry, read_manifest
+from louver.release.manifest import MANIFEST, file_entry, read_manifest
+from louver.release.write import check_out
 from louver.topdown.measuring import (
     invariant_values,
     source_hash,
