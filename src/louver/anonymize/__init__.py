@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from louver._arrays import Bools, Floats, Ints
 from louver._callable import make_callable
 from louver.anonymize import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize import sorted as sorted_order
-from louver.anonymize.columns import Floats, Ints, given_values
+from louver.anonymize.columns import given_values
 from louver.anonymize.comparison import compare
 from louver.anonymize.curve import CurvePoint, trace
 from louver.anonymize.freeform import Freeform, Matching
@@ -331,7 +331,7 @@ def _lost_shares(problem: Problem, answer: Answer) -> Floats:
 
 
 def _promises(
-    is_kept: NDArray[np.bool_],
+    is_kept: Bools,
     quasi: tuple[str, ...],
     losses: list[tuple[str, float]],
     loaded: Loaded,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+
+from louver._arrays import Floats, Ints
 
 __all__ = ["Risk", "Utility", "published_losses", "risk_of", "utility_of"]
 
@@ -66,10 +67,10 @@ class Utility:
 
 
 def risk_of(
-    sizes: NDArray[np.int64],
-    multiplicity_before: NDArray[np.int64],
-    people: NDArray[np.float64] | None = None,
-    matches: NDArray[np.int64] | None = None,
+    sizes: Ints,
+    multiplicity_before: Ints,
+    people: Floats | None = None,
+    matches: Ints | None = None,
 ) -> Risk:
     """Risk from the sizes of the released classes and of the classes of equal records before.
 
@@ -109,9 +110,9 @@ def risk_of(
 
 def utility_of(
     names: list[str],
-    weights: NDArray[np.float64],
-    lost: NDArray[np.float64],
-    sizes: NDArray[np.int64],
+    weights: Floats,
+    lost: Floats,
+    sizes: Ints,
     n_suppressed: int,
     k: int,
 ) -> Utility:

@@ -90,6 +90,11 @@ class Debit:
     key: bytes = field(repr=False)
     pin: Callable[[str], None] = field(repr=False, compare=False)
 
+    @property
+    def head(self) -> Head:
+        """Its entry, as manifests record it."""
+        return Head(self.entry, self.hash)
+
     def check_drawable(self) -> None:
         """Refuse to draw the noise of an interrupted debit again where it would be other noise."""
         if self.is_resumed and not self.is_replayable:
@@ -232,6 +237,15 @@ class Ledger(LedgerFile):
             if (body["asked"] == str(loss)) if request is None else (body["request"] == request):
                 return
         self._check_balance(state, self._converted(loss, state, largest_unit))
+
+    def check_data(self, dataset: KeyedHash) -> None:
+        """Refuse data that `reserve` would refuse as other data, before they are read."""
+        data_hash = self._hashed(dataset)
+        self._check_dataset(self.state(), data_hash)
+
+    def is_pending(self, request: str) -> bool:
+        """Whether an earlier run reserved a debit under this name and did not seal it."""
+        return any(body["request"] == request for body in self.state().pending.values())
 
     def log_refusal(self, what: str) -> Head:
         """Log that an operator was refused for a reason that lies in the data: it told something about them.

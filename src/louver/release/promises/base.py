@@ -9,26 +9,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from louver._arrays import Ints
 from louver.release.folder import Folder, without_dictionary
 from louver.release.manifest import Manifest
 
 __all__ = [
     "TOLERANCE",
     "Context",
-    "Floats",
-    "Ints",
     "Outcome",
     "Promise",
     "Registered",
     "codes_of",
     "count_distinct",
 ]
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-9
 """Slack for promises about real numbers (entropies, distances, losses)."""

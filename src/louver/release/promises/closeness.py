@@ -12,8 +12,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from louver._arrays import Floats
 from louver.release.folder import Malformed
-from louver.release.promises.base import TOLERANCE, Context, Floats, Outcome
+from louver.release.promises.base import TOLERANCE, Context, Outcome
 from louver.release.promises.diversity import AboutSensitive, count_sensitive
 
 __all__ = ["TCloseness", "check_t_closeness"]

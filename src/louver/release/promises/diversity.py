@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from louver._arrays import Ints
 from louver.release.folder import Malformed
 from louver.release.promises.base import (
     TOLERANCE,
     Context,
-    Ints,
     Outcome,
     Promise,
     codes_of,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from louver._arrays import Bools, Ints
 from louver.release.folder import Malformed
-from louver.release.promises.base import Context, Ints, Outcome, Promise, count_distinct
+from louver.release.promises.base import Context, Outcome, Promise, count_distinct
 from louver.release.promises.mapping import (
     Line,
     attributes_of,
@@ -21,8 +21,6 @@ from louver.release.promises.mapping import (
 )
 
 __all__ = ["Freeform", "check_freeform"]
-
-Bools = NDArray[np.bool_]
 
 BLOCK_CELLS = 1 << 24
 """Pairs of published records looked at at once."""

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from louver.release.promises.base import TOLERANCE, Context, Floats, Outcome, Promise
+from louver._arrays import Floats
+from louver.release.promises.base import TOLERANCE, Context, Outcome, Promise
 from louver.release.promises.mapping import attributes_of, read_mapping
 
 __all__ = ["Losses", "check_losses", "mean_loss"]

@@ -14,13 +14,13 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyarrow import csv
 from pydantic import BaseModel, ConfigDict, Field
 
+from louver._arrays import Bools, Ints
 from louver.data.write import spreadsheet_safe
 from louver.release.folder import BATCH_ROWS, Folder, Malformed, without_dictionary
-from louver.release.promises.base import Context, Ints, Outcome, Promise, count_distinct, places_in
+from louver.release.promises.base import Context, Outcome, Promise, count_distinct, places_in
 
 __all__ = ["TopDown", "check_topdown"]
 
@@ -103,7 +103,7 @@ class People:
         places = np.unravel_index(self.cell, self.shape) if self.shape else ()
         return dict(zip(self.attributes, places, strict=True))
 
-    def inside(self, cells: Mapping[str, Sequence[str]]) -> NDArray[np.bool_]:
+    def inside(self, cells: Mapping[str, Sequence[str]]) -> Bools:
         """Combinations that have one of the labels in every attribute named."""
         answer = np.ones(len(self.count), dtype=np.bool_)
         codes = self.codes()
