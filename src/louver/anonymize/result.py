@@ -76,6 +76,8 @@ class AnonymizedRelease:
         What other choices of k and method would lose, where asked for; stays inside.
     promises : tuple of mappings
         What `verify` recomputes from the file.
+    ledger : Path or None
+        Where a release that was made with `out` is logged.
     """
 
     table: pa.Table
@@ -99,6 +101,7 @@ class AnonymizedRelease:
     subproblem_sizes: tuple[int, ...] = ()
     intersection: Intersection | None = None
     curve: tuple[CurvePoint, ...] = ()
+    ledger: Path | None = None
     seconds: float = field(default=0.0)
 
     @property
@@ -196,14 +199,14 @@ class AnonymizedRelease:
             warnings=warnings,
         )
 
-    def write(self, out: str | Path, report: str, ledger: str | Path | None = None) -> Manifest:
+    def write(self, out: str | Path, report: str | None = None, ledger: str | Path | None = None) -> Manifest:
         """Write the release directory.
 
         Parameters
         ----------
         out : path
             Must not exist.
-        report : str
+        report : str, optional
             The HTML page to put into it.
         ledger : path, optional
             The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
@@ -213,7 +216,8 @@ class AnonymizedRelease:
             pq.write_table(self.mapping, writer.path(MAPPING_FILE))
             if self.classes is not None:
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
-            writer.path("report.html").write_text(report, encoding="utf-8")
+            if report is not None:
+                writer.path("report.html").write_text(report, encoding="utf-8")
             return writer.seal(self.manifest(), None if ledger is None else partial(self._log, Path(ledger)))
 
     def _log(self, ledger: Path) -> str:

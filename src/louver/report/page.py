@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from louver.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["check_page", "facts", "page", "picture", "placing_page", "table", "tiles", "write_page"]
+__all__ = ["check_page", "facts", "page", "picture", "table", "tiles", "write_page"]
 
 STYLE = """
 :root { --ink: #22313f; --muted: #5d6b78; --line: #dde3e9; --safe: #2a6f97; --risk: #c1442d; --paper: #fff; }
@@ -136,17 +135,8 @@ def check_page(path: Path, read: Iterable[Path]) -> None:
 
 def write_page(html: str, path: str | Path) -> None:
     """Write a page that stays inside, whole or not at all, for its owner's eyes only."""
-    with placing_page(html, path):
-        pass
-
-
-@contextmanager
-def placing_page(html: str, path: str | Path) -> Iterator[None]:
-    """A page that is on disk when the block begins, and under its name once the block has ended well."""
     with replacing(path, mode=0o600) as stream:
         stream.write(html.encode("utf-8"))
-        stream.flush()
-        yield
 
 
 def _number(value: object) -> str:
