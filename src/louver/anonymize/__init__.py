@@ -36,11 +36,11 @@ from louver.anonymize.result import CLASSES_FILE, DATA_FILE, MAPPING_FILE, Anony
 from louver.anonymize.split_carry import Carry
 from louver.data.read import open_source
 from louver.optim.status import Status
-from louver.privacy.ledger import find_ledger
+from louver.privacy.spend import find_ledger
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.attribute import Attribute
-from louver.schema.request import Request, SpecLike, asked, door
+from louver.schema.request import Request, SpecLike, door, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -182,16 +182,18 @@ def anonymize(
     >>> release.table["age"].to_pylist()
     ['31-34', '31-34', '31-34', '52-58', '52-58', '52-58']
     """
-    request = asked(spec, AnonymizeOptions)
+    request = requested(spec, AnonymizeOptions)
     payer = None
     if out is not None:
         check_out(Path(out))
         payer = find_ledger(request.data, ledger)
+        if payer is not None:
+            payer.state()  # a damaged one is refused before any work
     release = _anonymize(request, run)
     if out is not None:
         page = None if report is None else report(release)
-        release = replace(release, ledger=payer)
-        release.write(out, page, payer)
+        release = replace(release, ledger=None if payer is None else payer.path)
+        release.write(out, page, release.ledger)
     return release
 
 

@@ -44,7 +44,6 @@ __all__ = [
     "LedgerState",
     "Publication",
     "Source",
-    "find_ledger",
     "ledger_beside",
     "request_digest",
 ]
@@ -108,17 +107,6 @@ class Debit:
 def ledger_beside(source: Path) -> Path:
     """Return where the ledger of a source file is kept by default."""
     return source.with_name(source.name + ".ledger")
-
-
-def find_ledger(data: object, ledger: str | Path | None = None) -> Path | None:
-    """The ledger where data are logged: the given one, or the one beside a file if there is one; it must be sound."""
-    path = None if ledger is None else Path(ledger)
-    if path is None and isinstance(data, str | Path):
-        beside = ledger_beside(Path(data))
-        path = beside if beside.is_file() else None
-    if path is not None:
-        Ledger(path).state()
-    return path
 
 
 def request_digest(request: Mapping[str, Any]) -> str:
