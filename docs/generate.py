@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from louver.anonymize import anonymize
 from louver.bounds import bounds, compare, suggest
-from louver.cli import app
+from louver.cli.app import app
 from louver.groups import groups
 from louver.topdown import KnowledgeCheck, TopDownRelease, check, topdown
 
@@ -217,7 +217,8 @@ def cli_reference() -> str:
 
 def _commands(group: Any, context: Any) -> Iterator[str]:
     """The commands of a group, and those below them."""
-    for name, command in group.commands.items():
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         below = command.make_context(name, [], parent=context, resilient_parsing=True)
         yield f"## `{below.command_path}`\n"
         yield f"{command.help}\n"

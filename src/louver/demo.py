@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,13 @@ from louver.release.manifest import read_manifest
 from louver.report.bounds import bounds_report
 from louver.report.groups import groups_report
 from louver.report.page import write_page
+from louver.run import Run
 from louver.schema.spec import read_spec
 
 __all__ = ["run_demo"]
 
 PREDICTORS = ["X1", "X2", "X3", "X4", "X5", "X6"]
-ARRANGEMENTS = [
+ARRANGEMENTS: list[dict[str, Any]] = [
     {"name": "salary by all others", "rows": [*PREDICTORS, "X7"], "cols": ["X8"]},
     {"name": "hours and salary", "rows": PREDICTORS, "cols": ["X7", "X8"]},
     *(
@@ -51,7 +51,7 @@ CRASHES: dict[str, Any] = {
 """How many people were in each crash; seeded, so that the demo repeats and no ledger is needed."""
 
 
-def run_demo(out: Path, seconds: float, progress: Callable[[float, str], None]) -> list[Path]:
+def run_demo(out: Path, seconds: float, run: Run) -> list[Path]:
     """Audit the 8-way table of the Current Population Survey, and release sizes of crashes; returns the reports' paths."""
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def run_demo(out: Path, seconds: float, progress: Callable[[float, str], None]) 
         message = f"option --out cannot make the folder {out}; name one in a place you may write to."
         raise InputError(message, option="--out") from None
     crashes = _emptied(out / "groups")
-    return [_audit(out / "bounds.html", seconds, progress), _release(crashes)]
+    return [_audit(out / "bounds.html", seconds, run), _release(crashes)]
 
 
 def _emptied(release: Path) -> Path:
@@ -72,12 +72,12 @@ def _emptied(release: Path) -> Path:
     return release
 
 
-def _audit(report: Path, seconds: float, progress: Callable[[float, str], None]) -> Path:
+def _audit(report: Path, seconds: float, run: Run) -> Path:
     spec = read_spec(sample_path("cps8").with_name("cps8.toml"))
     source: dict[str, Any] = {"data": spec.data, "schema": spec.schema, "weight": spec.source.weight}
     audit = bounds(**source, rows=PREDICTORS, cols=["X7", "X8"])
     comparison = compare(**source, arrangements=ARRANGEMENTS)
-    suggestions = suggest(**source, rows=PREDICTORS, cols=["X7", "X8"], seconds=seconds, progress=progress)
+    suggestions = suggest(**source, rows=PREDICTORS, cols=["X7", "X8"], seconds=seconds, run=run)
     name = "the 8-way table of the Current Population Survey (48,842 people)"
     write_page(
         bounds_report(source=name, audit=audit, comparison=comparison, suggestions=suggestions), report

@@ -6,9 +6,23 @@ schema labels, never a value or a count read from confidential data ("locate, ne
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 
-__all__ = ["BudgetError", "Cancelled", "InfeasibleError", "InputError", "LouverError", "SolverError"]
+__all__ = [
+    "BudgetError",
+    "Cancelled",
+    "InfeasibleError",
+    "InputError",
+    "LouverError",
+    "SolverError",
+    "one_sentence",
+    "printable",
+]
 
 
 class LouverError(Exception):
@@ -84,3 +98,86 @@ class InfeasibleError(LouverError):
 
 class SolverError(LouverError):
     """A solver stopped without an answer that can be trusted."""
+
+
+SYSTEM_PROBLEMS = {
+    errno.ENOSPC: "could not be written: the disk is full; make room and run again",
+    errno.EDQUOT: "could not be written: the disk quota is used up; make room and run again",
+    errno.EROFS: "could not be written: the disk can only be read; choose another place",
+    errno.ENAMETOOLONG: "has a name that is too long; use a shorter one",
+    errno.EISDIR: "is a directory; name a file",
+    errno.ENOTDIR: "is not in a folder, for a part of its path is a file; check the path",
+    errno.ENOENT: "does not exist; check the path",
+    errno.EEXIST: "exists already; name another",
+    errno.ENOTEMPTY: "exists already and is not empty; name another",
+    errno.EACCES: "cannot be opened; check its permissions",
+    errno.EPERM: "cannot be opened; check its permissions",
+    errno.EMFILE: "cannot be opened, for too many files are; close some and run again",
+    errno.ELOOP: "is a link that leads round in a circle; name a file",
+}
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """Turn the failures that outside things bring about into a `LouverError`.
+
+    The doors of the verbs and the command line use it: whatever the place, a full disk, a name that is too long, text that
+    cannot be encoded, nesting that is too deep, or a table that Arrow or DuckDB gives up on ends in one sentence. Where
+    more is known (the row, the key), the place itself says so first.
+
+    Examples
+    --------
+    >>> with one_sentence():
+    ...     open("no such folder/patients.csv")
+    Traceback (most recent call last):
+    ...
+    louver.errors.InputError: patients.csv does not exist; check the path.
+    """
+    try:
+        yield
+        return
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        problem = _system_problem(error)
+    except (UnicodeError, RecursionError) as error:
+        problem = _text_problem(error)
+    except Exception as error:
+        if not isinstance(error, _outside_errors()):
+            raise
+        problem = InputError("the data cannot be read or held as they are; check that every file is whole.")
+    raise problem  # outside the handlers: the original may quote what was read
+
+
+def _system_problem(error: OSError) -> InputError:
+    name = (
+        None if not isinstance(error.filename, str | bytes) else os.path.basename(os.fsdecode(error.filename))
+    )
+    told = SYSTEM_PROBLEMS.get(error.errno or 0, "could not be read or written; check the disk and the path")
+    return InputError(f"{name or 'a file'} {told}.", file=name)
+
+
+def _text_problem(error: UnicodeError | RecursionError) -> InputError:
+    if isinstance(error, RecursionError):
+        return InputError("a file is nested too deeply; it is not one of ours, or it is damaged.")
+    return InputError("a name or a file holds text that is not valid Unicode; save or name it in UTF-8.")
+
+
+def _outside_errors() -> tuple[type[Exception], ...]:
+    """Errors of libraries, as far as they have been loaded."""
+    places = (("pyarrow", "ArrowException"), ("duckdb", "Error"))
+    return tuple(getattr(sys.modules[module], name) for module, name in places if module in sys.modules)
+
+
+def printable(text: object) -> str:
+    r"""Foreign text in one line: no line breaks, and nothing that a terminal would take for a command.
+
+    Names of columns, labels and files come from outside; whoever puts them into a line that people read passes the line
+    through here.
+
+    Examples
+    --------
+    >>> printable("age\x1b[2K\nall promises hold")
+    'age?[2K?all promises hold'
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in str(text))

@@ -136,7 +136,7 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def broken(*_: object) -> int:
         raise error
 
-    monkeypatch.setattr(louver.cli, "_run_bounds", broken)
+    monkeypatch.setattr("louver.cli.bounds.answer", broken)
 
 
 def test_internal_error(call_louver: Runner, counted: Path, monkeypatch: pytest.MonkeyPatch) -> None:

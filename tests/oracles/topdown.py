@@ -181,3 +181,35 @@ def distance(parent, types, lower, upper, margin):
         b_eq=np.concatenate([parent, kept @ parent]),
     )
     return answer.fun if answer.status == 0 else None
+
+
+def compact_flow(
+    n_types: int, least: np.ndarray, is_present: np.ndarray, totals: np.ndarray
+) -> dict[int, tuple[int, np.ndarray]]:
+    """Combinations of types and the flow bounds of the paper, for lower bounds and fixed leaf totals.
+
+    Parameters
+    ----------
+    n_types : int
+    least : ndarray of int64, shape (leaves, types)
+        Least number of people of each type.
+    is_present : ndarray of bool, shape (leaves, types)
+        Types that a leaf may have.
+    totals : ndarray of int64, shape (leaves,)
+
+    Returns
+    -------
+    dict
+        Mask of the types present -> (people in leaves with exactly these types, least flow from each type).
+
+    Notes
+    -----
+    **Implements**: Abowd et al. (2019), section 7.3.2: Y_j, N_j and f_ij of equations (20)-(25). Exact only
+    without upper bounds (ERRATA T8); an independent form of the same constraints.
+    """
+    combination = is_present @ (1 << np.arange(n_types))
+    flow = {}
+    for mask in np.unique(combination):
+        inside = combination == mask
+        flow[int(mask)] = (int(totals[inside].sum()), least[inside].sum(axis=0))
+    return flow

@@ -8,12 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -210,6 +212,49 @@ def test_what_is_no_measurements_file(tmp_path: Path) -> None:
         Measurements(tmp_path / "text")
     with pytest.raises(InputError, match="not a measurements file"):
         Measurements(tmp_path / "missing")
+
+
+def _rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> Measurements:
+    """A measurements file, its rows changed and its description kept."""
+    write_measurements(path, _batches()[:1], KeyedNoise.from_seed(4))
+    table = pq.read_table(path)
+    pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), path)
+    return Measurements(path)
+
+
+SPOILT: dict[str, Callable[[pa.Table], pa.Table]] = {
+    "no values": lambda t: t.drop_columns(["values"]),
+    "another type": lambda t: t.set_column(3, "values", pa.array(["a", "b"])),
+    "a missing list": lambda t: t.set_column(3, "values", pa.array([[1, 2, 3], None], pa.list_(pa.int64()))),
+    "a missing value": lambda t: t.set_column(
+        3, "values", pa.array([[1, 2], [3, None]], pa.list_(pa.int64()))
+    ),
+    "ragged": lambda t: t.set_column(3, "values", pa.array([[1], [2, 3, 4]], pa.list_(pa.int64()))),
+    "two queries": lambda t: t.set_column(2, "query", pa.array(["sex", "age"])),
+    "no node": lambda t: t.set_column(1, "node", pa.array(["RI", None])),
+    "no variance": lambda t: t.set_column(4, "variance", pa.nulls(2, pa.float64())),
+}
+
+
+@pytest.mark.parametrize("change", SPOILT.values(), ids=SPOILT)
+def test_spoilt_rows_are_said_to_be_damaged(tmp_path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    with pytest.raises(InputError, match=r"m\.parquet is damaged"):
+        list(_rewritten(tmp_path / "m.parquet", change).batches())
+
+
+def test_a_cut_file_is_said_to_be_damaged(tmp_path: Path) -> None:
+    measurements = _rewritten(tmp_path / "m.parquet", lambda table: table)
+    measurements.path.unlink()
+    with pytest.raises(InputError, match="is damaged"):
+        list(measurements.batches())
+
+
+@pytest.mark.parametrize("told", ["{", "[]", "[" * 100_000, '"text"', "\\ud800"])
+def test_a_spoilt_description_is_none(tmp_path: Path, told: str) -> None:
+    table = pa.table({"a": [1]}).replace_schema_metadata({"louver": told})
+    pq.write_table(table, tmp_path / "m.parquet")
+    with pytest.raises(InputError, match="not a measurements file"):
+        Measurements(tmp_path / "m.parquet")
 
 
 def test_killed_at_named_and_at_random_moments(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from louver.anonymize.problem import SUPPRESSED, Partition, Problem
 from louver.engine.run import run_pieces
 from louver.optim.kernels.classes.annealing import Scene, anneal_piece_inplace
 from louver.optim.kernels.classes.bisection import cut_pieces, mixed
+from louver.optim.kernels.classes.draft_partition import LANES
 from louver.optim.kernels.classes.loss import INTERVAL, KIND, N_FIELDS, class_losses
-from louver.optim.kernels.classes.partition import LANES
 from louver.optim.status import Status
 
 __all__ = ["solve"]

@@ -9,7 +9,7 @@ looks for better ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from louver._callable import make_callable
+from louver.bounds.answer import BoundsAnswer
 from louver.bounds.audit import AuditOptions, audit_table
 from louver.bounds.audit import compare as compare_arrangements
 from louver.bounds.knowledge import Statement, parse_given, read_given
@@ -28,8 +29,10 @@ from louver.data.read import Source, open_source
 from louver.data.tabulate import tabulate
 from louver.data.values import read_labelled_text, read_text
 from louver.errors import InputError
+from louver.run import Run
 from louver.schema.attribute import Attribute
-from louver.schema.spec import Schema, validated
+from louver.schema.request import Request, SpecLike, asked, door
+from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
     from louver.data.histogram import Histogram
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Arrangement",
+    "BoundsAnswer",
     "BoundsAudit",
     "BoundsOptions",
     "Comparison",
@@ -46,6 +50,7 @@ __all__ = [
     "Suggestion",
     "Suggestions",
     "Summary",
+    "answer",
     "bounds",
     "compare",
     "suggest",
@@ -54,14 +59,29 @@ __all__ = [
 FRACTION = re.compile(r"\d{1,18}/\d{1,18}|\d{1,18}(\.\d{0,18})?|\.\d{1,18}")
 
 
+@door(BoundsOptions)
 def bounds(
-    data: Data,
+    data: Data | None = None,
     *,
+    spec: SpecLike = None,
+    schema: Schema | None = None,
+    weight: str | None = None,
+    wide: Mapping[str, Mapping[str, str]] | None = None,
     table: str | None = None,
     query: str | None = None,
-    wide: Mapping[str, Mapping[str, str]] | None = None,
-    schema: Schema | None = None,
-    **options: Any,
+    rows: str | Sequence[str] = (),
+    cols: str | Sequence[str] = (),
+    conditionals: bool = False,
+    n: int | None = None,
+    recode: str | Path | Mapping[str, Any] | None = None,
+    given: str | Path | Sequence[Statement | Mapping[str, Any]] | None = None,
+    cells: str | Path | Sequence[Mapping[str, str]] | None = None,
+    decimals: int | None = None,
+    rounding: str = "half-up",
+    small: int = 5,
+    drop_zero_rows: bool = False,
+    merge_zero_rows: bool = False,
+    run: Run | None = None,
 ) -> BoundsAudit:
     """Audit one arrangement: tight bounds and all feasible values of every cell.
 
@@ -69,27 +89,34 @@ def bounds(
     ----------
     data : path, PostgreSQL uri or dataframe
         Records, or a counted table with `weight`, or published conditionals with `conditionals=True`.
-    table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
-    wide : mapping, optional
-        Column of counts -> {attribute: label}, for tables with one column per cell.
+    spec : path, mapping or Spec, optional
+        A spec with the source, its attributes and a section `[bounds]`; what is given here wins.
     schema : Schema, optional
         Labels, order, hierarchies and structural zeros; labels come from the data otherwise.
-    rows, cols : sequence of str
-        Attributes that make the rows and the columns; all others are summed over.
     weight : str, optional
         Column of counts, or of conditionals.
+    wide : mapping, optional
+        Column of counts -> {attribute: label}, for tables with one column per cell.
+    table, query : str, optional
+        Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
+    rows, cols : sequence of str
+        Attributes that make the rows and the columns; all others are summed over.
     conditionals : bool
         The weight column holds conditionals ("3/7" or exact decimals); `n` is then the sample size.
+    n : int, optional
+        Sample size, with `conditionals`.
     recode, given, cells : path or inline value, optional
         Recodes, a-priori knowledge (`[[known]]` entries), and cells to solve (all by default).
     decimals : int, optional
         Published proportions are rounded to this many decimals; exact fractions otherwise.
     rounding : {"half-up", "half-even"}
+        How ties are rounded, with `decimals`.
     small : int
-        Counts below this are small (5).
+        Counts below this are small.
     drop_zero_rows, merge_zero_rows : bool
         Leave rows with a zero cell out, or add them up in one row "Other".
+    run : Run, optional
+        Told how far the work is, and asked whether it shall end.
 
     Returns
     -------
@@ -103,86 +130,123 @@ def bounds(
     >>> [(cell.lower, cell.upper) for cell in audit.cells()]
     [(4, 4), (3, 3), (3, 3), (5, 5)]
     """
-    checked = _checked(options)
-    with open_source(data, table=table, query=query) as source:
-        two_way, arrangement, audit_options = _load(source, checked, wide, schema)
-    selected = None if checked.cells is None else _selected_cells(checked.cells, two_way)
-    return audit_table(
-        two_way, arrangement, audit_options, selected=selected, is_counted=not checked.conditionals
-    )
+    return _audit(asked(spec, BoundsOptions), run)
 
 
+@door(BoundsOptions)
 def compare(
-    data: Data,
+    data: Data | None = None,
     *,
+    spec: SpecLike = None,
+    schema: Schema | None = None,
+    weight: str | None = None,
+    wide: Mapping[str, Mapping[str, str]] | None = None,
     table: str | None = None,
     query: str | None = None,
-    wide: Mapping[str, Mapping[str, str]] | None = None,
-    schema: Schema | None = None,
-    **options: Any,
+    arrangements: str | Path | Sequence[Mapping[str, Any]] | None = None,
+    decimals: int | None = None,
+    rounding: str = "half-up",
+    small: int = 5,
+    drop_zero_rows: bool = False,
+    merge_zero_rows: bool = False,
+    run: Run | None = None,
 ) -> Comparison:
-    """Audit a list of arrangements (`arrangements`: a TOML file or a list of mappings) and sort them by risk.
+    """Audit a list of arrangements and sort them by risk.
+
+    Parameters
+    ----------
+    arrangements : path or sequence of mappings
+        A TOML file with `[[arrangement]]` entries, or the entries.
 
     The other parameters are those of `bounds`.
     """
-    checked = _checked(options)
-    if checked.arrangements is None:
-        raise InputError("option --arrangements is needed to compare arrangements.", option="--arrangements")
-    if isinstance(checked.arrangements, str):
-        arrangements = read_arrangements(checked.arrangements)
-    else:
-        arrangements = parse_arrangements(checked.arrangements)
-    names = list(dict.fromkeys(name for a in arrangements for name in (*a.rows, *a.cols)))
-    with open_source(data, table=table, query=query) as source:
-        histogram = _tabulated(source, names, checked, wide, schema)
-    return compare_arrangements(histogram, arrangements, _audit_options(checked, schema))
+    return _compare(asked(spec, BoundsOptions), run)
 
 
+@door(BoundsOptions)
 def suggest(
-    data: Data,
+    data: Data | None = None,
     *,
+    spec: SpecLike = None,
+    schema: Schema | None = None,
+    weight: str | None = None,
+    wide: Mapping[str, Mapping[str, str]] | None = None,
     table: str | None = None,
     query: str | None = None,
-    wide: Mapping[str, Mapping[str, str]] | None = None,
-    schema: Schema | None = None,
-    progress: Callable[[float, str], None] | None = None,
-    **options: Any,
+    rows: str | Sequence[str] = (),
+    cols: str | Sequence[str] = (),
+    recode: str | Path | Mapping[str, Any] | None = None,
+    decimals: int | None = None,
+    rounding: str = "half-up",
+    small: int = 5,
+    drop_zero_rows: bool = False,
+    merge_zero_rows: bool = False,
+    seconds: float = 30.0,
+    run: Run | None = None,
 ) -> Suggestions:
-    """Search for redesigns of one arrangement without a disclosed small cell, for at most `seconds`.
+    """Search for redesigns of one arrangement without a disclosed small cell.
+
+    Parameters
+    ----------
+    seconds : float
+        Most time for the search.
 
     The other parameters are those of `bounds`.
     """
-    checked = _checked(options)
-    arrangement = checked.arrangement()
-    names = (*arrangement.rows, *arrangement.cols)
-    with open_source(data, table=table, query=query) as source:
-        histogram = _tabulated(source, names, checked, wide, schema)
-    audit_options = _audit_options(checked, schema)
-    return suggest_redesigns(
-        histogram, arrangement, audit_options, seconds=checked.seconds, progress=progress
+    return _suggest(asked(spec, BoundsOptions), run)
+
+
+def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAnswer:
+    """All that the options ask for: an audit with or without redesigns, or a comparison of arrangements."""
+    audit = comparison = suggestions = None
+    if request.options.arrangements is not None:
+        comparison = _compare(request, run)
+    else:
+        audit = _audit(request, run)
+        if request.options.suggest:
+            suggestions = _suggest(request, run)
+    return BoundsAnswer(
+        audit=audit, comparison=comparison, suggestions=suggestions, fail_on=request.options.fail_on
     )
 
 
-def _checked(options: Mapping[str, Any]) -> BoundsOptions:
-    """Options as a checked model; lists of statements may hold `Statement` objects."""
-    plain = dict(options)
-    for name in ("rows", "cols"):
-        if isinstance(plain.get(name), str):
-            plain[name] = (plain[name],)
-    for name in ("recode", "given", "cells", "arrangements"):
-        if isinstance(plain.get(name), Path):
-            plain[name] = str(plain[name])
-    if isinstance(plain.get("given"), Sequence) and not isinstance(plain["given"], str):
-        plain["given"] = [
-            entry.model_dump(exclude_none=True) if isinstance(entry, Statement) else entry
-            for entry in plain["given"]
-        ]
-    checked = validated(BoundsOptions, plain)
-    checked.check()
-    return checked
+def _audit(request: Request[BoundsOptions], run: Run | None) -> BoundsAudit:
+    options = request.options
+    with open_source(request.data, **request.source.opening()) as source:
+        two_way, arrangement, audit_options = _load(source, request)
+    selected = None if options.cells is None else _selected_cells(options.cells, two_way)
+    if run is not None:
+        run.check()
+    return audit_table(
+        two_way, arrangement, audit_options, selected=selected, is_counted=not options.conditionals
+    )
 
 
-def _audit_options(checked: BoundsOptions, schema: Schema | None) -> AuditOptions:
+def _compare(request: Request[BoundsOptions], run: Run | None) -> Comparison:
+    given = request.options.arrangements
+    if given is None:
+        raise InputError("option --arrangements is needed to compare arrangements.", option="--arrangements")
+    arrangements = read_arrangements(given) if isinstance(given, str) else parse_arrangements(given)
+    names = list(dict.fromkeys(name for a in arrangements for name in (*a.rows, *a.cols)))
+    histogram = _tabulated(request, names)
+    if run is not None:
+        run.check()
+    return compare_arrangements(histogram, arrangements, _audit_options(request))
+
+
+def _suggest(request: Request[BoundsOptions], run: Run | None) -> Suggestions:
+    arrangement = request.options.arrangement()
+    histogram = _tabulated(request, (*arrangement.rows, *arrangement.cols))
+    progress = None
+    if run is not None:
+        progress = lambda share, told: run.report(f"searching redesigns, {told}", min(share, 1.0), 1.0)  # noqa: E731
+    return suggest_redesigns(
+        histogram, arrangement, _audit_options(request), seconds=request.options.seconds, progress=progress
+    )
+
+
+def _audit_options(request: Request[BoundsOptions]) -> AuditOptions:
+    checked, schema = request.options, request.schema
     given: tuple[Statement, ...] = ()
     given_from = "the known bounds"
     if isinstance(checked.given, str):
@@ -200,14 +264,14 @@ def _audit_options(checked: BoundsOptions, schema: Schema | None) -> AuditOption
     )
 
 
-def _tabulated(
-    source: Source,
-    names: Sequence[str],
-    checked: BoundsOptions,
-    wide: Mapping[str, Mapping[str, str]] | None,
-    schema: Schema | None,
-) -> Histogram:
-    histogram = tabulate(source, names, weight=checked.weight, wide=wide, schema=schema)
+def _tabulated(request: Request[BoundsOptions], names: Sequence[str]) -> Histogram:
+    with open_source(request.data, **request.source.opening()) as source:
+        return _counted(source, names, request)
+
+
+def _counted(source: Source, names: Sequence[str], request: Request[BoundsOptions]) -> Histogram:
+    about = request.source
+    histogram = tabulate(source, names, weight=about.weight, wide=about.wide or None, schema=request.schema)
     if not histogram.total:
         raise InputError(
             f"{source.name} counts no people; give at least one count above 0.", file=source.name
@@ -215,18 +279,13 @@ def _tabulated(
     return histogram
 
 
-def _load(
-    source: Source,
-    checked: BoundsOptions,
-    wide: Mapping[str, Mapping[str, str]] | None,
-    schema: Schema | None,
-) -> tuple[TwoWayTable, Arrangement, AuditOptions]:
+def _load(source: Source, request: Request[BoundsOptions]) -> tuple[TwoWayTable, Arrangement, AuditOptions]:
+    checked = request.options
     arrangement = checked.arrangement()
-    audit_options = _audit_options(checked, schema)
+    audit_options = _audit_options(request)
     if checked.conditionals:
-        return _load_conditionals(source, checked, arrangement, schema), arrangement, audit_options
-    names = (*arrangement.rows, *arrangement.cols)
-    histogram = _tabulated(source, names, checked, wide, schema)
+        return _load_conditionals(source, request, arrangement), arrangement, audit_options
+    histogram = _counted(source, (*arrangement.rows, *arrangement.cols), request)
     two_way = arrange(
         histogram,
         arrangement,
@@ -243,11 +302,12 @@ def _load(
 
 
 def _load_conditionals(
-    source: Source, checked: BoundsOptions, arrangement: Arrangement, schema: Schema | None
+    source: Source, request: Request[BoundsOptions], arrangement: Arrangement
 ) -> TwoWayTable:
     names = (*arrangement.rows, *arrangement.cols)
-    assert checked.weight is not None and checked.n is not None
-    records, texts = read_labelled_text(source, names, checked.weight, schema)
+    checked, weight = request.options, request.source.weight
+    assert weight is not None and checked.n is not None
+    records, texts = read_labelled_text(source, names, weight, request.schema)
     values: list[Fraction] = []
     for row, text in enumerate(texts, start=1):
         if (
@@ -256,19 +316,19 @@ def _load_conditionals(
             or text.endswith("/" + "0" * (len(text) - text.find("/") - 1))
         ):
             raise InputError(
-                f'column "{checked.weight}" in {source.name} has no conditional on row {row}; give a fraction such as '
+                f'column "{weight}" in {source.name} has no conditional on row {row}; give a fraction such as '
                 "3/7 or a decimal between 0 and 1.",
                 file=source.name,
-                column=checked.weight,
+                column=weight,
                 row=row,
             )
         values.append(Fraction(text))
         if values[-1] > 1:
             raise InputError(
-                f'column "{checked.weight}" in {source.name} has a conditional above 1 on row {row}; give proportions, '
+                f'column "{weight}" in {source.name} has a conditional above 1 on row {row}; give proportions, '
                 "not percentages or counts.",
                 file=source.name,
-                column=checked.weight,
+                column=weight,
                 row=row,
             )
     return from_conditionals(

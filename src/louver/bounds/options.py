@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from louver.bounds.problem import Arrangement, ZeroRows
 from louver.bounds.rounded import Rounding
 from louver.errors import InputError
 from louver.schema.files import read_toml
+from louver.schema.options import Names, VerbOptions, option
 from louver.schema.recode import Recode, parse_recodes, read_recodes
-from louver.schema.spec import validated
-from louver.schema.validate import Options, file_or
+from louver.schema.source import SourceOptions
+from louver.schema.validate import Options, file_or, validated
 
 __all__ = ["BoundsOptions", "parse_arrangements", "read_arrangements"]
 
-Names = Annotated[
-    tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
-]
 MAX_DECIMALS = 9
 
 
@@ -37,26 +35,66 @@ TableList = Annotated[str | list[dict[str, Any]], file_or(_is_tables, "a list of
 LabelList = Annotated[str | list[dict[str, str]], file_or(_is_labels, "a list of tables of labels")]
 
 
-class BoundsOptions(Options):
+class BoundsOptions(VerbOptions):
     """Everything `louver bounds` can be told, but for where the data are."""
 
-    rows: Names = ()
-    cols: Names = ()
-    weight: str | None = None
-    conditionals: bool = False
-    n: Annotated[int, Field(ge=1, le=2**53)] | None = None
-    recode: RecodeTable | None = None
-    given: TableList | None = None
-    cells: LabelList | None = None
-    arrangements: TableList | None = None
-    decimals: Annotated[int, Field(ge=0, le=MAX_DECIMALS)] | None = None
-    rounding: Literal["half-up", "half-even"] = "half-up"
-    small: Annotated[int, Field(ge=1)] = 5
-    drop_zero_rows: bool = False
-    merge_zero_rows: bool = False
-    suggest: bool = False
-    seconds: Annotated[FiniteFloat, Field(gt=0)] = 30.0
-    fail_on: Literal["small", "rows", "any"] | None = None
+    verb: ClassVar[str] = "bounds"
+
+    rows: Names = option((), "Columns that make the rows, separated by commas.", metavar="A,B", group="table")
+    cols: Names = option((), "Columns that make the columns (the responses).", metavar="C,D", group="table")
+    conditionals: bool = option(
+        False,
+        "The weight column holds conditionals such as 3/7, not counts; needs --n.",
+        group="table",
+    )
+    n: int | None = option(
+        None, "Sample size, with --conditionals.", metavar="N", group="table", ge=1, le=2**53
+    )
+    recode: RecodeTable | None = option(
+        None, "TOML file with merged categories and bins.", metavar="FILE", group="table", file="one"
+    )
+    given: TableList | None = option(
+        None,
+        "TOML file with bounds that outsiders know beforehand.",
+        metavar="FILE",
+        group="knowledge",
+        file="one",
+    )
+    cells: LabelList | None = option(
+        None, "CSV file of cells; only these are solved.", metavar="FILE", group="knowledge", file="one"
+    )
+    arrangements: TableList | None = option(
+        None, "TOML file with arrangements to compare.", metavar="FILE", group="search", file="one"
+    )
+    decimals: int | None = option(
+        None,
+        "Decimals of the published proportions (0.429 has 3, and so has 42.9 %); exact fractions otherwise.",
+        metavar="D",
+        group="publication",
+        ge=0,
+        le=MAX_DECIMALS,
+    )
+    rounding: Literal["half-up", "half-even"] = option(
+        "half-up",
+        "How ties are rounded, with --decimals.",
+        metavar="half-up|half-even",
+        group="publication",
+    )
+    small: int = option(5, "Counts below this are small.", metavar="N", group="publication", ge=1)
+    drop_zero_rows: bool = option(
+        False, "Leave out rows with a zero cell, and their people.", group="publication"
+    )
+    merge_zero_rows: bool = option(
+        False, 'Add rows with a zero cell up in one row "Other".', group="publication"
+    )
+    suggest: bool = option(False, "Search for redesigns without a disclosed small cell.", group="search")
+    seconds: FiniteFloat = option(30.0, "Time for --suggest.", metavar="S", group="search", gt=0)
+    fail_on: Literal["small", "rows", "any"] | None = option(
+        None,
+        "Exit with 1 if a small cell, a row, or anything at all (zero cells too) is disclosed.",
+        metavar="small|rows|any",
+        group="search",
+    )
 
     def check(self) -> None:
         """Refuse combinations that contradict one another."""
@@ -78,12 +116,15 @@ class BoundsOptions(Options):
         for is_given, first, second in together:
             if is_given:
                 raise InputError(f"options {first} and {second} cannot be used together.", option=second)
-        if self.conditionals and self.weight is None:
-            raise InputError("option --conditionals needs --weight to name their column.", option="--weight")
         if self.conditionals and self.n is None:
             raise InputError("option --conditionals needs --n, the sample size.", option="--n")
         if self.rounding == "half-even" and self.decimals is None:
             raise InputError("option --rounding needs --decimals.", option="--rounding")
+
+    def check_source(self, source: SourceOptions) -> None:
+        """Conditionals have a column of their own."""
+        if self.conditionals and source.weight is None:
+            raise InputError("option --conditionals needs --weight to name their column.", option="--weight")
 
     @property
     def rounding_rule(self) -> Rounding:

@@ -1,4 +1,4 @@
-"""Pictures of an audit. Matplotlib is imported only here, inside the functions."""
+"""Pictures of an audit. Matplotlib is imported inside the functions: it is slow to load."""
 
 from __future__ import annotations
 

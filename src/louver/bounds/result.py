@@ -13,6 +13,7 @@ import numpy as np
 from louver.bounds.exact import Runs
 from louver.bounds.problem import Arrangement, BoolArray, IntArray, TwoWayTable
 from louver.bounds.rounded import Rounding
+from louver.errors import printable
 
 if TYPE_CHECKING:
     import pyarrow
@@ -194,7 +195,7 @@ class BoundsAudit:
         if self.decimals is not None:
             form = f"rounded to {counted(self.decimals, 'decimal')}"
         return (
-            f"BoundsAudit: {self.arrangement.label}\n"
+            f"BoundsAudit: {printable(self.arrangement.label)}\n"
             f"  {counted(s.disclosed_small_cells, 'small cell')} disclosed (0 < count < {self.small})\n"
             f"  {s.disclosed_rows:,} of {counted(s.rows - s.zero_rows, 'nonzero row')} fully determined\n"
             f"  {counted(s.disclosed_zero_cells, 'zero cell')} visible, {counted(s.zero_rows, 'row')} all zero\n"
@@ -239,7 +240,7 @@ class Comparison:
             for a, s in self.lines[:8]
         ]
         told = f"Comparison of {counted(len(self.lines), 'arrangement')}, least disclosive first"
-        return "\n".join([told, *shown])
+        return "\n".join([told, *map(printable, shown)])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
@@ -343,7 +344,7 @@ class Suggestions:
             for line in self.lines[:8]
         ]
         told = f"{counted(len(self.lines), 'redesign')} without a disclosed small cell"
-        return "\n".join([f"{told} ({how}; {self.examined:,} examined)", *shown])
+        return "\n".join([f"{told} ({how}; {self.examined:,} examined)", *map(printable, shown)])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"

@@ -17,7 +17,8 @@ from louver.bounds.exact import Runs
 from louver.bounds.knowledge import NO_LIMIT, Known, clash_error
 from louver.bounds.problem import BoolArray, IntArray
 from louver.errors import InputError
-from louver.optim.kernels.semigroups.progressions import compressed, leave_one_out_plan
+from louver.optim.kernels.semigroups.leave_one_out import leave_one_out_plan
+from louver.optim.kernels.semigroups.progressions import compressed
 from louver.optim.kernels.semigroups.rounded_conditionals import (
     add_set_inplace,
     cell_runs,

@@ -12,7 +12,6 @@ from louver.data.read import POSTGRES_SCHEMES, ArrowStream, open_source, quoted
 
 __all__ = ["fingerprint"]
 
-CHUNK_BYTES = 1 << 20
 DATABASE_SUFFIXES = (".duckdb", ".db")
 
 
@@ -40,11 +39,8 @@ def fingerprint(
 
 
 def _file_hash(path: Path, secret: bytes) -> bytes:
-    hasher = hmac.new(secret, digestmod=hashlib.sha256)
     with path.open("rb") as stream:
-        while chunk := stream.read(CHUNK_BYTES):
-            hasher.update(chunk)
-    return hasher.digest()
+        return hashlib.file_digest(stream, lambda: hmac.new(secret, digestmod="sha256")).digest()
 
 
 def _record_sum(data: str | os.PathLike[str] | ArrowStream, table: str | None, query: str | None) -> bytes:

@@ -24,6 +24,7 @@ __all__ = ["Histogram"]
 
 MAX_COUNT = 2**63 - 1
 MAX_DENSE_CELLS = 2**28  # 2 GiB of counts
+MAX_AXES = 64  # of NumPy
 SMALL_TABLE_CELLS = 2**14  # below this, scattering into a dense array beats sorting
 
 Codes = NDArray[np.int64]
@@ -159,7 +160,7 @@ class Histogram:
         if math.prod(self.shape) > MAX_DENSE_CELLS:
             raise InputError("the table has too many cells to be written out with its zeros.")
         dense = np.zeros(math.prod(self.shape), dtype=np.int64)
-        dense[self.codes @ _strides(self.shape)] = self.counts
+        dense[_flat(self.codes, self.shape)] = self.counts
         return dense.reshape(self.shape)
 
     def to_frame(self) -> pyarrow.Table:
@@ -220,10 +221,10 @@ def _aggregate(attributes: tuple[Attribute, ...], codes: Codes, counts: NDArray[
     """Sort valid cells, add up equal ones; `counts` are positive and their sum fits."""
     shape = tuple(attribute.size for attribute in attributes)
     n_cells = math.prod(shape)
-    if len(counts) == 0 or n_cells > MAX_COUNT:
+    if len(counts) == 0 or n_cells > MAX_COUNT or len(shape) > MAX_AXES:
         merged, sums = _merge_lexsorted(codes, counts)
         return Histogram(attributes=attributes, codes=merged, counts=sums)
-    flat = codes @ _strides(shape)
+    flat = _flat(codes, shape)
     if n_cells <= max(SMALL_TABLE_CELLS, len(counts)):
         dense = np.zeros(n_cells, dtype=np.int64)
         np.add.at(dense, flat, counts)
@@ -238,24 +239,23 @@ def _aggregate(attributes: tuple[Attribute, ...], codes: Codes, counts: NDArray[
     return Histogram(attributes=attributes, codes=_unflatten(occupied, shape), counts=sums)
 
 
-def _strides(shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Place values of the mixed radix in which a cell's flat number is written, last attribute fastest."""
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
-    return np.array(strides, dtype=np.int64)
+def _flat(codes: Codes, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Number of each cell, the last attribute fastest."""
+    if not shape:
+        return np.zeros(len(codes), np.int64)
+    flat: NDArray[np.int64] = np.ravel_multi_index(tuple(codes.T), shape)
+    return flat
 
 
 def _unflatten(flat: NDArray[np.int64], shape: tuple[int, ...]) -> Codes:
     """Codes of flat cell numbers."""
-    codes = np.empty((len(flat), len(shape)), dtype=np.int64)
-    for axis in range(len(shape) - 1, -1, -1):
-        flat, codes[:, axis] = np.divmod(flat, shape[axis])
-    return codes
+    if not shape:
+        return np.zeros((len(flat), 0), np.int64)
+    return np.stack(np.unravel_index(flat, shape), axis=1)
 
 
 def _merge_lexsorted(codes: Codes, counts: NDArray[np.int64]) -> tuple[Codes, NDArray[np.int64]]:
-    """The same without flat numbers, for domains whose product leaves 64 bits."""
+    """The same without flat numbers, for domains whose product leaves 64 bits, or of more attributes than NumPy's axes."""
     if len(counts) == 0:
         return codes.copy(), counts.copy()
     order = np.lexsort(codes.T[::-1])

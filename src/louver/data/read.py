@@ -225,7 +225,7 @@ def _attach(source: Source, data: object, table: str | None, query: str | None) 
 def _attach_file(source: Source, path: Path, table: str | None) -> None:
     kind = path.with_suffix("").suffix + path.suffix if path.suffix.lower() == ".gz" else path.suffix
     kind = kind.lower()
-    if not path.exists():
+    if not os.path.exists(path):  # not Path.exists, which raises on a name that is too long
         raise InputError(f"{source.name} does not exist; check the path.", file=source.name)
     if path.is_dir():
         raise InputError(f"{source.name} is a directory; give a file.", file=source.name)
@@ -270,7 +270,7 @@ def _attach_parquet(source: Source, path: Path) -> None:
 
     try:
         names = pq.read_schema(path).names
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):  # names that are not UTF-8 are a ValueError
         names = None
     if names is None:
         raise InputError(f"{source.name} is not a Parquet file; check how it was made.", file=source.name)

@@ -1,12 +1,14 @@
 """Units (households, businesses, trips) and their sizes: from records, or from a table counted before.
 
-Answers: how many units of each size every leaf region has. Runs as one grouped query; only the counted cells leave DuckDB.
+Answers: how many units of each size every leaf region has. One query checks the columns and one grouped query counts; only
+the counted cells leave DuckDB.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from louver.data.coding import find_row, number_sql, text_sql
 from louver.data.read import Source, quoted
@@ -70,9 +72,12 @@ def count_units(
         On a missing unit, region or quantity, a quantity out of range, or a unit in several regions; names column and row.
     """
     texts = {name: text_sql(source, name) for name in (unit, *regions)}
-    for name, text in texts.items():
-        _check_present(source, name, text)
-    amount = "1" if quantity is None else _amount(source, quantity, largest_quantity)
+    faults = [_missing(name, text) for name, text in texts.items()]
+    amount = "1"
+    if quantity is not None:
+        amount, out_of_range = _amount(source, quantity, largest_quantity)
+        faults.append(out_of_range)
+    _check(source, faults)
     keys = ", ".join(texts[name] for name in regions)
     if not is_split:
         _check_one_region(source, unit, texts[unit], [texts[name] for name in regions])
@@ -92,34 +97,51 @@ def read_unit_counts(
         Columns of the size and of the number of units of that size.
     """
     texts = {name: text_sql(source, name) for name in (*regions, size, groups)}
-    for name, text in texts.items():
-        _check_present(source, name, text)
-    sizes, counts = _amount(source, size, None), _amount(source, groups, None)
+    (sizes, bad_size), (counts, bad_count) = _amount(source, size, None), _amount(source, groups, None)
+    _check(source, [*(_missing(name, text) for name, text in texts.items()), bad_size, bad_count])
     labels = ", ".join(f"{texts[name]} AS r{i}" for i, name in enumerate(regions))
     rows = f"SELECT {labels}, {sizes} AS size, {counts} AS units FROM records"
     return _collect(source, rows, "sum(units)", len(regions), largest)
 
 
-def _check_present(source: Source, column: str, text: str) -> None:
-    if source.first_row(f"SELECT 1 FROM records WHERE ({text}) IS NULL LIMIT 1") is not None:
-        row = find_row(source, f"({text}) IS NULL")
-        message = f'column "{column}" in {source.name} has no value on row {row}; give every row one.'
-        raise InputError(message, file=source.name, column=column, row=row)
+class _Fault(NamedTuple):
+    """What no row of a column may be: an SQL condition, and the sentence about a row that meets it."""
+
+    column: str
+    condition: str
+    problem: str
 
 
-def _amount(source: Source, column: str, largest: int | None) -> str:
-    """SQL for a whole number from 0 to `largest`, after checking that every row has one."""
+def _missing(column: str, text: str) -> _Fault:
+    return _Fault(column, f"({text}) IS NULL", "has no value on row {row}; give every row one")
+
+
+def _amount(source: Source, column: str, largest: int | None) -> tuple[str, _Fault]:
+    """SQL for a whole number from 0 to `largest`, and what is wrong with a row that has none."""
     value = number_sql(text_sql(source, column), Kind.INTEGER)
     wrong = f"({value}) IS NULL OR ({value}) < 0"
     range_told = "a whole number of zero or more"
     if largest is not None:
         wrong += f" OR ({value}) > {largest}"
         range_told = f"a whole number from 0 to {largest}"
-    if source.first_row(f"SELECT 1 FROM records WHERE {wrong} LIMIT 1") is not None:
-        row = find_row(source, wrong)
-        message = f'column "{column}" in {source.name} is not {range_told} on row {row}; correct it.'
-        raise InputError(message, file=source.name, column=column, row=row)
-    return f"CAST({value} AS BIGINT)"
+    return f"CAST({value} AS BIGINT)", _Fault(
+        column, wrong, f"is not {range_told} on row {{row}}; correct it"
+    )
+
+
+def _check(source: Source, faults: Sequence[_Fault]) -> None:
+    """Refuse the first fault that some row has; all are looked for in one scan."""
+    found = source.first_row(
+        "SELECT "
+        + ", ".join(f"bool_or({f.condition}) AS f{i}" for i, f in enumerate(faults))
+        + " FROM records"
+    )
+    assert found is not None
+    for fault, is_met in zip(faults, found.values(), strict=True):
+        if is_met:
+            row = find_row(source, fault.condition)
+            message = f'column "{fault.column}" in {source.name} {fault.problem.format(row=row)}.'
+            raise InputError(message, file=source.name, column=fault.column, row=row)
 
 
 def _check_one_region(source: Source, unit: str, text: str, regions: Sequence[str]) -> None:

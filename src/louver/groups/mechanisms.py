@@ -18,8 +18,8 @@ from louver.groups.integer_program import (
     solve_program,
 )
 from louver.groups.joint import solve_joint
+from louver.groups.level_by_level import solve_level_by_level
 from louver.groups.problem import IntArray, NoisyAnswers, Query
-from louver.groups.topdown import solve_topdown
 from louver.optim.trees import LevelTree
 from louver.privacy.neighbours import Relation
 
@@ -77,7 +77,7 @@ MECHANISMS = {
         Mechanism(name="M_c^r", query=Query.PREFIX, solve=solve_cumulative_relaxed, is_consistent=False),
         Mechanism(name="M_c^dp", query=Query.PREFIX, solve=solve_cumulative),
         Mechanism(name="M_c^ch", query=Query.CHAIN, solve=solve_chain),
-        Mechanism(name="TopDown", query=Query.SIZES, solve=solve_topdown),
+        Mechanism(name="TopDown", query=Query.SIZES, solve=solve_level_by_level),
     )
 }
 

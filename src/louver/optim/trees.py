@@ -79,10 +79,6 @@ class LevelTree:
         """Return the children of region r."""
         return slice(int(self.first_child[r]), int(self.first_child[r + 1]))
 
-    def per_region(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Repeat one value for each level over its regions."""
-        return np.repeat(values, self.level_sizes)
-
     def sum_up(self, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return rows for all regions from rows for the leaves."""
         rows = [leaves]

@@ -110,24 +110,53 @@ class Measurements:
         """Return what the file says about its noise, its debit and whether it is private."""
         try:
             metadata = pq.read_schema(self.path).metadata or {}
-        except (OSError, pa.ArrowException):
-            metadata = {}
-        description: dict[str, Any] = json.loads(metadata.get(b"louver", b"{}"))
-        return description
+            told = json.loads(metadata.get(b"louver", b"{}"))
+        except (OSError, pa.ArrowException, ValueError, RecursionError):
+            told = {}
+        return told if isinstance(told, dict) else {}
 
     def batches(self) -> Iterator[NoisyBatch]:
-        """Yield the batches in the order they were measured, one row group at a time."""
-        with pq.ParquetFile(self.path) as file:
-            for group in range(file.num_row_groups):
-                table = file.read_row_group(group)
-                values = table["values"].combine_chunks()
-                yield NoisyBatch(
-                    level=table["level"][0].as_py(),
-                    query=table["query"][0].as_py(),
-                    nodes=tuple(table["node"].to_pylist()),
-                    noisy_counts=values.flatten().to_numpy().reshape(len(table), -1),
-                    variance=table["variance"][0].as_py(),
-                )
+        """Yield the batches in the order they were measured, one row group at a time.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged or was not written by `measure`.
+        """
+        try:
+            with pq.ParquetFile(self.path) as file:
+                for group in range(file.num_row_groups):
+                    yield _read_batch(file.read_row_group(group).cast(SCHEMA))
+            return
+        except (OSError, pa.ArrowException, ValueError):
+            message = f"{self.path.name} is damaged; take it from where it was measured, or measure again."
+        raise InputError(message, file=self.path.name)
+
+
+def _read_batch(table: pa.Table) -> NoisyBatch:
+    """The rows of one batch; a ValueError where they are not the regions of one query."""
+    values = table["values"].combine_chunks()
+    level, query, variance = (_one(table[name]) for name in ("level", "query", "variance"))
+    if values.null_count or values.flatten().null_count or table["node"].null_count:
+        raise ValueError
+    noisy_counts = values.flatten().to_numpy().reshape(len(table), -1)
+    if (np.diff(values.offsets.to_numpy()) != noisy_counts.shape[1]).any():
+        raise ValueError
+    return NoisyBatch(
+        level=level,
+        query=query,
+        nodes=tuple(table["node"].to_pylist()),
+        noisy_counts=noisy_counts,
+        variance=variance,
+    )
+
+
+def _one(column: pa.ChunkedArray) -> Any:
+    """The value that all rows share."""
+    values = column.unique().to_pylist()
+    if len(values) != 1 or values[0] is None:
+        raise ValueError
+    return values[0]
 
 
 def write_measurements(

@@ -29,7 +29,6 @@ __all__ = ["MANIFEST", "FileEntry", "Manifest", "ReleaseWriter", "check_out", "f
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +118,9 @@ def read_manifest(folder: str | Path) -> Manifest:
 
 def file_entry(path: Path) -> FileEntry:
     """Size and hash of a file."""
-    hasher = hashlib.sha256()
     with path.open("rb") as stream:
-        while chunk := stream.read(CHUNK_BYTES):
-            hasher.update(chunk)
-    return FileEntry(bytes=path.stat().st_size, sha256=hasher.hexdigest())
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return FileEntry(bytes=path.stat().st_size, sha256=digest)
 
 
 def check_out(out: Path) -> None:

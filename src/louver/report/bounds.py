@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import islice
+from pathlib import Path
 
 from louver import __version__
+from louver.bounds.answer import BoundsAnswer
+from louver.bounds.options import BoundsOptions
 from louver.bounds.result import UTILITY, BoundsAudit, Cell, Comparison, Suggestions, counted
-from louver.report.page import facts, page, picture, table, tiles
+from louver.data.read import name_of
+from louver.report.page import facts, page, picture, table, tiles, write_page
+from louver.schema.request import Request
 
-__all__ = ["bounds_report"]
+__all__ = ["bounds_report", "write_bounds_report"]
 
 MAX_LISTED = 200
 SUGGESTIONS_CAPTION = "Information kept against zero cells still visible."
@@ -37,6 +42,15 @@ def bounds_report(
         f"Audit of {source}. For the data steward only: it shows confidential counts and is not for release."
     )
     return page(title, subtitle, sections, f"Made by louver {__version__}.")
+
+
+def write_bounds_report(answer: BoundsAnswer, request: Request[BoundsOptions], path: Path) -> None:
+    """Write the report of all that a call answered."""
+    source = name_of(request.data, request.source.table)
+    html = bounds_report(
+        source=source, audit=answer.audit, comparison=answer.comparison, suggestions=answer.suggestions
+    )
+    write_page(html, path)
 
 
 def _audit_sections(audit: BoundsAudit) -> list[str]:

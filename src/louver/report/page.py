@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from louver.data.write import replacing
+from louver.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["facts", "page", "picture", "table", "tiles", "write_page"]
+__all__ = ["check_page", "facts", "page", "picture", "table", "tiles", "write_page"]
 
 STYLE = """
 :root { --ink: #22313f; --muted: #5d6b78; --line: #dde3e9; --safe: #2a6f97; --risk: #c1442d; --paper: #fff; }
@@ -117,6 +118,19 @@ def _inline(svg: str) -> str:
     )
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
     return re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
+
+
+def check_page(path: Path, read: Iterable[Path]) -> None:
+    """Refuse a report that could not be written, or that would replace a file that the call reads."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(
+            f"option --html cannot write {path}; name a file in a folder that exists.", option="--html"
+        )
+    for other in read:
+        if path.exists() and other.exists() and path.samefile(other):
+            raise InputError(
+                f"option --html would replace {path.name}, which is read; name another.", option="--html"
+            )
 
 
 def write_page(html: str, path: str | Path) -> None:

@@ -26,9 +26,14 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"\(at line (\d+), column (\d+)\)$", str(error))
+        at = f"at line {place[1]}, column {place[2]}" if place else "at its end"
+        problem = f"is not valid TOML {at}; correct the syntax there"
+    except RecursionError:
+        problem = "has lists or tables nested too deeply; write them flat"
+    except ValueError:  # Python refuses integers of more than some thousand digits
+        problem = "holds a number with too many digits; shorten it"
     # Raised here, not in the handler: the parser's own message may quote the file.
-    at = f"at line {place[1]}, column {place[2]}" if place else "at its end"
-    raise InputError(f"{name} is not valid TOML {at}; correct the syntax there.", file=name)
+    raise InputError(f"{name} {problem}.", file=name)
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -39,8 +44,10 @@ def read_bytes(path: str | Path) -> bytes:
         problem = "does not exist; check the path"
     except IsADirectoryError:
         problem = "is a directory; give a file"
-    except OSError:
+    except PermissionError:
         problem = "cannot be opened; check its permissions"
+    except (OSError, ValueError):  # too long a name, or one with a zero byte
+        problem = "cannot be opened; check its name"
     name = Path(path).name or str(Path(path))
     raise InputError(f"{name} {problem}.", file=name)
 

@@ -39,9 +39,10 @@ from louver.schema.attribute import Attribute, Kind
 from louver.schema.files import read_toml
 from louver.schema.hierarchy import Hierarchy
 from louver.schema.recode import Recode
+from louver.schema.source import SourceOptions
 from louver.schema.validate import OWN, Options, validated
 
-__all__ = ["HierarchyRule", "Schema", "SourceOptions", "Spec", "read_spec", "validated"]
+__all__ = ["HierarchyRule", "Schema", "SourceOptions", "Spec", "as_spec", "read_spec", "validated"]
 
 VERBS = ("bounds", "anonymize", "groups", "topdown")
 
@@ -170,27 +171,6 @@ class Schema:
                     raise InputError(message, column=name)
 
 
-class SourceOptions(Options):
-    """Where the records are: `[source]`."""
-
-    file: str | None = None
-    uri: str | None = None
-    table: str | None = None
-    query: str | None = None
-    weight: str | None = None
-    wide: dict[str, dict[str, str]] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _check(self) -> SourceOptions:
-        if self.file is not None and self.uri is not None:
-            raise PydanticCustomError(OWN, "names both a file and a uri; give one of them")
-        if self.table is not None and self.query is not None:
-            raise PydanticCustomError(OWN, "names both a table and a query; give one of them")
-        if self.weight is not None and self.wide:
-            raise PydanticCustomError(OWN, "has both a weight column and wide columns; give one of them")
-        return self
-
-
 class HierarchyOptions(Options):
     """`hierarchy = "file.csv"`, `{ prefixes = [...] }` or `{ columns = [...] }`."""
 
@@ -285,8 +265,22 @@ def read_spec(path: str | Path) -> Spec:
     InputError
         One sentence that names the file, the key and what is expected there.
     """
-    path = Path(path)
-    options = validated(SpecOptions, read_toml(path), path.name)
+    return _parsed(read_toml(path), Path(path))
+
+
+def as_spec(spec: str | Path | Mapping[str, Any] | Spec) -> Spec:
+    """A spec from a file, from the same as a mapping (whose file names are relative to the working folder), or as it is."""
+    if isinstance(spec, Spec):
+        return spec
+    if isinstance(spec, str | Path):
+        return read_spec(spec)
+    if not isinstance(spec, Mapping):
+        raise InputError("option --spec must be a file, a mapping or a Spec.", option="--spec")
+    return _parsed(spec, Path("spec"))
+
+
+def _parsed(mapping: Mapping[str, Any], path: Path) -> Spec:
+    options = validated(SpecOptions, mapping, path.name)
     rules: dict[str, HierarchyRule] = {}
     attributes, recodes = [], []
     for name, given in options.attributes.items():

@@ -98,7 +98,12 @@ def validated(model: type[Model], mapping: Mapping[str, Any], where: str | None 
     # A misspelt key is why another one is missing, so it is named first.
     finding = min(findings, key=lambda finding: finding["type"] != "extra_forbidden")
     key, item = _place(finding)
-    subject = f"option --{key.replace('_', '-')}" if where is None else f'{where}: key "{key}"'
+    if not key and where is None:
+        subject = "the source"
+    elif where is None:
+        subject = f"option --{key.replace('_', '-')}"
+    else:
+        subject = f'{where}: key "{key}"'
     raise InputError(f"{subject}{item} {_expected(finding)}.", file=where, option=key)
 
 

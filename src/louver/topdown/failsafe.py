@@ -24,8 +24,7 @@ from louver.optim.highs import solve_linear
 from louver.optim.kernels.families.rounding import rank_of
 from louver.optim.quadratic import solve_least_squares
 from louver.optim.status import Status
-from louver.optim.tolerances import QP_TOLERANCE
-from louver.topdown.least_squares import TypeRows, objective
+from louver.topdown.least_squares import QP_TOLERANCE, TypeRows, objective
 from louver.topdown.problem import Families, Problem
 
 __all__ = ["Rescue", "distance_to_feasibility", "rescue"]

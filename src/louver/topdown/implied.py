@@ -40,7 +40,6 @@ __all__ = [
     "LevelStatements",
     "Violation",
     "classify",
-    "compact_flow",
     "cut_total",
     "derive",
     "is_laminar",
@@ -458,35 +457,3 @@ def _cut(
     if len(clash):
         raise _contradiction(spine, level, int(clash[0]))
     return lower, upper
-
-
-def compact_flow(
-    n_types: int, least: Counts, is_present: NDArray[np.bool_], totals: Counts
-) -> dict[int, tuple[int, Counts]]:
-    """Combinations of types and the flow bounds of the paper, for lower bounds and fixed leaf totals.
-
-    Parameters
-    ----------
-    n_types : int
-    least : ndarray of int64, shape (leaves, types)
-        Least number of people of each type.
-    is_present : ndarray of bool, shape (leaves, types)
-        Types that a leaf may have.
-    totals : ndarray of int64, shape (leaves,)
-
-    Returns
-    -------
-    dict
-        Mask of the types present -> (people in leaves with exactly these types, least flow from each type).
-
-    Notes
-    -----
-    **Implements**: Abowd et al. (2019), section 7.3.2: Y_j, N_j and f_ij of equations (20)-(25). Exact only
-    without upper bounds (ERRATA T8); kept as an independent form of the same constraints.
-    """
-    combination = is_present @ (1 << np.arange(n_types))
-    flow = {}
-    for mask in np.unique(combination):
-        inside = combination == mask
-        flow[int(mask)] = (int(totals[inside].sum()), least[inside].sum(axis=0))
-    return flow

@@ -21,11 +21,19 @@ from louver.optim.kernels.families.batches import INFEASIBLE, Batch, solve_batch
 from louver.optim.kernels.families.semismooth import SOLVED
 from louver.optim.quadratic import solve_least_squares
 from louver.optim.status import Status
-from louver.optim.tolerances import ACCEPTED_RESIDUAL, DUAL_RESIDUAL, QP_TOLERANCE
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.problem import Families, Problem, Workload
 
-__all__ = ["Fractional", "TypeRows", "encode", "needed_sets", "objective", "solve"]
+__all__ = ["QP_TOLERANCE", "Fractional", "TypeRows", "encode", "needed_sets", "objective", "solve"]
+
+DUAL_RESIDUAL = 1e-8
+"""Persons by which a constraint may be missed when Newton's method on the dual stops."""
+
+ACCEPTED_RESIDUAL = 1e-5
+"""Persons by which a constraint may be missed in any least-squares solution that is rounded."""
+
+QP_TOLERANCE = 1e-10
+"""Absolute and relative tolerance asked of the general quadratic solver."""
 
 MAX_LINK_ROWS = 128  # rows of all queries that are neither detailed nor the grouping
 

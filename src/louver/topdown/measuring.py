@@ -93,8 +93,7 @@ def _true_leaves(design: Design) -> SparseLevel:
             f"{name} has a record in a region that the list of leaves does not have; add it or drop the rows."
         )
         raise InputError(message, file=name, column=columns[-1])
-    strides = np.cumprod([1, *design.shape[:0:-1]])[::-1]
-    cell = histogram.codes[:, len(columns) :] @ strides
+    cell = np.ravel_multi_index(tuple(histogram.codes[:, len(columns) :].T), design.shape)
     order = np.lexsort((cell, leaf))
     start = np.searchsorted(leaf[order], np.arange(len(design.spine.leaves) + 1))
     return SparseLevel(start=start.astype(np.int64), cell=cell[order], count=histogram.counts[order])
@@ -170,7 +169,7 @@ def read_invariants(path: Path, plan: Plan) -> dict[str, Counts]:
         rows = table.to_pydict()
         keys = zip(rows["invariant"], rows["level"], rows["region"], strict=True)
         found = dict(zip(keys, rows["value"], strict=True))
-    except (OSError, pa.ArrowException, KeyError):
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
         found = {}
     spine = plan.design.spine
     values = {}

@@ -110,3 +110,10 @@ def test_a_table_too_large_to_be_dense_is_refused():
     axes = tuple(Attribute(name=name, labels=labels) for name in "ABC")
     with pytest.raises(InputError, match="too many cells"):
         Histogram.from_codes(axes, [[0, 0, 0]], [1]).to_dense()
+
+
+def test_more_attributes_than_an_array_has_axes():
+    attributes = [Attribute(name=f"a{i}", labels=("x",)) for i in range(69)]
+    wide = Histogram.from_codes((*attributes, SEX), [[0] * 69 + [1], [0] * 70, [0] * 69 + [1]], [1, 2, 4])
+    assert wide.codes[:, -1].tolist() == [0, 1] and wide.counts.tolist() == [2, 5]
+    assert wide.marginalise(()).counts.tolist() == [7]

@@ -184,3 +184,17 @@ def test_missing_numbers_in_pandas_do_not_turn_labels_into_decimals():
     with open_source(frame.dropna()) as source:
         assert tabulate(source, ["a"]).attributes[0].labels == ("1", "2")
         assert tabulate(source, ["b"]).attributes[0].labels == ("0.5", "1")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000 + ".csv", "a\0b.csv", "x" * 300 + ".parquet"])
+def test_names_that_no_file_can_have(name):
+    with pytest.raises(InputError, match="does not exist; check the path"):
+        open_source(name)
+
+
+def test_column_names_that_are_not_text(tmp_path):
+    path = tmp_path / "odd.parquet"
+    pq.write_table(pa.table({"a column name": [1]}), path)
+    path.write_bytes(path.read_bytes().replace(b"a column name", b"a column\xffname"))
+    with pytest.raises(InputError, match="odd.parquet is not a Parquet file"):
+        open_source(path)

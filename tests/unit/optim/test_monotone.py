@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from louver.optim.kernels.trees.consistency import simplex_inplace
 from louver.optim.monotone import fit_monotone, nonincreasing, project
 from louver.optim.trees import LevelTree
 
@@ -75,17 +74,3 @@ def test_projection_is_orthogonal_in_its_weights() -> None:
     fixed = project(noisy, tree, weights, total=7.0)
     assert fixed[0, 0] == 7.0 and fixed[0, 1:] == pytest.approx(fitted[0, 1:])
     assert fixed[tree.children(0)].sum(axis=0) == pytest.approx(fixed[0])
-
-
-@pytest.mark.parametrize("total", [0.0, 1.0, 7.5])
-def test_simplex_projection(total: float) -> None:
-    rng = np.random.default_rng(2)
-    for _ in range(20):
-        y = rng.normal(0, 3, 6)
-        x = y.copy()
-        simplex_inplace(x, total)
-        assert x.min() >= 0 and x.sum() == pytest.approx(total)
-        used = x > 1e-9
-        if used.any():
-            assert np.ptp((x - y)[used]) < 1e-9
-            assert ((x - y)[~used] >= (x - y)[used].max() - 1e-9).all()

@@ -23,3 +23,24 @@ def test_a_file_without_permission(monkeypatch):
     monkeypatch.setattr(Path, "read_bytes", refuse)
     with pytest.raises(InputError, match="^a.toml cannot be opened; check its permissions.$"):
         read_bytes("folder/a.toml")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("a = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+        ("a = " + "9" * 5000, "too many digits"),
+        ("[a]\nb = 1\nb = 2", "not valid TOML at"),
+    ],
+)
+def test_toml_that_no_parser_takes(tmp_path, content, says):
+    path = tmp_path / "spec.toml"
+    path.write_text(content)
+    with pytest.raises(InputError, match=says):
+        read_toml(path)
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_names_that_no_file_can_have(name):
+    with pytest.raises(InputError, match="cannot be opened; check its name"):
+        read_bytes(name)

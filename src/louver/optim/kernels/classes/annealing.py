@@ -3,7 +3,7 @@
 A change that costs `change` units is made if change <= temperature * E with E exponentially distributed, which is the
 rule of Metropolis.
 
-The classes are worked on in pieces, each copied to a board of its own, so that pieces may run at the same time and the
+The classes are worked on in pieces, each copied to a `DraftPartition` of its own, so that pieces may run at the same time and the
 outcome depends neither on their timing nor on their number of threads. The random numbers steer a search and protect
 nobody: a fixed xorshift stream per piece and round.
 """
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from louver.optim.kernels import inner, kernel
 from louver.optim.kernels.classes.diversity import n_sensitive_values
-from louver.optim.kernels.classes.loss import n_words
-from louver.optim.kernels.classes.partition import (
+from louver.optim.kernels.classes.draft_partition import (
     CORE,
     FIRST,
     HEAD,
@@ -31,7 +30,7 @@ from louver.optim.kernels.classes.partition import (
     POINT,
     QUOTA,
     SIZE,
-    Board,
+    DraftPartition,
     enter_inplace,
     has_room,
     is_allowed,
@@ -47,6 +46,7 @@ from louver.optim.kernels.classes.partition import (
     unite_inplace,
     unlink_inplace,
 )
+from louver.optim.kernels.classes.loss import n_words
 
 __all__ = ["Scene", "anneal_piece_inplace"]
 
@@ -61,7 +61,7 @@ QUANTILES = -np.log((np.arange(512) + 0.5) / 512)
 
 
 class Scene(NamedTuple):
-    """What stays the same while classes are improved, as on a `Board`; n records, p points.
+    """What stays the same while classes are improved, as in a `DraftPartition`; n records, p points.
 
     Attributes
     ----------
@@ -108,99 +108,99 @@ def random_below(state, n):
 
 
 @inner
-def partner_of(board, x, state):
+def partner_of(draft, x, state):
     """A record near x: of the same point, or of a neighbouring one, the nearer the likelier; x itself if alone."""
-    points = board.points
-    p = np.int64(board.records[x, POINT])
+    points = draft.points
+    p = np.int64(draft.records[x, POINT])
     q, n_near = p, points[p, N_NEAR]
     is_single = points[p + 1, FIRST] - points[p, FIRST] == 1
     if n_near > 0 and (is_single or random_below(state, OWN_POINT) > 0):
         share = np.float64(random_bits(state) >> np.uint64(11)) * 2.0**-53
-        q = np.int64(board.near[p, np.int64(n_near * share * share * share)])
+        q = np.int64(draft.near[p, np.int64(n_near * share * share * share)])
     first = np.int64(points[q, FIRST])
     return first + random_below(state, points[q + 1, FIRST] - first)
 
 
 @inner
-def move(board, x, b, allowance):
+def move(draft, x, b, allowance):
     """Move record x to class b, or a record that was left out into it."""
-    a = np.int64(board.records[x, LABEL])
-    if not has_room(board, b):
+    a = np.int64(draft.records[x, LABEL])
+    if not has_room(draft, b):
         return False
     if a == NOBODY:
-        change = join_change(board, b, x) - board.full
-        if change > allowance or not is_allowed(board, b, NOBODY, x):
+        change = join_change(draft, b, x) - draft.full
+        if change > allowance or not is_allowed(draft, b, NOBODY, x):
             return False
-        board.totals[QUOTA] += 1
-        join_inplace(board, b, x)
+        draft.totals[QUOTA] += 1
+        join_inplace(draft, b, x)
         return True
-    if board.classes[a, SIZE] <= board.least_size:
+    if draft.classes[a, SIZE] <= draft.least_size:
         return False
-    change = join_change(board, b, x) - board.classes[a, LOSS]
+    change = join_change(draft, b, x) - draft.classes[a, LOSS]
     if change > allowance:
         return False
-    change += (board.classes[a, SIZE] - 1) * loss_without(board, a, x)
+    change += (draft.classes[a, SIZE] - 1) * loss_without(draft, a, x)
     if change > allowance:
         return False
-    if not (is_allowed(board, a, x, NOBODY) and is_allowed(board, b, NOBODY, x)):
+    if not (is_allowed(draft, a, x, NOBODY) and is_allowed(draft, b, NOBODY, x)):
         return False
-    leave_inplace(board, a, x)
-    join_inplace(board, b, x)
-    settle_inplace(board, a)
+    leave_inplace(draft, a, x)
+    join_inplace(draft, b, x)
+    settle_inplace(draft, a)
     return True
 
 
 @inner
-def exchange(board, x, b, allowance, state):
+def exchange(draft, x, b, allowance, state):
     """Exchange record x with a random record of class b."""
-    a = np.int64(board.records[x, LABEL])
-    is_large_core = is_core(board, b)
-    y = board.classes[b, HEAD]
+    a = np.int64(draft.records[x, LABEL])
+    is_large_core = is_core(draft, b)
+    y = draft.classes[b, HEAD]
     if not is_large_core:
-        for _ in range(random_below(state, board.classes[b, SIZE])):
-            y = np.int64(board.records[y, NEXT])
-    elif board.classes[b, SIZE] < 2 * board.least_size:
+        for _ in range(random_below(state, draft.classes[b, SIZE])):
+            y = np.int64(draft.records[y, NEXT])
+    elif draft.classes[b, SIZE] < 2 * draft.least_size:
         is_large_core = False
-    if board.records[x, POINT] == board.records[y, POINT] and board.is_free:
+    if draft.records[x, POINT] == draft.records[y, POINT] and draft.is_free:
         return False
-    change = board.classes[a, SIZE] * loss_exchanged(board, a, x, y) - board.classes[a, LOSS]
-    if change - board.classes[b, LOSS] > allowance:
+    change = draft.classes[a, SIZE] * loss_exchanged(draft, a, x, y) - draft.classes[a, LOSS]
+    if change - draft.classes[b, LOSS] > allowance:
         return False
     if is_large_core:
-        change += join_change(board, b, x)
+        change += join_change(draft, b, x)
     else:
-        change += board.classes[b, SIZE] * loss_exchanged(board, b, y, x) - board.classes[b, LOSS]
+        change += draft.classes[b, SIZE] * loss_exchanged(draft, b, y, x) - draft.classes[b, LOSS]
     if change > allowance:
         return False
-    if not (is_allowed(board, a, x, y) and is_allowed(board, b, y, x)):
+    if not (is_allowed(draft, a, x, y) and is_allowed(draft, b, y, x)):
         return False
-    leave_inplace(board, a, x)
-    leave_inplace(board, b, y)
+    leave_inplace(draft, a, x)
+    leave_inplace(draft, b, y)
     if is_large_core:
-        join_inplace(board, b, x)
+        join_inplace(draft, b, x)
     else:
-        if is_core(board, b):
-            board.points[board.records[y, POINT], CORE] = NOBODY
-        enter_inplace(board, b, x)
-        settle_inplace(board, b)
-    enter_inplace(board, a, y)
-    settle_inplace(board, a)
+        if is_core(draft, b):
+            draft.points[draft.records[y, POINT], CORE] = NOBODY
+        enter_inplace(draft, b, x)
+        settle_inplace(draft, b)
+    enter_inplace(draft, a, y)
+    settle_inplace(draft, a)
     return True
 
 
 @inner
-def leave_out(board, x, allowance):
+def leave_out(draft, x, allowance):
     """Leave record x out of the release."""
-    a = np.int64(board.records[x, LABEL])
-    if board.totals[QUOTA] == 0 or board.classes[a, SIZE] <= board.least_size:
+    a = np.int64(draft.records[x, LABEL])
+    if draft.totals[QUOTA] == 0 or draft.classes[a, SIZE] <= draft.least_size:
         return False
-    change = (board.classes[a, SIZE] - 1) * loss_without(board, a, x) - board.classes[a, LOSS] + board.full
-    if change > allowance or not is_allowed(board, a, x, NOBODY):
+    change = (draft.classes[a, SIZE] - 1) * loss_without(draft, a, x) - draft.classes[a, LOSS] + draft.full
+    if change > allowance or not is_allowed(draft, a, x, NOBODY):
         return False
-    leave_inplace(board, a, x)
-    board.records[x, LABEL] = NOBODY
-    board.totals[QUOTA] -= 1
-    settle_inplace(board, a)
+    leave_inplace(draft, a, x)
+    draft.records[x, LABEL] = NOBODY
+    draft.totals[QUOTA] -= 1
+    settle_inplace(draft, a)
     return True
 
 
@@ -214,25 +214,25 @@ def count_of(c, classes, n):
 
 
 @inner
-def best_home(board, a, x, n_taken, state):
+def best_home(draft, a, x, n_taken, state):
     """The neighbouring class other than a and the targets so far that record x costs least to join, and that cost."""
     best, least = NOBODY, np.int64(2**62)
-    points = board.points
-    p = np.int64(board.records[x, POINT])
+    points = draft.points
+    p = np.int64(draft.records[x, POINT])
     for i in range(-1, points[p, N_NEAR]):
-        q = p if i < 0 else np.int64(board.near[p, i])
+        q = p if i < 0 else np.int64(draft.near[p, i])
         c = np.int64(points[q, CORE])
         if c < 0:
             first = np.int64(points[q, FIRST])
-            c = np.int64(board.records[first + random_below(state, points[q + 1, FIRST] - first), LABEL])
-        if c < 0 or c == a or not has_room(board, c):
+            c = np.int64(draft.records[first + random_below(state, points[q + 1, FIRST] - first), LABEL])
+        if c < 0 or c == a or not has_room(draft, c):
             continue
-        change = join_change(board, c, x)
+        change = join_change(draft, c, x)
         if change >= least:
             continue
-        if (change > 0 or not board.is_free) and count_of(c, board.target, n_taken) > 0:
+        if (change > 0 or not draft.is_free) and count_of(c, draft.target, n_taken) > 0:
             continue
-        if is_allowed(board, c, NOBODY, x):
+        if is_allowed(draft, c, NOBODY, x):
             best, least = c, change
             if change == 0:
                 break
@@ -240,19 +240,19 @@ def best_home(board, a, x, n_taken, state):
 
 
 @inner
-def dissolve(board, a, allowance, state):
+def dissolve(draft, a, allowance, state):
     """Distribute the records of class a over neighbouring classes, or leave some of them out."""
-    size = board.classes[a, SIZE]
-    chosen, target = board.chosen, board.target
+    size = draft.classes[a, SIZE]
+    chosen, target = draft.chosen, draft.target
     if size > chosen.shape[0]:
         return False
-    change = -board.classes[a, LOSS]
-    quota = board.totals[QUOTA]
-    x = board.classes[a, HEAD]
+    change = -draft.classes[a, LOSS]
+    quota = draft.totals[QUOTA]
+    x = draft.classes[a, HEAD]
     for i in range(size):
-        c, cost = best_home(board, a, x, i, state)
-        if quota > 0 and board.full < cost:
-            c, cost = NOBODY, board.full
+        c, cost = best_home(draft, a, x, i, state)
+        if quota > 0 and draft.full < cost:
+            c, cost = NOBODY, draft.full
             quota -= 1
         elif c == NOBODY:
             return False
@@ -260,115 +260,115 @@ def dissolve(board, a, allowance, state):
         if change > allowance:
             return False
         chosen[i], target[i] = x, c
-        x = np.int64(board.records[x, NEXT])
+        x = np.int64(draft.records[x, NEXT])
     for i in range(size):
-        unlink_inplace(board, chosen[i])
+        unlink_inplace(draft, chosen[i])
         if target[i] == NOBODY:
-            board.records[chosen[i], LABEL] = NOBODY
+            draft.records[chosen[i], LABEL] = NOBODY
         else:
-            join_inplace(board, target[i], chosen[i])
-    board.totals[QUOTA] = quota
-    settle_inplace(board, a)
+            join_inplace(draft, target[i], chosen[i])
+    draft.totals[QUOTA] = quota
+    settle_inplace(draft, a)
     return True
 
 
 @inner
-def gather(board, x):
+def gather(draft, x):
     """Choose x and the nearest records that their classes can spare, up to the least size; returns how many."""
-    wanted = board.least_size
-    chosen, target, points = board.chosen, board.target, board.points
-    chosen[0], target[0] = x, board.records[x, LABEL]
+    wanted = draft.least_size
+    chosen, target, points = draft.chosen, draft.target, draft.points
+    chosen[0], target[0] = x, draft.records[x, LABEL]
     n = 1
-    p = np.int64(board.records[x, POINT])
+    p = np.int64(draft.records[x, POINT])
     for i in range(-1, points[p, N_NEAR]):
-        q = p if i < 0 else np.int64(board.near[p, i])
+        q = p if i < 0 else np.int64(draft.near[p, i])
         core = np.int64(points[q, CORE])
         if core >= 0:
-            z = board.classes[core, HEAD]
-            for _ in range(min(board.classes[core, SIZE] - wanted, wanted - n)):
+            z = draft.classes[core, HEAD]
+            for _ in range(min(draft.classes[core, SIZE] - wanted, wanted - n)):
                 chosen[n], target[n] = z, core
                 n += 1
-                z = np.int64(board.records[z, NEXT])
+                z = np.int64(draft.records[z, NEXT])
         for z in range(points[q, FIRST], min(points[q + 1, FIRST], points[q, FIRST] + COPIES)):
             if n == wanted:
                 return n
-            c = board.records[z, LABEL]
+            c = draft.records[z, LABEL]
             if z == x or c < 0 or c == core:
                 continue
-            if board.classes[c, SIZE] - count_of(c, target, n) > wanted:
+            if draft.classes[c, SIZE] - count_of(c, target, n) > wanted:
                 chosen[n], target[n] = z, c
                 n += 1
     return n
 
 
 @inner
-def found(board, x, allowance):
+def found(draft, x, allowance):
     """Found a class of record x and records that other classes can spare."""
-    wanted, totals = board.least_size, board.totals
-    if totals[N_SPARE] == 0 or board.classes[board.records[x, LABEL], SIZE] <= wanted:
+    wanted, totals = draft.least_size, draft.totals
+    if totals[N_SPARE] == 0 or draft.classes[draft.records[x, LABEL], SIZE] <= wanted:
         return False
-    if gather(board, x) < wanted:
+    if gather(draft, x) < wanted:
         return False
-    chosen, target = board.chosen, board.target
-    new = board.spare[totals[N_SPARE] - 1]
+    chosen, target = draft.chosen, draft.target
+    new = draft.spare[totals[N_SPARE] - 1]
     for i in range(wanted):
-        unlink_inplace(board, chosen[i])
-        link_inplace(board, new, chosen[i])
-    refresh_inplace(board, new)
-    change = board.classes[new, LOSS]
-    is_fine = is_allowed(board, new, NOBODY, NOBODY)
+        unlink_inplace(draft, chosen[i])
+        link_inplace(draft, new, chosen[i])
+    refresh_inplace(draft, new)
+    change = draft.classes[new, LOSS]
+    is_fine = is_allowed(draft, new, NOBODY, NOBODY)
     for i in range(wanted):
         c = target[i]
-        if count_of(c, target, i) == 0 and not is_core(board, c):
-            change -= board.classes[c, LOSS]
-            refresh_inplace(board, c)
-            change += board.classes[c, LOSS]
-            is_fine = is_fine and is_allowed(board, c, NOBODY, NOBODY)
+        if count_of(c, target, i) == 0 and not is_core(draft, c):
+            change -= draft.classes[c, LOSS]
+            refresh_inplace(draft, c)
+            change += draft.classes[c, LOSS]
+            is_fine = is_fine and is_allowed(draft, c, NOBODY, NOBODY)
     if is_fine and change <= allowance:
         totals[N_SPARE] -= 1
         for i in range(wanted):
             if count_of(target[i], target, i) == 0:
-                settle_inplace(board, target[i])
-        settle_inplace(board, new)
+                settle_inplace(draft, target[i])
+        settle_inplace(draft, new)
         return True
     for i in range(wanted):
-        unlink_inplace(board, chosen[i])
-        link_inplace(board, target[i], chosen[i])
+        unlink_inplace(draft, chosen[i])
+        link_inplace(draft, target[i], chosen[i])
     for i in range(wanted):
-        if not is_core(board, target[i]):
-            refresh_inplace(board, target[i])
-    board.classes[new, LOSS] = 0
+        if not is_core(draft, target[i]):
+            refresh_inplace(draft, target[i])
+    draft.classes[new, LOSS] = 0
     return False
 
 
 @inner
-def step(board, x, temperature, state):
+def step(draft, x, temperature, state):
     """Try to change something about record x; whether it was done."""
-    a = np.int64(board.records[x, LABEL])
-    if a != NOBODY and board.classes[a, LOSS] == 0:
+    a = np.int64(draft.records[x, LABEL])
+    if a != NOBODY and draft.classes[a, LOSS] == 0:
         return False
-    z = partner_of(board, x, state)
-    b = np.int64(board.records[z, LABEL])
+    z = partner_of(draft, x, state)
+    b = np.int64(draft.records[z, LABEL])
     allowance = temperature * QUANTILES[random_below(state, QUANTILES.shape[0])]
     if b != NOBODY and b != a:
-        if move(board, x, b, allowance):
+        if move(draft, x, b, allowance):
             return True
-        if a != NOBODY and (move(board, z, a, allowance) or exchange(board, x, b, allowance, state)):
+        if a != NOBODY and (move(draft, z, a, allowance) or exchange(draft, x, b, allowance, state)):
             return True
     if a == NOBODY:
         return False
-    if random_below(state, DISSOLVE) == 0 and dissolve(board, a, allowance, state):
+    if random_below(state, DISSOLVE) == 0 and dissolve(draft, a, allowance, state):
         return True
-    if random_below(state, FOUND) == 0 and found(board, x, allowance):
+    if random_below(state, FOUND) == 0 and found(draft, x, allowance):
         return True
-    if board.totals[QUOTA] > 0 and random_below(state, LEAVE_OUT) == 0:
-        return leave_out(board, x, allowance)
+    if draft.totals[QUOTA] > 0 and random_below(state, LEAVE_OUT) == 0:
+        return leave_out(draft, x, allowance)
     return False
 
 
 @kernel
-def new_board(scene, members, place, quota):
-    """An empty board for some records (ascending); `place` is -1 for all points."""
+def new_draft(scene, members, place, quota):
+    """Some records (ascending) without classes yet; `place` is -1 for all points."""
     n, n_intervals, n_others = members.shape[0], scene.codes.shape[1], scene.others.shape[1]
     k = scene.least_size
     codes = np.empty((n, n_intervals), np.int32)
@@ -402,7 +402,7 @@ def new_board(scene, members, place, quota):
     classes = np.zeros((c, 3), np.int64)
     room = 4 * k + 8
     w = n_words(scene.geometry, n_others) if n_others > 0 else 0
-    return Board(
+    return DraftPartition(
         scene.geometry, scene.limits, codes, others, sensitive, records, points, near, classes,
         np.empty((c, 4, n_intervals + n_others), np.int32), np.empty((c, 2, w), np.uint64),
         np.empty(c, np.int64), np.array([0, quota]), np.empty(room, np.int64), np.empty(room, np.int64),
@@ -411,7 +411,7 @@ def new_board(scene, members, place, quota):
 
 
 @kernel
-def place_inplace(board, members, labels, number):
+def place_inplace(draft, members, labels, number):
     """Set up the classes that the labels (each the first record of its class) describe; `number` is -1 for all records."""
     n_classes = 0
     for i in range(members.shape[0]):
@@ -421,29 +421,29 @@ def place_inplace(board, members, labels, number):
         if number[root] < 0:
             number[root] = n_classes
             n_classes += 1
-        link_inplace(board, np.int64(number[root]), i)
-    for c in range(board.classes.shape[0] - 1, n_classes - 1, -1):
-        board.spare[board.totals[N_SPARE]] = c
-        board.totals[N_SPARE] += 1
+        link_inplace(draft, np.int64(number[root]), i)
+    for c in range(draft.classes.shape[0] - 1, n_classes - 1, -1):
+        draft.spare[draft.totals[N_SPARE]] = c
+        draft.totals[N_SPARE] += 1
     for c in range(n_classes):
-        refresh_inplace(board, c)
-        if board.classes[c, LOSS] == 0 and board.is_free:
-            unite_inplace(board, c)
+        refresh_inplace(draft, c)
+        if draft.classes[c, LOSS] == 0 and draft.is_free:
+            unite_inplace(draft, c)
 
 
 @kernel
-def sweep(board, n_sweeps, temperature, seed):
+def sweep(draft, n_sweeps, temperature, seed):
     """Sweep over the records that lose something."""
     state = np.full(1, seed, np.uint64)
-    active = np.empty(board.records.shape[0], np.int64)
+    active = np.empty(draft.records.shape[0], np.int64)
     n_active = 0
-    for x in range(board.records.shape[0]):
-        if board.records[x, LABEL] < 0 or board.classes[board.records[x, LABEL], LOSS] > 0:
+    for x in range(draft.records.shape[0]):
+        if draft.records[x, LABEL] < 0 or draft.classes[draft.records[x, LABEL], LOSS] > 0:
             active[n_active] = x
             n_active += 1
     for _ in range(n_sweeps):
         for i in range(n_active):
-            step(board, active[i], temperature, state)
+            step(draft, active[i], temperature, state)
 
 
 @kernel
@@ -469,19 +469,19 @@ def anneal_piece_inplace(scene, labels, members, quota, n_sweeps, temperature, s
     -------
     Units that the members lose.
     """
-    board = new_board(scene, members, np.full(scene.near.shape[0], -1, np.int32), quota)
-    place_inplace(board, members, labels, np.full(labels.shape[0], -1, np.int32))
-    sweep(board, n_sweeps, temperature, seed)
+    draft = new_draft(scene, members, np.full(scene.near.shape[0], -1, np.int32), quota)
+    place_inplace(draft, members, labels, np.full(labels.shape[0], -1, np.int32))
+    sweep(draft, n_sweeps, temperature, seed)
     total = np.int64(0)
-    first = np.full(board.classes.shape[0], -1, np.int64)
+    first = np.full(draft.classes.shape[0], -1, np.int64)
     for i in range(members.shape[0]):
-        c = board.records[i, LABEL]
+        c = draft.records[i, LABEL]
         if c < 0:
             labels[members[i]] = -1
-            total += board.full
+            total += draft.full
             continue
         if first[c] < 0:
             first[c] = members[i]
-            total += board.classes[c, LOSS]
+            total += draft.classes[c, LOSS]
         labels[members[i]] = first[c]
     return total

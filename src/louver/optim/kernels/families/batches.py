@@ -13,7 +13,7 @@ import numpy as np
 
 from louver.optim.kernels import kernel
 from louver.optim.kernels.families.polymatroid import UNBOUNDED, restrict_inplace
-from louver.optim.kernels.families.rounding import Rounding, rank_of, round_family_inplace, split_count
+from louver.optim.kernels.families.rounding import RoundingProblem, rank_of, round_family_inplace, split_count
 from louver.optim.kernels.families.semismooth import SOLVED, STALLED, Family, solve_family_inplace
 
 __all__ = ["INFEASIBLE", "Batch", "round_batch_inplace", "solve_batch_inplace"]
@@ -299,7 +299,7 @@ def round_batch_inplace(batch, counts, first_node, out, status):
                     if batch.is_bounded:
                         is_open[i, c] = keep[c] >> row[0, i] & 1 == 1
             type_of = row[0] if batch.is_bounded else np.zeros(n, dtype=np.int64)
-            family = Rounding(
+            family = RoundingProblem(
                 real, is_open, parent, rank, type_of, n_types, batch.is_bounded, keep, lower, upper
             )
             status[f] = round_family_inplace(family, out[offset : offset + n * m].reshape((n, m)))[0]

@@ -24,7 +24,7 @@ import numpy as np
 from louver.optim.kernels import kernel
 from louver.optim.kernels.families.polymatroid import exchange_masks_inplace, is_member, nearest_inplace
 
-__all__ = ["FAILED", "ROUNDED", "Rounding", "rank_of", "round_family_inplace", "split_count"]
+__all__ = ["FAILED", "ROUNDED", "RoundingProblem", "rank_of", "round_family_inplace", "split_count"]
 
 ROUNDED = 0
 FAILED = 1
@@ -34,7 +34,7 @@ SNAP = 1e-6  # persons: counts this near to an integer are that integer
 FAR_AWAY = np.int64(1 << 62)
 
 
-class Rounding(NamedTuple):
+class RoundingProblem(NamedTuple):
     """One family: real counts (n, m), which of them may be positive, parent (n,), type of each cell.
 
     Bounds are restricted to the types in keep[c], as `restrict_inplace` leaves them.

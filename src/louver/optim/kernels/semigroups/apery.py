@@ -15,15 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from louver.optim.kernels import kernel
-from louver.optim.kernels.semigroups.progressions import (
-    append_runs,
-    copy_inplace,
-    gcd,
-    grown,
-    leave_one_out_plan,
-    plan_depth,
-    put_run_inplace,
-)
+from louver.optim.kernels.semigroups.leave_one_out import copy_inplace, leave_one_out_plan, plan_depth
+from louver.optim.kernels.semigroups.progressions import append_runs, gcd, grown, put_run_inplace
 
 __all__ = [
     "UNREACHABLE",

@@ -9,13 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from louver.optim.kernels import kernel
-from louver.optim.kernels.semigroups.progressions import (
-    append_runs,
-    copy_inplace,
-    grown,
-    leave_one_out_plan,
-    plan_depth,
-)
+from louver.optim.kernels.semigroups.leave_one_out import copy_inplace, leave_one_out_plan, plan_depth
+from louver.optim.kernels.semigroups.progressions import append_runs, grown
 
 __all__ = ["add_multiples_inplace", "append_bit_runs", "is_set", "leave_one_out_bits", "shift_or_inplace"]
 

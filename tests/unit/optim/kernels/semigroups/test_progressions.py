@@ -1,22 +1,13 @@
-"""Runs of sorted integers, and the order in which items are left out."""
+"""Runs of sorted integers."""
 
 from __future__ import annotations
-
-from math import ceil, log2
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from louver.optim.kernels.semigroups.progressions import (
-    append_runs,
-    compressed,
-    gcd,
-    grown,
-    leave_one_out_plan,
-    put_run_inplace,
-)
+from louver.optim.kernels.semigroups.progressions import append_runs, compressed, gcd, grown, put_run_inplace
 from oracles.knapsack import expanded, fewest_runs
 
 ascending = st.sets(st.integers(0, 40), max_size=14).map(sorted)
@@ -69,21 +60,3 @@ def test_grown_keeps_what_is_used_and_makes_room():
 @pytest.mark.parametrize(("a", "b", "expected"), [(0, 5, 5), (5, 0, 5), (12, 18, 6), (7, 9, 1), (4, 4, 4)])
 def test_gcd(a, b, expected):
     assert gcd(a, b) == expected
-
-
-@pytest.mark.parametrize("n", [*range(18), 64, 100])
-def test_plan_leaves_every_item_out_once(n):
-    plan = leave_one_out_plan(n).tolist()
-    levels: dict[int, set[int]] = {-1: set()}
-    left_out, additions = [], 0
-    for depth, low, high, leaf in plan:
-        levels[depth] = set(levels[depth - 1]) if depth > 0 else set()
-        assert levels[depth].isdisjoint(range(low, high))
-        levels[depth] |= set(range(low, high))
-        additions += high - low
-        if leaf >= 0:
-            assert levels[depth] == set(range(n)) - {leaf}
-            left_out.append(leaf)
-    assert sorted(left_out) == list(range(n))
-    assert len(plan) == max(2 * n - 1, 0)
-    assert additions <= (n * ceil(log2(n)) if n > 1 else 0)

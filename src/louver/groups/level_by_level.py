@@ -1,4 +1,4 @@
-"""TopDown on the same tree: level by level, least squares then rounding.
+"""The mechanism TopDown: the tree level by level, least squares then rounding.
 
 Abowd et al. (2019) as Fioretto, Van Hentenryck & Zhu (2021), section 10, describe it: a peer, not the capability `topdown`.
 """
@@ -11,10 +11,10 @@ from louver.errors import SolverError
 from louver.groups.problem import IntArray, NoisyAnswers
 from louver.optim.kernels.trees.consistency import simplex_inplace
 
-__all__ = ["solve_topdown"]
+__all__ = ["solve_level_by_level"]
 
 
-def solve_topdown(noisy: NoisyAnswers) -> IntArray:
+def solve_level_by_level(noisy: NoisyAnswers) -> IntArray:
     """Fix the root, then the children of every region, each by itself: project, then keep the largest remainders."""
     if noisy.total is None:
         raise SolverError("TopDown needs a public total.")

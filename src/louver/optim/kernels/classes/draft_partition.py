@@ -53,7 +53,7 @@ __all__ = [
     "POINT",
     "QUOTA",
     "SIZE",
-    "Board",
+    "DraftPartition",
     "enter_inplace",
     "has_room",
     "is_allowed",
@@ -79,7 +79,7 @@ FIRST, CORE, N_NEAR = 0, 1, 2
 HEAD, SIZE, LOSS = 0, 1, 2
 """Of a class: one of its records, how many it has, units lost."""
 N_SPARE, QUOTA = 0, 1
-"""Of the board: unused class numbers, and records that may still be left out."""
+"""Of the draft: unused class numbers, and records that may still be left out."""
 LEAST, SECOND_LEAST, SECOND_GREATEST, GREATEST = 0, 1, 2, 3
 """Ends of a class in a column."""
 
@@ -87,7 +87,7 @@ LEAST, SECOND_LEAST, SECOND_GREATEST, GREATEST = 0, 1, 2, 3
 LANES = 8
 
 
-class Board(NamedTuple):
+class DraftPartition(NamedTuple):
     """State of a search; n records with a interval columns (a multiple of LANES) and b others, p points, c class numbers.
 
     Attributes
@@ -102,7 +102,7 @@ class Board(NamedTuple):
     records : int32 (n, 4)
     points : int32 (p + 1, 3)
     near : int32 (p, l)
-        Nearest other points on the board, nearest first.
+        Nearest other points of the draft, nearest first.
     classes : int64 (c, 3)
     ends : int32 (c, 4, a + b)
     words : uint64 (c, 2, w)
@@ -142,9 +142,9 @@ class Board(NamedTuple):
 
 
 @inner
-def link_inplace(board, c, x):
+def link_inplace(draft, c, x):
     """Put a record into the ring of a class."""
-    records, classes = board.records, board.classes
+    records, classes = draft.records, draft.classes
     if classes[c, SIZE] == 0:
         classes[c, HEAD] = x
         records[x, NEXT] = x
@@ -161,9 +161,9 @@ def link_inplace(board, c, x):
 
 
 @inner
-def unlink_inplace(board, x):
+def unlink_inplace(draft, x):
     """Take a record out of the ring of its class; its label stays until it is put elsewhere."""
-    records, classes = board.records, board.classes
+    records, classes = draft.records, draft.classes
     c = records[x, LABEL]
     before, after = records[x, PREVIOUS], records[x, NEXT]
     records[before, NEXT] = after
@@ -187,12 +187,12 @@ def stretch_inplace(ends, c, j, code):
 
 
 @inner
-def mark_inplace(board, c, i, code):
+def mark_inplace(draft, c, i, code):
     """Stretch what is known of a class in the other column i to one more code."""
-    geometry, words = board.geometry, board.words
+    geometry, words = draft.geometry, draft.words
     kind = geometry[i * N_FIELDS + KIND]
     if code >= 0:
-        stretch_inplace(board.ends, c, board.codes.shape[1] + i, code)
+        stretch_inplace(draft.ends, c, draft.codes.shape[1] + i, code)
     if (kind == SET and code >= 0) or (kind == GAPPED and code < 0):
         bit = np.int64(code) if code > 0 else np.int64(0)
         word = geometry[i * N_FIELDS + WORD_START] + bit // WORD_BITS
@@ -202,31 +202,31 @@ def mark_inplace(board, c, i, code):
 
 
 @inner
-def enter_inplace(board, c, x):
+def enter_inplace(draft, c, x):
     """Let record x, which is in no ring, enter a class; its loss is left to `settle_inplace`."""
-    link_inplace(board, c, x)
-    for block in range(0, board.codes.shape[1], LANES):
+    link_inplace(draft, c, x)
+    for block in range(0, draft.codes.shape[1], LANES):
         for lane in range(LANES):
-            stretch_inplace(board.ends, c, block + lane, board.codes[x, block + lane])
-    for i in range(board.others.shape[1]):
-        mark_inplace(board, c, i, board.others[x, i])
+            stretch_inplace(draft.ends, c, block + lane, draft.codes[x, block + lane])
+    for i in range(draft.others.shape[1]):
+        mark_inplace(draft, c, i, draft.others[x, i])
 
 
 @inner
-def leave_inplace(board, c, x):
+def leave_inplace(draft, c, x):
     """Let record x leave class c; its loss is left to `settle_inplace`."""
-    unlink_inplace(board, x)
-    codes, ends = board.codes, board.ends
-    is_tiny = board.classes[c, SIZE] < 2
+    unlink_inplace(draft, x)
+    codes, ends = draft.codes, draft.ends
+    is_tiny = draft.classes[c, SIZE] < 2
     for j in range(codes.shape[1]):
         code = codes[x, j]
         if is_tiny or (
             ends[c, LEAST, j] < ends[c, GREATEST, j]
             and (code <= ends[c, SECOND_LEAST, j] or code >= ends[c, SECOND_GREATEST, j])
         ):
-            rescan_inplace(board, c, j)
-    for i in range(board.others.shape[1]):
-        rescan_other_inplace(board, c, i)
+            rescan_inplace(draft, c, j)
+    for i in range(draft.others.shape[1]):
+        rescan_other_inplace(draft, c, i)
 
 
 @inner
@@ -239,37 +239,37 @@ def clear_ends_inplace(ends, c, j):
 
 
 @inner
-def rescan_inplace(board, c, j):
+def rescan_inplace(draft, c, j):
     """Recompute the ends of a class in the interval column j from its records."""
-    clear_ends_inplace(board.ends, c, j)
-    x = board.classes[c, HEAD]
-    for _ in range(board.classes[c, SIZE]):
-        stretch_inplace(board.ends, c, j, board.codes[x, j])
-        x = np.int64(board.records[x, NEXT])
+    clear_ends_inplace(draft.ends, c, j)
+    x = draft.classes[c, HEAD]
+    for _ in range(draft.classes[c, SIZE]):
+        stretch_inplace(draft.ends, c, j, draft.codes[x, j])
+        x = np.int64(draft.records[x, NEXT])
 
 
 @inner
-def rescan_other_inplace(board, c, i):
+def rescan_other_inplace(draft, c, i):
     """Recompute what is known of a class in the other column i from its records."""
-    geometry, words = board.geometry, board.words
-    clear_ends_inplace(board.ends, c, board.codes.shape[1] + i)
+    geometry, words = draft.geometry, draft.words
+    clear_ends_inplace(draft.ends, c, draft.codes.shape[1] + i)
     for word in range(geometry[i * N_FIELDS + WORD_START], geometry[i * N_FIELDS + WORD_STOP]):
         words[c, 0, word] = 0
         words[c, 1, word] = 0
-    x = board.classes[c, HEAD]
-    for _ in range(board.classes[c, SIZE]):
-        mark_inplace(board, c, i, board.others[x, i])
-        x = np.int64(board.records[x, NEXT])
+    x = draft.classes[c, HEAD]
+    for _ in range(draft.classes[c, SIZE]):
+        mark_inplace(draft, c, i, draft.others[x, i])
+        x = np.int64(draft.records[x, NEXT])
 
 
 @inner
-def refresh_inplace(board, c):
+def refresh_inplace(draft, c):
     """Recompute what is known of a class from its records."""
-    for j in range(board.codes.shape[1]):
-        rescan_inplace(board, c, j)
-    for i in range(board.others.shape[1]):
-        rescan_other_inplace(board, c, i)
-    board.classes[c, LOSS] = board.classes[c, SIZE] * loss_of(board, c)
+    for j in range(draft.codes.shape[1]):
+        rescan_inplace(draft, c, j)
+    for i in range(draft.others.shape[1]):
+        rescan_other_inplace(draft, c, i)
+    draft.classes[c, LOSS] = draft.classes[c, SIZE] * loss_of(draft, c)
 
 
 @inner
@@ -279,9 +279,9 @@ def has_bit(words, c, times, start, code):
 
 
 @inner
-def categories_after(board, c, i, gone, come):
+def categories_after(draft, c, i, gone, come):
     """Number of categories in a SET column once codes have gone and come (negative: none)."""
-    geometry, words = board.geometry, board.words
+    geometry, words = draft.geometry, draft.words
     start = geometry[i * N_FIELDS + WORD_START]
     count = np.int64(0)
     for word in range(start, geometry[i * N_FIELDS + WORD_STOP]):
@@ -295,12 +295,12 @@ def categories_after(board, c, i, gone, come):
 
 
 @inner
-def others_loss(board, c, gone, come):
+def others_loss(draft, c, gone, come):
     """Loss per record in the other columns, once records have gone and come (-1: nobody)."""
-    geometry, ends, others = board.geometry, board.ends, board.others
+    geometry, ends, others = draft.geometry, draft.ends, draft.others
     total = np.int64(0)
     for i in range(others.shape[1]):
-        j, kind = board.codes.shape[1] + i, geometry[i * N_FIELDS + KIND]
+        j, kind = draft.codes.shape[1] + i, geometry[i * N_FIELDS + KIND]
         out = np.int64(others[gone, i]) if gone >= 0 else np.int64(-2)
         new = np.int64(others[come, i]) if come >= 0 else np.int64(-2)
         low, high = np.int64(ends[c, LEAST, j]), np.int64(ends[c, GREATEST, j])
@@ -315,9 +315,9 @@ def others_loss(board, c, gone, come):
         if kind == TREE:
             total += tree_loss(geometry, i, low, high)
         elif kind == SET:
-            total += geometry[geometry[i * N_FIELDS + TABLE] + categories_after(board, c, i, out, new)]
+            total += geometry[geometry[i * N_FIELDS + TABLE] + categories_after(draft, c, i, out, new)]
         elif kind == GAPPED and (
-            new == -1 or board.words[c, 1 if out == -1 else 0, geometry[i * N_FIELDS + WORD_START]] != 0
+            new == -1 or draft.words[c, 1 if out == -1 else 0, geometry[i * N_FIELDS + WORD_START]] != 0
         ):
             total += geometry[i * N_FIELDS + FULL]
         else:
@@ -326,23 +326,23 @@ def others_loss(board, c, gone, come):
 
 
 @inner
-def loss_of(board, c):
+def loss_of(draft, c):
     """Loss per record of a class."""
-    ends = board.ends
+    ends = draft.ends
     total = np.int32(0)
-    for block in range(0, board.codes.shape[1], LANES):
+    for block in range(0, draft.codes.shape[1], LANES):
         for lane in range(LANES):
             j = block + lane
             total = np.int32(total + np.int32(ends[c, GREATEST, j] - ends[c, LEAST, j]))
-    if board.others.shape[1] == 0:
+    if draft.others.shape[1] == 0:
         return np.int64(total)
-    return np.int64(total) + others_loss(board, c, NOBODY, NOBODY)
+    return np.int64(total) + others_loss(draft, c, NOBODY, NOBODY)
 
 
 @inner
-def loss_with(board, c, come):
+def loss_with(draft, c, come):
     """Loss per record of a class once a record has come."""
-    codes, ends = board.codes, board.ends
+    codes, ends = draft.codes, draft.ends
     total = np.int32(0)
     for block in range(0, codes.shape[1], LANES):
         for lane in range(LANES):
@@ -351,15 +351,15 @@ def loss_with(board, c, come):
             low = code if code < low else low
             high = code if code > high else high
             total = np.int32(total + np.int32(high - low))
-    if board.others.shape[1] == 0:
+    if draft.others.shape[1] == 0:
         return np.int64(total)
-    return np.int64(total) + others_loss(board, c, NOBODY, come)
+    return np.int64(total) + others_loss(draft, c, NOBODY, come)
 
 
 @inner
-def loss_without(board, c, gone):
+def loss_without(draft, c, gone):
     """Loss per record of a class once a record has gone."""
-    codes, ends = board.codes, board.ends
+    codes, ends = draft.codes, draft.ends
     total = np.int32(0)
     for block in range(0, codes.shape[1], LANES):
         for lane in range(LANES):
@@ -368,15 +368,15 @@ def loss_without(board, c, gone):
             low = ends[c, SECOND_LEAST, j] if code == low else low
             high = ends[c, SECOND_GREATEST, j] if code == high else high
             total = np.int32(total + np.int32(high - low))
-    if board.others.shape[1] == 0:
+    if draft.others.shape[1] == 0:
         return np.int64(total)
-    return np.int64(total) + others_loss(board, c, gone, NOBODY)
+    return np.int64(total) + others_loss(draft, c, gone, NOBODY)
 
 
 @inner
-def loss_exchanged(board, c, gone, come):
+def loss_exchanged(draft, c, gone, come):
     """Loss per record of a class once a record has gone and another has come."""
-    codes, ends = board.codes, board.ends
+    codes, ends = draft.codes, draft.ends
     total = np.int32(0)
     for block in range(0, codes.shape[1], LANES):
         for lane in range(LANES):
@@ -387,124 +387,124 @@ def loss_exchanged(board, c, gone, come):
             low = new if new < low else low
             high = new if new > high else high
             total = np.int32(total + np.int32(high - low))
-    if board.others.shape[1] == 0:
+    if draft.others.shape[1] == 0:
         return np.int64(total)
-    return np.int64(total) + others_loss(board, c, gone, come)
+    return np.int64(total) + others_loss(draft, c, gone, come)
 
 
 @inner
-def is_allowed(board, c, gone, come):
+def is_allowed(draft, c, gone, come):
     """Whether a class may be published once a record has gone and another has come (-1: nobody)."""
-    size = board.classes[c, SIZE] - (gone >= 0) + (come >= 0)
-    if size < board.least_size:
+    size = draft.classes[c, SIZE] - (gone >= 0) + (come >= 0)
+    if size < draft.least_size:
         return False
-    return board.is_free or meets_requirements(board, c, gone, come, size)
+    return draft.is_free or meets_requirements(draft, c, gone, come, size)
 
 
 @inner
-def meets_requirements(board, c, gone, come, size):
+def meets_requirements(draft, c, gone, come, size):
     """Whether a class of `size` meets what is asked beside size, as `is_allowed`."""
-    limits, counts = board.limits, board.counts
+    limits, counts = draft.limits, draft.counts
     counts[:] = 0
-    x = board.classes[c, HEAD]
-    for _ in range(board.classes[c, SIZE]):
+    x = draft.classes[c, HEAD]
+    for _ in range(draft.classes[c, SIZE]):
         if x != gone:
-            count_inplace(limits, counts, board.sensitive[x], 1)
-        x = board.records[x, NEXT]
+            count_inplace(limits, counts, draft.sensitive[x], 1)
+        x = draft.records[x, NEXT]
     if come >= 0:
-        count_inplace(limits, counts, board.sensitive[come], 1)
+        count_inplace(limits, counts, draft.sensitive[come], 1)
     return is_diverse(limits, counts, size)
 
 
 @inner
-def is_core(board, c):
+def is_core(draft, c):
     """Whether a class unites the classes within its point."""
-    return board.points[board.records[board.classes[c, HEAD], POINT], CORE] == c
+    return draft.points[draft.records[draft.classes[c, HEAD], POINT], CORE] == c
 
 
 @inner
-def has_room(board, c):
+def has_room(draft, c):
     """Whether a class may grow: one of twice the least size is better cut in two."""
-    return not board.is_free or board.classes[c, SIZE] < 2 * board.least_size - 1 or is_core(board, c)
+    return not draft.is_free or draft.classes[c, SIZE] < 2 * draft.least_size - 1 or is_core(draft, c)
 
 
 @inner
-def splits_for(board, c, x):
+def splits_for(draft, c, x):
     """Whether record x would take what it needs out of class c instead of joining all of it."""
-    if board.classes[c, SIZE] < 2 * board.least_size - 1 or board.totals[N_SPARE] == 0:
+    if draft.classes[c, SIZE] < 2 * draft.least_size - 1 or draft.totals[N_SPARE] == 0:
         return False
-    return is_core(board, c) and board.records[x, POINT] != board.records[board.classes[c, HEAD], POINT]
+    return is_core(draft, c) and draft.records[x, POINT] != draft.records[draft.classes[c, HEAD], POINT]
 
 
 @inner
-def join_change(board, c, x):
+def join_change(draft, c, x):
     """Units lost more if record x joins class c."""
-    if splits_for(board, c, x):
-        return board.least_size * loss_with(board, c, x)
-    return (board.classes[c, SIZE] + 1) * loss_with(board, c, x) - board.classes[c, LOSS]
+    if splits_for(draft, c, x):
+        return draft.least_size * loss_with(draft, c, x)
+    return (draft.classes[c, SIZE] + 1) * loss_with(draft, c, x) - draft.classes[c, LOSS]
 
 
 @inner
-def join_inplace(board, c, x):
+def join_inplace(draft, c, x):
     """Let record x, which is in no ring, join class c, or a part of it where that is a large core."""
-    classes, totals = board.classes, board.totals
-    if splits_for(board, c, x):
+    classes, totals = draft.classes, draft.totals
+    if splits_for(draft, c, x):
         totals[N_SPARE] -= 1
-        new = board.spare[totals[N_SPARE]]
-        for _ in range(board.least_size - 1):
+        new = draft.spare[totals[N_SPARE]]
+        for _ in range(draft.least_size - 1):
             y = classes[c, HEAD]
-            unlink_inplace(board, y)
-            link_inplace(board, new, y)
-        link_inplace(board, new, x)
-        refresh_inplace(board, new)
+            unlink_inplace(draft, y)
+            link_inplace(draft, new, y)
+        link_inplace(draft, new, x)
+        refresh_inplace(draft, new)
         return
-    if is_core(board, c):
-        p = board.records[classes[c, HEAD], POINT]
-        if board.records[x, POINT] == p:
-            link_inplace(board, c, x)
+    if is_core(draft, c):
+        p = draft.records[classes[c, HEAD], POINT]
+        if draft.records[x, POINT] == p:
+            link_inplace(draft, c, x)
             return
-        board.points[p, CORE] = NOBODY
-    enter_inplace(board, c, x)
-    classes[c, LOSS] = classes[c, SIZE] * loss_of(board, c)
+        draft.points[p, CORE] = NOBODY
+    enter_inplace(draft, c, x)
+    classes[c, LOSS] = classes[c, SIZE] * loss_of(draft, c)
 
 
 @inner
-def free_inplace(board, c):
+def free_inplace(draft, c):
     """Hand back the number of an empty class."""
-    board.classes[c, LOSS] = 0
-    board.spare[board.totals[N_SPARE]] = c
-    board.totals[N_SPARE] += 1
+    draft.classes[c, LOSS] = 0
+    draft.spare[draft.totals[N_SPARE]] = c
+    draft.totals[N_SPARE] += 1
 
 
 @inner
-def settle_inplace(board, c):
+def settle_inplace(draft, c):
     """Bring the loss of a class that records have left or entered up to date; unite it with its point's core if it
     lies there.
     """
-    if board.classes[c, SIZE] == 0:
-        free_inplace(board, c)
-    elif not is_core(board, c):
-        board.classes[c, LOSS] = board.classes[c, SIZE] * loss_of(board, c)
-        if board.classes[c, LOSS] == 0 and board.is_free:
-            unite_inplace(board, c)
+    if draft.classes[c, SIZE] == 0:
+        free_inplace(draft, c)
+    elif not is_core(draft, c):
+        draft.classes[c, LOSS] = draft.classes[c, SIZE] * loss_of(draft, c)
+        if draft.classes[c, LOSS] == 0 and draft.is_free:
+            unite_inplace(draft, c)
 
 
 @inner
-def unite_inplace(board, c):
+def unite_inplace(draft, c):
     """Make a class within one point its core, or part of it."""
-    records, classes = board.records, board.classes
+    records, classes = draft.records, draft.classes
     x = classes[c, HEAD]
     p = records[x, POINT]
     for _ in range(classes[c, SIZE]):
         if records[x, POINT] != p:
             return
         x = records[x, NEXT]
-    core = board.points[p, CORE]
+    core = draft.points[p, CORE]
     if core < 0:
-        board.points[p, CORE] = c
+        draft.points[p, CORE] = c
     elif core != c:
         while classes[c, SIZE] > 0:
             x = classes[c, HEAD]
-            unlink_inplace(board, x)
-            link_inplace(board, core, x)
-        free_inplace(board, c)
+            unlink_inplace(draft, x)
+            link_inplace(draft, core, x)
+        free_inplace(draft, c)

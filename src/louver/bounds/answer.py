@@ -1,0 +1,88 @@
+"""Everything one call of `louver bounds` answers, and how it is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from louver.bounds.result import BoundsAudit, Comparison, Suggestions, Summary
+from louver.errors import printable
+
+__all__ = ["BoundsAnswer"]
+
+MAX_PRINTED = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class BoundsAnswer:
+    """An audit, with redesigns where they were asked for, or a comparison of arrangements.
+
+    Parameters
+    ----------
+    audit, comparison, suggestions : optional
+        The results there are.
+    fail_on : {"small", "rows", "any"}, optional
+        What must not be disclosed.
+    """
+
+    audit: BoundsAudit | None = None
+    comparison: Comparison | None = None
+    suggestions: Suggestions | None = None
+    fail_on: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is disclosed that `fail_on` names."""
+        return not any(_is_disclosive(summary, self.fail_on) for summary in self._summaries())
+
+    def _summaries(self) -> list[Summary]:
+        audited = [] if self.audit is None else [self.audit.summary]
+        return audited + (
+            [] if self.comparison is None else [summary for _, summary in self.comparison.lines]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for result in (self.audit, self.comparison, self.suggestions):
+            merged |= {} if result is None else result.to_dict()
+        return merged
+
+    def to_json(self) -> str:
+        """The same as JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        parts = []
+        if self.audit is not None:
+            parts += [repr(self.audit), *_disclosed(self.audit)]
+        if self.comparison is not None:
+            parts += _ranked(self.comparison)
+        if self.suggestions is not None:
+            parts.append(repr(self.suggestions))
+        return "\n".join(parts)
+
+
+def _disclosed(audit: BoundsAudit) -> list[str]:
+    shown = list(islice(audit.disclosed_cells(), MAX_PRINTED + 1))
+    lines = [
+        f"  disclosed: {', '.join(cell.row.values())} → {', '.join(cell.col.values())} = {cell.lower}"
+        for cell in shown[:MAX_PRINTED]
+    ]
+    if len(shown) > MAX_PRINTED:
+        lines.append("  ... --json or --html lists them all")
+    return [printable(line) for line in lines]
+
+
+def _ranked(comparison: Comparison) -> list[str]:
+    lines = [f"{'small':>6} {'rows':>6} {'zeros':>7} {'size':>12}  arrangement (least disclosive first)"]
+    for arrangement, s in comparison.lines:
+        small, rows, zeros = s.risk
+        lines.append(f"{small:>6} {rows:>6} {zeros:>7} {f'{s.rows} x {s.cols}':>12}  {arrangement.label}")
+    return [printable(line) for line in lines]
+
+
+def _is_disclosive(summary: Summary, fail_on: str | None) -> bool:
+    small, rows, zeros = summary.risk
+    return {None: False, "small": small > 0, "rows": rows > 0, "any": small + rows + zeros > 0}[fail_on]

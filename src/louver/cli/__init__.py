@@ -1,0 +1,32 @@
+"""The command line: parse, call the library, print. Exit 0 done, 1 a check failed, 2 bad input.
+
+`parameters` makes the options of a command from the models of its verb, `console` prints, draws bars and turns signals
+into a request to stop; each verb has a module. Nothing is computed here.
+"""
+
+import sys
+
+__all__ = ["VERBS", "main"]
+
+VERBS = {
+    "bounds": "Audit what a table of conditional frequencies gives away.",
+    "anonymize": "Make microdata k-anonymous with little information loss.",
+    "groups": "Release how many groups of each size every region has, with differential privacy.",
+    "verify": "Recompute every promise of a release from its published files.",
+    "demo": "Audit one embedded sample and release group sizes of another, with reports to open in a browser.",
+    "topdown": "Private microdata over a tree of regions, with public knowledge kept exactly.",
+    "ledger": "Budgets: what may be spent on a data set, and what has been.",
+}
+"""Every verb and what it does; a verb's own module is imported when it is called."""
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C while it is still being loaded is one line too."""
+    try:
+        from louver.cli.app import run_app
+
+        code = run_app()
+    except KeyboardInterrupt:
+        sys.stderr.write("louver: stopped.\n")
+        code = 130
+    sys.exit(code)

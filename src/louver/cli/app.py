@@ -1,0 +1,137 @@
+"""The command as a whole: its verbs, and one sentence for every way in which it can end early."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from louver import __version__
+from louver.cli import VERBS
+from louver.cli.console import console_run, say, tolerant_output
+from louver.errors import Cancelled, LouverError, one_sentence, printable
+
+__all__ = ["app", "run_app"]
+
+BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 2, 70, 130, 141
+NUMBER_KINDS = {int: "a whole number", float: "a number"}
+
+
+class Verbs(TyperGroup):
+    """The verbs; the help of all of them is told without importing any."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names."""
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, imported when it is first asked for."""
+        if cmd_name not in VERBS:
+            return None
+        if cmd_name not in self.commands:
+            self.add_command(get_command(import_module(f"louver.cli.{cmd_name}").app), cmd_name)
+        return self.commands[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Names and summaries."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+app = typer.Typer(
+    name="louver",
+    cls=Verbs,
+    help="Publish statistics about people without publishing the people.",
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    if version:
+        say(f"louver {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        say(context.get_help())
+
+
+def run_app() -> int:
+    """Run what the arguments ask for; the exit code. Every expected failure is one sentence on stderr."""
+    verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+    name = f"louver {verb}" if verb in VERBS else "louver"
+    # Matplotlib complains about a home it cannot write to; stderr is for our own sentences.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    tolerant_output()
+    with console_run() as (run, stopped_by):
+        try:
+            with one_sentence():
+                result = app(prog_name="louver", standalone_mode=False, obj=run)
+            code = result if isinstance(result, int) else 0
+        except (Cancelled, KeyboardInterrupt):
+            code = INTERRUPTED
+        except LouverError as error:
+            code = _fail(name, str(error))
+        except typer.TyperException as error:
+            code = _fail(name, _usage_problem(error))
+        except SystemExit:  # how the parser ends when whoever reads our output has gone
+            code = OUTPUT_CLOSED
+        except MemoryError:
+            code = _fail(name, "the table is too large for this machine's memory; use fewer attributes.")
+        except Exception as error:
+            if os.environ.get("LOUVER_DEBUG"):
+                raise
+            code = _fail(name, _internal_problem(error), INTERNAL)
+        if code == INTERRUPTED:
+            code = _fail(name, "stopped.", 128 + stopped_by[0] if stopped_by else INTERRUPTED)
+    return code
+
+
+def _fail(name: str, sentence: str, code: int = BAD_INPUT) -> int:
+    sys.stderr.write(f"{name}: {printable(sentence)}\n")
+    return code
+
+
+def _usage_problem(error: typer.TyperException) -> str:
+    """A usage error in our words; the parser's own messages quote what was typed."""
+    if isinstance(error, typer.BadParameter):
+        assert error.param is not None
+        kind = NUMBER_KINDS[error.param.type_descriptor.annotation]
+        return f"option {error.param.opts[0]} must be {kind}."
+    # The parser's other classes are not public, so they are told apart by what they carry.
+    carried = vars(error)
+    option: str | None = carried.get("option_name")
+    context: Any = carried.get("ctx")
+    parent = getattr(context, "command", None)
+    commands = parent.list_commands(context) if isinstance(parent, TyperGroup) else []
+    if option is None and commands:
+        return f"there is no such command; choose {', '.join(commands[:-1])} or {commands[-1]}."
+    if option is None:
+        return "there is one argument too many; leave no space after a comma, and quote names that have one."
+    if "possibilities" in carried:
+        near = [f"did you mean {other}?" for other in carried["possibilities"] or ()]
+        return f"there is no option {option}; {near[0] if near else 'see --help.'}"
+    return f"option {option} {'takes no value' if 'not take' in error.message else 'needs a value'}."
+
+
+def _internal_problem(error: BaseException) -> str:
+    """Where an unexpected error arose, without any value it may carry."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = (
+        "unknown" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    )
+    return f"internal error {type(error).__name__} at {place}; please report it (LOUVER_DEBUG=1 shows more)."

@@ -1,0 +1,172 @@
+"""What a person at a terminal sees and does: lines, bars, Ctrl-C."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from louver.run import Run
+
+__all__ = ["console_run", "say", "say_json", "tolerant_output"]
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+GRACE_SECONDS = 0.6
+"""Work that has not noticed by then that it shall stop is interrupted where it stands."""
+BAR_AFTER_SECONDS, REDRAW_SECONDS = 1.0, 0.1
+PLAIN = {"→": "->", "…": "...", "×": "x", "≤": "<=", "≥": ">=", "–": "-", "±": "+-"}
+
+
+def say(text: str) -> None:
+    """Print lines of a result on stdout; of control characters, only line breaks are left."""
+    typer.echo("".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text))
+
+
+def say_json(text: str) -> None:
+    """Print JSON on stdout; what its encoding cannot hold is escaped, so that no label changes."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
+    typer.echo(text)
+
+
+def tolerant_output() -> None:
+    """Let characters that the terminal's encoding lacks be written in others."""
+    codecs.register_error("louver", _in_other_letters)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="louver")
+
+
+def _in_other_letters(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    letters = error.object[error.start : error.end]
+    return "".join(PLAIN.get(letter, "?") for letter in letters), error.end
+
+
+@contextmanager
+def console_run() -> Iterator[tuple[Run, list[int]]]:
+    """The `Run` of a command, and a list that holds the signal that stopped it.
+
+    Ctrl-C, SIGTERM and SIGHUP cancel; a second one ends the process at once.
+    """
+    with _bar() as show:
+        run = Run(show)
+        with _signals(run) as stopped_by:
+            yield run, stopped_by
+
+
+@contextmanager
+def _signals(run: Run) -> Iterator[list[int]]:
+    """Watch for signals in a thread of its own.
+
+    The interpreter runs handlers in the main thread between two instructions of Python, so not while a kernel computes there.
+    The wake-up socket is written by the system's own handler, whatever the main thread does; a thread reads it and sets
+    the flag that kernels poll.
+    """
+    caught: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield caught
+        return
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    is_late = threading.Event()
+
+    def interrupt(number: int, frame: object) -> None:
+        if is_late.is_set():
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in SIGNALS}
+    wakeup = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    watcher = threading.Thread(target=_watch, args=(ours, run, caught, is_late), daemon=True)
+    watcher.start()
+    try:
+        yield caught
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        theirs.close()
+        watcher.join(1)
+        ours.close()
+
+
+def _watch(ours: socket.socket, run: Run, caught: list[int], is_late: threading.Event) -> None:
+    """Cancel on the first signal, interrupt the main thread where that takes too long, end on the second signal."""
+    while True:
+        try:
+            received = ours.recv(1)
+        except TimeoutError:
+            ours.settimeout(None)
+            is_late.set()
+            _interrupt_main_thread(caught[0])
+            ours.recv(1)  # our own
+            continue
+        if not received:
+            return
+        if received[0] not in SIGNALS:
+            continue
+        if caught:
+            os.write(2, b"louver: stopped.\n")
+            os._exit(128 + received[0])
+        caught.append(received[0])
+        run.cancel()
+        ours.settimeout(GRACE_SECONDS)
+
+
+def _interrupt_main_thread(number: int) -> None:
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        signal.raise_signal(number)
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[str, float, float], None] | None]:
+    """A progress bar on stderr, from the second second on, where stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    bar: Any = None
+    started = drawn = time.perf_counter()
+
+    def show(stage: str, done: float, total: float) -> None:
+        nonlocal bar, drawn
+        now = time.perf_counter()
+        if now - started < BAR_AFTER_SECONDS or now - drawn < REDRAW_SECONDS:
+            return
+        drawn = now
+        if bar is None:
+            bar = _new_bar()
+        bar.update(bar.task_ids[0], description=stage, completed=done, total=total)
+
+    try:
+        yield show
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _new_bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    told = TextColumn("{task.description}", markup=False)
+    columns = (told, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task("", total=None)
+    bar.start()
+    return bar

@@ -1,0 +1,132 @@
+"""`louver ledger`."""
+
+from __future__ import annotations
+
+import json as json_module
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from louver.cli import VERBS
+from louver.cli.console import say, say_json
+from louver.cli.parameters import CHECK_FAILED, Epsilon, Json, Rho, command, group, help_alone
+from louver.errors import InputError
+from louver.privacy.budget import Measure, fraction_of
+from louver.privacy.ledger import Ledger, LedgerState
+from louver.privacy.neighbours import Relation
+
+app = group(VERBS["ledger"])
+help_alone(app)
+
+LedgerFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The ledger file.")]
+
+
+@command(app, name="init")
+def ledger_init(
+    file: LedgerFile = None,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    neighbours: Annotated[
+        str,
+        typer.Option(
+            metavar="RELATION", help="add-remove-record, change-record or add-remove-unit; fixed for good."
+        ),
+    ] = "add-remove-record",
+    json: Json = False,
+) -> int:
+    """Make a ledger and grant it a first amount; the amount's measure stays the ledger's."""
+    if neighbours not in list(Relation):
+        raise InputError(f"option --neighbours must be one of {', '.join(Relation)}.", option="--neighbours")
+    measure, amount = _ledger_amount(epsilon, rho)
+    path = _ledger_file(file)
+    return _show_ledger(Ledger.create(path, measure, Relation(neighbours), amount).state(), path, json)
+
+
+@command(app, name="grant")
+def ledger_grant(
+    file: LedgerFile = None, epsilon: Epsilon = None, rho: Rho = None, json: Json = False
+) -> int:
+    """Allow more to be spent."""
+    measure, amount = _ledger_amount(epsilon, rho)
+    path = _ledger_file(file)
+    return _show_ledger(Ledger(path).grant(amount, measure), path, json)
+
+
+@command(app, name="show")
+def ledger_show(file: LedgerFile = None, json: Json = False) -> int:
+    """Print what is granted, spent, left and pending."""
+    path = _ledger_file(file)
+    return _show_ledger(Ledger(path).state(), path, json)
+
+
+@command(app, name="abandon")
+def ledger_abandon(
+    file: LedgerFile = None,
+    entry: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of the pending entry, as show prints it.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Give up an interrupted debit: its key is erased, its amount stays spent."""
+    path = _ledger_file(file)
+    if entry is None:
+        raise InputError(
+            "option --entry is missing; `louver ledger show` prints the numbers.", option="--entry"
+        )
+    ledger = Ledger(path)
+    ledger.abandon(entry)
+    return _show_ledger(ledger.state(), path, json)
+
+
+@command(app, name="verify")
+def ledger_verify(
+    file: LedgerFile = None,
+    releases: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder of releases whose recorded heads are checked."),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Check that the past was neither edited nor rolled back; exit 1 if it was."""
+    path = _ledger_file(file)
+    check = Ledger(path).verify(releases)
+    if json:
+        say_json(json_module.dumps(check.to_dict()))
+    else:
+        for problem in check.problems:
+            say(f"  {problem}")
+        verdict = "sound" if check.is_sound else "NOT SOUND"
+        say(f"{path.name}: {verdict}; {check.n_entries} entries, {check.n_releases} releases checked")
+    return 0 if check.is_sound else CHECK_FAILED
+
+
+def _ledger_file(file: Path | None) -> Path:
+    if file is None:
+        raise InputError("argument FILE is missing; name the ledger.", option="FILE")
+    return file
+
+
+def _ledger_amount(epsilon: str | None, rho: str | None) -> tuple[Measure, Fraction]:
+
+    if (epsilon is None) == (rho is None):
+        raise InputError("give the amount as --epsilon or as --rho, one of them.", option="--epsilon")
+    if epsilon is not None:
+        return Measure.EPSILON, fraction_of(epsilon, "--epsilon")
+    return Measure.RHO, fraction_of(rho, "--rho")
+
+
+def _show_ledger(state: LedgerState, file: Path, as_json: bool) -> int:
+    if as_json:
+        say_json(json_module.dumps(state.to_dict()))
+        return 0
+    say(
+        f"{file.name}: {state.measure} {state.remaining} left of {state.granted} granted ({state.neighbours}); "
+        f"{len(state.sealed)} debits sealed, head {state.head.entry} {state.head.hash[:12]}"
+    )
+    for entry, body in state.pending.items():
+        say(f"  entry {entry} is pending: {body['amount']} for {body['purpose']}")
+    for what in state.disclosures:
+        say(f"  disclosed exactly: {what}")
+    return 0

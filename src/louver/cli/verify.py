@@ -1,0 +1,25 @@
+"""`louver verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from louver.cli import VERBS
+from louver.cli.console import say, say_json
+from louver.cli.parameters import CHECK_FAILED, Json, command, group
+from louver.release.verify import verify as verify_release
+
+app = group(VERBS["verify"])
+
+
+@command(app, epilog="Exit codes: 0 every promise holds, 1 one does not, 2 no release directory.")
+def verify(
+    *, release: Annotated[Path, typer.Argument(metavar="DIR", help="Release directory.")], json: Json = False
+) -> int:
+    """Recompute every promise of a release from its published files."""
+    outcome = verify_release(release)
+    say_json(outcome.to_json()) if json else say(repr(outcome))
+    return 0 if outcome.passed else CHECK_FAILED

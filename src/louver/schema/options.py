@@ -1,0 +1,174 @@
+"""How a verb's options are written: once, in a frozen model, each with what every surface tells about it.
+
+The command line, the verb's section of a spec, the reference pages and forms are derived from the model; the keywords of
+the verb in Python are held equal to it by a test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+
+from pydantic import BeforeValidator, Field
+from pydantic.fields import FieldInfo
+
+from louver.schema.validate import Options
+
+if TYPE_CHECKING:
+    from louver.schema.source import SourceOptions
+
+__all__ = ["Described", "Form", "Names", "VerbOptions", "described", "option"]
+
+Names = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+]
+"""Names of columns: a list in a spec, separated by commas on the command line."""
+
+Form = Literal["flag", "int", "float", "text", "names", "numbers", "pairs", "weights"]
+"""How a value is written on the command line."""
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    metavar: str | None = None,
+    group: str = "",
+    flag: str | None = None,
+    file: Literal["one", "each"] | None = None,
+    repeated: bool = False,
+    **limits: Any,
+) -> Any:
+    """A field of an options model.
+
+    Parameters
+    ----------
+    default : object
+        Value where the option is not given.
+    help : str
+        What it means, in one sentence; the default is added to it where the sentence does not tell it.
+    metavar, group : str
+        What stands for the value in help texts; the heading that the option comes under.
+    flag : str, optional
+        Its name on the command line, where that is not the field's name with hyphens.
+    file : {"one", "each"}, optional
+        The value, or each of its values, names a file; in a spec it is relative to the spec.
+    repeated : bool
+        On the command line the option is given once for each value.
+    **limits
+        Passed on to `pydantic.Field`.
+    """
+    told: Any = {"metavar": metavar, "group": group, "flag": flag, "file": file, "repeated": repeated}
+    if isinstance(default, dict):
+        return Field(default_factory=dict, description=help, json_schema_extra=told, **limits)
+    return Field(default=default, description=help, json_schema_extra=told, **limits)
+
+
+class VerbOptions(Options):
+    """Base of the options of a verb.
+
+    Attributes
+    ----------
+    verb : str
+        Its name, which is that of its section in a spec.
+    no_source : tuple of str
+        What can be told about a source and does not apply to this verb.
+    """
+
+    verb: ClassVar[str]
+    no_source: ClassVar[tuple[str, ...]] = ()
+
+    def check(self) -> None:
+        """Refuse combinations that contradict one another."""
+
+    def check_source(self, source: SourceOptions) -> None:
+        """Refuse a source that does not go with the options."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """One option as help texts, forms and parsers need it."""
+
+    name: str
+    flag: str
+    help: str
+    metavar: str | None
+    group: str
+    default: Any
+    form: Form
+    choices: tuple[str, ...]
+    file: Literal["one", "each"] | None
+    repeated: bool
+
+
+def described(model: type[Options]) -> tuple[Described, ...]:
+    """All options of a model that were written with `option`, in their order.
+
+    Examples
+    --------
+    >>> class Audit(Options):
+    ...     small: int = option(5, "Counts below this are small.", metavar="N")
+    >>> [told] = described(Audit)
+    >>> told.flag, told.form, told.help
+    ('--small', 'int', 'Counts below this are small (default 5).')
+    """
+    return tuple(
+        _describe(name, field)
+        for name, field in model.model_fields.items()
+        if isinstance(field.json_schema_extra, dict) and "metavar" in field.json_schema_extra
+    )
+
+
+def _describe(name: str, field: FieldInfo) -> Described:
+    told: Any = field.json_schema_extra
+    default = field.get_default(call_default_factory=True)
+    return Described(
+        name=name,
+        flag=told["flag"] or f"--{name.replace('_', '-')}",
+        help=_with_default(field.description or "", default),
+        metavar=told["metavar"],
+        group=told["group"],
+        default=default,
+        form=_form(field.annotation),
+        choices=_choices(field.annotation),
+        file=told["file"],
+        repeated=told["repeated"],
+    )
+
+
+def _with_default(help: str, default: Any) -> str:
+    is_told = default is None or default is False or default in ((), {}) or "default" in help
+    if is_told:
+        return help
+    shown = f"{default:g}" if isinstance(default, float) else default
+    return f"{help.removesuffix('.')} (default {shown})."
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
+    """The types that a value may have, without None and without what is known about them."""
+    if get_origin(annotation) is Annotated:
+        return _parts(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return tuple(part for arm in get_args(annotation) for part in _parts(arm) if part is not type(None))
+    return (annotation,)
+
+
+def _choices(annotation: Any) -> tuple[str, ...]:
+    return tuple(
+        choice for part in _parts(annotation) if get_origin(part) is Literal for choice in get_args(part)
+    )
+
+
+def _form(annotation: Any) -> Form:
+    parts = _parts(annotation)
+    kinds = {bool: "flag", int: "int", float: "float"}
+    if len(parts) == 1 and parts[0] in kinds:
+        return kinds[parts[0]]  # type: ignore[return-value]
+    for part in parts:
+        arms = [_parts(arm)[0] for arm in get_args(part) if arm is not Ellipsis]
+        if get_origin(part) is tuple:
+            return "numbers" if arms[0] is int else "names"
+        if get_origin(part) is dict and len(parts) == 1:
+            return "weights" if arms[1] is float else "pairs"
+    return "text"

@@ -1,0 +1,100 @@
+"""l-diversity and t-closeness of classes against their definitions; distances against the transport problem."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from louver.anonymize.requirements import Distance, LKind, Sensitive, build_requirements
+from louver.optim.kernels.classes.diversity import (
+    count_inplace,
+    distance,
+    has_matches,
+    is_diverse,
+    n_sensitive_values,
+)
+from louver.optim.kernels.classes.loss import class_regions
+from mixed_records import mixed_problem
+from oracles.partitions import has_distinct, has_entropy
+
+N_VALUES = 5
+CODES = np.array([0, 0, 1, 2, 2, 2, 3, 4, 4, 1])
+NODES = [np.array([0, 0, 1, 1, 1]), np.zeros(5, np.int64)]
+GROUND = {
+    Distance.EQUAL: lambda a, b: float(a != b),
+    Distance.ORDERED: lambda a, b: abs(a - b) / (N_VALUES - 1),
+    Distance.HIERARCHICAL: lambda a, b: 0.0 if a == b else (0.5 if NODES[0][a] == NODES[0][b] else 1.0),
+}
+
+
+def limits_of(**asked):
+    sensitive = Sensitive(name="s", codes=CODES, n_values=N_VALUES, **asked)
+    none = np.zeros((0, 1), np.int32)
+    return build_requirements((sensitive,), np.arange(len(CODES)), none, np.zeros(0, np.int64), 0).limits
+
+
+def counted(limits, members):
+    counts = np.zeros(n_sensitive_values(limits), np.int64)
+    for i in members:
+        count_inplace(limits, counts, CODES[[i]], 1)
+    return counts
+
+
+def transport(members, ground):
+    """Earth mover's distance between a class and the table: the linear program itself."""
+    cost = np.array([[ground(a, b) for b in range(N_VALUES)] for a in range(N_VALUES)])
+    share = np.bincount(CODES[list(members)], minlength=N_VALUES) / len(members)
+    whole = np.bincount(CODES, minlength=N_VALUES) / len(CODES)
+    rows = np.vstack(
+        [np.kron(np.eye(N_VALUES), np.ones(N_VALUES)), np.kron(np.ones(N_VALUES), np.eye(N_VALUES))]
+    )
+    return linprog(cost.ravel(), A_eq=rows, b_eq=np.concatenate([share, whole])).fun
+
+
+@pytest.mark.parametrize("kind", Distance)
+def test_distance_is_the_transport_problem(kind):
+    ancestors = NODES if kind is Distance.HIERARCHICAL else ()
+    limits = limits_of(t=0.3, distance=kind, ancestors=ancestors)
+    for members in [*combinations(range(10), 2), *combinations(range(0, 10, 2), 3)]:
+        expected = transport(members, GROUND[kind])
+        counts = counted(limits, members)
+        assert distance(limits, 0, counts, len(members)) == pytest.approx(expected, abs=1e-9)
+        if abs(expected - 0.3) > 1e-9:
+            assert is_diverse(limits, counts, len(members)) == (expected <= 0.3)
+
+
+@pytest.mark.parametrize("kind", LKind)
+def test_l_diversity(kind):
+    limits = limits_of(l=2.5 if kind is LKind.ENTROPY else 3, l_kind=kind)
+    asked = has_entropy(CODES.tolist(), 2.5) if kind is LKind.ENTROPY else has_distinct(CODES.tolist(), 3)
+    seen = set()
+    for members in combinations(range(10), 4):
+        seen.add(asked(members))
+        assert is_diverse(limits, counted(limits, members), 4) == asked(members)
+    assert seen == {True, False}
+
+
+def test_counts_are_taken_back_and_nothing_asked_is_always_met():
+    limits = limits_of()
+    counts = counted(limits, [0, 3, 3])
+    count_inplace(limits, counts, CODES[[3]], -1)
+    assert counts.tolist() == [1, 0, 1, 0, 0]
+    assert is_diverse(limits, counts, 2)
+    nothing = build_requirements((), np.arange(3), np.zeros((0, 1), np.int32), np.zeros(0, np.int64), 0)
+    assert n_sensitive_values(nothing.limits) == 0
+
+
+def test_matches_in_a_population():
+    problem = mixed_problem(8, 1, kinds=("number",))
+    lower, upper, words, _ = class_regions(problem.geometry, problem.codes, np.zeros(8, np.int64), 1)
+    inside = problem.codes[:3]
+    outside = np.full((1, 1), problem.codes.max() + 1, np.int32)
+    people = np.array([2, 1, 1, 50])
+    for matches in range(1, 7):
+        requirements = problem.requirements._replace(
+            population=np.concatenate([inside, outside]), multiplicity=people, matches=np.int64(matches)
+        )
+        assert has_matches(requirements, problem.geometry, lower[0], upper[0], words[0]) == (matches <= 4)

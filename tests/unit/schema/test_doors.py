@@ -1,0 +1,96 @@
+"""An option is written once: the keywords of every verb in Python are those of its model, documented."""
+
+from __future__ import annotations
+
+import inspect
+import pydoc
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import louver as lv
+from louver.bounds import BoundsOptions, bounds, compare, suggest
+from louver.schema.options import VerbOptions, described
+from louver.schema.request import SOURCE
+from louver.schema.source import SourceOptions
+
+OWN = {"data", "spec", "schema", "run"}
+
+# Verb, options of the model that its door does not take, and keywords of its own. What a door leaves out is a function of
+# its own in Python (`bounds.suggest`), or about the exit code (`fail_on`).
+DOORS: list[tuple[Callable[..., Any], type[VerbOptions], set[str], set[str]]] = [
+    (bounds, BoundsOptions, {"arrangements", "suggest", "seconds", "fail_on"}, set()),
+    (
+        compare,
+        BoundsOptions,
+        {"rows", "cols", "conditionals", "n", "recode", "given", "cells", "suggest", "seconds", "fail_on"},
+        set(),
+    ),
+    (
+        suggest,
+        BoundsOptions,
+        {"conditionals", "n", "given", "cells", "arrangements", "suggest", "fail_on"},
+        set(),
+    ),
+]
+
+
+def name_of(value: object) -> str:
+    return getattr(value, "__name__", "")
+
+
+@pytest.mark.parametrize(("door", "model", "left_out", "own"), DOORS, ids=name_of)
+def test_keywords_are_those_of_the_model(
+    door: Callable[..., Any], model: type[VerbOptions], left_out: set[str], own: set[str]
+) -> None:
+    parameters = inspect.signature(door).parameters
+    source = set(SOURCE) - set(model.no_source)
+    assert set(parameters) == OWN | source | (set(model.model_fields) - left_out) | own
+    for name, parameter in parameters.items():
+        is_first = name == "data"
+        assert parameter.kind is (parameter.POSITIONAL_OR_KEYWORD if is_first else parameter.KEYWORD_ONLY)
+        if name in model.model_fields:
+            default = model.model_fields[name].get_default(call_default_factory=True)
+            assert parameter.default == (default if default != {} else None), name
+        elif name not in own:
+            assert parameter.default is None, name
+
+
+@pytest.mark.parametrize(("door", "model", "left_out", "own"), DOORS, ids=name_of)
+def test_every_keyword_is_documented(
+    door: Callable[..., Any], model: type[VerbOptions], left_out: set[str], own: set[str]
+) -> None:
+    documented = documented_names(door)
+    if "The other parameters are those of `bounds`." in (door.__doc__ or ""):
+        documented |= documented_names(bounds)
+    assert set(inspect.signature(door).parameters) <= documented
+
+
+def documented_names(door: Callable[..., Any]) -> set[str]:
+    """Names in the headings of the docstring's Parameters section."""
+    section = inspect.getdoc(door).partition("Parameters\n----------\n")[2]  # type: ignore[union-attr]
+    section = re.split(r"\n\n\w+\n-+\n", section)[0]
+    headings = re.findall(r"^(\w+(?:, \w+)*)(?: :|$)", section, re.MULTILINE)
+    return {name for heading in headings for name in heading.split(", ")}
+
+
+@pytest.mark.parametrize("model", [*{model for _, model, _, _ in DOORS}, SourceOptions], ids=name_of)
+def test_every_option_is_told(model: type[VerbOptions]) -> None:
+    """Help, group and, unless it is a flag, what stands for the value."""
+    for one in described(model):
+        assert one.help.endswith(".") and one.group, one.name
+        assert (one.metavar is None) == (one.form == "flag"), one.name
+    missing = set(model.model_fields) - {one.name for one in described(model)}
+    assert missing <= {"file", "uri", "wide"}
+
+
+@pytest.mark.parametrize("verb", ["bounds"])
+def test_help_is_the_verbs_own_page(verb: str) -> None:
+    package = getattr(lv, verb)
+    assert inspect.signature(package) == inspect.signature(getattr(package, verb))
+    page = pydoc.plain(pydoc.render_doc(package))
+    first = inspect.getdoc(getattr(package, verb)).partition("\n")[0]  # type: ignore[union-attr]
+    assert first in page.partition("DESCRIPTION")[0]
+    assert "Parameters\n    ----------" in page
