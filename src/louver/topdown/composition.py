@@ -151,7 +151,7 @@ def judge(invariants: Sequence[Record], space: Record, leaves: Sequence[str], re
 def _can_change(signature: Labels, place: Labels) -> bool:
     """Whether two cells that the same invariants count look different."""
     pairs = np.unique(np.stack([signature, place]), axis=1)
-    return pairs.shape[1] > len(np.unique(signature))
+    return bool(pairs.shape[1] > len(np.unique(signature)))
 
 
 def _can_move(
