@@ -28,7 +28,7 @@ from scipy import sparse, stats
 
 from louver.groups.mechanisms import MECHANISMS, count_violations
 from louver.groups.plan import Plan, chosen_shares, equal_shares, make_plan
-from louver.groups.problem import GroupTable, NoisyAnswers, Regions
+from louver.groups.problem import GroupTable, NoisyAnswers, Regions, Total
 from louver.groups.simulate import LevelError, errors, measured
 from louver.optim.trees import LevelTree
 from louver.privacy.budget import Loss, Measure
@@ -131,6 +131,7 @@ def _plan(table: GroupTable, name: str, shares: str, epsilon: str) -> Plan:
         table.largest_size,
         Loss(Fraction(epsilon), Measure.EPSILON, Relation.ADD_REMOVE_RECORD),
         equal_shares(tree.n_levels) if shares == "equal" else chosen_shares(tree),
+        total=Total.PUBLIC,
         as_published=name == "M_c^ch",
     )
 

@@ -43,7 +43,6 @@ ARRANGEMENTS: list[dict[str, Any]] = [
 CRASHES: dict[str, Any] = {
     "unit": "CASENUM",
     "regions": ["REGION", "PSU"],
-    "min_size": 1,
     "max_size": 20,
     "epsilon": 1,
     "seed": 2013,

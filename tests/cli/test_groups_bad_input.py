@@ -21,6 +21,7 @@ GOOD = {
     "domain": "regions.csv",
     "max-size": "5",
     "epsilon": "1",
+    "total": "public",
     "out": "release",
 }
 

@@ -24,7 +24,14 @@ def people(tmp_path: Path) -> Path:
 
 def _given(people: Path) -> list[str]:
     domain = str(people.with_name("regions.csv"))
-    return ["--unit=home", "--regions=state", f"--domain={domain}", "--max-size=4", "--epsilon=1"]
+    return [
+        "--unit=home",
+        "--regions=state",
+        f"--domain={domain}",
+        "--max-size=4",
+        "--epsilon=1",
+        "--total=public",
+    ]
 
 
 def test_from_ledger_to_verify(call_louver: Runner, people: Path, tmp_path: Path) -> None:
@@ -62,6 +69,7 @@ def test_the_embedded_crashes_end_to_end(call_louver: Runner, tmp_path: Path) ->
     ledger, out = tmp_path / "crashes.ledger", tmp_path / "release"
     assert call_louver("ledger", "init", ledger, "--epsilon=2").code == 0
     given = ["--unit=CASENUM", "--regions=REGION,PSU", f"--domain={domain}", "--max-size=20", "--epsilon=2"]
+    given.append("--total=public")
     done = call_louver("groups", data, *given, "--ledger", ledger, "--out", out, "--json")
     assert (done.code, done.err) == (0, "")
     told = json.loads(done.out)

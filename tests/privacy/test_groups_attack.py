@@ -129,3 +129,28 @@ def test_the_attack_catches_noise_that_is_too_small() -> None:
     plan = _plan("M_H^dp", before, Fraction(8), Total.PUBLIC)
     a, b = _statistics(before, plan, 1500, 0), _statistics(after, plan, 1500, 10**6)
     assert max(proven_loss(a[:, i], b[:, i]) for i in range(a.shape[1])) > 1.0
+
+
+def _lone(total: Total) -> tuple[GroupTable, GroupTable]:
+    """Somebody who is alone in a unit of the first region is there, or not; what happens in the second is the same."""
+    regions = Regions.from_leaves(("zone",), [("0",), ("1",)])
+    first = 0 if total is Total.PUBLIC else 1
+    present = np.zeros((2, 31 - first), np.int64)
+    present[0, 1 - first], present[1, 2 - first] = 1, 5
+    absent = present.copy()
+    absent[0, 1 - first] = 0
+    return tuple(GroupTable(regions, regions.tree.sum_up(c), first) for c in (present, absent))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("total", Total)
+def test_a_public_total_gives_a_lone_person_away(total: Total) -> None:
+    """From the released number of groups of one region alone, at a claimed epsilon of 1: why `noisy` is the default."""
+    present, absent = _lone(total)
+    plan = _plan("louver", present, Fraction(1), total)
+    a, b = (
+        np.array([run(table, plan, KeyedNoise.from_seed(offset + seed))[1].sum() for seed in range(400)])
+        for table, offset in ((present, 0), (absent, 10**6))
+    )
+    proven = proven_loss(a, b)
+    assert proven > 1 if total is Total.PUBLIC else proven <= 1
+    assert bool(plan.not_protected) == (total is Total.PUBLIC)

@@ -23,14 +23,10 @@ from louver.errors import BudgetError, InputError
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace
 from louver.privacy.ledger import Debit, Ledger
-from louver.privacy.measurements import (
-    Measurements,
-    TrueBatch,
-    measure,
-    write_measurements,
-)
+from louver.privacy.measurements import Measurements, TrueBatch, write_measurements
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KeyedNoise, Nonce, OpenDPNoise
+from louver.privacy.spend import Account, Payment, measure
 from privacy.workers import N_KILLS, NAMED
 
 WORKERS = Path(__file__).with_name("workers.py")
@@ -67,10 +63,13 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger.create(tmp_path / "data.ledger", LOSS.measure, LOSS.neighbours, Fraction(1))
 
 
-def _measure(ledger: Ledger, path: Path, **more: object) -> Measurements:
-    return measure(
-        path, _batches(), ledger=ledger, loss=LOSS, request="r", purpose="p", dataset=_dataset, **more
-    )
+def _asked(ledger: Ledger, **more: Any) -> dict[str, Any]:
+    payment = Payment(loss=LOSS, request="r", purpose="p", **more)
+    return {"account": Account(ledger, _dataset), "payment": payment}
+
+
+def _measure(ledger: Ledger, path: Path, **more: Any) -> Measurements:
+    return measure(path, _batches(), **_asked(ledger, **more))
 
 
 def test_a_file_holds_one_row_per_node_and_query(ledger: Ledger, tmp_path: Path) -> None:
@@ -147,7 +146,7 @@ def test_the_same_noise_never_meets_other_answers(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped before the seal, then asked again under the same name with one count changed: nothing may appear."""
-    asked = {"ledger": ledger, "loss": LOSS, "request": "r", "purpose": "p", "dataset": _dataset}
+    asked = _asked(ledger)
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -165,12 +164,11 @@ def test_the_same_noise_never_meets_other_answers(
 
 
 def test_a_rolled_back_or_replaced_measurements_file_is_named(ledger: Ledger, tmp_path: Path) -> None:
-    asked = {"loss": LOSS, "request": "r", "purpose": "p", "dataset": _dataset}
     copy = tmp_path / "copy.ledger"
     shutil.copy2(ledger.path, copy)
     folder = tmp_path / "measured"
     folder.mkdir()
-    measure(folder / "m.parquet", _batches(), ledger=ledger, **asked)
+    measure(folder / "m.parquet", _batches(), **_asked(ledger))
     assert ledger.verify(folder).is_sound
     assert "rolled back" in Ledger(copy).verify(folder).problems[0]
     table = pq.read_table(folder / "m.parquet")
@@ -181,7 +179,7 @@ def test_a_rolled_back_or_replaced_measurements_file_is_named(ledger: Ledger, tm
 def test_a_file_that_another_run_finished_is_not_replaced(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = {"ledger": ledger, "loss": LOSS, "request": "r", "purpose": "p", "dataset": _dataset}
+    asked = _asked(ledger)
     path = tmp_path / "m.parquet"
     reserve = Ledger.reserve
 
@@ -198,7 +196,7 @@ def test_a_file_that_another_run_finished_is_not_replaced(
 
 
 def test_a_resumed_run_does_not_replace_a_file_it_does_not_know(ledger: Ledger, tmp_path: Path) -> None:
-    asked = {"ledger": ledger, "loss": LOSS, "request": "r", "purpose": "p", "dataset": _dataset}
+    asked = _asked(ledger)
     ledger.reserve(LOSS, request="r", purpose="p", dataset=_dataset)
     (tmp_path / "m.parquet").write_text("a file of somebody else")
     with pytest.raises(BudgetError, match="finished by another run"):

@@ -29,9 +29,10 @@ from louver.errors import BudgetError
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.distributions import DiscreteLaplace
 from louver.privacy.ledger import Ledger
-from louver.privacy.measurements import Measurements, TrueBatch, measure
+from louver.privacy.measurements import Measurements, TrueBatch
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KeyedNoise, Nonce, perturb
+from louver.privacy.spend import Account, Payment, measure
 
 LOSS = Loss(Fraction(1, 2000), Measure.EPSILON, Relation.ADD_REMOVE_RECORD)
 
@@ -132,11 +133,8 @@ def _measure(directory: Path) -> Measurements:
     return measure(
         directory / "measurements.parquet",
         _batches(),
-        ledger=Ledger(directory / "data.ledger"),
-        loss=LOSS,
-        request="the request",
-        purpose="crash test",
-        dataset=dataset,
+        account=Account(Ledger(directory / "data.ledger"), dataset),
+        payment=Payment(loss=LOSS, request="the request", purpose="crash test"),
     )
 
 
@@ -223,7 +221,7 @@ NAMED = {
     "Ledger.reserve return": "reserved",
     "perturb call": "reserved",
     "Ledger._pin return": "reserved",
-    "_sha256 call": "renamed",
+    "sha256_of call": "renamed",
     "Ledger.seal call": "renamed",
     "Ledger.seal return": "sealed",
 }

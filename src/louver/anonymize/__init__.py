@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from louver._arrays import Floats, Ints
 from louver._callable import make_callable
 from louver.anonymize import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize import sorted as sorted_order
-from louver.anonymize.columns import Floats, Ints, given_values
+from louver.anonymize.columns import given_values
 from louver.anonymize.comparison import compare
 from louver.anonymize.curve import CurvePoint, trace
 from louver.anonymize.freeform import Freeform, Matching
@@ -35,15 +36,20 @@ from louver.anonymize.result import CLASSES_FILE, DATA_FILE, MAPPING_FILE, Anony
 from louver.anonymize.split_carry import Carry
 from louver.data.read import open_source
 from louver.optim.status import Status
+from louver.privacy.ledger import find_ledger
 from louver.release.generalised import published_losses
+from louver.release.manifest import check_out
 from louver.release.metrics import risk_of, utility_of
+from louver.run import Run
 from louver.schema.attribute import Attribute
-from louver.schema.spec import Schema, validated
+from louver.schema.request import Request, SpecLike, asked, door
+from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
     from louver.data.read import ArrowStream
 
     Data = str | Path | ArrowStream
+    Report = Callable[[AnonymizedRelease], str]
 
 CURVE_SECONDS = 3.0
 """Most time for one point of the risk-utility curve."""
@@ -51,14 +57,51 @@ CURVE_SECONDS = 3.0
 __all__ = ["AnonymizeOptions", "AnonymizedRelease", "Partition", "Problem", "anonymize"]
 
 
+@door(AnonymizeOptions)
 def anonymize(
-    data: Data,
+    data: Data | None = None,
     *,
+    spec: SpecLike = None,
+    schema: Schema | None = None,
     table: str | None = None,
     query: str | None = None,
-    schema: Schema | None = None,
-    progress: Callable[[float], None] | None = None,
-    **options: Any,
+    quasi: str | Sequence[str] = (),
+    k: int = 5,
+    identifying: str | Sequence[str] = (),
+    sensitive: str | Sequence[str] = (),
+    ordered: str | Sequence[str] = (),
+    hierarchy: Mapping[str, str | Path] | None = None,
+    weights: Mapping[str, float] | None = None,
+    method: str = "auto",
+    seconds: float = 10.0,
+    steps: int | None = None,
+    normalise: bool = False,
+    one_hot: str | Sequence[str] = (),
+    sets: int | None = None,
+    boundary: int | None = None,
+    carry: str | None = None,
+    size: int | None = None,
+    accepted: int | None = None,
+    subproblem_seconds: float | None = None,
+    l: float | None = None,  # noqa: E741 - the field's own name
+    l_kind: str = "distinct",
+    t: float | None = None,
+    distance: str = "equal",
+    suppress: float = 0.0,
+    population: str | Path | None = None,
+    population_count: str | None = None,
+    k_map: bool = False,
+    sampling_weight: str | None = None,
+    against: str | Path | Sequence[str | Path] = (),
+    curve: Sequence[int] = (),
+    missing: str = "category",
+    format: str = "labels",
+    keep_order: bool = False,
+    class_id: bool = False,
+    out: str | Path | None = None,
+    ledger: str | Path | None = None,
+    report: Report | None = None,
+    run: Run | None = None,
 ) -> AnonymizedRelease:
     """Make microdata k-anonymous.
 
@@ -66,12 +109,12 @@ def anonymize(
     ----------
     data : path, PostgreSQL uri or dataframe
         Records.
-    table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
+    spec : path, mapping or Spec, optional
+        A spec with the source, its attributes and a section `[anonymize]`; what is given here wins.
     schema : Schema, optional
         Kinds, labels, order and hierarchies of the columns.
-    progress : callable, optional
-        Told the share of the work that is done.
+    table, query : str, optional
+        Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
     quasi : sequence of str
         Quasi-identifying columns, which are generalised.
     k : int
@@ -121,6 +164,14 @@ def anonymize(
         Intervals as one label ("35-37") or as two columns.
     keep_order, class_id : bool
         Do not shuffle the rows; add the number of the class.
+    out : path, optional
+        Release directory to make.
+    ledger : path, optional
+        With `out`: where the file is logged as an exact disclosure; by default the ledger beside the data, where there is one.
+    report : callable, optional
+        Makes the HTML page for the release directory.
+    run : Run, optional
+        Told how far the work is, and asked whether it shall end.
 
     Returns
     -------
@@ -133,10 +184,25 @@ def anonymize(
     >>> release.table["age"].to_pylist()
     ['31-34', '31-34', '31-34', '52-58', '52-58', '52-58']
     """
+    request = asked(spec, AnonymizeOptions)
+    payer = None
+    if out is not None:
+        check_out(Path(out))
+        payer = find_ledger(request.data, ledger)
+    release = _anonymize(request, run)
+    if out is not None:
+        page = None if report is None else report(release)
+        release = replace(release, ledger=payer)
+        release.write(out, page, payer)
+    return release
+
+
+def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> AnonymizedRelease:
     started = time.perf_counter()
-    checked = _checked(options)
-    with open_source(data, table=table, query=query) as source:
-        loaded = load(source, checked, schema)
+    checked = request.options
+    progress = None if run is None else lambda share: run.report("forming classes", share, 1.0)
+    with open_source(request.data, **request.source.opening()) as source:
+        loaded = load(source, checked, request.schema)
         earlier = [read_earlier(folder, source.columns) for folder in checked.against]
         known = known_values(source, loaded, earlier) if earlier else {}
     answer = _solve(loaded.problem, checked, progress)
@@ -168,24 +234,6 @@ def _is_close_as_published(loaded: Loaded, answer: Partition) -> bool:
         for limits in loaded.problem.sensitive
         if limits.distance is Distance.ORDERED
     )
-
-
-def _checked(options: Mapping[str, Any]) -> AnonymizeOptions:
-    plain = dict(options)
-    for name in ("quasi", "identifying", "sensitive", "ordered", "one_hot", "against"):
-        if isinstance(plain.get(name), str | Path):
-            plain[name] = (plain[name],)
-    if "against" in plain:
-        plain["against"] = tuple(str(folder) for folder in plain["against"])
-    if isinstance(plain.get("population"), Path):
-        plain["population"] = str(plain["population"])
-    if isinstance(plain.get("hierarchy"), Mapping):
-        plain["hierarchy"] = {name: str(path) for name, path in plain["hierarchy"].items()}
-    if isinstance(plain.get("weights"), Mapping):
-        plain["weights"] = {name: float(weight) for name, weight in plain["weights"].items()}
-    checked = validated(AnonymizeOptions, plain, "options")
-    checked.check()
-    return checked
 
 
 def _solve(

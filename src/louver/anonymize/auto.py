@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver.anonymize import exact, greedy, k_member
 from louver.anonymize import sorted as sorted_order
-from louver.anonymize.columns import Ints
 from louver.anonymize.neighbourhood import find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
 from louver.engine.run import run_pieces

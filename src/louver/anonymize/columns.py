@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from louver._arrays import Floats, Ints
 from louver.errors import InputError
 from louver.optim.kernels.classes.loss import (
     FULL,
@@ -32,10 +33,8 @@ from louver.optim.kernels.classes.loss import (
     WORD_STOP,
 )
 
-__all__ = ["Column", "Floats", "Ints", "NumericColumn", "SetColumn", "TreeColumn", "encode", "given_values"]
+__all__ = ["Column", "NumericColumn", "SetColumn", "TreeColumn", "encode", "given_values"]
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 TOTAL_UNITS = 2**30
 """Units that a record without any published value loses: small enough for sums of columns in 32 bits."""

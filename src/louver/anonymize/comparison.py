@@ -13,7 +13,8 @@ from itertools import combinations
 
 import numpy as np
 
-from louver.anonymize.columns import Column, Floats, Ints, NumericColumn, given_values
+from louver._arrays import Floats, Ints
+from louver.anonymize.columns import Column, NumericColumn, given_values
 from louver.anonymize.generalise import Meaning, Published, Sort
 from louver.schema.attribute import Attribute
 

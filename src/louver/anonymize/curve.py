@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from louver.anonymize.columns import Floats
+from louver._arrays import Floats
 from louver.anonymize.load import Loaded
 from louver.anonymize.problem import Answer, Problem
 from louver.errors import InfeasibleError

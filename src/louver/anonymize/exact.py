@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from louver._arrays import Floats, Ints
 from louver.anonymize import greedy
 from louver.anonymize import sorted as sorted_method
-from louver.anonymize.columns import Floats, Ints
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
 from louver.errors import InfeasibleError
 from louver.optim.kernels.classes.diversity import Requirements

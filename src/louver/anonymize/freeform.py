@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from louver.anonymize.columns import Ints
+from louver._arrays import Ints
 from louver.anonymize.problem import Problem
 from louver.errors import InputError
 from louver.optim.kernels.classes.freeform import (

@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from louver.anonymize.columns import Column, Ints, NumericColumn, SetColumn, TreeColumn
+from louver._arrays import Ints
+from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn
 from louver.schema.attribute import Attribute
 
 __all__ = [

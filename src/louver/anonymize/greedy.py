@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from louver.anonymize.columns import Ints
+from louver._arrays import Ints
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.repair import repaired
 from louver.optim.kernels.classes.greedy import assign_leftovers_inplace, greedy_labels

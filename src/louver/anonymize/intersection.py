@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 from scipy import sparse
 
-from louver.anonymize.columns import Floats, Ints, given_values
+from louver._arrays import Bools, Floats, Ints
+from louver.anonymize.columns import given_values
 from louver.anonymize.generalise import Sort
 from louver.anonymize.load import MISSING, Loaded
 from louver.anonymize.result import DATA_FILE, MAPPING_FILE
@@ -38,7 +38,6 @@ from louver.schema.spec import Schema
 
 __all__ = ["Earlier", "Intersection", "intersect", "known_values", "read_earlier"]
 
-Bools = NDArray[np.bool_]
 
 BLOCK_CELLS = 1 << 24
 """Pairs of person and class looked at at once, which bounds memory."""

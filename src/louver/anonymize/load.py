@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from louver.anonymize.columns import Column, Floats, Ints, NumericColumn, SetColumn, TreeColumn
+from louver._arrays import Bools, Floats, Ints
+from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn
 from louver.anonymize.generalise import SEPARATOR
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem
@@ -140,7 +140,7 @@ def _represents(source: Source, options: AnonymizeOptions) -> Floats | None:
     return weights
 
 
-def _check_rows(source: Source, column: str, bad: NDArray[np.bool_], wanted: str) -> None:
+def _check_rows(source: Source, column: str, bad: Bools, wanted: str) -> None:
     """Refuse a column with bad rows, naming the first."""
     if bad.any():
         row = int(np.argmax(bad)) + 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 
 from louver.errors import InputError
-from louver.schema.validate import Options
+from louver.schema.options import Names, VerbOptions, option
+from louver.schema.source import SourceOptions
 
 __all__ = ["METHODS", "SPLIT_CARRY", "AnonymizeOptions", "Method"]
 
@@ -26,54 +27,138 @@ Method = Literal[
 ]
 METHODS: tuple[str, ...] = Method.__args__  # type: ignore[attr-defined]
 
-Names = Annotated[
-    tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
-]
-
-
 SPLIT_CARRY = ("sets", "boundary", "carry", "size", "accepted", "subproblem_seconds")
 """Options of Split & Carry alone."""
 
 
-class AnonymizeOptions(Options):
+class AnonymizeOptions(VerbOptions):
     """Everything `louver anonymize` can be told, but for where the data are and where the release goes."""
 
-    quasi: Names = ()
-    k: Annotated[int, Field(ge=1)] = 5
-    identifying: Names = ()
-    sensitive: Names = ()
-    ordered: Names = ()
-    hierarchy: dict[str, str] = Field(default_factory=dict)
-    weights: dict[str, Annotated[FiniteFloat, Field(ge=0)]] = Field(default_factory=dict)
-    normalise: bool = False
-    one_hot: Names = ()
-    method: Method = "auto"
-    seconds: Annotated[FiniteFloat, Field(gt=0)] = 10.0
-    sets: Annotated[int, Field(ge=2)] | None = None
-    boundary: Annotated[int, Field(ge=1)] | None = None
-    carry: Literal["classes", "subset", "bubble"] | None = None
-    size: Annotated[int, Field(ge=2)] | None = None
-    accepted: Annotated[int, Field(ge=1)] | None = None
-    subproblem_seconds: Annotated[FiniteFloat, Field(gt=0)] | None = None
-    steps: Annotated[int, Field(ge=0)] | None = None
-    l: Annotated[FiniteFloat, Field(ge=1)] | None = None  # noqa: E741 - the field's own name
-    l_kind: Literal["distinct", "entropy"] = "distinct"
-    t: Annotated[FiniteFloat, Field(ge=0, le=1)] | None = None
-    distance: Literal["equal", "ordered", "hierarchical"] = "equal"
-    suppress: Annotated[FiniteFloat, Field(ge=0, le=1)] = 0.0
-    population: str | None = None
-    population_count: str | None = None
-    k_map: bool = False
-    sampling_weight: str | None = None
-    against: Names = ()
+    verb: ClassVar[str] = "anonymize"
+    place: ClassVar[str | None] = "options"
+    no_source: ClassVar[tuple[str, ...]] = ("weight", "wide")
+
+    quasi: Names = option(
+        (), "Quasi-identifying columns, separated by commas.", metavar="A,B,C", group="columns"
+    )
+    k: int = option(
+        5, "Records that share their quasi-identifiers.", metavar="K", flag="-k", group="protection", ge=1
+    )
+    identifying: Names = option((), "Columns to drop.", metavar="A,B", group="columns")
+    sensitive: Names = option((), "Columns that --l and --t speak of.", metavar="A,B", group="columns")
+    ordered: Names = option(
+        (), "Quasi-identifiers in text whose categories have an order.", metavar="A,B", group="columns"
+    )
+    hierarchy: dict[str, str] = option(
+        {}, "Hierarchy in the layout of ARX; may be repeated.", metavar="A=FILE", group="columns", file="each"
+    )
+    weights: dict[str, Annotated[FiniteFloat, Field(ge=0)]] = option(
+        {}, "Importance of quasi-identifiers (default 1).", metavar="A=.8,B=.2", group="columns"
+    )
+    method: Method = option(
+        "auto",
+        "auto (default), exact, split-carry, greedy, sorted, mondrian, mondrian-relaxed, k-member; "
+        "weaker: freeform-greedy, freeform-sort-greedy, freeform-hungarian.",
+        metavar="M",
+        group="method",
+    )
+    seconds: FiniteFloat = option(
+        10.0, "Time for auto, exact and split-carry.", metavar="S", group="method", gt=0
+    )
+    steps: int | None = option(
+        None,
+        "In place of --seconds: rounds of auto, for a run that can be repeated.",
+        metavar="N",
+        group="method",
+        ge=0,
+    )
+    normalise: bool = option(False, "Scale the weights so that they add up to one.", group="columns")
+    one_hot: Names = option(
+        (), "Columns whose loss counts one binary attribute per category.", metavar="A,B", group="columns"
+    )
+    sets: int | None = option(
+        None, "Split & Carry: k-sets in a sub-problem (default 5).", metavar="S", group="split-carry", ge=2
+    )
+    boundary: int | None = option(
+        None, "Split & Carry: boundary records (default k).", metavar="N", group="split-carry", ge=1
+    )
+    carry: Literal["classes", "subset", "bubble"] | None = option(
+        None,
+        "Split & Carry: what goes to the next sub-problem.",
+        metavar="classes|subset|bubble",
+        group="split-carry",
+    )
+    size: int | None = option(
+        None, "Bubble carry: records in a sub-problem.", metavar="P", group="split-carry", ge=2
+    )
+    accepted: int | None = option(
+        None, "Bubble carry: classes kept of a sub-problem.", metavar="A", group="split-carry", ge=1
+    )
+    subproblem_seconds: FiniteFloat | None = option(
+        None, "Split & Carry: time for one sub-problem.", metavar="S", group="split-carry", gt=0
+    )
+    l: FiniteFloat | None = option(  # noqa: E741 - the field's own name
+        None, "l-diversity of the sensitive columns.", metavar="L", group="protection", ge=1
+    )
+    l_kind: Literal["distinct", "entropy"] = option(
+        "distinct", "Sort of l-diversity.", metavar="distinct|entropy", group="protection"
+    )
+    t: FiniteFloat | None = option(
+        None, "t-closeness of the sensitive columns.", metavar="T", group="protection", ge=0, le=1
+    )
+    distance: Literal["equal", "ordered", "hierarchical"] = option(
+        "equal",
+        "Distance for --t: equal (default), ordered or hierarchical.",
+        metavar="D",
+        group="protection",
+    )
+    suppress: FiniteFloat = option(
+        0.0, "Share of records that may be left out.", metavar="SHARE", group="protection", ge=0, le=1
+    )
+    population: str | None = option(
+        None,
+        "Population with the quasi-identifiers: journalist risk.",
+        metavar="FILE",
+        group="population",
+        file="one",
+    )
+    population_count: str | None = option(
+        None, "Column of the population that counts people.", metavar="COLUMN", group="population"
+    )
+    k_map: bool = option(
+        False, "k counts matching people of the population, not records.", group="population"
+    )
+    sampling_weight: str | None = option(
+        None, "People that a record stands for: journalist risk.", metavar="COLUMN", group="population"
+    )
+    against: Names = option(
+        (),
+        "Earlier release of the same data; says what both disclose together. May be repeated.",
+        metavar="RELEASE",
+        group="risk",
+        file="each",
+        repeated=True,
+    )
     curve: Annotated[
         tuple[Annotated[int, Field(ge=1)], ...],
         BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
-    ] = ()
-    missing: Literal["category", "match", "error"] = "category"
-    format: Literal["labels", "bounds"] = "labels"
-    keep_order: bool = False
-    class_id: bool = False
+    ] = option(
+        (),
+        "Trace the risk-utility curve at these k, for --html and --json.",
+        metavar="K,K,...",
+        group="risk",
+    )
+    missing: Literal["category", "match", "error"] = option(
+        "category",
+        "What a missing value is (default: a category of its own).",
+        metavar="category|match|error",
+        group="columns",
+    )
+    format: Literal["labels", "bounds"] = option(
+        "labels", "Intervals as one label (default) or as two columns.", metavar="labels|bounds", group="file"
+    )
+    keep_order: bool = option(False, "Leave the rows in the order of the source; recorded.", group="file")
+    class_id: bool = option(False, "Add the number of the class.", group="file")
 
     def check(self) -> None:
         """Refuse roles that contradict one another, and options that speak of nothing."""
@@ -85,27 +170,27 @@ class AnonymizeOptions(Options):
             ("--sensitive", self.sensitive),
         )
         role_of: dict[str, str] = {}
-        for option, names in roles:
+        for flag, names in roles:
             for name in names:
                 if name in role_of:
                     raise InputError(
-                        f'column "{name}" is named in {role_of[name]} and in {option}; a column has one role.',
-                        option=option,
+                        f'column "{name}" is named in {role_of[name]} and in {flag}; a column has one role.',
+                        option=flag,
                         column=name,
                     )
-                role_of[name] = option
+                role_of[name] = flag
         described = (
             ("--ordered", self.ordered),
             ("--hierarchy", tuple(self.hierarchy)),
             ("--weights", tuple(self.weights)),
             ("--one-hot", self.one_hot),
         )
-        for option, names in described:
+        for flag, names in described:
             for name in names:
-                if name not in self.quasi and not (option == "--hierarchy" and name in self.sensitive):
+                if name not in self.quasi and not (flag == "--hierarchy" and name in self.sensitive):
                     raise InputError(
-                        f'option {option} names column "{name}", which is not in --quasi.',
-                        option=option,
+                        f'option {flag} names column "{name}", which is not in --quasi.',
+                        option=flag,
                         column=name,
                     )
         for name in self.ordered:
@@ -124,21 +209,28 @@ class AnonymizeOptions(Options):
                 )
         self._check_needs()
 
+    def check_source(self, source: SourceOptions) -> None:
+        """Records, one person a row."""
+        if source.weight is not None or source.wide:
+            raise InputError(
+                "the source of anonymize is records, one person a row; drop weight and wide.", option="--spec"
+            )
+
     def _check_needs(self) -> None:
         """Refuse options that need another one."""
         if self.steps is not None and "seconds" in self.model_fields_set:
             raise InputError(
                 "option --steps replaces the time limit of --seconds; give one of them.", option="--steps"
             )
-        for option, value in (("--l", self.l), ("--t", self.t)):
+        for flag, value in (("--l", self.l), ("--t", self.t)):
             if value is not None and not self.sensitive:
-                raise InputError(f"option {option} needs --sensitive.", option=option)
-        for option, is_given in (
+                raise InputError(f"option {flag} needs --sensitive.", option=flag)
+        for flag, is_given in (
             ("--k-map", self.k_map),
             ("--population-count", self.population_count is not None),
         ):
             if is_given and self.population is None:
-                raise InputError(f"option {option} needs --population.", option=option)
+                raise InputError(f"option {flag} needs --population.", option=flag)
         if self.population is not None and self.sampling_weight is not None:
             raise InputError(
                 "options --population and --sampling-weight both describe the population; give one.",
@@ -157,8 +249,8 @@ class AnonymizeOptions(Options):
             )
         for name in SPLIT_CARRY:
             if getattr(self, name) is not None and self.method != "split-carry":
-                option = f"--{name.replace('_', '-')}"
-                raise InputError(f"option {option} needs --method split-carry.", option=option)
+                flag = f"--{name.replace('_', '-')}"
+                raise InputError(f"option {flag} needs --method split-carry.", option=flag)
         for name in ("size", "accepted"):
             if getattr(self, name) is not None and self.carry != "bubble":
                 raise InputError(f"option --{name} needs --carry bubble.", option=f"--{name}")

@@ -17,7 +17,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.anonymize.columns import Column, Floats, Ints, SetColumn, encode
+from louver._arrays import Floats, Ints
+from louver.anonymize.columns import Column, SetColumn, encode
 from louver.anonymize.requirements import Sensitive, build_requirements
 from louver.errors import InputError
 from louver.optim.kernels.classes.diversity import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from louver.anonymize.columns import Ints
+from louver._arrays import Ints
 from louver.anonymize.problem import SUPPRESSED, Problem
 from louver.errors import InfeasibleError
 from louver.optim.kernels.classes.publishable import suppress_inplace, unite_inplace

@@ -10,7 +10,7 @@ from math import ceil, log
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.anonymize.columns import Ints
+from louver._arrays import Floats, Ints
 from louver.optim.kernels.classes.diversity import (
     DISTANCE,
     EQUAL,
@@ -101,10 +101,10 @@ def build_requirements(
     )
 
 
-def _limits(sensitive: Sequence[Sensitive], coded: Sequence[NDArray[np.int32]]) -> NDArray[np.float64]:
+def _limits(sensitive: Sequence[Sensitive], coded: Sequence[NDArray[np.int32]]) -> Floats:
     """The array of limits that `louver.optim.kernels.classes.diversity` describes."""
     fields = np.zeros((len(sensitive), N_LIMITS))
-    tables: list[NDArray[np.float64]] = []
+    tables: list[Floats] = []
     start, table = 0, 1 + fields.size
     for line, s, codes in zip(fields, sensitive, coded, strict=True):
         is_entropy = s.l_kind is LKind.ENTROPY

@@ -74,6 +74,8 @@ class AnonymizedRelease:
         What other choices of k and method would lose, where asked for; stays inside.
     promises : tuple of mappings
         What `verify` recomputes from the file.
+    ledger : Path or None
+        Where a release that was made with `out` is logged.
     """
 
     table: pa.Table
@@ -97,6 +99,7 @@ class AnonymizedRelease:
     subproblem_sizes: tuple[int, ...] = ()
     intersection: Intersection | None = None
     curve: tuple[CurvePoint, ...] = ()
+    ledger: Path | None = None
     seconds: float = field(default=0.0)
 
     @property
@@ -195,14 +198,14 @@ class AnonymizedRelease:
             seconds=self.seconds,
         )
 
-    def write(self, out: str | Path, report: str, ledger: str | Path | None = None) -> Manifest:
+    def write(self, out: str | Path, report: str | None = None, ledger: str | Path | None = None) -> Manifest:
         """Write the release directory.
 
         Parameters
         ----------
         out : path
             Must not exist.
-        report : str
+        report : str, optional
             The HTML page to put into it.
         ledger : path, optional
             The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
@@ -212,7 +215,8 @@ class AnonymizedRelease:
             pq.write_table(self.mapping, writer.path(MAPPING_FILE))
             if self.classes is not None:
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
-            writer.path("report.html").write_text(report, encoding="utf-8")
+            if report is not None:
+                writer.path("report.html").write_text(report, encoding="utf-8")
             head = None
             if ledger is not None:
                 what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"

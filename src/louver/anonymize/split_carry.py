@@ -8,8 +8,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver.anonymize import exact
-from louver.anonymize.columns import Ints
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.repair import repaired
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from louver._arrays import Bools
 from louver.bounds.exact import solve_exact
 from louver.bounds.knowledge import Statement, bind
-from louver.bounds.problem import Arrangement, BoolArray, TwoWayTable, ZeroRows, arrange
+from louver.bounds.problem import Arrangement, TwoWayTable, ZeroRows, arrange
 from louver.bounds.result import BoundsAudit, Comparison, Solution, Summary, summarise
 from louver.bounds.rounded import Rounding, published_values, solve_rounded
 from louver.data.histogram import Histogram
@@ -93,7 +94,7 @@ def compare(histogram: Histogram, arrangements: Sequence[Arrangement], options: 
     return Comparison(lines=tuple(lines), seconds=time.perf_counter() - started)
 
 
-def _solve(table: TwoWayTable, options: AuditOptions, wanted: BoolArray) -> Solution:
+def _solve(table: TwoWayTable, options: AuditOptions, wanted: Bools) -> Solution:
     known = bind(options.given, table, options.given_from)
     if options.decimals is None:
         return solve_exact(table, known, wanted, options.given_from)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from louver._arrays import Bools, Ints
 from louver.bounds.knowledge import Known, clash_error, row_bounds
-from louver.bounds.problem import BoolArray, IntArray, TwoWayTable
+from louver.bounds.problem import TwoWayTable
 from louver.errors import InputError
 from louver.optim.kernels.semigroups.feasible_multiples import FEASIBLE, TOO_LARGE, feasible_multiples
 from louver.optim.kernels.semigroups.reduced_rows import reduced_rows
@@ -35,17 +36,17 @@ class ExactSolution:
         Which runs are whose; (0, 0) for rows not asked for.
     """
 
-    reduced: IntArray
-    runs: IntArray
-    span: IntArray
+    reduced: Ints
+    runs: Ints
+    span: Ints
 
     @property
-    def lower(self) -> IntArray:
+    def lower(self) -> Ints:
         """Tight lower bound of every cell, (n, J)."""
         return self.reduced * self._ends(0)[:, None]
 
     @property
-    def upper(self) -> IntArray:
+    def upper(self) -> Ints:
         return self.reduced * self._ends(1)[:, None]
 
     def values(self, row: int, col: int) -> Runs:
@@ -58,14 +59,14 @@ class ExactSolution:
             for first, last, step in self.runs[self.span[row, 0] : self.span[row, 1]].tolist()
         ]
 
-    def _ends(self, end: int) -> IntArray:
+    def _ends(self, end: int) -> Ints:
         """Least (0) or greatest (1) nu + 1 of each row."""
-        ends: IntArray = self.runs[self.span[:, end] - end, end] + 1
+        ends: Ints = self.runs[self.span[:, end] - end, end] + 1
         return ends
 
 
 def solve_exact(
-    table: TwoWayTable, known: Sequence[Known], wanted: BoolArray, where: str = "given"
+    table: TwoWayTable, known: Sequence[Known], wanted: Bools, where: str = "given"
 ) -> ExactSolution:
     """All feasible values of the cells in the wanted rows.
 
@@ -99,8 +100,8 @@ def solve_exact(
 
 
 def _solve_rows(
-    reduced: IntArray, row_sums: IntArray, n: int, known: Sequence[Known], wanted: BoolArray
-) -> tuple[IntArray, IntArray] | None:
+    reduced: Ints, row_sums: Ints, n: int, known: Sequence[Known], wanted: Bools
+) -> tuple[Ints, Ints] | None:
     """Runs of nu for the wanted rows, or None when no table fits."""
     if any(one.fails_on_zeros for one in known):
         return None
@@ -115,6 +116,6 @@ def _solve_rows(
     return (runs, span) if status == FEASIBLE else None
 
 
-def _is_feasible(reduced: IntArray, row_sums: IntArray, n: int, known: Sequence[Known]) -> bool:
+def _is_feasible(reduced: Ints, row_sums: Ints, n: int, known: Sequence[Known]) -> bool:
     """Whether any table has these conditionals, this sample size and these statements."""
     return _solve_rows(reduced, row_sums, n, known, np.zeros(len(reduced), dtype=bool)) is not None

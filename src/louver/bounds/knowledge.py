@@ -17,7 +17,8 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from louver.bounds.problem import BoolArray, IntArray, TwoWayTable
+from louver._arrays import Bools, Ints
+from louver.bounds.problem import TwoWayTable
 from louver.errors import InfeasibleError, InputError
 from louver.schema.attribute import Attribute
 from louver.schema.files import read_toml
@@ -86,7 +87,7 @@ class Known:
 
     number: int
     row: int
-    cells: BoolArray
+    cells: Bools
     lower: int
     upper: int
 
@@ -164,7 +165,7 @@ def clash_error(
     )
 
 
-def row_bounds(known: Sequence[Known], reduced: IntArray) -> tuple[IntArray, IntArray]:
+def row_bounds(known: Sequence[Known], reduced: Ints) -> tuple[Ints, Ints]:
     """Bounds lower <= nu <= upper that statements put on the extra multiples of each row.
 
     Notes
@@ -219,7 +220,7 @@ def _row_index(statement: Statement, table: TwoWayTable, subject: str) -> int:
     return index
 
 
-def _cell_mask(statement: Statement, attributes: Sequence[Attribute], subject: str) -> BoolArray:
+def _cell_mask(statement: Statement, attributes: Sequence[Attribute], subject: str) -> Bools:
     names = [attribute.name for attribute in attributes]
     for name in statement.col:
         if name not in names:

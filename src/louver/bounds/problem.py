@@ -14,16 +14,15 @@ from math import lcm, prod
 
 import numpy as np
 
+from louver._arrays import Bools, Ints
 from louver.data.histogram import Histogram
 from louver.errors import InputError
 from louver.optim.kernels.semigroups.reduced_rows import reduced_rows
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 
-__all__ = ["Arrangement", "IntArray", "TwoWayTable", "ZeroRows", "arrange", "from_conditionals"]
+__all__ = ["Arrangement", "TwoWayTable", "ZeroRows", "arrange", "from_conditionals"]
 
-IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 MAX_DENOMINATOR = 2**40
 """Largest reduced row sum that is taken from fractions; no table of people has a larger one."""
@@ -105,12 +104,12 @@ class TwoWayTable:
 
     row_attributes: tuple[Attribute, ...]
     col_attributes: tuple[Attribute, ...]
-    row_index: IntArray
-    counts: IntArray
+    row_index: Ints
+    counts: Ints
     n: int
-    possible: BoolArray | None = None
+    possible: Bools | None = None
     dropped_rows: int = 0
-    published: IntArray | None = None
+    published: Ints | None = None
 
     @property
     def n_label_rows(self) -> int:
@@ -119,7 +118,7 @@ class TwoWayTable:
 
     @property
     def n_cols(self) -> int:
-        return self.counts.shape[1]
+        return int(self.counts.shape[1])
 
     @property
     def n_rows(self) -> int:
@@ -133,11 +132,11 @@ class TwoWayTable:
 
     @property
     def n_zero_rows(self) -> int:
-        return self.n_rows - self.counts.shape[0]
+        return self.n_rows - len(self.counts)
 
-    def reduced(self) -> IntArray:
+    def reduced(self) -> Ints:
         """Reduced counts r_ij = o_ij / gcd of the row (section 2)."""
-        reduced: IntArray = reduced_rows(self.counts)[0]
+        reduced: Ints = reduced_rows(self.counts)[0]
         return reduced
 
     def row_labels(self, index: int) -> dict[str, str]:
@@ -199,7 +198,7 @@ def arrange(
 
 def from_conditionals(
     attributes: Sequence[Attribute],
-    codes: IntArray,
+    codes: Ints,
     conditionals: Sequence[Fraction],
     arrangement: Arrangement,
     n: int,
@@ -286,7 +285,7 @@ def _relevant(recodes: Sequence[Recode], names: Sequence[str]) -> list[Recode]:
     return [recode for recode in recodes if recode.attribute in names]
 
 
-def _mixed_radix(codes: IntArray, attributes: Sequence[Attribute]) -> IntArray:
+def _mixed_radix(codes: Ints, attributes: Sequence[Attribute]) -> Ints:
     index = np.zeros(codes.shape[0], dtype=np.int64)
     for column, attribute in enumerate(attributes):
         index *= attribute.size
@@ -338,7 +337,7 @@ def _possible_cells(
     arrangement: Arrangement,
     row_attributes: Sequence[Attribute],
     col_attributes: Sequence[Attribute],
-) -> BoolArray | None:
+) -> Bools | None:
     """Cells that structural zeros leave possible.
 
     A recoded label is impossible only if every label merged into it is; a zero that involves an attribute

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from louver._arrays import Bools, Ints
 from louver.bounds.exact import Runs
-from louver.bounds.problem import Arrangement, BoolArray, IntArray, TwoWayTable
+from louver.bounds.problem import Arrangement, TwoWayTable
 from louver.bounds.rounded import Rounding
 from louver.errors import printable
 
@@ -36,9 +37,9 @@ class Solution(Protocol):
     """Bounds (n, J) and feasible values of the cells of the nonzero rows."""
 
     @property
-    def lower(self) -> IntArray: ...
+    def lower(self) -> Ints: ...
     @property
-    def upper(self) -> IntArray: ...
+    def upper(self) -> Ints: ...
     def values(self, row: int, col: int) -> Runs: ...
 
 
@@ -357,8 +358,8 @@ def counted(number: int, noun: str) -> str:
 
 def summarise(
     table: TwoWayTable,
-    lower: IntArray,
-    upper: IntArray,
+    lower: Ints,
+    upper: Ints,
     *,
     small: int,
     is_exact: bool,
@@ -404,7 +405,7 @@ def _cells_in_zero_rows(table: TwoWayTable, selected: Sequence[tuple[int, int]] 
     return int(table.possible[in_zero_rows].sum())
 
 
-def _asked(table: TwoWayTable, selected: Sequence[tuple[int, int]] | None) -> BoolArray:
+def _asked(table: TwoWayTable, selected: Sequence[tuple[int, int]] | None) -> Bools:
     """Which cells of the nonzero rows were asked for."""
     if selected is None:
         return np.ones(table.counts.shape, dtype=bool)

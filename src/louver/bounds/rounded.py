@@ -13,9 +13,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from louver._arrays import Bools, Ints
 from louver.bounds.exact import Runs
 from louver.bounds.knowledge import NO_LIMIT, Known, clash_error
-from louver.bounds.problem import BoolArray, IntArray
 from louver.errors import InputError
 from louver.optim.kernels.semigroups.leave_one_out import leave_one_out_plan
 from louver.optim.kernels.semigroups.progressions import compressed
@@ -45,18 +45,18 @@ class Rounding(StrEnum):
 class RoundedSolution:
     """Runs of values of each cell; `span` (n, J, 2) says which are whose, empty for rows not asked for."""
 
-    runs: IntArray
-    span: IntArray
+    runs: Ints
+    span: Ints
 
     @property
-    def lower(self) -> IntArray:
+    def lower(self) -> Ints:
         """Tight lower bound of every cell, (n, J)."""
-        lowest: IntArray = self.runs[self.span[:, :, 0], 0]
+        lowest: Ints = self.runs[self.span[:, :, 0], 0]
         return lowest
 
     @property
-    def upper(self) -> IntArray:
-        highest: IntArray = self.runs[self.span[:, :, 1] - 1, 1]
+    def upper(self) -> Ints:
+        highest: Ints = self.runs[self.span[:, :, 1] - 1, 1]
         return highest
 
     def values(self, row: int, col: int) -> Runs:
@@ -69,9 +69,9 @@ class RoundedSolution:
 class _Tree:
     """Cells, nested known sums and the row: parent of each node, bounds on each; the row is last."""
 
-    parent: IntArray
-    at_least: IntArray
-    at_most: IntArray
+    parent: Ints
+    at_least: Ints
+    at_most: Ints
     crossing: tuple[Known, ...] = ()
 
     @property
@@ -84,8 +84,8 @@ class _Tree:
 class _Row:
     """A published row without its impossible cells; `columns` says which are left."""
 
-    columns: IntArray
-    published: IntArray
+    columns: Ints
+    published: Ints
     tree: _Tree
 
 
@@ -95,10 +95,10 @@ class _Totals:
 
     least: int
     words: np.ndarray[tuple[int], np.dtype[np.uint64]]
-    size: IntArray
+    size: Ints
 
 
-def published_values(counts: IntArray, decimals: int, rounding: Rounding) -> IntArray:
+def published_values(counts: Ints, decimals: int, rounding: Rounding) -> Ints:
     """The printed conditionals of nonzero rows in units of the last decimal, computed in integers.
 
     Examples
@@ -117,14 +117,14 @@ def published_values(counts: IntArray, decimals: int, rounding: Rounding) -> Int
 
 
 def solve_rounded(
-    published: IntArray,
+    published: Ints,
     decimals: int,
     rounding: Rounding,
     n: int,
     known: Sequence[Known],
-    wanted: BoolArray,
+    wanted: Bools,
     where: str = "given",
-    possible: BoolArray | None = None,
+    possible: Bools | None = None,
 ) -> RoundedSolution:
     """All feasible values of the cells in the wanted rows.
 
@@ -175,7 +175,7 @@ class _Rule:
 
 
 def _solve(
-    published: IntArray, possible: BoolArray, rule: _Rule, n: int, known: Sequence[Known], wanted: BoolArray
+    published: Ints, possible: Bools, rule: _Rule, n: int, known: Sequence[Known], wanted: Bools
 ) -> RoundedSolution | None:
     """The solution, or None when no table fits."""
     if any(one.fails_on_zeros for one in known) or len(published) > n or (not len(published) and n):
@@ -199,7 +199,7 @@ def _solve(
     asked = np.unique(item_of[wanted]) if wanted.any() else np.arange(min(1, len(items)))
     item_span = np.zeros((len(items), published.shape[1], 2), dtype=np.int64)
     item_span[:, :, 1] = 1
-    parts: list[IntArray] = [np.array([[0, 0, 1]])]  # what impossible cells hold
+    parts: list[Ints] = [np.array([[0, 0, 1]])]  # what impossible cells hold
     end = 1
     for item, listed, solid in _leave_one_out(totals, copies, asked, target):
         if not listed.size and not solid:
@@ -211,13 +211,13 @@ def _solve(
     return RoundedSolution(runs=np.concatenate(parts), span=item_span[item_of] * wanted[:, None, None])
 
 
-def _row(published: IntArray, possible: BoolArray, known: Sequence[Known]) -> _Row:
+def _row(published: Ints, possible: Bools, known: Sequence[Known]) -> _Row:
     columns = np.flatnonzero(possible)
     shown = [replace(one, cells=one.cells[columns]) for one in known]
     return _Row(columns, published[columns], _tree(shown, columns.size))
 
 
-def _distinct(rows: Sequence[_Row]) -> tuple[list[_Row], IntArray]:
+def _distinct(rows: Sequence[_Row]) -> tuple[list[_Row], Ints]:
     """Rows with the same printed values and nothing known beforehand share an answer."""
     place: dict[object, int] = {}
     items: list[_Row] = []
@@ -233,13 +233,13 @@ def _distinct(rows: Sequence[_Row]) -> tuple[list[_Row], IntArray]:
 
 def _tree(known: Sequence[Known], n_cells: int) -> _Tree:
     """Nest the known sums of one row; sums that cross others are kept aside."""
-    sets: dict[bytes, tuple[BoolArray, int, int]] = {}
+    sets: dict[bytes, tuple[Bools, int, int]] = {}
     for one in known:
         key = one.cells.tobytes()
         _, lower, upper = sets.get(key, (one.cells, 0, NO_LIMIT))
         sets[key] = (one.cells, max(lower, one.lower), min(upper, one.upper))
     nodes = [(np.arange(n_cells) == cell, 0, NO_LIMIT) for cell in range(n_cells)]
-    nested: list[tuple[BoolArray, int, int]] = []
+    nested: list[tuple[Bools, int, int]] = []
     crossing: list[Known] = []
     for cells, lower, upper in sorted(sets.values(), key=lambda entry: int(entry[0].sum())):
         if int(cells.sum()) == 1:
@@ -281,7 +281,7 @@ def _row_totals(row: _Row, rule: _Rule, n: int) -> _Totals | None:
     return _Totals(least, words, np.array([len(bits), int(has_tail)], dtype=np.int64))
 
 
-def _solid_from(published: IntArray, unit: int) -> int | None:
+def _solid_from(published: Ints, unit: int) -> int | None:
     """A total from which every total is feasible, or None where rounding errors cannot cancel.
 
     With J cells, Z of them printed 0 and S the sum of the printed values: every interval holds an integer once
@@ -298,8 +298,8 @@ def _solid_from(published: IntArray, unit: int) -> int | None:
 
 
 def _leave_one_out(
-    totals: Sequence[_Totals], copies: IntArray, asked: IntArray, target: int
-) -> Iterator[tuple[int, IntArray, range]]:
+    totals: Sequence[_Totals], copies: Ints, asked: Ints, target: int
+) -> Iterator[tuple[int, Ints, range]]:
     """Each asked item with its feasible totals, listed and as a range, beside everything else."""
     plan = leave_one_out_plan(len(asked))
     depth = 2 + (int(plan[:, 0].max()) if len(plan) else 0)
@@ -328,14 +328,14 @@ def _leave_one_out(
             yield item, listed + own.least, range(first + own.least, last + own.least + 1)
 
 
-def _longest(totals: Sequence[_Totals], copies: IntArray, target: int) -> int:
+def _longest(totals: Sequence[_Totals], copies: Ints, target: int) -> int:
     """Bits that any sumset can need: sets with a tail only get shorter, those without add up."""
     with_tail = max((int(one.size[0]) for one in totals if one.size[1]), default=0)
     without = sum(int(c) * int(one.size[0]) for c, one in zip(copies, totals, strict=True) if not one.size[1])
     return min(target + 1, max(with_tail, without, 1))
 
 
-def _cell_runs(row: _Row, rule: _Rule, listed: IntArray, solid: range) -> tuple[IntArray, IntArray]:
+def _cell_runs(row: _Row, rule: _Rule, listed: Ints, solid: range) -> tuple[Ints, Ints]:
     """Values of the cells of one row over its feasible totals, as runs and their spans."""
     tree = row.tree
     wide = max(solid.start, _wide_from(row.published, rule.unit)) if solid and tree.is_free else solid.stop
@@ -357,7 +357,7 @@ def _cell_runs(row: _Row, rule: _Rule, listed: IntArray, solid: range) -> tuple[
     return runs, span
 
 
-def _wide_from(published: IntArray, unit: int) -> int:
+def _wide_from(published: Ints, unit: int) -> int:
     """A total from which the interval of every cell has more values than there are cells.
 
     When t grows by one, the lower end of a cell rises by at most one and its upper end falls by at most the number
@@ -378,9 +378,7 @@ def _wide_from(published: IntArray, unit: int) -> int:
     )
 
 
-def _crossing_runs(
-    published: IntArray, tree: _Tree, rule: _Rule, totals: IntArray
-) -> tuple[IntArray, IntArray]:
+def _crossing_runs(published: Ints, tree: _Tree, rule: _Rule, totals: Ints) -> tuple[Ints, Ints]:
     """As `cell_runs`, for known sums that cross one another."""
     values: list[set[int]] = [set() for _ in published]
     for t in totals.tolist():
@@ -391,7 +389,7 @@ def _crossing_runs(
     return np.concatenate(runs), np.stack([np.append(0, ends[:-1]), ends], axis=1)
 
 
-def _crossing_values(published: IntArray, tree: _Tree, rule: _Rule, t: int) -> list[set[int]]:
+def _crossing_values(published: Ints, tree: _Tree, rule: _Rule, t: int) -> list[set[int]]:
     """Values of each cell for total t when known sums cross; an empty list when there are none.
 
     Interval passing is not exact here, so partial sums of all known sets are enumerated cell by cell, forwards

@@ -20,8 +20,9 @@ from math import prod
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver.bounds.audit import AuditOptions, summary_of
-from louver.bounds.problem import Arrangement, IntArray
+from louver.bounds.problem import Arrangement
 from louver.bounds.result import Suggestion, Suggestions, Summary
 from louver.data.histogram import Histogram
 from louver.schema.attribute import Attribute
@@ -180,7 +181,7 @@ class _Space:
         self.attributes = self.histogram.attributes
         self._base = [_base_codes(attribute, arrangement) for attribute in self.original.attributes]
         self.responses = frozenset(arrangement.cols)
-        self._maps: dict[tuple[int, Partition], IntArray] = {}
+        self._maps: dict[tuple[int, Partition], Ints] = {}
         self._recodes: dict[tuple[int, Partition], Recode] = {}
         self._roles = [COL if a.name in self.responses else ROW for a in self.attributes]
 
@@ -276,7 +277,7 @@ class _Space:
         p = p[p > 0]
         return float(-(p * np.log2(p)).sum())
 
-    def _map(self, i: int, partition: Partition) -> IntArray:
+    def _map(self, i: int, partition: Partition) -> Ints:
         if (i, partition) not in self._maps:
             new_codes = np.zeros(self.attributes[i].size, dtype=np.int64)
             for group, codes in enumerate(partition):
@@ -296,7 +297,7 @@ class _Space:
         return self._recodes[i, partition]
 
 
-def _base_codes(attribute: Attribute, arrangement: Arrangement) -> IntArray:
+def _base_codes(attribute: Attribute, arrangement: Arrangement) -> Ints:
     """Code of each label of an attribute after the recodes of the first arrangement."""
     codes = np.arange(attribute.size)
     for recode in arrangement.recodes:

@@ -84,7 +84,8 @@ def groups(
     total: Annotated[
         str | None,
         typer.Option(
-            metavar="public|noisy", help="Whether the number of groups is published exactly (default)."
+            metavar="public|noisy",
+            help="noisy (default), or public: the number of groups is published exactly, and who is alone is not protected.",
         ),
     ] = None,
     neighbours: Annotated[

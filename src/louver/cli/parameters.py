@@ -42,6 +42,10 @@ Epsilon = Annotated[str | None, typer.Option(metavar="E", help="Amount in pure e
 Rho = Annotated[str | None, typer.Option(metavar="R", help="Amount in rho (zero-concentrated), such as 0.1.")]
 Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report to this file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Release directory; must not exist.")]
+Payer = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Who pays (default: the ledger beside the data).")
+]
 SpecFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.data.read import Source, quoted
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
@@ -110,7 +110,7 @@ class Coder:
     _is_missing_seen: bool = False
     _bad: list[str] = field(default_factory=list)
 
-    def encode(self, column: pa.Array) -> NDArray[np.int64]:
+    def encode(self, column: pa.Array) -> Ints:
         """Codes of a batch; -1 marks a fault, which `check` turns into an error."""
         encoded = column.dictionary_encode(null_encoding="encode")
         codes = np.array([self._code_of(text) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
@@ -131,7 +131,7 @@ class Coder:
             return
         raise InputError(f"{where} {problem}.", file=source.name, column=name, row=row)
 
-    def finish(self) -> tuple[Attribute, NDArray[np.int64] | None]:
+    def finish(self) -> tuple[Attribute, Ints | None]:
         """The attribute with all its labels, and where they were learnt the map from `encode`'s codes."""
         if self.attribute.labels:
             return self.attribute, None

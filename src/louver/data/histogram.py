@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from louver._arrays import Ints
 from louver.errors import InputError
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
@@ -26,8 +27,6 @@ MAX_COUNT = 2**63 - 1
 MAX_DENSE_CELLS = 2**28  # 2 GiB of counts
 MAX_AXES = 64  # of NumPy
 SMALL_TABLE_CELLS = 2**14  # below this, scattering into a dense array beats sorting
-
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -62,8 +61,8 @@ class Histogram:
     """
 
     attributes: tuple[Attribute, ...]
-    codes: Codes
-    counts: NDArray[np.int64]
+    codes: Ints
+    counts: Ints
 
     def __post_init__(self) -> None:
         self.codes.flags.writeable = False
@@ -155,7 +154,7 @@ class Histogram:
             codes[:, axis] = mapping[codes[:, axis]]
         return _aggregate(tuple(attributes), codes, self.counts)
 
-    def to_dense(self) -> NDArray[np.int64]:
+    def to_dense(self) -> Ints:
         """All counts, zeros included, with one axis per attribute."""
         if math.prod(self.shape) > MAX_DENSE_CELLS:
             raise InputError("the table has too many cells to be written out with its zeros.")
@@ -195,7 +194,7 @@ class Histogram:
         raise InputError(f'the table has no attribute "{name}"; check the name.', column=name)
 
 
-def _as_integers(values: ArrayLike, what: str) -> NDArray[np.int64]:
+def _as_integers(values: ArrayLike, what: str) -> Ints:
     """A 64-bit copy; anything that is not a whole number in range is refused, not rounded."""
     array: NDArray[Any] = np.asarray(values)
     if array.size == 0:
@@ -205,7 +204,7 @@ def _as_integers(values: ArrayLike, what: str) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _check_total(counts: NDArray[np.int64]) -> None:
+def _check_total(counts: Ints) -> None:
     """Refuse counts whose sum leaves 64 bits; every later sum is then safe."""
     if len(counts) == 0 or int(counts.max()) * len(counts) <= MAX_COUNT:
         return
@@ -213,11 +212,11 @@ def _check_total(counts: NDArray[np.int64]) -> None:
         raise InputError("the counts add up to more than a 64-bit number holds.")
 
 
-def _shape(attributes: Sequence[Attribute]) -> NDArray[np.int64]:
+def _shape(attributes: Sequence[Attribute]) -> Ints:
     return np.array([attribute.size for attribute in attributes], dtype=np.int64)
 
 
-def _aggregate(attributes: tuple[Attribute, ...], codes: Codes, counts: NDArray[np.int64]) -> Histogram:
+def _aggregate(attributes: tuple[Attribute, ...], codes: Ints, counts: Ints) -> Histogram:
     """Sort valid cells, add up equal ones; `counts` are positive and their sum fits."""
     shape = tuple(attribute.size for attribute in attributes)
     n_cells = math.prod(shape)
@@ -239,22 +238,22 @@ def _aggregate(attributes: tuple[Attribute, ...], codes: Codes, counts: NDArray[
     return Histogram(attributes=attributes, codes=_unflatten(occupied, shape), counts=sums)
 
 
-def _flat(codes: Codes, shape: tuple[int, ...]) -> NDArray[np.int64]:
+def _flat(codes: Ints, shape: tuple[int, ...]) -> Ints:
     """Number of each cell, the last attribute fastest."""
     if not shape:
         return np.zeros(len(codes), np.int64)
-    flat: NDArray[np.int64] = np.ravel_multi_index(tuple(codes.T), shape)
+    flat: Ints = np.ravel_multi_index(tuple(codes.T), shape)
     return flat
 
 
-def _unflatten(flat: NDArray[np.int64], shape: tuple[int, ...]) -> Codes:
+def _unflatten(flat: Ints, shape: tuple[int, ...]) -> Ints:
     """Codes of flat cell numbers."""
     if not shape:
         return np.zeros((len(flat), 0), np.int64)
     return np.stack(np.unravel_index(flat, shape), axis=1)
 
 
-def _merge_lexsorted(codes: Codes, counts: NDArray[np.int64]) -> tuple[Codes, NDArray[np.int64]]:
+def _merge_lexsorted(codes: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """The same without flat numbers, for domains whose product leaves 64 bits, or of more attributes than NumPy's axes."""
     if len(counts) == 0:
         return codes.copy(), counts.copy()

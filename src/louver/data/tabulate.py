@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from louver._arrays import Floats, Ints
 from louver.data.coding import Coder, binned_sql, find_row, number_sql, text_sql
 from louver.data.histogram import Histogram
 from louver.data.read import Source
@@ -52,7 +53,7 @@ class Records:
 
     attributes: tuple[Attribute, ...]
     codes: NDArray[np.int32]
-    numbers: Mapping[str, NDArray[np.float64]]
+    numbers: Mapping[str, Floats]
 
     @property
     def n_rows(self) -> int:
@@ -155,7 +156,7 @@ def read_codes(source: Source, names: Sequence[str], schema: Schema | None = Non
     values = [f"coalesce({number_sql(texts[a.name], a.kind)}, CAST('nan' AS DOUBLE))" for a in numeric]
     fields = ", ".join([*(coder.sql for coder in coders), *values])
     chunks: list[list[NDArray[np.int32]]] = [[] for _ in coders]
-    number_chunks: list[list[NDArray[np.float64]]] = [[] for _ in numeric]
+    number_chunks: list[list[Floats]] = [[] for _ in numeric]
     for batch in source.batches(f"SELECT {fields} FROM records"):
         for axis, coder in enumerate(coders):
             chunks[axis].append(coder.encode(batch.column(axis)).astype(np.int32))
@@ -175,7 +176,7 @@ class _Wide:
 
     columns: tuple[str, ...]
     attributes: tuple[Attribute, ...]
-    cells: NDArray[np.int64]  # (columns, attributes)
+    cells: Ints  # (columns, attributes)
 
     @classmethod
     def build(cls, wide: Mapping[str, Mapping[str, str]], schema: Schema | None) -> _Wide:
@@ -209,9 +210,7 @@ class _Wide:
     def names(self) -> tuple[str, ...]:
         return tuple(attribute.name for attribute in self.attributes)
 
-    def unpivot(
-        self, codes: NDArray[np.int64], counts: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def unpivot(self, codes: Ints, counts: Ints) -> tuple[Ints, Ints]:
         """One row per group and column of counts; without wide columns nothing changes."""
         if not self.columns:
             return codes, counts[:, 0]
@@ -246,9 +245,7 @@ def _late_recodes(names: Sequence[str], schema: Schema | None) -> list[Recode]:
     return [recode for recode in found if recode is not None and recode.bins is None]
 
 
-def _group(
-    source: Source, coders: Sequence[Coder], columns: Sequence[str]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _group(source: Source, coders: Sequence[Coder], columns: Sequence[str]) -> tuple[Ints, Ints]:
     """Codes (groups, coders) and counts (groups, columns of counts) of the one GROUP BY."""
     keys = [coder.sql for coder in coders]
     weights = [_weight_sql(text_sql(source, column)) for column in columns]
@@ -276,12 +273,12 @@ def _group(
     return np.concatenate(codes), all_counts
 
 
-def _stack(columns: list[NDArray[np.int64]], batch: pa.RecordBatch) -> NDArray[np.int64]:
+def _stack(columns: list[Ints], batch: pa.RecordBatch) -> Ints:
     """Columns side by side, also when there are none."""
     return np.column_stack(columns) if columns else np.empty((batch.num_rows, 0), dtype=np.int64)
 
 
-def _sums(array: pa.Array) -> NDArray[np.int64]:
+def _sums(array: pa.Array) -> Ints:
     return np.asarray(np.from_dlpack(array), dtype=np.int64)
 
 
@@ -347,7 +344,7 @@ def _check_structural_zeros(source: Source, histogram: Histogram, schema: Schema
         raise InputError(message, file=source.name)
 
 
-def _check_numbers(source: Source, attribute: Attribute, text: str, values: NDArray[np.float64]) -> None:
+def _check_numbers(source: Source, attribute: Attribute, text: str, values: Floats) -> None:
     """Find the row of a number that is none, or missing without leave."""
     if not np.isnan(values).any():
         return
@@ -368,7 +365,7 @@ def _assemble(
     source: Source,
     coders: Sequence[Coder],
     chunks: list[list[NDArray[np.int32]]],
-    numbers: Mapping[str, NDArray[np.float64]],
+    numbers: Mapping[str, Floats],
     schema: Schema | None,
 ) -> Records:
     """Put the columns together, releasing the batches of each as it is done."""

@@ -8,16 +8,16 @@ Table 7.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Floats, Ints
 from louver.errors import SolverError
-from louver.groups.problem import IntArray, NoisyAnswers
+from louver.groups.problem import NoisyAnswers
 from louver.optim.monotone import nonincreasing
 
 __all__ = ["solve_chain"]
 
 
-def solve_chain(noisy: NoisyAnswers) -> IntArray:
+def solve_chain(noisy: NoisyAnswers) -> Ints:
     """Solve Model 3 exactly: weighted isotonic regression on the chain, cut to [0, G] and rounded.
 
     Notes
@@ -46,10 +46,8 @@ def solve_chain(noisy: NoisyAnswers) -> IntArray:
     return tree.sum_up(np.ascontiguousarray(leaves))
 
 
-def _nondecreasing(
-    means: NDArray[np.float64], weight: NDArray[np.int64], upper: float
-) -> NDArray[np.float64]:
+def _nondecreasing(means: Floats, weight: Ints, upper: float) -> Floats:
     """Weighted isotonic regression: repeat every mean as often as its weight says."""
     repeated = nonincreasing(-np.repeat(means, weight)[None, :], -upper, 0.0)[0]
-    fitted: NDArray[np.float64] = -repeated[np.cumsum(weight) - 1]
+    fitted: Floats = -repeated[np.cumsum(weight) - 1]
     return fitted

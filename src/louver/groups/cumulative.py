@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver.errors import SolverError
-from louver.groups.problem import IntArray, NoisyAnswers, Query, sizes_of
+from louver.groups.problem import NoisyAnswers, Query, sizes_of
 from louver.optim.allocation import allocate
 from louver.optim.monotone import fit_monotone, nonincreasing
 
@@ -26,7 +27,7 @@ NOISE_PARTS = 40
 """Nearer than this part of the smallest noise changes no error by a hundredth."""
 
 
-def solve_cumulative(noisy: NoisyAnswers) -> IntArray:
+def solve_cumulative(noisy: NoisyAnswers) -> Ints:
     """M_c^dp: isotonic regression in every region, then M_H^dp on the differences.
 
     Notes
@@ -40,7 +41,7 @@ def solve_cumulative(noisy: NoisyAnswers) -> IntArray:
     return allocate(sizes_of(rounded, Query.PREFIX), noisy.tree, total)
 
 
-def solve_cumulative_relaxed(noisy: NoisyAnswers) -> IntArray:
+def solve_cumulative_relaxed(noisy: NoisyAnswers) -> Ints:
     """M_c^r: Model 2 in real numbers, every value rounded by itself, so sums may be violated.
 
     Notes

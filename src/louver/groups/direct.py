@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from louver.groups.problem import IntArray, NoisyAnswers
+from louver._arrays import Ints
+from louver.groups.problem import NoisyAnswers
 from louver.optim.allocation import allocate, allocate_relaxed
 
 __all__ = ["solve_dynamic", "solve_relaxed"]
 
 
-def solve_dynamic(noisy: NoisyAnswers) -> IntArray:
+def solve_dynamic(noisy: NoisyAnswers) -> Ints:
     """M_H^dp: the exact optimum of Model 1.
 
     Notes
@@ -24,7 +25,7 @@ def solve_dynamic(noisy: NoisyAnswers) -> IntArray:
     return allocate(noisy.rows, noisy.tree, noisy.total)
 
 
-def solve_relaxed(noisy: NoisyAnswers) -> IntArray:
+def solve_relaxed(noisy: NoisyAnswers) -> Ints:
     """M_H^r: Model 1 in real numbers, every value rounded by itself, so sums may be violated.
 
     Notes

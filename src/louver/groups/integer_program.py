@@ -7,12 +7,12 @@ entry of a cost table.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from louver._arrays import Floats, Ints
 from louver.errors import InputError, SolverError
-from louver.groups.problem import IntArray, NoisyAnswers, Query, sizes_of
+from louver.groups.problem import NoisyAnswers, Query, sizes_of
 from louver.optim.trees import LevelTree
 
 __all__ = ["check_size", "solve_by_tables", "solve_cumulative_program", "solve_program"]
@@ -21,12 +21,12 @@ MOST_UNITS = 200_000
 """Largest number of regions x sizes x groups that is tried; beyond it these methods do not end."""
 
 
-def solve_program(noisy: NoisyAnswers) -> IntArray:
+def solve_program(noisy: NoisyAnswers) -> Ints:
     """M_H: Model 1, (H1)-(H4), as a mixed-integer program."""
     return _integer_program(noisy, is_cumulative=False)
 
 
-def solve_cumulative_program(noisy: NoisyAnswers) -> IntArray:
+def solve_cumulative_program(noisy: NoisyAnswers) -> Ints:
     """M_c: Model 2, (C1)-(C5), as a mixed-integer program on prefix counts."""
     return sizes_of(_integer_program(noisy, is_cumulative=True), Query.PREFIX)
 
@@ -47,7 +47,7 @@ def _total(noisy: NoisyAnswers) -> int:
     return noisy.total
 
 
-def _integer_program(noisy: NoisyAnswers, *, is_cumulative: bool) -> IntArray:
+def _integer_program(noisy: NoisyAnswers, *, is_cumulative: bool) -> Ints:
     """Write the square of each unknown as a sum of unit steps with rising prices, which a solver takes in order."""
     total, tree = _total(noisy), noisy.tree
     n_regions, n_sizes = noisy.rows.shape
@@ -100,7 +100,7 @@ def _selector(cells: range | list[int], n_cells: int) -> sparse.spmatrix:
     return sparse.csr_matrix((np.ones(len(columns)), ([0] * len(columns), columns)), shape=(1, n_cells))
 
 
-def solve_by_tables(noisy: NoisyAnswers) -> IntArray:
+def solve_by_tables(noisy: NoisyAnswers) -> Ints:
     """M_dp^OP: the dynamic program of section 6, each entry of each cost table an optimisation of its own.
 
     Notes
@@ -125,7 +125,7 @@ def solve_by_tables(noisy: NoisyAnswers) -> IntArray:
     return values
 
 
-def _split(tables: NDArray[np.float64], value: int) -> tuple[float, IntArray]:
+def _split(tables: Floats, value: int) -> tuple[float, Ints]:
     """Minimise the sum of the children's costs at values that sum to `value`: (4b)-(4d) with one choice for each child."""
     n_children, n_values = tables.shape
     chosen = np.kron(np.eye(n_children), np.ones((1, n_values)))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver.groups.cumulative import tolerance
-from louver.groups.problem import IntArray, NoisyAnswers, Query, sizes_of
+from louver.groups.problem import NoisyAnswers, Query, sizes_of
 from louver.optim.monotone import fit_monotone
 from louver.optim.row_rounding import round_tree
 
@@ -20,7 +21,7 @@ LEAST_VARIANCE = 1e-6
 """Noise of less variance is zero for all that follows; the variance itself may have vanished."""
 
 
-def solve_joint(noisy: NoisyAnswers) -> IntArray:
+def solve_joint(noisy: NoisyAnswers) -> Ints:
     """Return the rounded optimum of Model 2's relaxation, weighted by level: on prefix counts, or on suffix counts without a total.
 
     Notes
@@ -38,7 +39,7 @@ def solve_joint(noisy: NoisyAnswers) -> IntArray:
     return sizes_of(_fitted(noisy, noisy.rows[:, ::-1])[:, ::-1], Query.PREFIX)
 
 
-def _fitted(noisy: NoisyAnswers, counts: IntArray) -> IntArray:
+def _fitted(noisy: NoisyAnswers, counts: Ints) -> Ints:
     """Whole-number rows that never increase and sum over the tree, closest to `counts`."""
     rows = np.ascontiguousarray(counts, np.float64)
     fit = fit_monotone(

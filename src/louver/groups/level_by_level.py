@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver.errors import SolverError
-from louver.groups.problem import IntArray, NoisyAnswers
+from louver.groups.problem import NoisyAnswers
 from louver.optim.kernels.trees.consistency import simplex_inplace
 
 __all__ = ["solve_level_by_level"]
 
 
-def solve_level_by_level(noisy: NoisyAnswers) -> IntArray:
+def solve_level_by_level(noisy: NoisyAnswers) -> Ints:
     """Fix the root, then the children of every region, each by itself: project, then keep the largest remainders."""
     if noisy.total is None:
         raise SolverError("TopDown needs a public total.")
@@ -28,7 +29,7 @@ def solve_level_by_level(noisy: NoisyAnswers) -> IntArray:
     return values
 
 
-def _closest(noisy: IntArray, total: int) -> IntArray:
+def _closest(noisy: Ints, total: int) -> Ints:
     """Return whole numbers, not negative, that sum to `total`, next to the least-squares solution."""
     real = noisy.astype(np.float64)
     simplex_inplace(real, float(total))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver.errors import InputError
 from louver.groups.chain import solve_chain
 from louver.groups.cumulative import solve_cumulative, solve_cumulative_relaxed
@@ -19,7 +20,7 @@ from louver.groups.integer_program import (
 )
 from louver.groups.joint import solve_joint
 from louver.groups.level_by_level import solve_level_by_level
-from louver.groups.problem import IntArray, NoisyAnswers, Query
+from louver.groups.problem import NoisyAnswers, Query
 from louver.optim.trees import LevelTree
 from louver.privacy.neighbours import Relation
 
@@ -50,7 +51,7 @@ class Mechanism:
 
     name: str
     query: Query
-    solve: Callable[[NoisyAnswers], IntArray]
+    solve: Callable[[NoisyAnswers], Ints]
     is_consistent: bool = True
     is_weighted: bool = False
     check_size: Callable[[int, int], None] | None = None
@@ -99,7 +100,7 @@ def find_mechanism(name: str | None, neighbours: Relation) -> Mechanism:
     return MECHANISMS[name]
 
 
-def count_violations(counts: IntArray, tree: LevelTree) -> int:
+def count_violations(counts: Ints, tree: LevelTree) -> int:
     """Count the regions and sizes where children do not add up to their parent (#CV of Table 7)."""
     parents = int(tree.level_start[-2])
     sums = np.add.reduceat(counts, tree.first_child[:parents], axis=0) if parents else counts[:0]

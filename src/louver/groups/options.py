@@ -40,7 +40,7 @@ class GroupsOptions(Options):
     quantity: str | None = None
     max_quantity: Annotated[int, Field(ge=1)] = 1
     across: Literal["error", "split"] = "error"
-    total: Literal["public", "noisy"] = "public"
+    total: Literal["public", "noisy"] = "noisy"
     neighbours: Literal["add-remove-record", "change-record", "add-remove-unit"] = "add-remove-record"
     seed: Annotated[int, Field(ge=0)] | None = None
     evaluate: bool = False

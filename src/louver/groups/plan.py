@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise, product
-from typing import Any
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver.errors import BudgetError, InputError
 from louver.groups.mechanisms import Mechanism
 from louver.groups.problem import (
     GroupTable,
-    IntArray,
     NoisyAnswers,
     Query,
     Regions,
@@ -107,23 +106,22 @@ class Plan:
         return compose_sequential([level.loss for level in self.levels])
 
     @property
+    def not_protected(self) -> tuple[str, ...]:
+        """What a public total gives away, in words: neighbours agree on it."""
+        if self.total is Total.NOISY:
+            return ()
+        return (
+            "whether a person who is alone in a unit is there at all (public total)",
+            "how many units a region has: no noise of this budget hides it (public total)",
+        )
+
+    @property
     def deviations(self) -> tuple[float, ...]:
         """Standard deviation of one count of every level once levels are weighed; monotony makes sparse sizes more accurate."""
         accuracies = [1 / max(1e-3, math.sqrt(level.distribution.variance)) for level in self.levels]
         sizes = self.regions.tree.level_sizes
         noise = level_noise(accuracies, sizes, is_weighted=self.mechanism.is_weighted)
         return tuple(total / n for total, n in zip(noise, sizes, strict=True))
-
-    def request(self) -> dict[str, Any]:
-        """Name what is measured, for the ledger: enough to tell any two plans apart."""
-        return {
-            "verb": "groups",
-            "mechanism": self.mechanism.name,
-            "query": str(self.query),
-            "regions": [list(labels) for labels in self.regions.labels],
-            "sizes": [self.first_size, self.largest_size],
-            "levels": [[level.name, str(level.loss), level.sensitivity] for level in self.levels],
-        }
 
 
 def make_plan(
@@ -133,7 +131,7 @@ def make_plan(
     budget: Loss,
     shares: Sequence[Fraction],
     *,
-    total: Total = Total.PUBLIC,
+    total: Total,
     smallest_size: int = 0,
     largest_quantity: int = 1,
     as_published: bool = False,
@@ -165,7 +163,8 @@ def make_plan(
     """
     query = mechanism.query if total is Total.PUBLIC else mechanism.open_query
     if query is None:
-        raise InputError(f"{mechanism.name} needs a public total; use louver or M_H^dp.", option="total")
+        message = f"{mechanism.name} needs a public total: add --total public, or use louver or M_H^dp."
+        raise InputError(message, option="--total")
     if len(shares) != regions.tree.n_levels:
         raise BudgetError(
             f"{len(shares)} budget shares are given for {regions.tree.n_levels} levels; "
@@ -344,6 +343,6 @@ def true_batches(table: GroupTable, plan: Plan) -> Iterator[TrueBatch]:
 
 def noisy_answers(batches: Iterator[NoisyBatch], plan: Plan, n_groups: int | None) -> NoisyAnswers:
     """Put measurements together again: what post-processing works from."""
-    rows: IntArray = np.concatenate([batch.noisy_counts for batch in batches])
+    rows: Ints = np.concatenate([batch.noisy_counts for batch in batches])
     variances = tuple(level.distribution.variance for level in plan.levels)
     return NoisyAnswers(plan.regions.tree, rows, variances, n_groups)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from louver.groups.problem import IntArray, Query, answers
+from louver._arrays import Floats, Ints
+from louver.groups.problem import Query, answers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +98,7 @@ def plot_errors(release: GroupRelease) -> Figure:
     return figure
 
 
-def _shown(counts: IntArray) -> slice:
+def _shown(counts: Ints) -> slice:
     """Columns worth drawing: up to one past the largest size that occurs."""
     return slice(0, int(np.flatnonzero(counts)[-1]) + 2 if counts.any() else 2)
 
@@ -138,9 +138,9 @@ def _size_deviation(release: GroupRelease, region: int) -> float:
     return factor * release.plan.deviations[_level(release, region)]
 
 
-def _cumulative_deviations(release: GroupRelease, region: int) -> NDArray[np.float64]:
+def _cumulative_deviations(release: GroupRelease, region: int) -> Floats:
     """Standard deviations of groups of at least each size: sums of the noise of single sizes, where these are measured."""
     n_sizes = release.counts.shape[1]
     terms = np.arange(n_sizes, 0, -1) if release.plan.query is Query.SIZES else np.ones(n_sizes)
-    deviations: NDArray[np.float64] = release.plan.deviations[_level(release, region)] * np.sqrt(terms)
+    deviations: Floats = release.plan.deviations[_level(release, region)] * np.sqrt(terms)
     return deviations

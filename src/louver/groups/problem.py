@@ -17,8 +17,8 @@ from enum import StrEnum
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.errors import BudgetError, InputError
 from louver.optim.trees import LevelTree
 from louver.privacy.neighbours import Relation, steps
@@ -35,7 +35,6 @@ __all__ = [
     "sizes_of",
 ]
 
-IntArray = NDArray[np.int64]
 
 ROOT = "total"
 """Name of the root level, which always exists."""
@@ -150,7 +149,7 @@ class GroupTable:
     """
 
     regions: Regions
-    counts: IntArray
+    counts: Ints
     first_size: int
 
     def __post_init__(self) -> None:
@@ -200,12 +199,12 @@ class NoisyAnswers:
     """
 
     tree: LevelTree
-    rows: IntArray
+    rows: Ints
     variances: tuple[float, ...]
     total: int | None
 
 
-def answers(counts: IntArray, query: Query, tree: LevelTree) -> IntArray:
+def answers(counts: Ints, query: Query, tree: LevelTree) -> Ints:
     """Return what a query counts, for every region and size.
 
     Parameters
@@ -239,7 +238,7 @@ def answers(counts: IntArray, query: Query, tree: LevelTree) -> IntArray:
     return chained
 
 
-def sizes_of(rows: IntArray, query: Query, tree: LevelTree | None = None) -> IntArray:
+def sizes_of(rows: Ints, query: Query, tree: LevelTree | None = None) -> Ints:
     """Turn what a query counts back into numbers of groups of each size; the chain needs the tree."""
     if query is Query.SIZES:
         return rows

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from louver._arrays import Ints
 from louver.groups.plan import Plan
-from louver.groups.problem import IntArray, Query, Total
+from louver.groups.problem import Query, Total
 from louver.groups.simulate import Forecast, LevelError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
@@ -22,7 +23,7 @@ from louver.release.manifest import Manifest, ReleaseWriter
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DATA_FILE", "MEASUREMENTS_FILE", "GroupRelease"]
+__all__ = ["DATA_FILE", "INVARIANTS_FILE", "MEASUREMENTS_FILE", "GroupRelease"]
 
 DATA_FILE = "data/groups.parquet"
 PERSONS_FILE = "data/persons.parquet"
@@ -53,7 +54,7 @@ class GroupRelease:
     """
 
     plan: Plan
-    counts: IntArray
+    counts: Ints
     forecast: Forecast
     evaluation: tuple[LevelError, ...] | None = None
     is_private: bool = True
@@ -71,9 +72,9 @@ class GroupRelease:
         return range(self.plan.first_size, self.plan.largest_size + 1)
 
     @property
-    def persons(self) -> IntArray:
+    def persons(self) -> Ints:
         """Implied number of persons of every region; units beyond the largest size count with it."""
-        persons: IntArray = self.counts @ np.array(self.sizes)
+        persons: Ints = self.counts @ np.array(self.sizes)
         return persons
 
     def to_dict(self) -> dict[str, Any]:
@@ -174,6 +175,7 @@ class GroupRelease:
                 "neighbours": str(loss.neighbours),
                 "meaning": loss.neighbours.meaning,
                 "invariants": self.invariants,
+                "not_protected": list(plan.not_protected),
                 "levels": [
                     {"name": level.name, "loss": str(level.loss.amount), "sensitivity": level.sensitivity}
                     for level in plan.levels
@@ -191,9 +193,6 @@ class GroupRelease:
         """Put the files of the release beside its measurements, and move everything into place."""
         pq.write_table(self.to_frame(), writer.path(DATA_FILE), compression="zstd")
         pq.write_table(self.persons_frame(), writer.path(PERSONS_FILE), compression="zstd")
-        if self.plan.total is Total.PUBLIC:
-            exact = pa.table({"invariant": ["groups"], "value": [self.total_groups]})
-            pq.write_table(exact, writer.path(INVARIANTS_FILE))
         if report is not None:
             writer.path("report.html").write_text(report, encoding="utf-8")
         return writer.seal(self.manifest(parameters))
@@ -210,6 +209,7 @@ class GroupRelease:
             if self.evaluation is not None:
                 line += f" (true {self.evaluation[i].l1:,.0f}, earth mover's {self.evaluation[i].emd:,.0f})"
             lines.append(line)
+        lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
         return "\n".join(lines[:10])
 
     def _repr_html_(self) -> str:

@@ -10,8 +10,9 @@ from statistics import fmean
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver.groups.plan import Plan, noisy_answers, true_batches
-from louver.groups.problem import GroupTable, IntArray, NoisyAnswers, Regions, Total, sizes_of
+from louver.groups.problem import GroupTable, NoisyAnswers, Regions, Total, sizes_of
 from louver.optim.trees import LevelTree
 from louver.privacy.measurements import NoisyBatch
 from louver.privacy.noise import KeyedNoise, Noise, perturb
@@ -74,12 +75,12 @@ def measured(table: GroupTable, plan: Plan, noise: Noise) -> NoisyAnswers:
     return noisy_answers(batches, plan, table.n_groups if plan.total is Total.PUBLIC else None)
 
 
-def run(table: GroupTable, plan: Plan, noise: Noise) -> IntArray:
+def run(table: GroupTable, plan: Plan, noise: Noise) -> Ints:
     """Measure a table and post-process the measurements, all in memory."""
     return plan.mechanism.solve(measured(table, plan, noise))
 
 
-def errors(released: IntArray, true: IntArray, tree: LevelTree) -> tuple[LevelError, ...]:
+def errors(released: Ints, true: Ints, tree: LevelTree) -> tuple[LevelError, ...]:
     """Compare two tables level by level.
 
     Examples

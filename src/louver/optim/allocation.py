@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Floats, Ints
 from louver.errors import SolverError
 from louver.optim.kernels.trees.laminar import (
     exchange_inplace,
@@ -26,9 +26,7 @@ HEADROOM = 1 << 60
 """Costs of single units must stay below this."""
 
 
-def allocate(
-    noisy: NDArray[np.int64], tree: LevelTree, total: int | None, weights: Sequence[int] | None = None
-) -> NDArray[np.int64]:
+def allocate(noisy: Ints, tree: LevelTree, total: int | None, weights: Sequence[int] | None = None) -> Ints:
     """Solve (H1)-(H4) exactly: whole numbers, not negative, consistent, with the given total.
 
     Parameters
@@ -66,8 +64,8 @@ def allocate(
 
 
 def allocate_relaxed(
-    noisy: NDArray[np.int64], tree: LevelTree, total: int | None, weights: Sequence[int] | None = None
-) -> NDArray[np.float64]:
+    noisy: Ints, tree: LevelTree, total: int | None, weights: Sequence[int] | None = None
+) -> Floats:
     """Solve (H1)-(H3) in real numbers that are not negative.
 
     Examples
@@ -85,9 +83,7 @@ def _level_weights(tree: LevelTree, weights: Sequence[int] | None) -> list[int]:
     return [w for w, n in zip(per_level, tree.level_sizes, strict=True) for _ in range(n)]
 
 
-def _relaxed(
-    y: NDArray[np.float64], tree: LevelTree, total: int | None, weight: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _relaxed(y: Floats, tree: LevelTree, total: int | None, weight: Ints) -> Floats:
     """Solve for all sizes at once: find the price of the total (an open one is free), then the values at it."""
     real_weight = weight.astype(np.float64)
     prices = np.empty((len(y), tree.n_leaves))

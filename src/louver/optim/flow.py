@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.errors import SolverError
 
 __all__ = ["min_cost_flow"]
 
-IntArray = NDArray[np.int64]
 
-
-def min_cost_flow(
-    tails: IntArray, heads: IntArray, capacities: IntArray, costs: IntArray, supplies: IntArray
-) -> IntArray:
+def min_cost_flow(tails: Ints, heads: Ints, capacities: Ints, costs: Ints, supplies: Ints) -> Ints:
     """Return a cheapest flow that moves all supplies to all demands.
 
     Parameters
@@ -41,5 +37,5 @@ def min_cost_flow(
     problem.set_nodes_supplies(np.arange(len(supplies), dtype=np.int32), supplies)
     if problem.solve() != problem.OPTIMAL:
         raise SolverError("a flow problem has no solution; its supplies cannot reach its demands.")
-    flows: IntArray = np.asarray(problem.flows(arcs), dtype=np.int64)
+    flows: Ints = np.asarray(problem.flows(arcs), dtype=np.int64)
     return flows

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
+from louver._arrays import Bools, Floats
 from louver.optim.status import Status
 
 __all__ = ["solve_linear"]
@@ -15,15 +15,15 @@ _STATUS = {0: Status.OPTIMAL, 1: Status.FEASIBLE, 2: Status.INFEASIBLE, 3: Statu
 
 
 def solve_linear(
-    cost: NDArray[np.float64],
+    cost: Floats,
     rows: csr_array,
-    row_lower: NDArray[np.float64],
-    row_upper: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
+    row_lower: Floats,
+    row_upper: Floats,
+    lower: Floats,
+    upper: Floats,
     *,
-    is_integer: bool | NDArray[np.bool_],
-) -> tuple[Status, NDArray[np.float64] | None]:
+    is_integer: bool | Bools,
+) -> tuple[Status, Floats | None]:
     """Minimise cost @ x subject to bounds on rows @ x and on x; `is_integer` says which of x are whole.
 
     Returns

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Floats
 from louver.optim.kernels.trees.consistency import (
     column_pass,
     nonincreasing_inplace,
@@ -38,12 +38,12 @@ BLOCK_COLUMNS = 64
 class MonotoneFit:
     """Rows that sum exactly over the tree; `gap` is the largest distance to rows that never increase."""
 
-    rows: NDArray[np.float64]
+    rows: Floats
     gap: float
     iterations: int
 
 
-def nonincreasing(rows: NDArray[np.float64], lower: float, upper: float) -> NDArray[np.float64]:
+def nonincreasing(rows: Floats, lower: float, upper: float) -> Floats:
     """Replace every row by the closest one that never increases and stays within bounds.
 
     Examples
@@ -58,9 +58,7 @@ def nonincreasing(rows: NDArray[np.float64], lower: float, upper: float) -> NDAr
     return fitted
 
 
-def project(
-    rows: NDArray[np.float64], tree: LevelTree, weights: Sequence[float], total: float | None = None
-) -> NDArray[np.float64]:
+def project(rows: Floats, tree: LevelTree, weights: Sequence[float], total: float | None = None) -> Floats:
     """Replace rows by the closest ones that are sums of their children, weighted by level.
 
     Parameters
@@ -86,7 +84,7 @@ def project(
 
 
 def fit_monotone(
-    noisy: NDArray[np.float64],
+    noisy: Floats,
     tree: LevelTree,
     weights: Sequence[float],
     *,
@@ -152,9 +150,7 @@ def fit_monotone(
     return MonotoneFit(x, float(gap), iteration)
 
 
-def _coefficients(
-    tree: LevelTree, weights: Sequence[float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _coefficients(tree: LevelTree, weights: Sequence[float]) -> tuple[Floats, Floats, Floats]:
     weight = np.repeat(np.asarray(weights, np.float64), tree.level_sizes)
     precision, share = np.empty_like(weight), np.empty_like(weight)
     subtree_weights(weight, tree.first_child, precision, share)

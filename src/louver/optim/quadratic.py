@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
+from louver._arrays import Floats
 from louver.optim.status import Status
 
 __all__ = ["solve_least_squares"]
 
-Vector = NDArray[np.float64]
-
 
 def solve_least_squares(
-    weight: Vector,
-    goal: Vector,
+    weight: Floats,
+    goal: Floats,
     rows: csr_array,
-    row_lower: Vector,
-    row_upper: Vector,
-    lower: Vector,
-    upper: Vector,
+    row_lower: Floats,
+    row_upper: Floats,
+    lower: Floats,
+    upper: Floats,
     *,
     tolerance: float,
-) -> tuple[Status, Vector | None]:
+) -> tuple[Status, Floats | None]:
     """Minimise sum of weight * (x - goal)^2 subject to bounds on rows @ x and on x.
 
     Returns

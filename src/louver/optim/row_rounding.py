@@ -15,8 +15,8 @@ times faster, and within a few counts of the real rows.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Floats, Ints
 from louver.optim.flow import min_cost_flow
 from louver.optim.kernels.trees.consistency import deal_inplace
 from louver.optim.trees import LevelTree
@@ -32,10 +32,8 @@ FIRST_WINDOW = 4
 MOST_FLOW_CELLS = 10_000
 """Children x sizes beyond which columns are dealt out instead: a flow of this size takes about a second."""
 
-IntArray = NDArray[np.int64]
 
-
-def round_tree(rows: NDArray[np.float64], tree: LevelTree, total: int | None = None) -> IntArray:
+def round_tree(rows: Floats, tree: LevelTree, total: int | None = None) -> Ints:
     """Round the root, then the children of every region.
 
     Parameters
@@ -70,7 +68,7 @@ def round_tree(rows: NDArray[np.float64], tree: LevelTree, total: int | None = N
     return rounded
 
 
-def round_children(parent: IntArray, rows: NDArray[np.float64]) -> IntArray:
+def round_children(parent: Ints, rows: Floats) -> Ints:
     """Round rows to whole-number rows that never increase and sum to the parent's, at least sum of squares where a flow can be solved.
 
     Parameters
@@ -97,7 +95,7 @@ def round_children(parent: IntArray, rows: NDArray[np.float64]) -> IntArray:
     return rounded
 
 
-def _closest(sums: IntArray, means: NDArray[np.float64], lengths: IntArray) -> IntArray:
+def _closest(sums: Ints, means: Floats, lengths: Ints) -> Ints:
     """The rows at least sum of squares: flows with wider and wider windows until every value lies within its own."""
     window = FIRST_WINDOW
     while True:
@@ -108,9 +106,7 @@ def _closest(sums: IntArray, means: NDArray[np.float64], lengths: IntArray) -> I
         window *= 2
 
 
-def _solve(
-    sums: IntArray, means: NDArray[np.float64], lengths: IntArray, low: IntArray, window: int
-) -> IntArray:
+def _solve(sums: Ints, means: Floats, lengths: Ints, low: Ints, window: int) -> Ints:
     """One flow: exact where values stay within [low, low + window], a lower bound on the cost elsewhere."""
     n_children, n_runs = means.shape
     chain = np.arange(n_children * n_runs).reshape(n_children, n_runs)
@@ -119,7 +115,7 @@ def _solve(
     sinks = n_children * n_runs + np.arange(n_runs)
     largest = int(sums[0])
 
-    def price(q: IntArray) -> IntArray:
+    def price(q: Ints) -> Ints:
         return np.rint(2 * lengths * (q + 0.5 - means) * COST_UNIT).astype(np.int64)
 
     capacities = [low] + [np.ones_like(low)] * window + [np.full_like(low, largest)] * 2
@@ -131,5 +127,5 @@ def _solve(
     supplies[sinks] = np.append(sums[1:], 0) - sums
     flat = [np.concatenate([part.ravel() for part in parts]) for parts in (tails, heads, capacities, costs)]
     flows = min_cost_flow(flat[0], flat[1], flat[2], flat[3], supplies)
-    values: IntArray = flows[: (window + 2) * chain.size].reshape(window + 2, *means.shape).sum(axis=0)
+    values: Ints = flows[: (window + 2) * chain.size].reshape(window + 2, *means.shape).sum(axis=0)
     return values

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from louver._arrays import Ints
 
 __all__ = ["LevelTree"]
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,9 +34,9 @@ class LevelTree:
     [10, 1, 9, 1, 2, 3, 4]
     """
 
-    first_child: IntArray
-    parent: IntArray
-    level_start: IntArray
+    first_child: Ints
+    parent: Ints
+    level_start: Ints
 
     @classmethod
     def from_counts(cls, counts: Sequence[Sequence[int]]) -> LevelTree:
@@ -79,7 +78,7 @@ class LevelTree:
         """Return the children of region r."""
         return slice(int(self.first_child[r]), int(self.first_child[r + 1]))
 
-    def sum_up(self, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sum_up(self, leaves: Ints) -> Ints:
         """Return rows for all regions from rows for the leaves."""
         rows = [leaves]
         for k in range(self.n_levels - 2, -1, -1):

@@ -14,9 +14,9 @@ from fractions import Fraction
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from louver._arrays import Floats
 from louver.errors import BudgetError, InputError
 from louver.privacy.budget import LARGEST_AMOUNT, epsilon_at
 
@@ -48,8 +48,6 @@ LARGEST_TRANSFORM = 1 << 22
 
 RHO_DIGITS = 6
 """Significant digits of a rho that is searched for; it is rounded down."""
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +191,7 @@ class _Loss:
     """Privacy loss on the grid: mass at (first + i) x step, and mass beyond at no bounded loss."""
 
     first: int
-    mass: Vector
+    mass: Floats
     unbounded: float
 
 
@@ -222,12 +220,12 @@ def _gridded(part: Coordinates, step: Fraction, tail: float) -> _Loss:
     return _Loss(first, out, part.count * tail)
 
 
-def _repeated(mass: Vector, count: int) -> Vector:
+def _repeated(mass: Floats, count: int) -> Floats:
     """Distribution of the sum of `count` independent variables, by products of positive numbers only."""
     if count == 1:
         return mass
     half = _repeated(mass, count // 2)
-    double: Vector = np.convolve(half, half)
+    double: Floats = np.convolve(half, half)
     return np.convolve(double, mass) if count % 2 else double
 
 

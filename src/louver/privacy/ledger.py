@@ -44,6 +44,7 @@ __all__ = [
     "LedgerState",
     "Publication",
     "Source",
+    "find_ledger",
     "ledger_beside",
     "ledgers_admitting",
     "ledgers_in",
@@ -95,6 +96,11 @@ class Debit:
     key: bytes = field(repr=False)
     pin: Callable[[str], None] = field(repr=False, compare=False)
 
+    @property
+    def head(self) -> Head:
+        """Its entry, as manifests record it."""
+        return Head(self.entry, self.hash)
+
     def check_drawable(self) -> None:
         """Refuse to draw the noise of an interrupted debit again where it would be other noise."""
         if self.is_resumed and not self.is_replayable:
@@ -113,6 +119,17 @@ def source_beside(ledger: Path) -> Path | None:
     """Return the source file that a ledger lies beside by its name; None where there is none."""
     source = ledger.with_name(ledger.name.removesuffix(SUFFIX))
     return source if source != ledger and source.is_file() else None
+
+
+def find_ledger(data: object, ledger: str | Path | None = None) -> Path | None:
+    """The ledger where data are logged: the given one, or the one beside a file if there is one; it must be sound."""
+    path = None if ledger is None else Path(ledger)
+    if path is None and isinstance(data, str | Path):
+        beside = ledger_beside(Path(data))
+        path = beside if beside.is_file() else None
+    if path is not None:
+        Ledger(path).state()
+    return path
 
 
 def request_digest(request: Mapping[str, Any]) -> str:
@@ -260,6 +277,15 @@ class Ledger(LedgerFile):
             if (body["asked"] == str(loss)) if request is None else (body["request"] == request):
                 return
         self._check_balance(state, self._converted(loss, state, largest_unit))
+
+    def check_data(self, dataset: KeyedHash) -> None:
+        """Refuse data that `reserve` would refuse as other data, before they are read."""
+        data_hash = self._hashed(dataset)
+        self._check_dataset(self.state(), data_hash)
+
+    def is_pending(self, request: str) -> bool:
+        """Whether an earlier run reserved a debit under this name and did not seal it."""
+        return any(body["request"] == request for body in self.state().pending.values())
 
     def log_refusal(self, what: str) -> Head:
         """Log that an operator was refused for a reason that lies in the data: it told something about them.

@@ -1,8 +1,8 @@
 """Measurements: noisy answers on disk, drawn exactly once.
 
-Answers: the sealed files that `estimate` works from. `measure` reserves a debit, adds noise to the true
-answers batch by batch, writes them beside their final place, and only then renames and seals. Whatever
-moment a run stops at, the next run draws the same noise from the same key and pays nothing more.
+Answers: the sealed files that `estimate` works from. Noise is added to the true answers batch by batch and written beside
+the final place, and only then renamed; `spend.measure` reserves before and seals after. Whatever moment a run stops at, the next
+run draws the same noise from the same key and pays nothing more.
 
 A file has one row per (node, query): `level`, `node`, `query`, `values` (noisy integers in schema order),
 `variance` of each value, and the ledger `entry`; one row group per batch.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.data.write import replacing
 from louver.errors import BudgetError, InputError
-from louver.privacy.budget import Loss
 from louver.privacy.distributions import Distribution
-from louver.privacy.ledger import Debit, KeyedHash, Ledger
-from louver.privacy.noise import KeyedNoise, Noise, Nonce, perturb
+from louver.privacy.ledger import Debit
+from louver.privacy.noise import Noise, Nonce, perturb
+from louver.run import Run
 
-__all__ = ["Measurements", "NoisyBatch", "TrueBatch", "measure", "write_measurements"]
+__all__ = ["Measurements", "NoisyBatch", "TrueBatch", "sha256_of", "write_measurements"]
 
 FORMAT = "louver measurements 1"
 
@@ -67,7 +67,7 @@ class TrueBatch:
     query: str
     nonce: Nonce
     nodes: tuple[str, ...]
-    true_counts: NDArray[np.int64]
+    true_counts: Ints
     distribution: Distribution
 
 
@@ -78,7 +78,7 @@ class NoisyBatch:
     level: str
     query: str
     nodes: tuple[str, ...]
-    noisy_counts: NDArray[np.int64]
+    noisy_counts: Ints
     variance: float
 
 
@@ -91,6 +91,7 @@ class Measurements:
     >>> import tempfile
     >>> from fractions import Fraction
     >>> from louver.privacy.distributions import DiscreteLaplace
+    >>> from louver.privacy.noise import KeyedNoise
     >>> batch = TrueBatch(level="total", query="count", nonce=Nonce(0, 0, 0), nodes=("all",),
     ...                   true_counts=np.array([[7, 3]]), distribution=DiscreteLaplace(Fraction(10)))
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -166,6 +167,7 @@ def write_measurements(
     debit: Debit | None = None,
     *,
     design: str | None = None,
+    run: Run | None = None,
 ) -> str:
     """Add noise to every batch and write the file; return its sha256.
 
@@ -180,6 +182,8 @@ def write_measurements(
         What pays for it; None for seeded noise, which is not private.
     design : str, optional
         Hash of what was asked for, kept in the file so that it is not taken for something else later.
+    run : Run, optional
+        Asked before every batch whether to go on; a cancelled call leaves no file.
     """
     description = {
         "format": FORMAT,
@@ -198,6 +202,8 @@ def write_measurements(
     with replacing(path) as sink:
         with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
             for batch in batches:
+                if run is not None:
+                    run.check()
                 noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
                 answers.update(f"{batch.nonce} {batch.distribution} {batch.true_counts.shape} ".encode())
                 answers.update(np.ascontiguousarray(batch.true_counts, dtype="<i8").tobytes())
@@ -206,10 +212,10 @@ def write_measurements(
                 )
         if debit is not None:
             debit.pin(answers.hexdigest())  # before the file appears under its name
-    return _sha256(path)
+    return sha256_of(path)
 
 
-def _rows(batch: TrueBatch, noisy: NDArray[np.int64], debit: Debit | None, schema: pa.Schema) -> pa.Table:
+def _rows(batch: TrueBatch, noisy: Ints, debit: Debit | None, schema: pa.Schema) -> pa.Table:
     n_nodes, n_cells = noisy.shape
     offsets = np.arange(n_nodes + 1, dtype=np.int32) * n_cells
     return pa.table(
@@ -225,74 +231,7 @@ def _rows(batch: TrueBatch, noisy: NDArray[np.int64], debit: Debit | None, schem
     )
 
 
-def measure(
-    path: Path,
-    batches: Iterable[TrueBatch],
-    *,
-    ledger: Ledger,
-    loss: Loss,
-    request: str,
-    purpose: str,
-    dataset: KeyedHash,
-    largest_unit: int | None = None,
-    noise: Noise | None = None,
-    design: str | None = None,
-    beside: Sequence[Path] = (),
-) -> Measurements:
-    """Debit the ledger, draw noise once, and seal the measurements at `path`.
-
-    Parameters
-    ----------
-    path : Path
-        Must not exist, unless an interrupted run of the same request left it.
-    batches : iterable of TrueBatch
-    ledger : Ledger
-    loss, request, purpose, dataset, largest_unit
-        As for `Ledger.reserve`; `loss` is the composition over all batches.
-    noise : Noise, optional
-        Another source than the debit's own key.
-    design : str, optional
-        As for `write_measurements`.
-    beside : sequence of Path
-        Files on disk that are sealed with the measurements.
-
-    Notes
-    -----
-    **Privacy**: `loss`, once, however often the run is interrupted and repeated: noise is a function of key,
-    nonce and data; the ledger hands out the same key only for the same request on the same data.
-    """
-    resumes = any(body["request"] == request for body in ledger.state().pending.values())
-    if path.exists() and not resumes:
-        raise InputError(f"{path.name} exists already; choose another place.", file=path.name, option="out")
-    debit = ledger.reserve(
-        loss,
-        request=request,
-        purpose=purpose,
-        dataset=dataset,
-        largest_unit=largest_unit,
-        is_replayable=noise is None or noise.is_replayable,
-    )
-    if path.exists() and not (debit.is_resumed and _entry_of(path) == debit.entry):
-        raise BudgetError(
-            f"{path.name} was finished by another run meanwhile; entry {debit.entry} is left pending."
-        )
-    for stale in path.parent.glob(f".{path.name}.*.tmp"):  # left by a run that was killed
-        stale.unlink(missing_ok=True)
-    source = noise if noise is not None else KeyedNoise(debit.key)
-    files = {other.name: _sha256(other) for other in beside}
-    files[path.name] = write_measurements(path, batches, source, debit, design=design)
-    ledger.seal(debit, files)
-    return Measurements(path)
-
-
-def _entry_of(path: Path) -> object:
-    """The ledger entry that a measurements file names."""
-    try:
-        return Measurements(path).description()["entry"]
-    except InputError:
-        return None
-
-
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Hash of a file, as ledgers and manifests record it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

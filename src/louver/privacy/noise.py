@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.errors import BudgetError, InputError
 from louver.optim.kernels.sampling.chacha20 import GROUP_WORDS, LANES, chacha20_words
 from louver.optim.kernels.sampling.inverse_cdf import UNDECIDED, sample_inplace
@@ -69,7 +70,7 @@ class Noise(Protocol):
     is_private: bool
     is_replayable: bool
 
-    def draw(self, distribution: Distribution, n: int, nonce: Nonce) -> NDArray[np.int64]:
+    def draw(self, distribution: Distribution, n: int, nonce: Nonce) -> Ints:
         """Return n draws that belong to `nonce`."""
         ...
 
@@ -102,9 +103,7 @@ def price(distribution: Distribution, sensitivity: Fraction) -> Fraction:
     return sensitivity / (2 * distribution.sigma_squared)
 
 
-def perturb(
-    true_counts: NDArray[np.int64], distribution: Distribution, noise: Noise, nonce: Nonce
-) -> NDArray[np.int64]:
+def perturb(true_counts: Ints, distribution: Distribution, noise: Noise, nonce: Nonce) -> Ints:
     """Add one draw to every true count; never wraps around.
 
     Notes
@@ -115,7 +114,7 @@ def perturb(
     if true_counts.size and max(int(true_counts.max()), -int(true_counts.min())) > MAX_COUNT:
         raise InputError("a count to be measured lies beyond 2^53; measure smaller units.")
     draws = noise.draw(distribution, true_counts.size, nonce).reshape(true_counts.shape)
-    noisy: NDArray[np.int64] = np.clip(true_counts + draws, -NOISY_LIMIT, NOISY_LIMIT)
+    noisy: Ints = np.clip(true_counts + draws, -NOISY_LIMIT, NOISY_LIMIT)
     return noisy
 
 
@@ -163,7 +162,7 @@ class KeyedNoise:
     def price(self, distribution: Distribution, sensitivity: Fraction) -> Fraction:
         return price(distribution, sensitivity)
 
-    def draw(self, distribution: Distribution, n: int, nonce: Nonce) -> NDArray[np.int64]:
+    def draw(self, distribution: Distribution, n: int, nonce: Nonce) -> Ints:
         """Draw n values of `distribution` for `nonce`.
 
         Notes
@@ -337,7 +336,7 @@ class OpenDPNoise:
         root = _sqrt_up(sensitivity) if isinstance(distribution, DiscreteGaussian) else _float_up(sensitivity)
         return max(price(distribution, sensitivity), Fraction(self._measurement(distribution).map(root)))
 
-    def draw(self, distribution: Distribution, n: int, nonce: Nonce) -> NDArray[np.int64]:
+    def draw(self, distribution: Distribution, n: int, nonce: Nonce) -> Ints:
         """Draw n values; the nonce names the batch but does not decide the draws."""
         draws = self._measurement(distribution)([0] * n)
         return np.clip(np.array(draws, dtype=np.int64), -NOISE_LIMIT, NOISE_LIMIT)

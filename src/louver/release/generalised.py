@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
+
+from louver._arrays import Bools, Ints
 
 __all__ = [
     "check_freeform",
@@ -23,7 +24,6 @@ __all__ = [
 
 Promise = Mapping[str, Any]
 Outcome = tuple[bool, str]
-Bools = NDArray[np.bool_]
 
 TOLERANCE = 1e-9
 
@@ -31,9 +31,7 @@ BLOCK_CELLS = 1 << 24
 """Pairs of published records looked at at once."""
 
 
-def published_values(
-    table: pa.Table, mapping: pa.Table, name: str
-) -> tuple[NDArray[np.int64], list[dict[str, Any]]]:
+def published_values(table: pa.Table, mapping: pa.Table, name: str) -> tuple[Ints, list[dict[str, Any]]]:
     """Which line of the mapping each row publishes of an attribute, and these lines.
 
     Raises

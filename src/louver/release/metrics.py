@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from louver._arrays import Floats, Ints
 
 __all__ = ["Risk", "Utility", "risk_of", "utility_of"]
 
@@ -63,10 +64,10 @@ class Utility:
 
 
 def risk_of(
-    sizes: NDArray[np.int64],
-    multiplicity_before: NDArray[np.int64],
-    people: NDArray[np.float64] | None = None,
-    matches: NDArray[np.int64] | None = None,
+    sizes: Ints,
+    multiplicity_before: Ints,
+    people: Floats | None = None,
+    matches: Ints | None = None,
 ) -> Risk:
     """Risk from the sizes of the released classes and of the classes of equal records before.
 
@@ -106,9 +107,9 @@ def risk_of(
 
 def utility_of(
     names: list[str],
-    weights: NDArray[np.float64],
-    lost: NDArray[np.float64],
-    sizes: NDArray[np.int64],
+    weights: Floats,
+    lost: Floats,
+    sizes: Ints,
     n_suppressed: int,
     k: int,
 ) -> Utility:

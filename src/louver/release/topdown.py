@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 from pyarrow import csv
 
+from louver._arrays import Bools, Ints
 from louver.privacy.ledger import Head
 from louver.privacy.measurements import Measurements
 from louver.release.manifest import read_manifest
@@ -44,7 +44,7 @@ class _Microdata:
         """The region of a level that each combination lies in."""
         return _regions(promise, level, self.leaf)
 
-    def inside(self, cells: Mapping[str, Sequence[str]]) -> NDArray[np.bool_]:
+    def inside(self, cells: Mapping[str, Sequence[str]]) -> Bools:
         """Combinations that have one of the labels in every attribute named."""
         answer = np.ones(len(self.count), dtype=np.bool_)
         for name, labels in cells.items():
@@ -191,7 +191,7 @@ def _renamed(people: _Microdata, name: str, groups: Mapping[str, Sequence[str]])
     return [new[people.labels[name][code]] for code in people.codes[name]]
 
 
-def _codes(column: pa.ChunkedArray, labels: Sequence[str]) -> NDArray[np.int64]:
+def _codes(column: pa.ChunkedArray, labels: Sequence[str]) -> Ints:
     """Codes of a column's labels, -1 for one that is not listed."""
     place = {label: i for i, label in enumerate(labels)}
     return np.array([place.get(label, -1) for label in column.cast(pa.string()).to_pylist()], dtype=np.int64)

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
+from pathlib import Path
 
 from louver import __version__
 from louver.anonymize.freeform import WEAKER
 from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import AnonymizedRelease, Guarantee
-from louver.report.page import facts, page, picture, table, tiles
+from louver.report.page import facts, page, picture, table, tiles, write_page
 
-__all__ = ["anonymize_report", "inside_report"]
+__all__ = ["anonymize_report", "inside_report", "reports"]
+
+
+def reports(html: Path | None) -> Callable[[AnonymizedRelease], str]:
+    """Makes the page that is released; the steward's is written first, so that nothing can fail once a release is in place."""
+
+    def make(release: AnonymizedRelease) -> str:
+        if html is not None:
+            write_page(inside_report(release), html)
+        return anonymize_report(release)
+
+    return make
 
 
 def anonymize_report(release: AnonymizedRelease) -> str:

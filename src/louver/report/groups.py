@@ -8,7 +8,6 @@ from html import escape
 
 from louver import __version__
 from louver.groups.plot import plot_errors, plot_regions, plot_release
-from louver.groups.problem import Total
 from louver.groups.result import GroupRelease
 from louver.privacy.budget import Measure, epsilon_at
 from louver.report.page import facts, page, picture, table, tiles
@@ -130,12 +129,7 @@ def _verdict(release: GroupRelease) -> str:
 
 def _meaning(release: GroupRelease) -> str:
     given = "".join(f", given {known}" for known in release.invariants)
-    alone = (
-        "; whether somebody who is alone in a unit is present is not protected, unless --total noisy is chosen"
-        if release.plan.total is Total.PUBLIC
-        else ""
-    )
-    return release.plan.loss.neighbours.meaning + given + alone
+    return release.plan.loss.neighbours.meaning + given
 
 
 def _facts(release: GroupRelease) -> list[tuple[str, str]]:
@@ -144,6 +138,7 @@ def _facts(release: GroupRelease) -> list[tuple[str, str]]:
         ("mechanism", f"{plan.mechanism.name}, noise on {plan.query} counts"),
         ("neighbours", f"{loss.neighbours}: {_meaning(release)}"),
         ("published exactly", "; ".join(release.invariants) or "nothing"),
+        *(("not protected", what) for what in plan.not_protected),
         ("sizes", f"{plan.first_size} to {plan.largest_size}; groups beyond count with the nearest"),
         ("sensitivity", ", ".join(f"{level.name} {level.sensitivity}" for level in plan.levels)),
     ]

@@ -10,8 +10,8 @@ from enum import StrEnum
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.errors import InputError
 from louver.schema.hierarchy import Hierarchy
 from louver.schema.recode import Recode, bin_labels
@@ -101,7 +101,7 @@ class Attribute:
             raise self._error("has no such label")
         return code
 
-    def recoded(self, recode: Recode) -> tuple[Attribute, NDArray[np.int64]]:
+    def recoded(self, recode: Recode) -> tuple[Attribute, Ints]:
         """Apply a recode to the domain.
 
         Returns
@@ -161,7 +161,7 @@ class Attribute:
                 message = f"has its label {position} not among the leaves of {hierarchy.source}; add the leaf"
                 raise self._error(message)
 
-    def _binned(self, edges: tuple[float, ...]) -> tuple[Attribute, NDArray[np.int64]]:
+    def _binned(self, edges: tuple[float, ...]) -> tuple[Attribute, Ints]:
         """Cut numbers at the edges; the label for missing values, if any, stays a label of its own."""
         if self.kind not in (Kind.INTEGER, Kind.NUMBER):
             raise self._error(
@@ -179,7 +179,7 @@ class Attribute:
         codes.flags.writeable = False
         return Attribute(name=self.name, kind=Kind.ORDERED, labels=labels, missing=self.missing), codes
 
-    def _lifted(self, level: int) -> tuple[Attribute, NDArray[np.int64]]:
+    def _lifted(self, level: int) -> tuple[Attribute, Ints]:
         """Replace every label by its ancestor at a level of the hierarchy."""
         if self.hierarchy is None:
             raise self._error("has no hierarchy, so it cannot be recoded to a level of one")
@@ -203,9 +203,7 @@ class Attribute:
                 raise self._error(message)
         return [label if new is None else new for label, new in zip(self.labels, targets, strict=True)]
 
-    def _grouped(
-        self, targets: list[str], hierarchy: Hierarchy | None
-    ) -> tuple[Attribute, NDArray[np.int64]]:
+    def _grouped(self, targets: list[str], hierarchy: Hierarchy | None) -> tuple[Attribute, Ints]:
         """Number the target labels by first appearance."""
         order: dict[str, int] = {}
         mapping = [order.setdefault(label, len(order)) for label in targets]

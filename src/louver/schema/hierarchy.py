@@ -17,8 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.errors import InputError
 from louver.schema.files import decode_text, read_bytes
 from louver.schema.recode import Recode
@@ -55,8 +55,8 @@ class Hierarchy:
     columns: tuple[tuple[str, ...], ...]
     source: str = field(default="the hierarchy", compare=False)
     levels: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
-    _ancestors: tuple[NDArray[np.int64], ...] = field(init=False, repr=False, compare=False)
-    _parents: tuple[NDArray[np.int64], ...] = field(init=False, repr=False, compare=False)
+    _ancestors: tuple[Ints, ...] = field(init=False, repr=False, compare=False)
+    _parents: tuple[Ints, ...] = field(init=False, repr=False, compare=False)
     _leaf_codes: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -142,12 +142,12 @@ class Hierarchy:
         """Labels of a level, in the order of the leaves below them."""
         return self.levels[self._checked(level)]
 
-    def parents(self, level: int) -> NDArray[np.int64]:
+    def parents(self, level: int) -> Ints:
         """Code at `level` -> code at `level + 1`; read-only."""
         self._checked(level + 1)
         return self._parents[self._checked(level)]
 
-    def ancestors(self, level: int) -> NDArray[np.int64]:
+    def ancestors(self, level: int) -> Ints:
         """Leaf code -> code at `level`; read-only."""
         return self._ancestors[self._checked(level)]
 
@@ -226,7 +226,7 @@ class Hierarchy:
             message = f"{self.source}: row {row} repeats the leaf of an earlier row; list every leaf once."
             raise InputError(message, file=self.source, row=row)
 
-    def _link(self, level: int) -> NDArray[np.int64]:
+    def _link(self, level: int) -> Ints:
         """Parent of each label of `level`, which must be the same for all leaves below it."""
         child, above = self._ancestors[level], self._ancestors[level + 1]
         parents = np.empty(len(self.levels[level]), dtype=np.int64)
@@ -248,7 +248,7 @@ class Hierarchy:
         return level
 
 
-def _number(column: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _number(column: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
     """Distinct labels by first appearance, and the code of each entry."""
     order: dict[str, int] = {}
     codes = np.array([order.setdefault(label, len(order)) for label in column], dtype=np.int64)

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
 from pydantic_core import PydanticCustomError
 
+from louver._arrays import Bools
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.files import read_toml
@@ -127,7 +128,7 @@ class Schema:
 
     def is_structural_zero(
         self, codes: NDArray[np.integer[Any]], attributes: Sequence[Attribute] | None = None
-    ) -> NDArray[np.bool_]:
+    ) -> Bools:
         """Which cells cannot occur.
 
         Parameters

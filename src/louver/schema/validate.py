@@ -101,10 +101,18 @@ def validated(model: type[Model], mapping: Mapping[str, Any], where: str | None 
     if not key and where is None:
         subject = "the source"
     elif where is None:
-        subject = f"option --{key.replace('_', '-')}"
+        subject = f"option {_flag(model, key)}"
     else:
         subject = f'{where}: key "{key}"'
     raise InputError(f"{subject}{item} {_expected(finding)}.", file=where, option=key)
+
+
+def _flag(model: type[BaseModel], key: str) -> str:
+    """Name of an option on the command line; for a part of one, of the whole."""
+    field = model.model_fields.get(key.partition(".")[0])
+    told = None if field is None else field.json_schema_extra
+    written = told.get("flag") if isinstance(told, dict) else None
+    return str(written) if written else f"--{key.replace('_', '-')}"
 
 
 def _place(finding: ErrorDetails) -> tuple[str, str]:

@@ -21,9 +21,10 @@ import numpy as np
 from louver._callable import make_callable
 from louver.engine.run import parse_engine
 from louver.errors import InputError
-from louver.privacy.ledger import Head, Ledger, ledger_beside
+from louver.privacy.ledger import Head, Ledger
 from louver.privacy.measurements import Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise
+from louver.privacy.spend import open_ledger
 from louver.release.manifest import ReleaseWriter, check_out
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
 from louver.topdown.estimation import estimate as estimate_levels
@@ -233,20 +234,10 @@ def estimate(
 def _open_ledger(plan: Plan, ledger: str | Path | None) -> Ledger:
     """The ledger that pays, opened before anything is read."""
     spec = plan.design.spec
-    if ledger is None and spec.source.file is None:
-        raise InputError("option --ledger is missing; only a file has a ledger beside it.", option="--ledger")
-    path = Path(ledger) if ledger is not None else ledger_beside(Path(spec.data or ""))
     if spec.source.file is not None and not Path(spec.data or "").is_file():
         name = Path(spec.source.file).name
         raise InputError(f"{name} does not exist; correct the source in {spec.path.name}.", file=name)
-    if not path.is_file():
-        loss = plan.loss
-        message = (
-            f"there is no ledger {path.name}; make one with `louver ledger init {path.name} "
-            f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`."
-        )
-        raise InputError(message, file=path.name, option="--ledger")
-    return Ledger(path)
+    return open_ledger(spec.data, ledger, plan.loss)
 
 
 def _seeded(

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.data.values import read_text
@@ -38,8 +38,6 @@ __all__ = ["Clash", "KnowledgeCheck", "check_knowledge", "find_clash", "read_cou
 
 MAX_TRIALS = 500  # derivations tried while a clash is narrowed down
 FEW = 16  # candidates among which the smallest clash is searched by size
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +108,8 @@ class KnowledgeCheck:
 def check_knowledge(
     plan: Plan,
     *,
-    invariants: Mapping[str, Counts] | None = None,
-    table: tuple[int, int, Counts] | None = None,
+    invariants: Mapping[str, Ints] | None = None,
+    table: tuple[int, int, Ints] | None = None,
 ) -> KnowledgeCheck:
     """Check the public knowledge of a design.
 
@@ -150,7 +148,7 @@ def check_knowledge(
     )
 
 
-def read_values(plan: Plan, path: Path) -> dict[str, Counts]:
+def read_values(plan: Plan, path: Path) -> dict[str, Ints]:
     """Read values of invariants from a public file with the columns invariant, level, region and value.
 
     Raises
@@ -161,7 +159,7 @@ def read_values(plan: Plan, path: Path) -> dict[str, Counts]:
     spine = plan.design.spine
     level_of = {statement.name: statement.level for statement in plan.invariants}
     place = {name: {code: i for i, code in enumerate(spine.codes[level])} for name, level in level_of.items()}
-    values: dict[str, Counts] = {}
+    values: dict[str, Ints] = {}
     with open_source(path) as source:
         rows = read_text(source, ["invariant", "level", "region", "value"])
     for number, row in enumerate(rows, start=1):
@@ -182,7 +180,7 @@ def read_values(plan: Plan, path: Path) -> dict[str, Counts]:
     return values
 
 
-def read_counts(design: Design, path: Path) -> Counts:
+def read_counts(design: Design, path: Path) -> Ints:
     """Read the counts of all cells from a file with the attributes and a column `count`; others are zero."""
     with open_source(path) as source:
         names = [attribute.name for attribute in design.attributes]
@@ -246,7 +244,7 @@ class _Part:
     upper: int
 
 
-def find_clash(plan: Plan, invariants: Mapping[str, Counts]) -> tuple[Clash, ...]:
+def find_clash(plan: Plan, invariants: Mapping[str, Ints]) -> tuple[Clash, ...]:
     """Statements that contradict each other, as few as can be found.
 
     Notes
@@ -286,7 +284,7 @@ def find_clash(plan: Plan, invariants: Mapping[str, Counts]) -> tuple[Clash, ...
     )
 
 
-def _first_contradiction(plan: Plan, invariants: Mapping[str, Counts]) -> tuple[int, int]:
+def _first_contradiction(plan: Plan, invariants: Mapping[str, Ints]) -> tuple[int, int]:
     """Level and number of the region where a contradiction shows, with nothing above it."""
     design = plan.design.spine
     statements = list(plan.statements(invariants))
@@ -315,7 +313,7 @@ def _subtree(spine: Spine, level: int, region: int) -> tuple[Spine, list[int]]:
 
 
 def _parts(
-    plan: Plan, invariants: Mapping[str, Counts], level: int, offsets: Sequence[int], spine: Spine
+    plan: Plan, invariants: Mapping[str, Ints], level: int, offsets: Sequence[int], spine: Spine
 ) -> list[_Part]:
     """All statements about regions of a subtree that bind, those with the largest numbers first."""
     parts = []

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.engine.checkpoint import Checkpoints
 from louver.engine.run import run_pieces
 from louver.errors import InfeasibleError
@@ -107,7 +108,7 @@ def estimate(
     problem: Problem,
     noisy: NoisyCounts,
     *,
-    kept_margin: NDArray[np.int64] | None = None,
+    kept_margin: Ints | None = None,
     workers: int = 1,
     checkpoints: Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
@@ -156,7 +157,7 @@ def _estimate_level(
     noisy: NoisyCounts,
     level: int,
     parents: SparseLevel | None,
-    margin: NDArray[np.int64],
+    margin: Ints,
     workers: int,
     progress: Callable[[str, int, int], None] | None,
 ) -> tuple[SparseLevel, LevelReport]:
@@ -183,12 +184,12 @@ def _estimate_level(
     return SparseLevel.concatenate([piece.children for piece in pieces]), report
 
 
-def _estimate_batch(problem: Problem, families: Families, margin: NDArray[np.int64]) -> _Piece:
+def _estimate_batch(problem: Problem, families: Families, margin: Ints) -> _Piece:
     """Least squares, rounding and, where they fail, the failsafe, for one batch of parents."""
     real = solve(problem, families)
     counts, status = round_counts(problem, families, encode(problem, families), real)
     suboptimal, rescued = [], []
-    blocks: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    blocks: list[tuple[Ints, Ints]] = []
     for family in range(families.n_families):
         cells = families.cells_of(family, problem.is_possible)[0]
         n_children = int(families.child_start[family + 1] - families.child_start[family])
@@ -226,7 +227,7 @@ def _rescued(found: failsafe.Rescue) -> RescuedRegion:
     )
 
 
-def _children(blocks: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> SparseLevel:
+def _children(blocks: Sequence[tuple[Ints, Ints]]) -> SparseLevel:
     """Histograms of the children of several families, from blocks (cells, children)."""
     lengths, cells, counts = [], [], []
     for cell, block in blocks:

@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
+from louver._arrays import Floats, Ints
 from louver.errors import SolverError
 from louver.optim.highs import solve_linear
 from louver.optim.kernels.families.rounding import rank_of
@@ -30,8 +30,6 @@ from louver.topdown.problem import Families, Problem
 __all__ = ["Rescue", "distance_to_feasibility", "rescue"]
 
 FUDGE = 1.0  # persons beyond the distance; the paper's
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,11 +56,11 @@ class Rescue:
     distance: float
     moved: int
     kept_margin: bool
-    cells: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    cells: Ints
+    counts: Ints
 
 
-def rescue(problem: Problem, families: Families, family: int, margin: NDArray[np.int64]) -> Rescue:
+def rescue(problem: Problem, families: Families, family: int, margin: Ints) -> Rescue:
     """Find children for a parent that has none.
 
     Parameters
@@ -101,9 +99,7 @@ def rescue(problem: Problem, families: Families, family: int, margin: NDArray[np
     raise SolverError(f'no children of region "{region}" respect their own bounds with its total.')
 
 
-def distance_to_feasibility(
-    problem: Problem, families: Families, family: int, margin: NDArray[np.int64]
-) -> float | None:
+def distance_to_feasibility(problem: Problem, families: Families, family: int, margin: Ints) -> float | None:
     """Least L1 distance between a parent and the sum of children that respect their bounds and keep a margin.
 
     Returns
@@ -146,7 +142,7 @@ def distance_to_feasibility(
     return float(x[m * n_types + n :].sum()) if status is Status.OPTIMAL and x is not None else None
 
 
-def _dense_parent(problem: Problem, families: Families, family: int) -> NDArray[np.int64]:
+def _dense_parent(problem: Problem, families: Families, family: int) -> Ints:
     """Counts of the parent in all cells."""
     filled, count = families.cells_of(family, problem.is_possible)
     assert count is not None, "the root has no parent to depart from"
@@ -159,15 +155,15 @@ def _dense_parent(problem: Problem, families: Families, family: int) -> NDArray[
 class _System:
     """Constraints of the relaxed problem over children x cells counts, then excess and lack of every cell."""
 
-    cells: NDArray[np.int64]
-    parent: NDArray[np.int64]
+    cells: Ints
+    parent: Ints
     rows: csr_array
-    lower: Vector
-    upper: Vector
+    lower: Floats
+    upper: Floats
     n_children: int
 
     @classmethod
-    def build(cls, problem: Problem, families: Families, family: int, margin: NDArray[np.int64]) -> _System:
+    def build(cls, problem: Problem, families: Families, family: int, margin: Ints) -> _System:
         dense = _dense_parent(problem, families, family)
         by_margin = np.bincount(margin, weights=dense)
         # Cells that are empty in the parent may be needed; those outside its margin cannot be.
@@ -197,7 +193,7 @@ class _System:
 
 def _solve_relaxed(
     problem: Problem, families: Families, family: int, system: _System, distance: float
-) -> NDArray[np.int64] | None:
+) -> Ints | None:
     """Least squares and rounding within a distance of the parent; None where there is no solution."""
     n, m = len(system.cells), system.n_children
     span = (int(families.child_start[family]), int(families.child_start[family + 1]))
@@ -227,7 +223,7 @@ def _solve_relaxed(
     return _round_relaxed(system, np.maximum(x[: n * m], 0.0), upper, families.first_child + span[0])
 
 
-def _round_relaxed(system: _System, real: Vector, upper: Vector, first_node: int) -> NDArray[np.int64] | None:
+def _round_relaxed(system: _System, real: Floats, upper: Floats, first_node: int) -> Ints | None:
     """Integer counts nearest to the real ones that satisfy the relaxed system, by an integer program."""
     n, m = len(system.cells), system.n_children
     # Ties: going up costs a little less for the higher hash, which is the rank of a fraction of nothing.

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.errors import InfeasibleError, InputError
 from louver.optim.kernels.families.polymatroid import UNBOUNDED as _UNBOUNDED
 from louver.optim.kernels.families.polymatroid import box_inplace
@@ -55,8 +55,6 @@ MAX_TYPES = 10
 
 LEAF_CHUNK = 4096  # leaves whose bounds are held at once while they are added up
 
-Counts = NDArray[np.int64]
-
 
 class Kind(StrEnum):
     """What the derived constraints are worth."""
@@ -84,8 +82,8 @@ class LevelStatements:
     """
 
     masks: tuple[int, ...]
-    lower: Counts
-    upper: Counts
+    lower: Ints
+    upper: Ints
 
     @classmethod
     def nothing(cls, n_regions: int) -> LevelStatements:
@@ -141,7 +139,7 @@ class Implied:
     n_types: int
     kind: Kind
     statements: tuple[LevelStatements, ...]
-    above: tuple[tuple[Counts, Counts], ...]
+    above: tuple[tuple[Ints, Ints], ...]
     constrained: tuple[bool, ...]
 
     @property
@@ -149,7 +147,7 @@ class Implied:
         """Whether rounding is integral by structure (ERRATA T10)."""
         return self.kind is Kind.NESTED
 
-    def bounds(self, level: int, start: int, stop: int) -> tuple[Counts, Counts]:
+    def bounds(self, level: int, start: int, stop: int) -> tuple[Ints, Ints]:
         """Lower and upper bounds of the regions start to stop of a level, arrays (regions, 2^types)."""
         if level < self.spine.n_levels - 1:
             lower, upper = self.above[level]
@@ -157,7 +155,7 @@ class Implied:
         leaves = self.statements[-1]
         return leaf_bounds(self.n_types, leaves.masks, leaves.lower[start:stop], leaves.upper[start:stop])
 
-    def find_violation(self, level: int, region: int, type_counts: Counts) -> Violation | None:
+    def find_violation(self, level: int, region: int, type_counts: Ints) -> Violation | None:
         """Decide whether a region with these type counts can be extended to its leaves (Problem 2).
 
         Parameters
@@ -233,8 +231,8 @@ def derive(
         raise InputError(f"there are {n_types} types of cells; at most {MAX_TYPES} can be bounded.")
     leaves = statements[-1]
     kind = classify(n_types, statements)
-    bounds: tuple[Counts, Counts] | None = None
-    above: list[tuple[Counts, Counts]] = []
+    bounds: tuple[Ints, Ints] | None = None
+    above: list[tuple[Ints, Ints]] = []
     for level in range(spine.n_levels - 2, -1, -1):
         if not above_leaves:
             bounds = leaf_bounds(n_types, (), *_no_bounds(spine.sizes[level]))
@@ -270,7 +268,7 @@ def is_laminar(masks: Sequence[int]) -> bool:
     return all(a & b in (0, a, b) for a in masks for b in masks)
 
 
-def set_sums(counts: Counts) -> Counts:
+def set_sums(counts: Ints) -> Ints:
     """Sum of every set of columns: (rows, types) to (rows, 2^types)."""
     sums = np.zeros((len(counts), 1 << counts.shape[1]), dtype=np.int64)
     for t in range(counts.shape[1]):
@@ -278,7 +276,7 @@ def set_sums(counts: Counts) -> Counts:
     return sums
 
 
-def leaf_bounds(n_types: int, masks: Sequence[int], lower: Counts, upper: Counts) -> tuple[Counts, Counts]:
+def leaf_bounds(n_types: int, masks: Sequence[int], lower: Ints, upper: Ints) -> tuple[Ints, Ints]:
     """Bounds on every set of types in each leaf.
 
     Parameters
@@ -314,7 +312,7 @@ def leaf_bounds(n_types: int, masks: Sequence[int], lower: Counts, upper: Counts
     return low, high
 
 
-def cut_total(lower: Counts, upper: Counts, total: int) -> tuple[Counts, Counts]:
+def cut_total(lower: Ints, upper: Ints, total: int) -> tuple[Ints, Ints]:
     """Bounds of one region (2^types) cut by a fixed number of people."""
     low, high = lower[None, :].copy(), upper[None, :].copy()
     fixed = np.array([total])
@@ -322,7 +320,7 @@ def cut_total(lower: Counts, upper: Counts, total: int) -> tuple[Counts, Counts]
     return low[0], high[0]
 
 
-def _bound_union(union: int, at_least: Counts, at_most: Counts, low: Counts, high: Counts) -> None:
+def _bound_union(union: int, at_least: Ints, at_most: Ints, low: Ints, high: Ints) -> None:
     """Cut all sets by a bound on one union of types, in place."""
     size = low.shape[1]
     inside = np.array([s for s in range(size) if s & ~union == 0])
@@ -337,7 +335,7 @@ def _bound_union(union: int, at_least: Counts, at_most: Counts, low: Counts, hig
     high[:, across] = np.minimum(high[:, across], high[:, part[across]] + high[:, rest[across]])
 
 
-def _is_two_by_two(n_types: int, masks: Sequence[int], lower: Counts, upper: Counts) -> bool:
+def _is_two_by_two(n_types: int, masks: Sequence[int], lower: Ints, upper: Ints) -> bool:
     """Whether the statements fix the margins of four types seen as two crossing pairs."""
     if n_types != 4 or not np.array_equal(lower, upper):
         return False
@@ -349,7 +347,7 @@ def _fixes_total(masks: Sequence[int]) -> bool:
     return 15 in masks or any(15 - mask in masks for mask in masks)
 
 
-def _two_by_two(n_types: int, masks: Sequence[int], fixed: Counts) -> tuple[Counts, Counts]:
+def _two_by_two(n_types: int, masks: Sequence[int], fixed: Ints) -> tuple[Ints, Ints]:
     """Bounds where both margins of a two by two table are fixed: one count is free, between two ends.
 
     **Implements**: Abowd et al. (2019), Lemma 1.
@@ -389,11 +387,11 @@ def classify(n_types: int, statements: Sequence[LevelStatements]) -> Kind:
     return Kind.NESTED if is_simple and is_laminar(leaves.masks) else Kind.CROSSING
 
 
-def _no_bounds(n_regions: int) -> tuple[Counts, Counts]:
+def _no_bounds(n_regions: int) -> tuple[Ints, Ints]:
     return np.zeros((n_regions, 0), np.int64), np.zeros((n_regions, 0), np.int64)
 
 
-def _add_up_leaves(spine: Spine, n_types: int, leaves: LevelStatements) -> tuple[Counts, Counts]:
+def _add_up_leaves(spine: Spine, n_types: int, leaves: LevelStatements) -> tuple[Ints, Ints]:
     """Sums of the leaves' bounds for the level above them, some thousand leaves at a time."""
     level = spine.n_levels - 2
     starts = spine.starts[level]
@@ -412,7 +410,7 @@ def _add_up_leaves(spine: Spine, n_types: int, leaves: LevelStatements) -> tuple
     return lower, upper
 
 
-def _check_leaves(spine: Spine, lower: Counts, upper: Counts, first: int) -> None:
+def _check_leaves(spine: Spine, lower: Ints, upper: Ints, first: int) -> None:
     clash = np.flatnonzero((lower > upper).any(axis=1))
     if len(clash):
         raise _contradiction(spine, spine.n_levels - 1, first + int(clash[0]))
@@ -427,8 +425,8 @@ def _contradiction(spine: Spine, level: int, region: int) -> InfeasibleError:
 
 
 def _cut(
-    spine: Spine, level: int, n_types: int, stated: LevelStatements, bounds: tuple[Counts, Counts]
-) -> tuple[Counts, Counts]:
+    spine: Spine, level: int, n_types: int, stated: LevelStatements, bounds: tuple[Ints, Ints]
+) -> tuple[Ints, Ints]:
     """Cut the bounds that follow from below by what is stated about the regions themselves."""
     everything = (1 << n_types) - 1
     lower, upper = bounds[0].copy(), bounds[1].copy()

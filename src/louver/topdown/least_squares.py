@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from louver._arrays import Floats, Ints
 from louver.optim.kernels.families.batches import INFEASIBLE, Batch, solve_batch_inplace
 from louver.optim.kernels.families.semismooth import SOLVED
 from louver.optim.quadratic import solve_least_squares
@@ -37,8 +37,6 @@ QP_TOLERANCE = 1e-10
 
 MAX_LINK_ROWS = 128  # rows of all queries that are neither detailed nor the grouping
 
-Vector = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fractional:
@@ -56,12 +54,12 @@ class Fractional:
         Largest violation of a constraint in each family, in persons.
     """
 
-    counts: Vector
-    offsets: NDArray[np.int64]
+    counts: Floats
+    offsets: Ints
     status: list[Status]
-    residual: Vector
+    residual: Floats
 
-    def block(self, family: int, n_children: int) -> Vector:
+    def block(self, family: int, n_children: int) -> Floats:
         """Counts of one family, (cells, children)."""
         flat = self.counts[self.offsets[family] : self.offsets[family + 1]]
         return flat.reshape(-1, max(n_children, 1))
@@ -128,9 +126,9 @@ def encode(problem: Problem, families: Families) -> Batch:
     plan = _Arrangement.choose(problem, workload, families)
     queries, weights = workload.queries, [1.0 / variance for variance in workload.variances]
     cell_start, cell, parent = _cells(problem, families)
-    rows: list[NDArray[np.int64]] = []
-    row_weights: list[Vector] = []
-    values: list[Vector] = []
+    rows: list[Ints] = []
+    row_weights: list[Floats] = []
+    values: list[Floats] = []
     n_types = 0
     if families.is_bounded:
         n_types = problem.implied.n_types
@@ -173,12 +171,12 @@ def encode(problem: Problem, families: Families) -> Batch:
     )
 
 
-def _own(array: NDArray[np.int64]) -> NDArray[np.int64]:
+def _own(array: Ints) -> Ints:
     """A contiguous array that may be written to: compiled code exists for one kind of array only."""
     return np.require(array, requirements=["C", "W"])
 
 
-def _cells(problem: Problem, families: Families) -> tuple[NDArray[np.int64], NDArray[np.int64], Vector]:
+def _cells(problem: Problem, families: Families) -> tuple[Ints, Ints, Floats]:
     """Cells the children of each parent may fill, with the parents' counts."""
     if families.parents is None:
         cell = np.flatnonzero(problem.is_possible)
@@ -195,11 +193,11 @@ class TypeRows:
     """
 
     rows: csr_array
-    lower: Vector
-    upper: Vector
+    lower: Floats
+    upper: Floats
 
     @classmethod
-    def build(cls, families: Families, family: int, types: NDArray[np.int64], n_types: int) -> TypeRows:
+    def build(cls, families: Families, family: int, types: Ints, n_types: int) -> TypeRows:
         first, last = families.child_start[family], families.child_start[family + 1]
         row, column, lower, upper = [], [], [], []
         n_rows, n = 0, len(types)
@@ -220,7 +218,7 @@ class TypeRows:
         return cls(rows=matrix, lower=np.array(lower), upper=np.array(upper))
 
 
-def needed_sets(lower: NDArray[np.int64], upper: NDArray[np.int64], n_types: int) -> list[int]:
+def needed_sets(lower: Ints, upper: Ints, n_types: int) -> list[int]:
     """Sets whose bounds do not follow from those of two smaller sets and non-negativity."""
     sets = []
     for mask in range(1, 1 << n_types):
@@ -233,7 +231,7 @@ def needed_sets(lower: NDArray[np.int64], upper: NDArray[np.int64], n_types: int
     return sets
 
 
-def _solve_generally(problem: Problem, families: Families, family: int) -> tuple[Status, Vector, float]:
+def _solve_generally(problem: Problem, families: Families, family: int) -> tuple[Status, Floats, float]:
     """One family by the general solver: counts (cells, children) flattened, and the largest violation."""
     cells, parent = families.cells_of(family, problem.is_possible)
     first, last = int(families.child_start[family]), int(families.child_start[family + 1])
@@ -270,8 +268,8 @@ def _solve_generally(problem: Problem, families: Families, family: int) -> tuple
 
 
 def objective(
-    workload: Workload, families: Families, span: tuple[int, int], cells: NDArray[np.int64]
-) -> tuple[Vector, Vector, csr_array]:
+    workload: Workload, families: Families, span: tuple[int, int], cells: Ints
+) -> tuple[Floats, Floats, csr_array]:
     """Weights and goals of the unknowns, and rows that define each answer as a sum of counts.
 
     Unknowns are the counts child by child, then the answers of every query but the detailed one, which stands

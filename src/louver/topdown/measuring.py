@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
@@ -38,8 +38,6 @@ __all__ = [
     "true_levels",
     "write_invariants",
 ]
-
-Counts = NDArray[np.int64]
 
 
 def source_hash(design: Design) -> KeyedHash:
@@ -109,7 +107,7 @@ def _region_attributes(design: Design) -> tuple[Attribute, ...]:
     )
 
 
-def _leaf_of(design: Design, regions: tuple[Attribute, ...], codes: Counts) -> Counts:
+def _leaf_of(design: Design, regions: tuple[Attribute, ...], codes: Ints) -> Ints:
     """Number of the leaf each row belongs to, -1 where the combination of labels is none."""
     place = {code: leaf for leaf, code in enumerate(design.spine.leaves)}
     combinations, inverse = np.unique(codes, axis=0, return_inverse=True)
@@ -120,7 +118,7 @@ def _leaf_of(design: Design, regions: tuple[Attribute, ...], codes: Counts) -> C
     return np.array(found, dtype=np.int64)[inverse.ravel()]
 
 
-def invariant_values(plan: Plan, levels: tuple[SparseLevel, ...]) -> dict[str, Counts]:
+def invariant_values(plan: Plan, levels: tuple[SparseLevel, ...]) -> dict[str, Ints]:
     """Exact counts of every invariant, one for each region of its level."""
     values = {}
     for statement in plan.design.statements:
@@ -130,7 +128,7 @@ def invariant_values(plan: Plan, levels: tuple[SparseLevel, ...]) -> dict[str, C
     return values
 
 
-def write_invariants(path: Path, plan: Plan, values: Mapping[str, Counts]) -> None:
+def write_invariants(path: Path, plan: Plan, values: Mapping[str, Ints]) -> None:
     """Write the exact values: one row per invariant and region."""
     spine = plan.design.spine
     names: list[str] = []
@@ -156,7 +154,7 @@ def write_invariants(path: Path, plan: Plan, values: Mapping[str, Counts]) -> No
         pq.write_table(table, sink, compression="zstd")
 
 
-def read_invariants(path: Path, plan: Plan) -> dict[str, Counts]:
+def read_invariants(path: Path, plan: Plan) -> dict[str, Ints]:
     """Read the exact values back.
 
     Raises
@@ -233,7 +231,7 @@ class SealedCounts:
                 self._group[level, start] = group
                 group += len(plan.measured[level])
 
-    def read(self, level: int, start: int, stop: int) -> tuple[Counts, ...]:
+    def read(self, level: int, start: int, stop: int) -> tuple[Ints, ...]:
         """Answers of the level's queries for one batch of regions."""
         first = self._group[level, start]
         try:

@@ -15,22 +15,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, compose_sequential, epsilon_at, fraction_of, split
 from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace, Distribution
+from louver.privacy.ledger import request_digest
 from louver.privacy.neighbours import Relation
+from louver.privacy.spend import request_of
 from louver.topdown.implied import MAX_TYPES, UNBOUNDED, Implied, LevelStatements, derive
 from louver.topdown.problem import Problem, Query, Workload
 from louver.topdown.spec import Design, Statement
 
 __all__ = ["MeasuredQuery", "Plan", "make_plan", "sensitivity"]
 
-Counts = NDArray[np.int64]
+NOT_IN_REQUEST = {
+    "topdown.bounds": "they are public and bind the estimate; no true answer and no noise depends on them",
+    "source.file": "where the records lie; the ledger's keyed hash binds the records themselves",
+    "source.uri": "likewise",
+}
+"""Options that can change neither the true answers nor their noise, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +64,7 @@ class Plan:
 
     design: Design
     measured: tuple[tuple[MeasuredQuery, ...], ...]
-    type_of: Counts
+    type_of: Ints
     n_types: int
 
     @property
@@ -100,15 +106,30 @@ class Plan:
             told.append(f'{what} (invariant "{statement.name}")')
         return tuple(told)
 
-    def request(self) -> dict[str, Any]:
-        """Name what is measured, for the ledger."""
-        return {
-            "verb": "topdown",
-            "design": self.design.measured_fingerprint(),
-            "measured": [
-                [query.level, query.query.name, str(query.loss)] for level in self.measured for query in level
-            ],
-        }
+    def request(self) -> str:
+        """Name what is measured, for the ledger: the design, and the noise of every query."""
+        design = self.design
+        return request_of(
+            "topdown",
+            {"topdown": design.options, "source": design.spec.source},
+            NOT_IN_REQUEST,
+            (
+                (design.spine.names[query.level], query.query.name, query.distribution)
+                for level in self.measured
+                for query in level
+            ),
+            schema=repr(design.spec.schema),
+            attributes=repr(design.attributes),
+            regions=[design.spine.names, design.spine.leaves],
+        )
+
+    def earlier_request(self) -> str:
+        """The name that louver gave this request before requests named distributions."""
+        measured = [
+            [query.level, query.query.name, str(query.loss)] for level in self.measured for query in level
+        ]
+        design = self.design.measured_fingerprint()
+        return request_digest({"verb": "topdown", "design": design, "measured": measured})
 
     def workloads(self) -> tuple[Workload, ...]:
         """Queries and variances of every level."""
@@ -120,7 +141,7 @@ class Plan:
             for level in self.measured
         )
 
-    def problem(self, invariants: Mapping[str, Counts], *, above_leaves: bool = True) -> Problem:
+    def problem(self, invariants: Mapping[str, Ints], *, above_leaves: bool = True) -> Problem:
         """The estimation problem, given the exact values (regions,) of every invariant."""
         return Problem(
             spine=self.design.spine,
@@ -131,12 +152,12 @@ class Plan:
             workloads=self.workloads(),
         )
 
-    def implied(self, invariants: Mapping[str, Counts], *, above_leaves: bool = True) -> Implied:
+    def implied(self, invariants: Mapping[str, Ints], *, above_leaves: bool = True) -> Implied:
         """The implied constraints of all levels; an invariant without values binds nothing."""
         levels = self.statements(invariants)
         return derive(self.design.spine, self.n_types, levels, above_leaves=above_leaves)
 
-    def statements(self, invariants: Mapping[str, Counts]) -> tuple[LevelStatements, ...]:
+    def statements(self, invariants: Mapping[str, Ints]) -> tuple[LevelStatements, ...]:
         """All statements as bounds on sets of types, level by level."""
         return tuple(self._level_statements(level, invariants) for level in range(self.design.spine.n_levels))
 
@@ -144,10 +165,10 @@ class Plan:
         """The set of types a statement speaks about."""
         return sum(1 << int(t) for t in np.unique(self.type_of[statement.cells]))
 
-    def _level_statements(self, level: int, invariants: Mapping[str, Counts]) -> LevelStatements:
+    def _level_statements(self, level: int, invariants: Mapping[str, Ints]) -> LevelStatements:
         """All statements about one level, one column for each set of types."""
         n_regions = self.design.spine.sizes[level]
-        bounds: dict[int, tuple[Counts, Counts]] = {}
+        bounds: dict[int, tuple[Ints, Ints]] = {}
         for statement in self.design.statements:
             if statement.level == level:
                 low, high = statement.lower, statement.upper
@@ -168,7 +189,7 @@ class Plan:
             upper=np.column_stack([bounds[mask][1] for mask in masks]),
         )
 
-    def kept_margin(self) -> Counts:
+    def kept_margin(self) -> Ints:
         """Places of all cells in the margin over the attributes that types do not involve."""
         shape = self.design.shape
         types = self.type_of.reshape(shape)
@@ -181,7 +202,7 @@ class Plan:
         return place.ravel()
 
 
-def _tighten(bounds: dict[int, tuple[Counts, Counts]], mask: int, lower: Counts, upper: Counts) -> None:
+def _tighten(bounds: dict[int, tuple[Ints, Ints]], mask: int, lower: Ints, upper: Ints) -> None:
     """Add a statement; several about one set hold together."""
     if mask in bounds:
         lower, upper = np.maximum(bounds[mask][0], lower), np.minimum(bounds[mask][1], upper)
@@ -259,7 +280,7 @@ def _is_known(design: Design, level: int, query: Query) -> bool:
     return bool(exact) and all(any(np.array_equal(row, cells) for cells in exact) for row in rows)
 
 
-def _choose_types(design: Design) -> tuple[Counts, int]:
+def _choose_types(design: Design) -> tuple[Ints, int]:
     """Divide the cells so that every statement speaks about whole types.
 
     Where a query that every level measures divides them at least as finely into few parts, its rows are taken,
@@ -279,7 +300,7 @@ def _choose_types(design: Design) -> tuple[Counts, int]:
     return signature.astype(np.int64), n_types
 
 
-def _refines(query: Query, signature: Counts) -> bool:
+def _refines(query: Query, signature: Ints) -> bool:
     """Whether all cells of each row have one signature."""
     pairs = np.unique(query.row_of * (int(signature.max()) + 1) + signature)
     return len(pairs) == len(np.unique(query.row_of)) == query.n_rows

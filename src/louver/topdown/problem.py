@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Bools, Ints
 from louver.errors import InputError
 from louver.topdown.implied import Implied
 from louver.topdown.spine import Spine
@@ -26,8 +26,6 @@ __all__ = [
 
 BATCH_VALUES = 1 << 19  # noisy values of one batch, about 4 MiB; never depends on the number of workers
 
-Counts = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Query:
@@ -42,7 +40,7 @@ class Query:
     """
 
     name: str
-    row_of: Counts
+    row_of: Ints
     n_rows: int
     is_detailed: bool = field(init=False)
     """Whether the rows are the cells themselves, in order."""
@@ -52,7 +50,7 @@ class Query:
         is_detailed = np.array_equal(self.row_of, np.arange(self.n_rows))
         object.__setattr__(self, "is_detailed", is_detailed)
 
-    def answer(self, histograms: SparseLevel) -> Counts:
+    def answer(self, histograms: SparseLevel) -> Ints:
         """Answers for every region, (regions, rows)."""
         region = np.repeat(np.arange(histograms.n_regions), np.diff(histograms.start))
         place = region * self.n_rows + self.row_of[histograms.cell]
@@ -94,8 +92,8 @@ class Problem:
 
     spine: Spine
     n_cells: int
-    is_possible: NDArray[np.bool_]
-    type_of: Counts
+    is_possible: Bools
+    type_of: Ints
     implied: Implied
     workloads: tuple[Workload, ...]
 
@@ -111,7 +109,7 @@ class Problem:
 class NoisyCounts(Protocol):
     """Where noisy answers come from."""
 
-    def read(self, level: int, start: int, stop: int) -> tuple[Counts, ...]:
+    def read(self, level: int, start: int, stop: int) -> tuple[Ints, ...]:
         """Answers of the level's queries for the regions start to stop, arrays (regions, rows)."""
         ...
 
@@ -123,9 +121,9 @@ class SparseLevel:
     Region i has the counts `count[start[i]:start[i + 1]]` in the cells `cell[...]`, which ascend.
     """
 
-    start: Counts
-    cell: Counts
-    count: Counts
+    start: Ints
+    cell: Ints
+    count: Ints
 
     @property
     def n_regions(self) -> int:
@@ -141,13 +139,13 @@ class SparseLevel:
             count=self.count[span],
         )
 
-    def to_dense(self, n_cells: int) -> Counts:
+    def to_dense(self, n_cells: int) -> Ints:
         """All counts, (regions, cells)."""
         dense = np.zeros((self.n_regions, n_cells), dtype=np.int64)
         dense[np.repeat(np.arange(self.n_regions), np.diff(self.start)), self.cell] = self.count
         return dense
 
-    def add_up(self, starts: Counts, n_cells: int) -> SparseLevel:
+    def add_up(self, starts: Ints, n_cells: int) -> SparseLevel:
         """Sums of consecutive regions: parent i holds the regions starts[i] to starts[i + 1]."""
         parent = np.repeat(np.arange(len(starts) - 1), np.diff(self.start[starts]))
         place, group = np.unique(parent * n_cells + self.cell, return_inverse=True)
@@ -157,7 +155,7 @@ class SparseLevel:
         return SparseLevel(start=start.astype(np.int64), cell=place % n_cells, count=count)
 
     @classmethod
-    def from_dense(cls, counts: Counts) -> SparseLevel:
+    def from_dense(cls, counts: Ints) -> SparseLevel:
         """The nonzero counts of an array (regions, cells)."""
         region, cell = np.nonzero(counts)
         start = np.searchsorted(region, np.arange(len(counts) + 1))
@@ -198,10 +196,10 @@ class Families:
     first_parent: int
     first_child: int
     parents: SparseLevel | None
-    child_start: Counts
-    noisy: tuple[Counts, ...]
-    lower: Counts
-    upper: Counts
+    child_start: Ints
+    noisy: tuple[Ints, ...]
+    lower: Ints
+    upper: Ints
 
     @property
     def n_families(self) -> int:
@@ -242,7 +240,7 @@ class Families:
             upper=np.ascontiguousarray(upper),
         )
 
-    def cells_of(self, family: int, is_possible: NDArray[np.bool_]) -> tuple[Counts, Counts | None]:
+    def cells_of(self, family: int, is_possible: Bools) -> tuple[Ints, Ints | None]:
         """Cells the children of one parent may fill, and the parent's counts in them (None for the root)."""
         if self.parents is None:
             return np.flatnonzero(is_possible), None

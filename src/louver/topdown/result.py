@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.data.write import write_csv
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Head
@@ -184,7 +185,7 @@ class TopDownRelease:
             columns[attribute.name] = _labelled(code, attribute.labels)
         return pa.table(columns)
 
-    def _region_columns(self, leaf: NDArray[np.int64]) -> dict[str, pa.Array]:
+    def _region_columns(self, leaf: Ints) -> dict[str, pa.Array]:
         """The geography columns of the source, for given leaves."""
         design = self.plan.design
         names = design.geography_columns
@@ -365,6 +366,7 @@ class TopDownRelease:
                 errors = {e.query: e.mean_absolute for e in self.evaluation if e.level == level.name}
                 line += ", mean absolute error " + ", ".join(f"{q} {x:.3g}" for q, x in errors.items())
             lines.append(line)
+        lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
         lines.append(f"  failsafe used for {len(self.estimate.rescued)} regions")
         return "\n".join(lines[:10])
 
@@ -391,7 +393,7 @@ def _plain(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
-def _row_labels(row: NDArray[np.int64], meaning: tuple[Attribute, ...]) -> dict[str, pa.Array]:
+def _row_labels(row: Ints, meaning: tuple[Attribute, ...]) -> dict[str, pa.Array]:
     """Columns that say what rows of a query stand for."""
     if not meaning:
         return {}

@@ -12,9 +12,9 @@ Notes
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
+from louver._arrays import Floats, Ints
 from louver.optim.highs import solve_linear
 from louver.optim.kernels.families.batches import Batch, round_batch_inplace
 from louver.optim.kernels.families.polymatroid import box_inplace, exchange_masks_inplace, nearest_inplace
@@ -27,12 +27,10 @@ from louver.topdown.problem import Families, Problem
 
 __all__ = ["round_counts", "round_root"]
 
-Counts = NDArray[np.int64]
-
 
 def round_counts(
     problem: Problem, families: Families, batch: Batch, real: Fractional
-) -> tuple[Counts, list[Status]]:
+) -> tuple[Ints, list[Status]]:
     """Round all solved families of a batch.
 
     Parameters
@@ -70,7 +68,7 @@ def round_counts(
     return counts, status
 
 
-def _round_by_program(problem: Problem, families: Families, family: int, real: Fractional) -> Counts | None:
+def _round_by_program(problem: Problem, families: Families, family: int, real: Fractional) -> Ints | None:
     """Round one family by an integer program; None where it has no solution."""
     cells, parent = families.cells_of(family, problem.is_possible)
     first, last = int(families.child_start[family]), int(families.child_start[family + 1])
@@ -98,7 +96,7 @@ def _round_by_program(problem: Problem, families: Families, family: int, real: F
     return None
 
 
-def _floors_and_ranks(by_child: NDArray[np.float64], first_node: int, cells: Counts) -> tuple[Counts, Counts]:
+def _floors_and_ranks(by_child: Floats, first_node: int, cells: Ints) -> tuple[Ints, Ints]:
     """Floor of each count, and its fraction with the tie broken, child by child."""
     floor = np.empty(len(by_child), dtype=np.int64)
     rank = np.empty(len(by_child), dtype=np.int64)
@@ -109,9 +107,7 @@ def _floors_and_ranks(by_child: NDArray[np.float64], first_node: int, cells: Cou
     return floor, rank
 
 
-def round_root(
-    problem: Problem, families: Families, cells: Counts, real: NDArray[np.float64]
-) -> tuple[Counts, bool]:
+def round_root(problem: Problem, families: Families, cells: Ints, real: Floats) -> tuple[Ints, bool]:
     """Round the root's counts; their sum becomes the integer nearest to what it was.
 
     Notes
@@ -139,9 +135,7 @@ def round_root(
     return floor, True
 
 
-def _best_numbers(
-    lower: Counts, upper: Counts, held: Counts, ranks: list[Counts], total: int
-) -> Counts | None:
+def _best_numbers(lower: Ints, upper: Ints, held: Ints, ranks: list[Ints], total: int) -> Ints | None:
     """How many counts of each type to round up, given the ranks of each type in descending order."""
     n_types = len(held)
     sizes = np.array([len(rank) for rank in ranks])

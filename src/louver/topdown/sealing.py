@@ -7,16 +7,14 @@ estimated, `checkpoints/`.
 from __future__ import annotations
 
 import hashlib
-import json
-import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from louver.data.write import replacing
-from louver.errors import InputError
-from louver.privacy.ledger import Head, KeyedHash, Ledger, request_digest
-from louver.privacy.measurements import Measurements, measure
+from louver.privacy.ledger import Head, Ledger, Publication
+from louver.privacy.measurements import TrueBatch
+from louver.privacy.spend import REQUEST_FILE, Account, Payment
+from louver.privacy.spend import measure_into as spend_into
 from louver.release.manifest import MANIFEST, check_out, file_entry, read_manifest
 from louver.topdown.measuring import (
     invariant_values,
@@ -28,102 +26,43 @@ from louver.topdown.measuring import (
 from louver.topdown.plan import Plan
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
 
-__all__ = ["checkpoints_of", "is_finished", "measure_into", "measurements_path"]
+__all__ = ["checkpoints_of", "is_finished", "measure_into", "measurements_path", "payment_of"]
 
-REQUEST_FILE = "request.json"
 CHECKPOINTS = "checkpoints"
 
 
 def measure_into(plan: Plan, folder: Path, ledger: Ledger) -> Head:
     """Measurements and invariants in `folder`, paid for once; nothing to do where they are there already."""
-    request = request_digest(plan.request())
-    _check_folder(folder, request)
-    path = folder / MEASUREMENTS_FILE
-    if not _is_sealed(folder, ledger):
-        unchanged = _unchanged(source_hash(plan.design))
+
+    def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
         levels = true_levels(plan.design)
         values = invariant_values(plan, levels)
         plan.problem(values)  # contradictions end here, before anything is spent
-        payment: dict[str, Any] = {
-            "loss": plan.loss,
-            "request": request,
-            "purpose": "TopDown measurements",
-            "dataset": unchanged,
-        }
-        ledger.reserve(**payment)  # refused before anything exact is logged or written
-        _disclose(ledger, request, values)
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / REQUEST_FILE) as sink:
-            sink.write(json.dumps(request).encode())
-        exact = folder / INVARIANTS_FILE
-        write_invariants(exact, plan, values)
-        design = plan.design.measured_fingerprint()
-        batches = true_batches(plan, levels)
-        measure(measurements_path(folder), batches, ledger=ledger, design=design, beside=[exact], **payment)
-    description = Measurements(path).description()
-    return Head(description["entry"], description["entry_hash"])
+        return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
+
+    return spend_into(
+        folder,
+        (MEASUREMENTS_FILE, INVARIANTS_FILE),
+        load,
+        account=Account(ledger, source_hash(plan.design)),
+        payment=payment_of(plan),
+        check_out=check_out,
+        design=plan.design.measured_fingerprint(),
+    )
 
 
-def _check_folder(folder: Path, request: str) -> None:
-    """Refuse a folder that holds something else than this request."""
-    if not folder.exists():
-        check_out(folder)
-        return
-    found = _noted_request(folder / REQUEST_FILE)
-    if found is not None and found != request:
-        message = f"{folder.name} holds the measurements of another spec; choose another place."
-        raise InputError(message, option="--out")
-    # A run that was killed while it wrote its note may have left a hidden file.
-    if found is None and (not folder.is_dir() or any(p.name[0] != "." for p in folder.iterdir())):
-        raise InputError(f"{folder.name} exists already; name a new folder.", option="--out")
-
-
-def _noted_request(path: Path) -> str | None:
-    """The request a folder was made for, None where it has no note."""
-    if not path.is_file():
-        return None
-    try:
-        request = json.loads(path.read_text())
-    except ValueError:
-        request = None
-    if not isinstance(request, str):
-        message = f"{path.name} in {path.parent.name} cannot be read; move the folder away to measure anew."
-        raise InputError(message, file=path.name, option="--out")
-    return request
-
-
-def _unchanged(dataset: KeyedHash) -> KeyedHash:
-    """The keyed hash of data that are what they are now; refuses data that changed since."""
-    own = secrets.token_bytes(32)
-    before = dataset(own)
-
-    def keyed(secret: bytes) -> bytes:
-        digest = dataset(secret)
-        if dataset(own) != before:
-            message = "the data changed while they were read; try again when nobody writes to them."
-            raise InputError(message, option="source")
-        return digest
-
-    return keyed
-
-
-def _disclose(ledger: Ledger, request: str, invariants: Iterable[str]) -> None:
-    """Log what is published exactly, once."""
-    known = ledger.state().disclosures
-    for name in invariants:
-        what = f'topdown {request[:16]}: the counts of invariant "{name}"'
-        if what not in known:
-            ledger.disclose(what)
-
-
-def _is_sealed(folder: Path, ledger: Ledger) -> bool:
-    """Whether the ledger has sealed exactly the files of this folder."""
-    files = [folder / MEASUREMENTS_FILE, folder / INVARIANTS_FILE]
-    if not all(path.is_file() for path in files):
-        return False
-    entry = Measurements(files[0]).description()["entry"]
-    sealed = ledger.state().sealed.get(entry, {})
-    return all(sealed.get(path.name) == file_entry(path).sha256 for path in files)
+def payment_of(plan: Plan) -> Payment:
+    """What measuring costs, and what is published exactly with it."""
+    return Payment(
+        loss=plan.loss,
+        request=plan.request(),
+        purpose="TopDown measurements",
+        earlier=plan.earlier_request(),
+        publishes=tuple(
+            Publication(what=f'topdown: the counts of invariant "{statement.name}"')
+            for statement in plan.invariants
+        ),
+    )
 
 
 def measurements_path(folder: Path) -> Path:

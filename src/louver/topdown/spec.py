@@ -43,9 +43,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
+from louver._arrays import Bools, Ints
 from louver.data.read import open_source
 from louver.data.values import read_text
 from louver.errors import InputError
@@ -68,7 +68,6 @@ TABLE_COLUMNS = {"level", "region", "count"}
 
 Amount = int | float | str
 Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
-Counts = NDArray[np.int64]
 
 
 class GeographyOptions(Options):
@@ -151,10 +150,10 @@ class Statement:
 
     name: str
     level: int
-    cells: NDArray[np.bool_]
+    cells: Bools
     labels: Mapping[str, tuple[str, ...]]
-    lower: Counts
-    upper: Counts
+    lower: Ints
+    upper: Ints
 
     @property
     def is_invariant(self) -> bool:
@@ -190,7 +189,7 @@ class Design:
     spec: Spec
     options: TopDownOptions
     attributes: tuple[Attribute, ...]
-    is_possible: NDArray[np.bool_]
+    is_possible: Bools
     spine: Spine
     queries: tuple[Query, ...]
     query_attributes: tuple[tuple[Attribute, ...], ...]
@@ -322,7 +321,7 @@ def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[A
     return attributes
 
 
-def _cell_codes(attributes: Sequence[Attribute]) -> Counts:
+def _cell_codes(attributes: Sequence[Attribute]) -> Ints:
     """Codes of every cell, the last attribute fastest."""
     grids = np.indices([attribute.size for attribute in attributes])
     return grids.reshape(len(attributes), -1).T.astype(np.int64)
@@ -455,9 +454,7 @@ def _check_sum(shares: Mapping[str, Fraction], place: str) -> None:
         raise InputError(message, option="shares")
 
 
-def _cell_set(
-    labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute], place: str
-) -> NDArray[np.bool_]:
+def _cell_set(labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute], place: str) -> Bools:
     """Cells that have one of the labels in every attribute named; all cells where none is."""
     codes = _cell_codes(attributes)
     names = [attribute.name for attribute in attributes]
@@ -530,7 +527,7 @@ class _SideTable:
 
     name: str
     path: Path
-    order: Counts  # row of the file for each leaf
+    order: Ints  # row of the file for each leaf
 
     @classmethod
     def read(cls, path: Path, geography: GeographyOptions, spine: Spine) -> _SideTable:
@@ -556,13 +553,13 @@ class _SideTable:
         """Row of a leaf, counted from 1."""
         return int(self.order[leaf]) + 1
 
-    def values(self, given: int | str | None, default: int) -> Counts:
+    def values(self, given: int | str | None, default: int) -> Ints:
         """A constant, a column, or a default for all leaves."""
         if isinstance(given, str):
             return self.column(given)
         return np.full(len(self.order), default if given is None else given, dtype=np.int64)
 
-    def column(self, name: str) -> Counts:
+    def column(self, name: str) -> Ints:
         """Whole numbers of zero or more, leaf by leaf."""
         values = np.empty(len(self.order), dtype=np.int64)
         for number, (text,) in enumerate(_read_rows(self.path, [name])):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver.errors import InputError
 
 __all__ = ["Spine"]
@@ -44,7 +44,7 @@ class Spine:
 
     names: tuple[str, ...]
     codes: tuple[tuple[str, ...], ...]
-    starts: tuple[NDArray[np.int64], ...]
+    starts: tuple[Ints, ...]
 
     def __post_init__(self) -> None:
         for start in self.starts:
@@ -165,7 +165,7 @@ class Spine:
             start, stop = int(self.starts[below][start]), int(self.starts[below][stop])
         return start, stop
 
-    def add_up(self, level: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def add_up(self, level: int, counts: Ints) -> Ints:
         """Sum rows that belong to the regions of level + 1 into rows for those of `level`."""
-        sums: NDArray[np.int64] = np.add.reduceat(counts, self.starts[level][:-1], axis=0)
+        sums: Ints = np.add.reduceat(counts, self.starts[level][:-1], axis=0)
         return sums

@@ -75,4 +75,4 @@ def test_what_is_measured_depends_on_the_total() -> None:
     with pytest.raises(InputError, match="needs a public total"):
         make_plan(MECHANISMS["M_c^dp"], regions, 3, budget, equal_shares(2), total=Total.NOISY)
     with pytest.raises(BudgetError, match="1 budget shares are given for 2 levels"):
-        make_plan(MECHANISMS["louver"], regions, 3, budget, equal_shares(1))
+        make_plan(MECHANISMS["louver"], regions, 3, budget, equal_shares(1), total=Total.NOISY)

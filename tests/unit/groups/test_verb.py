@@ -27,6 +27,7 @@ from louver.release.verify import verify
 from oracles.groups import is_table
 
 SECRET = "Xyzzy"
+EXACT = ["the total number of groups", "not protected", "not protected"]
 
 
 def _people(path: Path) -> Path:
@@ -61,6 +62,7 @@ def _options(domain: Path, **more: Any) -> dict[str, Any]:
         "domain": str(domain),
         "max_size": 5,
         "epsilon": 1,
+        "total": "public",
     }
     return {**given, **more}
 
@@ -102,6 +104,7 @@ def test_groups_that_cannot_be_empty(people: Path, domain: Path, tmp_path: Path)
     ]
     counted = pa.table({"state": ["GA", "GA"], "size": [0, 2], "groups": [4, 3]})
     given = {"size": "size", "groups": "groups", "regions": ["state"], "domain_from_data": True}
+    given["total"] = "public"
     released = groups(counted, **given, max_size=3, min_size=1, epsilon=900, seed=1)
     assert released.counts[0].tolist() == [4, 3, 0]
 
@@ -174,11 +177,14 @@ def test_a_paid_release_is_whole_and_verifies(people: Path, domain: Path, tmp_pa
     assert released.is_private and released.evaluation is None
     state = ledger.state()
     assert state.spent == 1 and not state.pending and len(state.sealed) == 1
-    assert [what.split(" by ")[0] for what in state.disclosures] == ["the total number of groups"]
+    assert [what.split(" by ")[0] for what in state.disclosures] == EXACT
     assert verify(tmp_path / "release").passed
     assert ledger.verify(tmp_path).is_sound and ledger.verify(tmp_path).n_releases == 1
     manifest = read_manifest(tmp_path / "release")
     assert not manifest.not_private and not manifest.not_for_release
+    assert manifest.privacy["not_protected"] == list(released.plan.not_protected)
+    assert len(released.plan.not_protected) == 2
+    assert all(what in repr(released) for what in released.plan.not_protected)
     assert manifest.privacy["amount"] == "1" and manifest.privacy["neighbours"] == "add-remove-record"
     assert set(manifest.files) == {
         "data/groups.parquet",
@@ -195,7 +201,10 @@ def test_a_paid_release_is_whole_and_verifies(people: Path, domain: Path, tmp_pa
 
 def test_a_noisy_total_has_no_invariants(people: Path, domain: Path, tmp_path: Path) -> None:
     ledger = _ledger(people)
-    released = groups(people, **_options(domain, total="noisy"), out=tmp_path / "release")
+    given = {name: value for name, value in _options(domain).items() if name != "total"}  # the default
+    released = groups(people, **given, out=tmp_path / "release")
+    assert released.plan.total == "noisy" and "not protected" not in repr(released)
+    assert read_manifest(tmp_path / "release").privacy["not_protected"] == []
     assert released.sizes == range(1, 6)
     assert ledger.state().disclosures == ()
     assert not (tmp_path / "release" / "invariants.parquet").exists()
@@ -265,7 +274,7 @@ def test_a_stopped_run_is_carried_on(
     assert np.array_equal(_measured(out), expected)
     state = ledger.state()
     assert state.spent == 1 and list(state.sealed) == [entry] and not state.pending
-    assert [what.split(" by ")[0] for what in state.disclosures] == ["the total number of groups"]
+    assert [what.split(" by ")[0] for what in state.disclosures] == EXACT
     assert verify(out).passed and released.head is not None and released.head.entry == entry
     assert not list(tmp_path.glob(".release*"))
 
@@ -286,14 +295,13 @@ class sqlite_key:
 
 
 def _noise_of(key: bytes, people: Path, domain: Path) -> np.ndarray:
-    from louver.groups import _plan, _read
+    from louver.groups.load import Asked
     from louver.groups.plan import true_batches
     from louver.privacy.noise import KeyedNoise, perturb
-    from louver.schema.spec import validated
 
-    checked = validated(GroupsOptions, _options(domain))
-    table = _read(people, None, None, checked)
-    plan = _plan(table.regions, checked, checked.budget())
+    asked = Asked.check(people, None, None, _options(domain))
+    table = asked.read()
+    plan = asked.plan(table.regions)
     noise = KeyedNoise(key)
     return np.concatenate(
         [perturb(b.true_counts, b.distribution, noise, b.nonce) for b in true_batches(table, plan)]
@@ -336,6 +344,7 @@ def test_counted_tables_and_dataframes(tmp_path: Path) -> None:
         max_size=4,
         epsilon=900,
         seed=1,
+        total="public",
     )
     assert released.counts.tolist() == [[0, 4, 0, 2, 1], [0, 4, 0, 2, 0], [0, 0, 0, 0, 1]]
     assert released.is_domain_from_data
@@ -365,6 +374,7 @@ def test_quantities_and_split_units() -> None:
         "max_size": 4,
         "epsilon": 900,
         "seed": 1,
+        "total": "public",
     }
     released = groups(people, **given, quantity="cars", max_quantity=3, across="split")
     assert released.counts[1:].tolist() == [[1, 0, 0, 1, 0], [0, 0, 0, 1, 0]]
@@ -596,7 +606,7 @@ def test_a_table_too_large_for_a_solver_costs_nothing(
     with pytest.raises(InputError, match="too large for a general solver") as caught:
         groups(people, **_options(domain, mechanism=mechanism, max_size=4000), out=tmp_path / "release")
     assert caught.value.option == "--mechanism"
-    assert ledger.state().spent == 0 and ledger.state().head.entry == 1
+    assert ledger.state().spent == 0 and not ledger.state().pending
 
 
 def test_the_data_are_no_domain(people: Path, tmp_path: Path) -> None:
@@ -649,7 +659,7 @@ def test_a_stopped_run_with_noise_by_opendp(
     """Lost before its files are in place, carried on from them afterwards; never drawn twice for one debit."""
     ledger, out = _ledger(people), tmp_path / "release"
 
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise _Stop
 
     with monkeypatch.context() as patched:

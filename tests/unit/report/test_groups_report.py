@@ -51,11 +51,11 @@ def test_many_regions_are_not_all_drawn(monkeypatch: pytest.MonkeyPatch) -> None
     [
         {"regions": ["state"]},
         {"mechanism": "M_H^dp"},
-        {"mechanism": "M_c^ch", "evaluate": True, "as_published": True},
+        {"mechanism": "M_c^ch", "evaluate": True, "as_published": True, "total": "public"},
         {"epsilon": None, "rho": 1},
-        {"total": "noisy", "epsilon": 1000},
+        {"total": "public", "epsilon": 1000},
     ],
-    ids=["two levels", "sizes", "chain", "rho", "noisy total"],
+    ids=["two levels", "sizes", "chain", "rho", "public total"],
 )
 def test_every_kind_of_release_has_a_report(more: dict[str, Any]) -> None:
     text = groups_report(_release(2, 2, **more))

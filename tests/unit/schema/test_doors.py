@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import louver as lv
+from louver.anonymize import AnonymizeOptions, anonymize
 from louver.bounds import BoundsOptions, bounds, compare, suggest
 from louver.schema.options import VerbOptions, described
 from louver.schema.request import SOURCE
@@ -34,6 +35,7 @@ DOORS: list[tuple[Callable[..., Any], type[VerbOptions], set[str], set[str]]] = 
         {"conditionals", "n", "given", "cells", "arrangements", "suggest", "fail_on"},
         set(),
     ),
+    (anonymize, AnonymizeOptions, set(), {"out", "ledger", "report"}),
 ]
 
 
@@ -86,7 +88,7 @@ def test_every_option_is_told(model: type[VerbOptions]) -> None:
     assert missing <= {"file", "uri", "wide"}
 
 
-@pytest.mark.parametrize("verb", ["bounds"])
+@pytest.mark.parametrize("verb", ["anonymize", "bounds"])
 def test_help_is_the_verbs_own_page(verb: str) -> None:
     package = getattr(lv, verb)
     assert inspect.signature(package) == inspect.signature(getattr(package, verb))

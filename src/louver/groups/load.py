@@ -1,0 +1,245 @@
+"""Reading what a call asks about: the public list of regions, and the confidential units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from louver.data.fingerprint import fingerprint
+from louver.data.read import open_source
+from louver.data.units import UnitCells, count_units, read_unit_counts
+from louver.data.values import read_text
+from louver.errors import InputError
+from louver.groups.mechanisms import find_mechanism
+from louver.groups.options import GroupsOptions
+from louver.groups.plan import Plan, chosen_shares, equal_shares, make_plan, priced
+from louver.groups.problem import GroupTable, Regions, Total
+from louver.privacy.ledger import KeyedHash, Publication, request_digest
+from louver.privacy.noise import Noise, OpenDPNoise
+from louver.privacy.spend import Payment, request_of
+from louver.schema.spec import SourceOptions
+from louver.schema.validate import validated
+
+__all__ = ["NOT_IN_REQUEST", "Asked"]
+
+NOT_IN_REQUEST = {
+    "groups.domain": "where the public list of regions lies; the regions themselves are in the request",
+    "groups.epsilon": "decides the noise of every level, which is in the request; the ledger compares the loss",
+    "groups.rho": "likewise",
+    "groups.shares": "likewise",
+    "groups.seed": "a seeded run touches no ledger",
+    "groups.evaluate": "needs a seed",
+    "groups.as_published": "needs evaluate",
+    "source.file": "where the records lie; the ledger's keyed hash binds the records themselves",
+    "source.uri": "likewise",
+}
+"""Options that can change neither the true answers nor their noise of a paid run, and why."""
+
+NOTED_BEFORE = (
+    "unit",
+    "size",
+    "groups",
+    "quantity",
+    "max_quantity",
+    "across",
+    "max_size",
+    "min_size",
+    "regions",
+    "noise",
+)
+"""Options that requests named before they named all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One call of the verb, checked; nothing confidential is read yet.
+
+    Attributes
+    ----------
+    data : path, uri or dataframe
+    source : SourceOptions
+    options : GroupsOptions
+    noise : Noise or None
+        Another source of noise than the debit's key.
+    regions : Regions or None
+        The public list; None where regions are taken from the data.
+    """
+
+    data: Any
+    source: SourceOptions
+    options: GroupsOptions
+    noise: Noise | None
+    regions: Regions | None
+
+    @classmethod
+    def check(cls, data: Any, table: str | None, query: str | None, options: dict[str, Any]) -> Asked:
+        """Check the options and read the public list of regions."""
+        checked = validated(GroupsOptions, options)
+        checked.check()
+        checked.budget()
+        _check_domain(data, checked.domain)
+        return cls(
+            data=data,
+            source=SourceOptions.model_construct(table=table, query=query),
+            options=checked,
+            noise=OpenDPNoise() if checked.noise == "opendp" else None,
+            regions=None if checked.domain is None else _listed(checked.domain, checked.regions),
+        )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The options as the manifest records them, without where the domain lies."""
+        return self.options.model_dump(mode="json", exclude={"domain"})
+
+    @property
+    def dataset(self) -> KeyedHash:
+        """Keyed hash of the data."""
+        return fingerprint(self.data, table=self.source.table, query=self.source.query)
+
+    def plan(self, regions: Regions) -> Plan:
+        """How all levels are measured, at the price of the noise asked for."""
+        options, budget = self.options, self.options.budget()
+        assert options.max_size is not None
+        mechanism = find_mechanism(options.mechanism, budget.neighbours)
+        if options.shares == "chosen":
+            shares = chosen_shares(regions.tree, budget.measure, is_weighted=mechanism.is_weighted)
+        elif options.shares == "equal":
+            shares = equal_shares(regions.tree.n_levels)
+        else:
+            shares = options.given_shares()
+        plan = make_plan(
+            mechanism,
+            regions,
+            options.max_size,
+            budget,
+            shares,
+            total=Total(options.total),
+            smallest_size=options.min_size,
+            largest_quantity=options.max_quantity,
+            as_published=options.as_published,
+        )
+        return plan if self.noise is None else priced(plan, self.noise)
+
+    def payment(self, plan: Plan | None) -> Payment:
+        """What is to be paid; without a plan what it costs at least, under a name not known yet."""
+        options = self.options
+        is_public = options.total == "public"
+        if plan is None:
+            return Payment(
+                loss=options.budget(),
+                purpose="group sizes",
+                largest_unit=self._largest_unit,
+                noise=self.noise,
+            )
+        # Only the total was not noted: where it changes neither query nor sizes, two requests had one name.
+        is_unclear = plan.mechanism.query is plan.mechanism.open_query and options.min_size == 1
+        by = options.unit or options.size
+        exact = [f"the total number of groups by {by}"] if is_public else []
+        exact += [f"the list of regions that occur by {by}"] if self.regions is None else []
+        exact += [f"not protected by {by}: {what}" for what in plan.not_protected]
+        return Payment(
+            loss=plan.loss,
+            request=self._request(plan),
+            purpose=f"group sizes by {plan.mechanism.name}",
+            largest_unit=self._largest_unit,
+            noise=self.noise,
+            earlier=None if is_unclear else self._earlier_request(plan),
+            publishes=tuple(Publication(what=what) for what in exact),
+        )
+
+    @property
+    def _largest_unit(self) -> int | None:
+        """Most records of a unit, for a ledger of units.
+
+        A unit that is split over regions counts in each of them: its size bounds nothing. With a public total, units neither come
+        nor go, and no chain of records leads from one list of units to another.
+        """
+        is_bounded = self.options.across != "split" and self.options.total != "public"
+        return self.options.max_size if is_bounded else None
+
+    def _request(self, plan: Plan) -> str:
+        return request_of(
+            "groups",
+            {"groups": self.options, "source": self.source},
+            NOT_IN_REQUEST,
+            ((level.name, str(plan.query), level.distribution) for level in plan.levels),
+            regions=plan.regions.labels,
+        )
+
+    def _earlier_request(self, plan: Plan) -> str:
+        """The name that louver gave this request before requests named every option."""
+        noted: dict[str, Any] = {name: getattr(self.options, name) for name in NOTED_BEFORE}
+        return request_digest(
+            {
+                "verb": "groups",
+                "mechanism": plan.mechanism.name,
+                "query": str(plan.query),
+                "regions": [list(labels) for labels in plan.regions.labels],
+                "sizes": [plan.first_size, plan.largest_size],
+                "levels": [[level.name, str(level.loss), level.sensitivity] for level in plan.levels],
+                "asked": noted | {"table": self.source.table, "query": self.source.query},
+            }
+        )
+
+    def read(self) -> GroupTable:
+        """Count the units of every region and size; refuse regions outside the domain. Confidential."""
+        options = self.options
+        assert options.max_size is not None
+        with open_source(self.data, table=self.source.table, query=self.source.query) as source:
+            if options.unit is not None:
+                counted = count_units(
+                    source,
+                    options.unit,
+                    options.regions,
+                    options.max_size,
+                    quantity=options.quantity,
+                    largest_quantity=options.max_quantity,
+                    is_split=options.across == "split",
+                )
+            else:
+                assert options.size is not None and options.groups is not None
+                counted = read_unit_counts(
+                    source, options.regions, options.size, options.groups, options.max_size
+                )
+            name = source.name
+        return self._table(counted, name)
+
+    def _table(self, counted: UnitCells, name: str) -> GroupTable:
+        options, total = self.options, Total(self.options.total)
+        assert options.max_size is not None
+        regions = self.regions or Regions.from_leaves(options.regions, counted.leaves)
+        known = set(regions.leaves)
+        if any(leaf not in known for leaf in counted.leaves):
+            raise InputError(
+                f"{name} has a region that the domain does not list; add it to the domain or drop its rows.",
+                file=name,
+                option="--domain",
+            )
+        cells = {key: n for key, n in counted.cells.items() if total is Total.PUBLIC or key[1] > 0}
+        return GroupTable.from_cells(regions, cells, options.max_size, total, options.min_size)
+
+
+def _check_domain(data: Any, domain: str | None) -> None:
+    """Refuse the confidential file as its own list of regions: one person could create a region."""
+    if domain is None or not isinstance(data, str | Path):
+        return
+    if Path(domain).exists() and Path(data).exists() and Path(domain).samefile(data):
+        raise InputError(
+            "option --domain names the data themselves; give a public list, or --domain-from-data, which discloses it.",
+            option="--domain",
+        )
+
+
+def _listed(domain: str, levels: tuple[str, ...]) -> Regions:
+    """Read the public list of regions."""
+    with open_source(domain) as source:
+        rows = read_text(source, levels)
+        for number, row in enumerate(rows, 1):
+            if None in row:
+                column = levels[row.index(None)]
+                message = (
+                    f'column "{column}" in {source.name} has no value on row {number}; give every row one.'
+                )
+                raise InputError(message, file=source.name, column=column, row=number)
+    return Regions.from_leaves(levels, [tuple(str(label) for label in row) for row in rows])

@@ -1,0 +1,361 @@
+"""Spending: how a verb pays for its noise, from the ledger it finds to the seal.
+
+Answers: who pays, whether it can, and what a stopped run left. The order never changes: what the budget cannot pay for is refused
+before the data are touched; the data are hashed, read, and hashed again while the debit is reserved; what is published exactly
+is logged; noise is drawn and written; the debit is sealed. Nothing else in louver reserves or seals. What lies above, such as reading
+and writing a release, comes in as callables.
+
+Notes
+-----
+**Privacy**: a debit is taken up again only under the same request, which names every option that decides the true answers or their
+noise (`request_of`), and on the same data. `docs/proofs/groups.md` and `docs/proofs/topdown.md` rely on it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from louver.data.write import replacing
+from louver.errors import BudgetError, InputError
+from louver.privacy.budget import Loss
+from louver.privacy.distributions import Distribution
+from louver.privacy.ledger import (
+    Composed,
+    Debit,
+    Head,
+    KeyedHash,
+    Ledger,
+    Publication,
+    ledger_beside,
+    request_digest,
+)
+from louver.privacy.measurements import Measurements, TrueBatch, sha256_of, write_measurements
+from louver.privacy.noise import KeyedNoise, Noise
+from louver.run import Run
+
+__all__ = [
+    "Account",
+    "Payment",
+    "find_ledger",
+    "is_sealed",
+    "measure",
+    "measure_into",
+    "open_ledger",
+    "request_of",
+]
+
+REQUEST_FILE = "request.json"
+"""In a folder of measurements: the request they were paid for."""
+
+
+def find_ledger(data: object, ledger: str | Path | None = None) -> Ledger | None:
+    """The ledger named, or the one beside the data file where there is one; None without."""
+    if ledger is not None:
+        return Ledger(Path(ledger))
+    beside = _beside(data)
+    return Ledger(beside) if beside is not None and beside.is_file() else None
+
+
+def open_ledger(data: object, ledger: str | Path | None, loss: Loss) -> Ledger:
+    """The ledger that pays `loss`; where there is none, says how to make it."""
+    path = Path(ledger) if ledger is not None else _beside(data)
+    if path is None:
+        raise InputError("option --ledger is missing; only a file has a ledger beside it.", option="--ledger")
+    if not path.is_file():
+        message = (
+            f"there is no ledger {path.name}; make one with `louver ledger init {path.name} "
+            f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`."
+        )
+        raise InputError(message, file=path.name, option="--ledger")
+    return Ledger(path)
+
+
+def _beside(data: object) -> Path | None:
+    """Where the ledger of a data file is kept; None for what is no file."""
+    if isinstance(data, str | Path) and Path(data).is_file():
+        return ledger_beside(Path(data))
+    return None
+
+
+def request_of(
+    verb: str,
+    options: Mapping[str, BaseModel],
+    left_out: Mapping[str, str],
+    noise: Iterable[tuple[str, str, Distribution]],
+    **more: Any,
+) -> str:
+    """Name a request: all options of all models but those left out, and the noise of every query.
+
+    Parameters
+    ----------
+    verb : str
+    options : mapping of str to model
+        Every model of options of the call, those of the source too.
+    left_out : mapping of str to str
+        Options ("model.option") that can change neither the true answers nor their noise, and why; a new option is in the request
+        until it is listed.
+    noise : iterable of (level, query, distribution)
+        In the order of their nonces.
+    **more
+        Public content that options name by files: regions, attributes.
+    """
+    asked = {
+        name: {
+            key: value
+            for key, value in model.model_dump(mode="json").items()
+            if f"{name}.{key}" not in left_out
+        }
+        for name, model in options.items()
+    }
+    drawn = [[level, query, str(distribution)] for level, query, distribution in noise]
+    return request_digest({"verb": verb, "options": asked, "noise": drawn, **more})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payment:
+    """What is to be paid for.
+
+    Attributes
+    ----------
+    loss : Loss
+    request : str
+        `request_of` what is asked; empty where it follows from data not read yet.
+    purpose : str
+        In words, for the ledger.
+    largest_unit : int or None
+        As for `Ledger.reserve`.
+    noise : Noise or None
+        A source of its own; None draws from the debit's key.
+    earlier : str
+        The name that versions before gave to the same request and to no other: a debit pending under it is taken up.
+    publishes : tuple of Publication
+        What is published exactly with it.
+    composed : callable or None
+        Refuses to publish that beside what was published before; as for `Ledger.reserve`.
+    """
+
+    loss: Loss
+    purpose: str
+    request: str = ""
+    largest_unit: int | None = None
+    noise: Noise | None = None
+    earlier: str | None = None
+    publishes: tuple[Publication, ...] = ()
+    composed: Composed | None = None
+
+    @property
+    def is_replayable(self) -> bool:
+        """Whether the noise can be drawn again from the debit's key."""
+        return self.noise is None or self.noise.is_replayable
+
+
+class Account:
+    """A ledger and the confidential data it pays for, while one call lasts.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    dataset : KeyedHash
+        Keyed hash of the data: computed once before they are read and once after.
+    """
+
+    def __init__(self, ledger: Ledger, dataset: KeyedHash) -> None:
+        self.ledger = ledger
+        self._dataset = dataset
+        self._before: dict[bytes, bytes] = {}
+
+    def _unchanged(self, secret: bytes) -> bytes:
+        """The keyed hash of data that are what they were; refuses data that changed since the first call."""
+        digest = self._dataset(secret)
+        if self._before.setdefault(secret, digest) != digest:
+            raise InputError(
+                "the data changed while they were read; try again when nobody writes to them.", option="FILE"
+            )
+        return digest
+
+    def pending(self, payment: Payment) -> str | None:
+        """The name under which a stopped run reserved a debit for the same request; None where there is none."""
+        names = (payment.request, payment.earlier)
+        return next((name for name in names if name and self.ledger.is_pending(name)), None)
+
+    def begin(self, payment: Payment) -> None:
+        """Refuse what cannot be paid for and data of another ledger; the data are hashed, and not read before."""
+        name = self.pending(payment) or payment.request or None
+        self.ledger.check_affordable(payment.loss, request=name, largest_unit=payment.largest_unit)
+        self.ledger.check_data(self._unchanged)
+
+    @contextmanager
+    def touching(self, verb: str) -> Iterator[None]:
+        """Log every refusal of a block that sees the data: that it was refused tells the operator something about them."""
+        with self.ledger.logging_refusals(f"{verb}: refused for what the data hold"):
+            yield
+
+    def reserve(self, payment: Payment) -> Debit:
+        """Debit the ledger, or take up what a stopped run reserved, and log what is published exactly."""
+        return self.ledger.reserve(
+            payment.loss,
+            request=self.pending(payment) or payment.request,
+            purpose=payment.purpose,
+            dataset=self._unchanged,
+            largest_unit=payment.largest_unit,
+            is_replayable=payment.is_replayable,
+            publishes=payment.publishes,
+            composed=payment.composed,
+        )
+
+    def seal(self, debit: Debit, files: Mapping[str, str]) -> Head:
+        """Record the finished files and erase the key."""
+        return self.ledger.seal(debit, files)
+
+
+def noise_of(payment: Payment, debit: Debit) -> Noise:
+    """Where the noise of a debit comes from; refused where it was drawn before and cannot be drawn again."""
+    debit.check_drawable()
+    return payment.noise if payment.noise is not None else KeyedNoise(debit.key)
+
+
+def measure(
+    path: Path,
+    batches: Iterable[TrueBatch],
+    *,
+    account: Account,
+    payment: Payment,
+    design: str | None = None,
+    beside: Callable[[], Sequence[Path]] = tuple,
+    run: Run | None = None,
+) -> Measurements:
+    """Debit the ledger, draw noise once, and seal the measurements at `path`.
+
+    Parameters
+    ----------
+    path : Path
+        Must not exist, unless an interrupted run of the same request left it.
+    batches : iterable of TrueBatch
+    account : Account
+    payment : Payment
+        `loss` is the composition over all batches.
+    design : str, optional
+        As for `write_measurements`.
+    beside : callable
+        Called once the debit is reserved: writes what is sealed with the measurements, and returns where.
+    run : Run, optional
+
+    Notes
+    -----
+    **Privacy**: `loss`, once, however often the run is interrupted and repeated: noise is a function of key,
+    nonce and data; the ledger hands out the same key only for the same request on the same data.
+    """
+    if path.exists() and account.pending(payment) is None:
+        raise InputError(f"{path.name} exists already; choose another place.", file=path.name, option="out")
+    debit = account.reserve(payment)
+    if path.exists() and not (debit.is_resumed and _entry_of(path) == debit.entry):
+        raise BudgetError(
+            f"{path.name} was finished by another run meanwhile; entry {debit.entry} is left pending."
+        )
+    files = {other.name: sha256_of(other) for other in beside()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for stale in path.parent.glob(f".{path.name}.*.tmp"):  # left by a run that was killed
+        stale.unlink(missing_ok=True)
+    files[path.name] = write_measurements(
+        path, batches, noise_of(payment, debit), debit, design=design, run=run
+    )
+    account.seal(debit, files)
+    return Measurements(path)
+
+
+def _entry_of(path: Path) -> object:
+    """The ledger entry that a measurements file names."""
+    try:
+        return Measurements(path).description()["entry"]
+    except InputError:
+        return None
+
+
+def measure_into(
+    folder: Path,
+    files: Sequence[str],
+    load: Callable[[], tuple[Iterable[TrueBatch], Callable[[], object]]],
+    *,
+    account: Account,
+    payment: Payment,
+    check_out: Callable[[Path], None],
+    design: str | None = None,
+    run: Run | None = None,
+) -> Head:
+    """Measurements and exact values in a folder, paid for once; nothing to do where they are there already.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds `request.json`, what was asked for, and `files`.
+    files : sequence of str
+        The measurements first, then what is sealed with them.
+    load : callable
+        Reads the data: returns the true answers and what writes the exact values. What it refuses is logged.
+    account, payment, design, run
+        As for `measure`.
+    check_out : callable
+        Refuses a place where no folder can be made.
+    """
+    _check_folder(folder, payment, check_out)
+    paths = [folder / name for name in files]
+    if not is_sealed(paths, account.ledger):
+        account.begin(payment)
+        with account.touching(payment.purpose):
+            batches, write_exact = load()
+
+        def beside() -> Sequence[Path]:
+            folder.mkdir(parents=True, exist_ok=True)
+            with replacing(folder / REQUEST_FILE) as sink:
+                sink.write(json.dumps(payment.request).encode())
+            write_exact()
+            return paths[1:]
+
+        measure(paths[0], batches, account=account, payment=payment, design=design, beside=beside, run=run)
+    description = Measurements(paths[0]).description()
+    return Head(description["entry"], description["entry_hash"])
+
+
+def is_sealed(paths: Sequence[Path], ledger: Ledger) -> bool:
+    """Whether the ledger has sealed exactly these files, the measurements first."""
+    if not all(path.is_file() for path in paths):
+        return False
+    sealed = ledger.state().sealed.get(Measurements(paths[0]).description()["entry"], {})
+    return all(sealed.get(path.name) == sha256_of(path) for path in paths)
+
+
+def _check_folder(folder: Path, payment: Payment, check_out: Callable[[Path], None]) -> None:
+    """Refuse a folder that holds something else than this request."""
+    if not folder.exists():
+        check_out(folder)
+        return
+    found = _noted_request(folder / REQUEST_FILE)
+    if found is not None and found not in (payment.request, payment.earlier):
+        message = (
+            f"{folder.name} holds the measurements of another spec or other options; choose another place."
+        )
+        raise InputError(message, option="--out")
+    # A run that was killed while it wrote its note may have left a hidden file.
+    if found is None and (not folder.is_dir() or any(p.name[0] != "." for p in folder.iterdir())):
+        raise InputError(f"{folder.name} exists already; name a new folder.", option="--out")
+
+
+def _noted_request(path: Path) -> str | None:
+    """The request a folder was made for, None where it has no note."""
+    if not path.is_file():
+        return None
+    try:
+        request = json.loads(path.read_text())
+    except ValueError:
+        request = None
+    if not isinstance(request, str):
+        message = f"{path.name} in {path.parent.name} cannot be read; move the folder away to measure anew."
+        raise InputError(message, file=path.name, option="--out")
+    return request

@@ -1,0 +1,322 @@
+"""Spending: what a request names, what is refused before the data are touched, and what a stopped run left."""
+
+from __future__ import annotations
+
+import shutil
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import louver as lv
+import louver.data.fingerprint
+from louver.errors import BudgetError, InputError, LouverError
+from louver.groups import groups
+from louver.groups.load import NOT_IN_REQUEST, Asked
+from louver.groups.options import GroupsOptions
+from louver.groups.result import MEASUREMENTS_FILE
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.measurements import Measurements
+from louver.privacy.neighbours import Relation
+from louver.privacy.spend import find_ledger
+from louver.release.verify import verify
+from louver.schema.spec import SourceOptions
+from louver.topdown import estimate, measure, topdown
+from louver.topdown import plan as topdown_plan
+from louver.topdown.spec import TopDownOptions
+from topdown_town import SPEC, write_town
+
+BEFORE = Path(__file__).parents[1] / "data" / "before"
+"""Files that louver wrote before requests named every option."""
+
+OTHERWISE: dict[str, Any] = {
+    "unit": "car",
+    "size": "size",
+    "groups": "n",
+    "regions": ("county",),
+    "domain_from_data": True,
+    "max_size": 5,
+    "min_size": 1,
+    "mechanism": "M_H^dp",
+    "noise": "opendp",
+    "quantity": "q",
+    "max_quantity": 2,
+    "across": "split",
+    "total": "public",
+    "neighbours": "change-record",
+}
+"""For every option of `groups` that decides the true answers or their noise, another value."""
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    rows = [f"h{home},{'GA' if home % 2 else 'NY'}" for home in range(20) for _ in range(1 + home % 3)]
+    path.write_text("home,state\n" + "\n".join(rows) + "\n")
+    (tmp_path / "regions.csv").write_text("state\nGA\nNY\n")
+    return path
+
+
+def _ledger(people: Path, epsilon: str = "2") -> Ledger:
+    path = people.with_name(people.name + ".ledger")
+    return Ledger.create(path, Measure.EPSILON, Relation.ADD_REMOVE_RECORD, Fraction(epsilon))
+
+
+def _options(people: Path, **more: Any) -> dict[str, Any]:
+    given = {"unit": "home", "regions": ["state"], "max_size": 4, "epsilon": 1}
+    return {**given, "domain": str(people.with_name("regions.csv")), **more}
+
+
+def test_every_option_is_in_the_request_or_left_out_for_a_reason() -> None:
+    named = {f"groups.{name}" for name in OTHERWISE} | {"source.table", "source.query"}
+    unused = {
+        "source.weight",
+        "source.wide",
+    }  # groups has no such source; they are in the request all the same
+    fields = {f"groups.{name}" for name in GroupsOptions.model_fields}
+    fields |= {f"source.{name}" for name in SourceOptions.model_fields}
+    assert named | unused | set(NOT_IN_REQUEST) == fields
+    assert not (named | unused) & set(NOT_IN_REQUEST) and all(NOT_IN_REQUEST.values())
+    asked = {"geography", "shares", "queries", "invariants", "epsilon", "rho", "delta", "neighbours"}
+    fields = {f"topdown.{name}" for name in TopDownOptions.model_fields}
+    fields |= {f"source.{name}" for name in SourceOptions.model_fields}
+    read = {f"source.{name}" for name in ("table", "query", "weight", "wide")}
+    assert {f"topdown.{name}" for name in asked} | read | set(topdown_plan.NOT_IN_REQUEST) == fields
+
+
+def _request(people: Path, table: str | None = None, query: str | None = None, **more: Any) -> str:
+    asked = Asked.check(people, table, query, _options(people))
+    plan = asked.plan(asked.regions)  # type: ignore[arg-type]
+    changed = asked.options.model_copy(update=more)
+    return Asked(
+        data=people, source=asked.source, options=changed, noise=None, regions=asked.regions
+    ).payment(plan).request  # fmt: skip
+
+
+@pytest.mark.parametrize("option", OTHERWISE)
+def test_another_option_is_another_request(people: Path, option: str) -> None:
+    assert _request(people) == _request(people)
+    assert _request(people, **{option: OTHERWISE[option]}) != _request(people)
+
+
+def test_another_source_or_budget_is_another_request(people: Path) -> None:
+    requests = [_request(people), _request(people, table="t"), _request(people, query="q")]
+    for more in ({"epsilon": 2}, {"shares": ["1/3", "2/3"]}):
+        asked = Asked.check(people, None, None, _options(people, **more))
+        requests.append(asked.payment(asked.plan(asked.regions)).request)  # type: ignore[arg-type]
+    assert len(set(requests)) == 5
+
+
+class _Stop(Exception):
+    pass
+
+
+def _stopped(monkeypatch: pytest.MonkeyPatch, target: str, call: Any) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise _Stop
+
+    with monkeypatch.context() as patched, pytest.raises(_Stop):
+        patched.setattr(target, stop)
+        call()
+
+
+def test_one_noise_never_meets_public_and_noisy_totals(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ledger copied while a debit was pending, restored later: the same noise would give the empty units away."""
+    counted = tmp_path / "counted.csv"
+    counted.write_text("state,size,n\nGA,0,7\nGA,2,3\nNY,1,4\n")
+    ledger, copy = _ledger(counted), tmp_path / "copy"
+    given = {"size": "size", "groups": "n", "regions": ["state"], "domain": str(tmp_path / "regions.csv")}
+    given |= {"max_size": 4, "epsilon": 1, "mechanism": "M_H^dp", "min_size": 1}
+    first = {**given, "total": "public", "out": tmp_path / "public"}
+    _stopped(monkeypatch, "louver.groups._estimate", lambda: groups(counted, **first))
+    shutil.copy2(ledger.path, copy)
+    groups(counted, **first)
+    shutil.copy2(copy, ledger.path)
+    groups(counted, **given, total="noisy", out=tmp_path / "noisy")
+    difference = _drawn(tmp_path / "public") - _drawn(tmp_path / "noisy")
+    assert difference.tolist() != [[7, 0, 0, 0], [7, 0, 0, 0], [0, 0, 0, 0]]
+    assert len(ledger.state().pending) == 1 and ledger.state().spent == 2
+
+
+def _drawn(release: Path) -> np.ndarray:
+    return np.concatenate([x.noisy_counts for x in Measurements(release / MEASUREMENTS_FILE).batches()])
+
+
+def test_noise_by_opendp_is_logged_as_lost_when_stopped(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("opendp", reason="needs the extra opendp")
+    ledger = _ledger(people)
+    given = _options(people, noise="opendp")
+    _stopped(monkeypatch, "louver.groups._estimate", lambda: groups(people, **given, out=tmp_path / "out"))
+    (body,) = ledger.state().pending.values()
+    assert body["replayable"] is False
+    _stopped(
+        monkeypatch, "louver.groups._estimate", lambda: groups(people, **_options(people), out=tmp_path / "o")
+    )
+    assert [body["replayable"] for body in ledger.state().pending.values()] == [False, True]
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every opening and every hashing of a file."""
+    seen: list[str] = []
+    from louver.data import read
+
+    opened, hashed = read.open_source, louver.data.fingerprint._file_hash
+
+    def opening(data: Any, **more: Any) -> Any:
+        seen.append(f"open {read.name_of(data, None)}")
+        return opened(data, **more)
+
+    def hashing(path: Path, secret: bytes) -> bytes:
+        seen.append(f"hash {path.name}")
+        return hashed(path, secret)
+
+    for module in ("louver.groups.load", "louver.topdown.measuring", "louver.topdown.spec"):
+        monkeypatch.setattr(f"{module}.open_source", opening)
+    monkeypatch.setattr("louver.data.fingerprint._file_hash", hashing)
+    return seen
+
+
+def test_the_data_are_hashed_once_before_and_once_after(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _ledger(people)
+    town = write_town(tmp_path / "town")
+    Ledger.create(town.with_name("people.csv.ledger"), Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(2))
+    seen = _counted(monkeypatch)
+    groups(people, **_options(people), out=tmp_path / "out")
+    topdown(town, out=tmp_path / "topdown")
+    of_people = [event for event in seen if event.endswith("people.csv")]
+    assert of_people == ["hash people.csv", "open people.csv", "hash people.csv"] * 2
+
+
+def test_what_cannot_be_paid_for_does_not_touch_the_data(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise contradictory bounds recover an exact count from a few refused calls."""
+    ledger = _ledger(people, "1/2")
+    town = write_town(tmp_path / "town", SPEC.replace('facilities = "dorm"', "lower = 900"))
+    small = Ledger.create(
+        town.with_name("people.csv.ledger"), Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(1)
+    )
+    seen = _counted(monkeypatch)
+    for call in (
+        lambda: groups(people, **_options(people), out=tmp_path / "out"),
+        lambda: groups(people, **_options(people, domain=None, domain_from_data=True), out=tmp_path / "out"),
+        lambda: topdown(town, out=tmp_path / "out"),
+        lambda: measure(town, out=tmp_path / "out"),
+    ):
+        with pytest.raises(BudgetError, match="left"):
+            call()
+    assert not [event for event in seen if event.endswith("people.csv")]
+    assert ledger.state().head.entry == small.state().head.entry == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_refusals_that_depend_on_the_data_are_logged(people: Path, tmp_path: Path) -> None:
+    ledger = _ledger(people)
+    (tmp_path / "regions.csv").write_text("state\nGA\n")
+    with pytest.raises(InputError, match="the domain does not list"):
+        groups(people, **_options(people), out=tmp_path / "out")
+    (logged,) = ledger.state().refusals
+    assert "group sizes: refused" in logged and ledger.state().spent == 0
+    town = write_town(tmp_path / "town", SPEC.replace('facilities = "dorm"', "lower = 900"))
+    second = Ledger.create(
+        town.with_name("people.csv.ledger"), Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(2)
+    )
+    with pytest.raises(LouverError):
+        topdown(town, out=tmp_path / "out")
+    assert len(second.state().refusals) == 1 and second.state().spent == 0
+
+
+def test_a_ledger_is_found_beside_the_data(people: Path) -> None:
+    assert find_ledger(people) is None
+    ledger = _ledger(people)
+    for found in (find_ledger(people), find_ledger(str(people)), find_ledger(None, ledger.path)):
+        assert found is not None and found.path == ledger.path
+    assert find_ledger("postgresql://host/base") is None
+    with pytest.raises(InputError, match="no ledger"):
+        find_ledger(people, people.with_name("none.ledger"))
+
+
+@pytest.fixture
+def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the old files; requests name the version, which was this one."""
+    monkeypatch.setattr("louver.privacy.ledger.__version__", "0.1.0")
+    folder = tmp_path / "before"
+    shutil.copytree(BEFORE, folder)
+    for path in folder.rglob("*.ledger"):
+        path.chmod(0o600)
+    return folder
+
+
+def _old(folder: Path, name: str, **more: Any) -> dict[str, Any]:
+    given = _options(folder / "people.csv", total="public", **more)
+    return {**given, "ledger": folder / f"{name}.ledger", "out": folder / name}
+
+
+@pytest.mark.parametrize(("name", "total"), [("pending", "public"), ("noisy", "noisy"), ("moved", "public")])
+def test_debits_pending_from_before_are_taken_up(before: Path, name: str, total: str) -> None:
+    folder = before / "groups"
+    ledger = Ledger(folder / f"{name}.ledger")
+    (entry,) = ledger.state().pending
+    released = lv.groups(folder / "people.csv", **{**_old(folder, name), "total": total})
+    assert released.head is not None and released.head.entry == entry
+    state = ledger.state()
+    assert state.spent == 1 and list(state.sealed) == [entry] and not state.pending
+    assert verify(folder / name).passed and ledger.verify(folder / name).is_sound
+
+
+def test_a_debit_from_before_that_two_requests_may_own_is_one_sentence(before: Path) -> None:
+    folder = before / "groups"
+    for total in ("public", "noisy"):
+        given = {**_old(folder, "unclear", mechanism="M_H^dp", min_size=1), "total": total}
+        with pytest.raises(BudgetError, match="an earlier version of louver and is pending; .* --entry 2"):
+            groups(folder / "people.csv", **given)
+    assert not (folder / "unclear").exists() and Ledger(folder / "unclear.ledger").state().spent == 1
+
+
+def test_opendp_from_before_is_one_sentence(before: Path) -> None:
+    pytest.importorskip("opendp", reason="needs the extra opendp")
+    folder = before / "groups"
+    with pytest.raises(BudgetError, match="cannot be drawn again"):
+        groups(folder / "people.csv", **_old(folder, "opendp", noise="opendp"))
+
+
+def test_releases_from_before_verify(before: Path) -> None:
+    folder = before / "groups"
+    assert verify(folder / "sealed").passed
+    assert Ledger(folder / "sealed.ledger").verify(folder / "sealed").is_sound
+
+
+def test_topdown_from_before_is_taken_up(before: Path) -> None:
+    folder = before / "topdown"
+    town = folder / "town.toml"
+    pending = Ledger(folder / "pending.ledger")
+    (entry,) = pending.state().pending
+    found = measure(town, out=folder / "pending", ledger=pending.path, resume=True)
+    assert found.head.entry == entry and pending.state().spent == 2 and not pending.state().pending
+    topdown(town, out=folder / "release", ledger=folder / "stopped.ledger", resume=True)
+    assert verify(folder / "release").passed and Ledger(folder / "stopped.ledger").state().spent == 2
+    kept = (folder / "measured" / "measurements" / "topdown.parquet").read_bytes()
+    measure(town, out=folder / "measured", ledger=folder / "measured.ledger", resume=True)
+    assert (folder / "measured" / "measurements" / "topdown.parquet").read_bytes() == kept
+    estimate(town, measurements=folder / "measured", out=folder / "estimated")
+    assert verify(folder / "estimated").passed
+
+
+def test_noise_of_the_same_request_is_drawn_once(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = _ledger(people)
+    given = _options(people)
+    seal = "louver.privacy.ledger.Ledger.seal"
+    _stopped(monkeypatch, seal, lambda: groups(people, **given, out=tmp_path / "a"))
+    groups(people, **given, out=tmp_path / "b")
+    assert np.array_equal(_drawn(tmp_path / "a"), _drawn(tmp_path / "b")) and ledger.state().spent == 1
