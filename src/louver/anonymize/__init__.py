@@ -34,9 +34,10 @@ from louver.anonymize.problem import Answer, Partition, Problem
 from louver.anonymize.requirements import Distance
 from louver.anonymize.result import CLASSES_FILE, DATA_FILE, MAPPING_FILE, AnonymizedRelease, Guarantee
 from louver.anonymize.split_carry import Carry
+from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.optim.status import Status
-from louver.privacy.ledger import find_ledger
+from louver.privacy.ledger_finding import find_ledger
 from louver.release.generalised import published_losses
 from louver.release.manifest import check_out
 from louver.release.metrics import risk_of, utility_of
@@ -188,12 +189,14 @@ def anonymize(
     payer = None
     if out is not None:
         check_out(Path(out))
-        payer = find_ledger(request.data, ledger)
+        source = request.source
+        payer = find_ledger(request.data, ledger, table=source.table, query=source.query)
+        dataset = fingerprint(request.data, table=source.table, query=source.query)
     release = _anonymize(request, run)
     if out is not None:
         page = None if report is None else report(release)
         release = replace(release, ledger=payer)
-        release.write(out, page, payer)
+        release.write(out, page, payer, dataset=dataset)
     return release
 
 

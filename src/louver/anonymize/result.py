@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from louver.anonymize.comparison import Comparison
 from louver.anonymize.freeform import WEAKER
 from louver.optim.status import Status
-from louver.privacy.ledger import Ledger
+from louver.privacy.ledger import KeyedHash, Ledger
 from louver.release.manifest import Manifest, ReleaseWriter
 from louver.release.metrics import Risk, Utility
 
@@ -198,7 +198,14 @@ class AnonymizedRelease:
             seconds=self.seconds,
         )
 
-    def write(self, out: str | Path, report: str | None = None, ledger: str | Path | None = None) -> Manifest:
+    def write(
+        self,
+        out: str | Path,
+        report: str | None = None,
+        ledger: str | Path | None = None,
+        *,
+        dataset: KeyedHash | None = None,
+    ) -> Manifest:
         """Write the release directory.
 
         Parameters
@@ -209,6 +216,8 @@ class AnonymizedRelease:
             The HTML page to put into it.
         ledger : path, optional
             The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
+        dataset : KeyedHash, optional
+            Keyed hash of the data; the ledger refuses others than those it has admitted.
         """
         with ReleaseWriter(out) as writer:
             pq.write_table(self.table, writer.path(DATA_FILE))
@@ -220,7 +229,7 @@ class AnonymizedRelease:
             head = None
             if ledger is not None:
                 what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
-                head = str(Ledger(Path(ledger)).disclose(what))
+                head = str(Ledger(Path(ledger)).disclose(what, dataset=dataset))
             return writer.seal(self.manifest(head))
 
     def __repr__(self) -> str:

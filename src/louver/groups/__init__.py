@@ -128,7 +128,8 @@ def groups(
     elif out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
     else:
-        account = Account(open_ledger(data, ledger, asked.options.budget()), asked.dataset)
+        payer = open_ledger(data, ledger, asked.options.budget(), table=table, query=query)
+        account = Account(payer, asked.dataset)
         release = _paid(asked, account, Path(out), report)
     return replace(release, seconds=time.perf_counter() - started)
 

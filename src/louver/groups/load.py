@@ -135,9 +135,9 @@ class Asked:
         # Only the total was not noted: where it changes neither query nor sizes, two requests had one name.
         is_unclear = plan.mechanism.query is plan.mechanism.open_query and options.min_size == 1
         by = options.unit or options.size
-        exact = [f"the total number of groups by {by}"] if is_public else []
-        exact += [f"the list of regions that occur by {by}"] if self.regions is None else []
-        exact += [f"not protected by {by}: {what}" for what in plan.not_protected]
+        exact = [("total", f"the total number of groups by {by}")] if is_public else []
+        exact += [("regions", f"the list of regions that occur by {by}")] if self.regions is None else []
+        exact += [("not protected", f"not protected by {by}: {what}") for what in plan.not_protected]
         return Payment(
             loss=plan.loss,
             request=self._request(plan),
@@ -145,7 +145,10 @@ class Asked:
             largest_unit=self._largest_unit,
             noise=self.noise,
             earlier=None if is_unclear else self._earlier_request(plan),
-            publishes=tuple(Publication(what=what) for what in exact),
+            publishes=tuple(
+                Publication(what=what, invariants=({"verb": "groups", "kind": kind, "by": by},))
+                for kind, what in exact
+            ),
         )
 
     @property

@@ -44,7 +44,6 @@ __all__ = [
     "LedgerState",
     "Publication",
     "Source",
-    "find_ledger",
     "ledger_beside",
     "ledgers_admitting",
     "ledgers_in",
@@ -119,17 +118,6 @@ def source_beside(ledger: Path) -> Path | None:
     """Return the source file that a ledger lies beside by its name; None where there is none."""
     source = ledger.with_name(ledger.name.removesuffix(SUFFIX))
     return source if source != ledger and source.is_file() else None
-
-
-def find_ledger(data: object, ledger: str | Path | None = None) -> Path | None:
-    """The ledger where data are logged: the given one, or the one beside a file if there is one; it must be sound."""
-    path = None if ledger is None else Path(ledger)
-    if path is None and isinstance(data, str | Path):
-        beside = ledger_beside(Path(data))
-        path = beside if beside.is_file() else None
-    if path is not None:
-        Ledger(path).state()
-    return path
 
 
 def request_digest(request: Mapping[str, Any]) -> str:
@@ -280,8 +268,8 @@ class Ledger(LedgerFile):
 
     def check_data(self, dataset: KeyedHash) -> None:
         """Refuse data that `reserve` would refuse as other data, before they are read."""
-        data_hash = self._hashed(dataset)
-        self._check_dataset(self.state(), data_hash)
+        self._check_alone(dataset)
+        self._check_dataset(self.state(), self._hashed(dataset))
 
     def is_pending(self, request: str) -> bool:
         """Whether an earlier run reserved a debit under this name and did not seal it."""

@@ -16,7 +16,7 @@ from louver.privacy.ledger import (
     source_beside,
 )
 
-__all__ = ["admit_source", "check_no_second", "ledger_of"]
+__all__ = ["admit_source", "check_no_second", "find_ledger", "ledger_of"]
 
 
 def ledger_of(data: object, *, table: str | None = None, query: str | None = None) -> Path | None:
@@ -45,6 +45,16 @@ def ledger_of(data: object, *, table: str | None = None, query: str | None = Non
             option="--ledger",
         )
     return knowing[0] if knowing else None
+
+
+def find_ledger(
+    data: object, ledger: str | Path | None = None, *, table: str | None = None, query: str | None = None
+) -> Path | None:
+    """The ledger named, or else the one of the data where there is one; it must be sound."""
+    path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query)
+    if path is not None:
+        Ledger(path).state()
+    return path
 
 
 def check_no_second(path: Path) -> None:

@@ -237,7 +237,7 @@ def _open_ledger(plan: Plan, ledger: str | Path | None) -> Ledger:
     if spec.source.file is not None and not Path(spec.data or "").is_file():
         name = Path(spec.source.file).name
         raise InputError(f"{name} does not exist; correct the source in {spec.path.name}.", file=name)
-    return open_ledger(spec.data, ledger, plan.loss)
+    return open_ledger(spec.data, ledger, plan.loss, table=spec.source.table, query=spec.source.query)
 
 
 def _seeded(

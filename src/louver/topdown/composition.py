@@ -62,6 +62,7 @@ def invariant_records(design: Design) -> list[dict[str, Any]]:
             else ["depth", statement.level + 1],
             "cells": {name: list(labels) for name, labels in statement.labels.items()},
             "codes": _codes(design, statement.labels),
+            "acknowledged": design.options.acknowledge_invariants,
             **space,
         }
         for statement in design.statements
