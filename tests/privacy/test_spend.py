@@ -23,6 +23,7 @@ from louver.privacy.ledger_finding import find_ledger
 from louver.privacy.measurements import Measurements
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
+from louver.schema.request import ask
 from louver.schema.spec import SourceOptions
 from louver.topdown import estimate, measure, topdown
 from louver.topdown import plan as topdown_plan
@@ -88,7 +89,7 @@ def test_every_option_is_in_the_request_or_left_out_for_a_reason() -> None:
 
 
 def _request(people: Path, table: str | None = None, query: str | None = None, **more: Any) -> str:
-    asked = Asked.check(people, table, query, _options(people))
+    asked = Asked.check(ask(GroupsOptions, people, None, _options(people) | {"table": table, "query": query}))
     plan = asked.plan(asked.regions)  # type: ignore[arg-type]
     changed = asked.options.model_copy(update=more)
     return Asked(
@@ -105,7 +106,7 @@ def test_another_option_is_another_request(people: Path, option: str) -> None:
 def test_another_source_or_budget_is_another_request(people: Path) -> None:
     requests = [_request(people), _request(people, table="t"), _request(people, query="q")]
     for more in ({"epsilon": 2}, {"shares": ["1/3", "2/3"]}):
-        asked = Asked.check(people, None, None, _options(people, **more))
+        asked = Asked.check(ask(GroupsOptions, people, None, _options(people, **more)))
         requests.append(asked.payment(asked.plan(asked.regions)).request)  # type: ignore[arg-type]
     assert len(set(requests)) == 5
 

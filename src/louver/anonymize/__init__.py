@@ -43,7 +43,7 @@ from louver.release.manifest import check_out
 from louver.release.metrics import risk_of, utility_of
 from louver.run import Run
 from louver.schema.attribute import Attribute
-from louver.schema.request import Request, SpecLike, asked, door
+from louver.schema.request import Request, SpecLike, door, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def anonymize(
     >>> release.table["age"].to_pylist()
     ['31-34', '31-34', '31-34', '52-58', '52-58', '52-58']
     """
-    request = asked(spec, AnonymizeOptions)
+    request = requested(spec, AnonymizeOptions)
     payer = None
     if out is not None:
         check_out(Path(out))

@@ -31,7 +31,7 @@ from louver.data.values import read_labelled_text, read_text
 from louver.errors import InputError
 from louver.run import Run
 from louver.schema.attribute import Attribute
-from louver.schema.request import Request, SpecLike, asked, door
+from louver.schema.request import Request, SpecLike, door, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def bounds(
     >>> [(cell.lower, cell.upper) for cell in audit.cells()]
     [(4, 4), (3, 3), (3, 3), (5, 5)]
     """
-    return _audit(asked(spec, BoundsOptions), run)
+    return _audit(requested(spec, BoundsOptions), run)
 
 
 @door(BoundsOptions)
@@ -160,7 +160,7 @@ def compare(
 
     The other parameters are those of `bounds`.
     """
-    return _compare(asked(spec, BoundsOptions), run)
+    return _compare(requested(spec, BoundsOptions), run)
 
 
 @door(BoundsOptions)
@@ -193,7 +193,7 @@ def suggest(
 
     The other parameters are those of `bounds`.
     """
-    return _suggest(asked(spec, BoundsOptions), run)
+    return _suggest(requested(spec, BoundsOptions), run)
 
 
 def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAnswer:

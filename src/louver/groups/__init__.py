@@ -19,41 +19,67 @@ from louver._callable import make_callable
 from louver.errors import InputError
 from louver.groups.load import Asked
 from louver.groups.mechanisms import MECHANISMS, Mechanism
-from louver.groups.options import GroupsOptions
+from louver.groups.options import Amount, GroupsOptions
 from louver.groups.plan import Plan, noisy_answers, true_batches
+from louver.groups.preview import Preview
 from louver.groups.problem import GroupTable, Total
 from louver.groups.result import DATA_FILE, INVARIANTS_FILE, MEASUREMENTS_FILE, GroupRelease
-from louver.groups.simulate import Forecast, errors, forecast, stand_in
+from louver.groups.simulate import errors, forecast, stand_in
 from louver.privacy.ledger import Debit, Head
 from louver.privacy.measurements import Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.privacy.spend import Account, noise_of, open_ledger
 from louver.release.manifest import ReleaseWriter, check_out, read_manifest
 from louver.release.verify import is_unchanged
+from louver.run import Run
+from louver.schema.request import SpecLike, door, requested
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from louver.data.read import ArrowStream
 
     Data = str | Path | ArrowStream
     Report = Callable[[GroupRelease], str]
 
-__all__ = ["MECHANISMS", "GroupRelease", "GroupsOptions", "Mechanism", "groups", "preview"]
+__all__ = ["MECHANISMS", "GroupRelease", "GroupsOptions", "Mechanism", "Preview", "groups", "preview"]
 
 FORECAST_CELLS = 1_000_000
 """Tables with more cells than this are forecast from one simulation, smaller ones from five."""
 
 
+@door(GroupsOptions)
 def groups(
-    data: Data,
+    data: Data | None = None,
     *,
+    spec: SpecLike = None,
     table: str | None = None,
     query: str | None = None,
+    unit: str | None = None,
+    size: str | None = None,
+    groups: str | None = None,
+    regions: str | Sequence[str] = (),
+    domain: str | Path | None = None,
+    domain_from_data: bool = False,
+    max_size: int | None = None,
+    min_size: int = 0,
+    epsilon: Amount | None = None,
+    rho: Amount | None = None,
+    shares: str | Sequence[str] = "chosen",
+    mechanism: str | None = None,
+    noise: str = "louver",
+    quantity: str | None = None,
+    max_quantity: int = 1,
+    across: str = "error",
+    total: str = "noisy",
+    neighbours: str = "add-remove-record",
+    seed: int | None = None,
+    evaluate: bool = False,
+    as_published: bool = False,
     out: str | Path | None = None,
     ledger: str | Path | None = None,
     report: Report | None = None,
-    **options: Any,
+    run: Run | None = None,
 ) -> GroupRelease:
     """Release how many groups of each size every region has.
 
@@ -61,23 +87,18 @@ def groups(
     ----------
     data : path, PostgreSQL uri or dataframe
         Records, one for each member of a unit, or a table counted before.
+    spec : path, mapping or Spec, optional
+        A spec with the source and a section `[groups]`; what is given here wins.
     table, query : str, optional
         Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
-    out : path, optional
-        Release directory to make; needed unless `seed` is given.
-    ledger : path, optional
-        Who pays; by default the ledger beside the data.
-    report : callable, optional
-        Makes the HTML page for the release directory.
     unit : str
         Column that says which unit a record belongs to.
     size, groups : str
         For a table counted before: columns of the size and of the number of groups.
     regions : sequence of str
         Columns of the region levels, coarsest first.
-    domain : path
-        File that lists the leaf regions, with the same columns. `domain_from_data=True` takes them from the data and
-        discloses them.
+    domain, domain_from_data : path, bool
+        File that lists the leaf regions, with the same columns; or take them from the data, which discloses them.
     max_size : int
         Largest size told apart; larger units count with it.
     min_size : int
@@ -104,6 +125,16 @@ def groups(
         For tests, demos and evaluation: not private, and no ledger is touched.
     evaluate : bool
         Compare with the truth; needs `seed`, and the result is not for release.
+    as_published : bool
+        M_c^ch with the noise of the paper, which is not private; needs `evaluate`.
+    out : path, optional
+        Release directory to make; needed unless `seed` is given.
+    ledger : path, optional
+        Who pays; by default the ledger beside the data.
+    report : callable, optional
+        Makes the HTML page for the release directory.
+    run : Run, optional
+        Told how far the work is, and asked whether it shall end.
 
     Returns
     -------
@@ -122,33 +153,58 @@ def groups(
     [[2, 1, 0], [1, 1, 0], [1, 0, 0]]
     """
     started = time.perf_counter()
-    asked = Asked.check(data, table, query, options)
+    asked = Asked.check(requested(spec, GroupsOptions))
     if asked.options.seed is not None:
         release = _seeded(asked, asked.options.seed, out, report)
     elif out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
     else:
-        payer = open_ledger(data, ledger, asked.options.budget(), table=table, query=query)
+        source, budget = asked.source, asked.options.budget()
+        payer = open_ledger(asked.data, ledger, budget, table=source.table, query=source.query)
         account = Account(payer, asked.dataset)
         release = _paid(asked, account, Path(out), report)
     return replace(release, seconds=time.perf_counter() - started)
 
 
-def preview(*, expect: int, **options: Any) -> tuple[Plan, Forecast]:
+@door(GroupsOptions, needs_data=False)
+def preview(
+    *,
+    expect: int,
+    spec: SpecLike = None,
+    unit: str | None = None,
+    size: str | None = None,
+    groups: str | None = None,
+    regions: str | Sequence[str] = (),
+    domain: str | Path | None = None,
+    max_size: int | None = None,
+    min_size: int = 0,
+    epsilon: Amount | None = None,
+    rho: Amount | None = None,
+    shares: str | Sequence[str] = "chosen",
+    mechanism: str | None = None,
+    noise: str = "louver",
+    quantity: str | None = None,
+    max_quantity: int = 1,
+    across: str = "error",
+    total: str = "noisy",
+    neighbours: str = "add-remove-record",
+    run: Run | None = None,
+) -> Preview:
     """Forecast the errors of a release before anything is spent; the data are not opened.
 
     Parameters
     ----------
     expect : int
         Number of groups to forecast for; they are spread evenly over the domain's regions, with geometric sizes.
-    **options
-        As for `groups`, with a `domain`.
+
+    The other parameters are those of `groups`; a `domain` is needed.
     """
-    asked = Asked.check(None, None, None, options)
+    asked = Asked.check(requested(spec, GroupsOptions))
     if asked.regions is None:
         raise InputError("option --domain is missing: a forecast does not open the data.", option="--domain")
     plan = asked.plan(asked.regions)
-    return plan, forecast(stand_in(asked.regions, plan.largest_size, expect, plan.first_size), plan)
+    likely = stand_in(asked.regions, plan.largest_size, expect, plan.first_size)
+    return Preview(plan=plan, forecast=forecast(likely, plan), expect=expect)
 
 
 def _read(asked: Asked, plan: Plan | None) -> tuple[Plan, GroupTable]:

@@ -18,8 +18,8 @@ from louver.groups.problem import GroupTable, Regions, Total
 from louver.privacy.ledger import KeyedHash, Publication, request_digest
 from louver.privacy.noise import Noise, OpenDPNoise
 from louver.privacy.spend import Payment, request_of
-from louver.schema.spec import SourceOptions
-from louver.schema.validate import validated
+from louver.schema.request import Request
+from louver.schema.source import SourceOptions
 
 __all__ = ["NOT_IN_REQUEST", "Asked"]
 
@@ -73,18 +73,17 @@ class Asked:
     regions: Regions | None
 
     @classmethod
-    def check(cls, data: Any, table: str | None, query: str | None, options: dict[str, Any]) -> Asked:
-        """Check the options and read the public list of regions."""
-        checked = validated(GroupsOptions, options)
-        checked.check()
-        checked.budget()
-        _check_domain(data, checked.domain)
+    def check(cls, request: Request[GroupsOptions]) -> Asked:
+        """Check the budget and read the public list of regions."""
+        options = request.options
+        options.budget()
+        _check_domain(request.data, options.domain)
         return cls(
-            data=data,
-            source=SourceOptions.model_construct(table=table, query=query),
-            options=checked,
-            noise=OpenDPNoise() if checked.noise == "opendp" else None,
-            regions=None if checked.domain is None else _listed(checked.domain, checked.regions),
+            data=request.data,
+            source=request.source,
+            options=options,
+            noise=OpenDPNoise() if options.noise == "opendp" else None,
+            regions=None if options.domain is None else _listed(options.domain, options.regions),
         )
 
     @property
@@ -189,7 +188,7 @@ class Asked:
         """Count the units of every region and size; refuse regions outside the domain. Confidential."""
         options = self.options
         assert options.max_size is not None
-        with open_source(self.data, table=self.source.table, query=self.source.query) as source:
+        with open_source(self.data, **self.source.opening()) as source:
             if options.unit is not None:
                 counted = count_units(
                     source,

@@ -3,48 +3,118 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Literal
-
-from pydantic import BeforeValidator, Field
+from typing import ClassVar, Literal
 
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
 from louver.privacy.neighbours import Relation
-from louver.schema.validate import Options
+from louver.schema.options import Names, VerbOptions, option
+from louver.schema.source import SourceOptions
 
 __all__ = ["GroupsOptions"]
 
-Names = Annotated[
-    tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
-]
 Amount = int | float | str
 LARGEST_SIZE = 1_000_000
 
 
-class GroupsOptions(Options):
+class GroupsOptions(VerbOptions):
     """Everything `louver groups` can be told, but for where the data are, who pays and where the release goes."""
 
-    unit: str | None = None
-    size: str | None = None
-    groups: str | None = None
-    regions: Names = ()
-    domain: str | None = None
-    domain_from_data: bool = False
-    max_size: Annotated[int, Field(ge=1, le=LARGEST_SIZE)] | None = None
-    min_size: Annotated[int, Field(ge=0, le=1)] = 0
-    epsilon: Amount | None = None
-    rho: Amount | None = None
-    shares: Literal["chosen", "equal"] | Names = "chosen"
-    mechanism: str | None = None
-    noise: Literal["louver", "opendp"] = "louver"
-    quantity: str | None = None
-    max_quantity: Annotated[int, Field(ge=1)] = 1
-    across: Literal["error", "split"] = "error"
-    total: Literal["public", "noisy"] = "noisy"
-    neighbours: Literal["add-remove-record", "change-record", "add-remove-unit"] = "add-remove-record"
-    seed: Annotated[int, Field(ge=0)] | None = None
-    evaluate: bool = False
-    as_published: bool = False
+    verb: ClassVar[str] = "groups"
+    no_source: ClassVar[tuple[str, ...]] = ("weight", "wide")
+
+    unit: str | None = option(
+        None, "Column that says which unit a record belongs to.", metavar="COLUMN", group="columns"
+    )
+    size: str | None = option(
+        None, "For a table counted before: column of the size.", metavar="COLUMN", group="columns"
+    )
+    groups: str | None = option(
+        None, "For a table counted before: number of groups.", metavar="COLUMN", group="columns"
+    )
+    regions: Names = option(
+        (), "Columns of the region levels, coarsest first.", metavar="R1,R2", group="regions"
+    )
+    domain: str | None = option(
+        None,
+        "Public list of the leaf regions, with these columns.",
+        metavar="FILE",
+        group="regions",
+        file="one",
+    )
+    domain_from_data: bool = option(False, "Take the regions from the data; discloses them.", group="regions")
+    max_size: int | None = option(
+        None,
+        "Largest size told apart; larger groups count with it.",
+        metavar="N",
+        group="sizes",
+        ge=1,
+        le=LARGEST_SIZE,
+    )
+    min_size: int = option(
+        0,
+        "Smallest size told apart; 1 where no group can be empty.",
+        metavar="0|1",
+        group="sizes",
+        ge=0,
+        le=1,
+    )
+    epsilon: Amount | None = option(
+        None, "Amount in pure epsilon, such as 0.5 or 1/2.", metavar="E", group="budget"
+    )
+    rho: Amount | None = option(
+        None, "Amount in rho (zero-concentrated), such as 0.1.", metavar="R", group="budget"
+    )
+    shares: Literal["chosen", "equal"] | Names = option(
+        "chosen",
+        "chosen (default), equal, or a share for total and every level.",
+        metavar="S,S,..",
+        group="budget",
+    )
+    mechanism: str | None = option(
+        None,
+        "louver, or one of the paper's: M_H^dp, M_c^dp, ... (default: by --neighbours).",
+        metavar="M",
+        group="noise",
+    )
+    noise: Literal["louver", "opendp"] = option(
+        "louver",
+        "louver (default), or opendp, which a stopped run cannot replay.",
+        metavar="SOURCE",
+        group="noise",
+    )
+    quantity: str | None = option(
+        None, "What a record adds to its unit's size (default 1).", metavar="COLUMN", group="columns"
+    )
+    max_quantity: int = option(1, "Most that a record may add.", metavar="Z", group="columns", ge=1)
+    across: Literal["error", "split"] = option(
+        "error", "Units in several regions (default: an error).", metavar="error|split", group="regions"
+    )
+    total: Literal["public", "noisy"] = option(
+        "noisy",
+        "noisy (default), or public: the number of groups is published exactly, and who is alone is not protected.",
+        metavar="public|noisy",
+        group="noise",
+    )
+    neighbours: Literal["add-remove-record", "change-record", "add-remove-unit"] = option(
+        "add-remove-record",
+        "add-remove-record (default), change-record, add-remove-unit.",
+        metavar="RELATION",
+        group="noise",
+    )
+    seed: int | None = option(
+        None,
+        "For tests and demos: repeatable, NOT private, no ledger.",
+        metavar="S",
+        group="evaluation",
+        ge=0,
+    )
+    evaluate: bool = option(
+        False, "Compare with the truth; needs --seed, never for release.", group="evaluation"
+    )
+    as_published: bool = option(
+        False, "M_c^ch with the paper's noise, which is NOT private.", group="evaluation"
+    )
 
     def check(self) -> None:
         """Refuse what is missing, and combinations that contradict one another."""
@@ -70,9 +140,9 @@ class GroupsOptions(Options):
             (self.evaluate and self.seed is None, "--seed", "which --evaluate needs"),
             (self.max_quantity > 1 and self.quantity is None, "--quantity", "which goes with --max-quantity"),
         ]
-        for is_missing, option, what in wanted:
+        for is_missing, flag, what in wanted:
             if is_missing:
-                raise InputError(f"option {option} is missing: {what}.", option=option)
+                raise InputError(f"option {flag} is missing: {what}.", option=flag)
         if len(set(self.regions)) < len(self.regions):
             raise InputError("option --regions names a column twice.", option="--regions")
         if self.domain is not None and self.domain_from_data:
@@ -94,6 +164,13 @@ class GroupsOptions(Options):
             raise InputError(
                 "option --as-published is not private and needs --evaluate and --seed.",
                 option="--as-published",
+            )
+
+    def check_source(self, source: SourceOptions) -> None:
+        """A counted table has its own option."""
+        if source.weight is not None or source.wide:
+            raise InputError(
+                "the source of groups has no weight and no wide columns; use --groups.", option="--spec"
             )
 
     def budget(self) -> Loss:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 
 from pydantic import BaseModel
 
@@ -20,7 +20,7 @@ from louver.schema.source import SourceOptions
 from louver.schema.spec import Schema, Spec, as_spec
 from louver.schema.validate import validated
 
-__all__ = ["Request", "SpecLike", "ask", "asked", "door"]
+__all__ = ["Request", "SpecLike", "ask", "door", "requested"]
 
 Asked = TypeVar("Asked", bound=VerbOptions)
 P = ParamSpec("P")
@@ -109,13 +109,13 @@ def ask(
     )
 
 
-def asked(spec: SpecLike, model: type[Asked]) -> Request[Asked]:
+def requested(spec: SpecLike, model: type[Asked]) -> Request[Asked]:
     """The request that `door` has put in the place of the spec."""
     assert isinstance(spec, Request) and isinstance(spec.options, model)
     return spec
 
 
-def door(model: type[VerbOptions]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def door(model: type[VerbOptions], *, needs_data: bool = True) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function the door of a verb: its body finds the checked `Request` in `spec`.
 
     Which keywords the caller wrote is known only here: one that is left out is the spec's to say, even where the
@@ -128,17 +128,26 @@ def door(model: type[VerbOptions]) -> Callable[[Callable[P, R]], Callable[P, R]]
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in kwargs:
+                if name not in parameters.parameters:
+                    _refuse(name)
             written = parameters.bind(*args, **kwargs).arguments
             given = {name: value for name, value in written.items() if name in names}
             own: Any = {name: value for name, value in written.items() if name not in names}
             with one_sentence():
                 data, spec = given.pop("data", None), given.pop("spec", None)
-                own["spec"] = ask(model, data, spec, given, schema=given.pop("schema", None))
+                schema = given.pop("schema", None)
+                own["spec"] = ask(model, data, spec, given, schema=schema, needs_data=needs_data)
                 return function(**own)  # type: ignore[call-arg]
 
         return call
 
     return decorate
+
+
+def _refuse(name: str) -> NoReturn:
+    flag = f"--{name.replace('_', '-')}"
+    raise InputError(f"option {flag} is not a known key; check its spelling.", option=name)
 
 
 def _data(data: Any, spec: Spec | None) -> Any:

@@ -223,7 +223,7 @@ class Design:
         return _hash(
             [
                 self.options.model_dump_json(exclude={"bounds", "acknowledge_invariants"}).encode(),
-                self.spec.source.model_dump_json(exclude={"file", "uri"}).encode(),
+                self.spec.source.noted().encode(),
                 repr(self.spec.schema).encode(),
                 repr(self.attributes).encode(),
                 repr((self.spine.names, self.spine.leaves)).encode(),

@@ -24,6 +24,7 @@ from louver.privacy.neighbours import Relation
 from louver.privacy.noise import OpenDPNoise
 from louver.release.manifest import read_manifest
 from louver.release.verify import verify
+from louver.schema.request import ask
 from oracles.groups import is_table
 
 SECRET = "Xyzzy"
@@ -299,7 +300,7 @@ def _noise_of(key: bytes, people: Path, domain: Path) -> np.ndarray:
     from louver.groups.plan import true_batches
     from louver.privacy.noise import KeyedNoise, perturb
 
-    asked = Asked.check(people, None, None, _options(domain))
+    asked = Asked.check(ask(GroupsOptions, people, None, _options(domain)))
     table = asked.read()
     plan = asked.plan(table.regions)
     noise = KeyedNoise(key)

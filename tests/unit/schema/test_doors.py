@@ -13,6 +13,7 @@ import pytest
 import louver as lv
 from louver.anonymize import AnonymizeOptions, anonymize
 from louver.bounds import BoundsOptions, bounds, compare, suggest
+from louver.groups import GroupsOptions, groups, preview
 from louver.schema.options import VerbOptions, described
 from louver.schema.request import SOURCE
 from louver.schema.source import SourceOptions
@@ -36,6 +37,13 @@ DOORS: list[tuple[Callable[..., Any], type[VerbOptions], set[str], set[str]]] = 
         set(),
     ),
     (anonymize, AnonymizeOptions, set(), {"out", "ledger", "report"}),
+    (groups, GroupsOptions, {"schema"}, {"out", "ledger", "report"}),
+    (
+        preview,
+        GroupsOptions,
+        {"data", "schema", "table", "query", "domain_from_data", "seed", "evaluate", "as_published"},
+        {"expect"},
+    ),
 ]
 
 
@@ -49,7 +57,7 @@ def test_keywords_are_those_of_the_model(
 ) -> None:
     parameters = inspect.signature(door).parameters
     source = set(SOURCE) - set(model.no_source)
-    assert set(parameters) == OWN | source | (set(model.model_fields) - left_out) | own
+    assert set(parameters) == ((OWN | source | set(model.model_fields)) - left_out) | own
     for name, parameter in parameters.items():
         is_first = name == "data"
         assert parameter.kind is (parameter.POSITIONAL_OR_KEYWORD if is_first else parameter.KEYWORD_ONLY)
@@ -65,8 +73,9 @@ def test_every_keyword_is_documented(
     door: Callable[..., Any], model: type[VerbOptions], left_out: set[str], own: set[str]
 ) -> None:
     documented = documented_names(door)
-    if "The other parameters are those of `bounds`." in (door.__doc__ or ""):
-        documented |= documented_names(bounds)
+    for whole in (bounds, groups):
+        if f"The other parameters are those of `{whole.__name__}`" in (door.__doc__ or ""):
+            documented |= documented_names(whole)
     assert set(inspect.signature(door).parameters) <= documented
 
 
@@ -88,7 +97,7 @@ def test_every_option_is_told(model: type[VerbOptions]) -> None:
     assert missing <= {"file", "uri", "wide"}
 
 
-@pytest.mark.parametrize("verb", ["anonymize", "bounds"])
+@pytest.mark.parametrize("verb", ["anonymize", "bounds", "groups"])
 def test_help_is_the_verbs_own_page(verb: str) -> None:
     package = getattr(lv, verb)
     assert inspect.signature(package) == inspect.signature(getattr(package, verb))
