@@ -250,7 +250,8 @@ def _open_ledger(plan: QueryPlan, ledger: str | Path | None) -> Ledger:
     if design.is_own_file and not Path(design.data).is_file():
         name = Path(design.data).name
         raise InputError(f"{name} does not exist; correct the source in {design.spec.path.name}.", file=name)
-    return open_ledger(design.data, ledger, plan.loss)
+    source = design.spec.source
+    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query)
 
 
 def _seeded(
