@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from louver._arrays import Floats, Ints
+from louver._arrays import Bools, Floats, Ints
 from louver._callable import make_callable
 from louver.anonymize import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize import sorted as sorted_order
@@ -29,17 +28,19 @@ from louver.anonymize.freeform import Freeform, Matching
 from louver.anonymize.generalise import generalise, mapping_table, released_table
 from louver.anonymize.intersection import Earlier, intersect, known_values, read_earlier
 from louver.anonymize.load import Loaded, load
+from louver.anonymize.metrics import published_losses, risk_of, utility_of
 from louver.anonymize.options import SPLIT_CARRY, AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, Problem
+from louver.anonymize.repair import close_as_published
 from louver.anonymize.requirements import Distance
 from louver.anonymize.result import CLASSES_FILE, DATA_FILE, MAPPING_FILE, AnonymizedRelease, Guarantee
 from louver.anonymize.split_carry import Carry
+from louver.anonymize.watch import Watch
+from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.optim.status import Status
-from louver.privacy.spend import find_ledger
-from louver.release.generalised import published_losses
-from louver.release.manifest import check_out
-from louver.release.metrics import risk_of, utility_of
+from louver.privacy.ledger_finding import find_ledger
+from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.request import Request, SpecLike, door, requested
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
 
 CURVE_SECONDS = 3.0
 """Most time for one point of the risk-utility curve."""
+
+STAGES = ("reading", "first answer", "bound", "search", "publishing")
+"""What the result tells the seconds of."""
 
 __all__ = ["AnonymizeOptions", "AnonymizedRelease", "Partition", "Problem", "anonymize"]
 
@@ -138,7 +142,7 @@ def anonymize(
         `mondrian-relaxed`, `k-member`; `freeform-greedy`, `freeform-sort-greedy`, `freeform-hungarian`, which are
         weaker than k-anonymity.
     seconds : float
-        Time limit of `auto`, `exact` and `split-carry` (10).
+        Time limit of the search (10); see the guide for what comes on top.
     steps : int
         In place of `seconds`, a limit on work, so that a run can be repeated: rounds of `auto`, thousands of search
         nodes of `exact` and of each sub-problem of `split-carry`.
@@ -188,31 +192,32 @@ def anonymize(
     payer = None
     if out is not None:
         check_out(Path(out))
-        payer = find_ledger(request.data, ledger)
-        if payer is not None:
-            payer.state()  # a damaged one is refused before any work
+        source = request.source
+        payer = find_ledger(request.data, ledger, table=source.table, query=source.query)
+        dataset = fingerprint(request.data, table=source.table, query=source.query)
     release = _anonymize(request, run)
     if out is not None:
         page = None if report is None else report(release)
-        release = replace(release, ledger=None if payer is None else payer.path)
-        release.write(out, page, release.ledger)
+        release = replace(release, ledger=payer)
+        release.write(out, page, payer, dataset=dataset)
     return release
 
 
 def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> AnonymizedRelease:
     started = time.perf_counter()
     checked = request.options
-    progress = None if run is None else lambda share: run.report("forming classes", share, 1.0)
-    with open_source(request.data, **request.source.opening()) as source:
+    watch = Watch(run, checked.seconds if checked.steps is None else None)
+    with watch.stage("reading"), open_source(request.data, **request.source.opening()) as source:
         loaded = load(source, checked, request.schema)
         earlier = [read_earlier(folder, source.columns) for folder in checked.against]
         known = known_values(source, loaded, earlier) if earlier else {}
-    answer = _solve(loaded.problem, checked, progress)
-    if isinstance(answer, Partition) and checked.t is not None and not _is_close_as_published(loaded, answer):
-        # Close to the whole table, but not to what is left of it: then nothing is left out, and no bound is known.
-        answer = _solve(replace(loaded.problem, max_suppressed=0), checked, progress)
-        answer = replace(answer, status=Status.FEASIBLE, lower_bound=None)
-    release = replace(_release(loaded, answer, checked), curve=_curve(loaded, checked))
+    answer = _solve(loaded.problem, checked, watch)
+    if isinstance(answer, Partition) and checked.t is not None:
+        answer = _as_published(loaded, answer, checked, watch)
+    with watch.stage("publishing"):
+        release = _release(loaded, answer, checked)
+    with watch.stage("curve"):
+        release = replace(release, curve=_curve(loaded, checked, watch.run))
     if earlier:
         new = Earlier(
             name="this release",
@@ -223,54 +228,76 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         )
         together = intersect(loaded.records, known, [new, *earlier], checked.sensitive, checked.k)
         release = replace(release, intersection=together)
-    return replace(release, seconds=time.perf_counter() - started)
+    stages = {name: seconds for name, seconds in watch.took.items() if name in STAGES}
+    return replace(release, stages=stages, seconds=time.perf_counter() - started)
 
 
-def _is_close_as_published(loaded: Loaded, answer: Partition) -> bool:
-    """Whether t-closeness holds in what is published, measured with the values that occur there or are public."""
-    if not loaded.problem.holds_as_published(answer):
-        return False
+def _as_published(
+    loaded: Loaded, answer: Partition, options: AnonymizeOptions, watch: Watch
+) -> Partition | Freeform:
+    """The answer with t-closeness in what is published, where records were left out."""
+    if not _leaves_values_out(loaded, answer):
+        return close_as_published(loaded.problem, answer, watch)
+    # Closeness would be measured by values that are not published: then nothing is left out, and no bound is known.
+    everybody = _solve(replace(loaded.problem, max_suppressed=0), options, watch)
+    return replace(everybody, status=Status.FEASIBLE, lower_bound=None)
+
+
+def _leaves_values_out(loaded: Loaded, answer: Partition) -> bool:
+    """Whether an ordered distance counts values that are neither published nor public."""
     kept = loaded.problem.rows[answer.labels >= 0]
-    return all(
-        loaded.public[limits.name] or len(np.unique(limits.codes[kept])) == limits.n_values
-        for limits in loaded.problem.sensitive
+    return any(
+        len(_shown_codes(attribute, limits.codes[kept], loaded)) < limits.n_values
+        for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True)
         if limits.distance is Distance.ORDERED
     )
 
 
-def _solve(
-    problem: Problem, options: AnonymizeOptions, progress: Callable[[float], None] | None = None
-) -> Partition | Freeform:
-    seconds, steps = (options.seconds, None) if options.steps is None else (None, options.steps)
+def _solve(problem: Problem, options: AnonymizeOptions, watch: Watch) -> Partition | Freeform:
+    """Compile what is needed, then let the time begin and the method work."""
+
+    def work(watch: Watch) -> Partition | Freeform:
+        if watch.is_limited:
+            with watch.stage("compiling"):
+                _by_method(problem.tiny(), options.model_copy(update={"carry": None, "steps": 1}), Watch())
+                if options.method == "auto":
+                    auto.warm_up(problem)
+            watch.restart()
+        return _by_method(problem, options, watch)
+
+    return watch.attend(work)
+
+
+def _by_method(problem: Problem, options: AnonymizeOptions, watch: Watch) -> Partition | Freeform:
+    steps = options.steps
     nodes = None if steps is None else 1000 * steps
     match options.method:
         case "exact":
-            return exact.solve(problem, seconds=seconds, max_nodes=nodes)
+            return exact.solve(problem, watch, max_nodes=nodes)
         case "split-carry":
             return split_carry.solve(
                 problem,
+                watch,
                 n_sets=options.sets or split_carry.N_SETS,
                 boundary=options.boundary,
                 carry=Carry(options.carry or Carry.CLASSES),
                 size=options.size,
                 accepted=options.accepted,
-                seconds=seconds,
                 subproblem_seconds=options.subproblem_seconds,
                 subproblem_nodes=nodes,
-                progress=progress,
             )
         case "greedy":
-            return greedy.solve(problem)
+            return greedy.solve(problem, watch)
         case "sorted":
-            return sorted_order.solve(problem)
+            return sorted_order.solve(problem, watch)
         case "mondrian" | "mondrian-relaxed":
-            return mondrian.solve(problem, is_strict=options.method == "mondrian")
+            return mondrian.solve(problem, watch, is_strict=options.method == "mondrian")
         case "k-member":
-            return k_member.solve(problem)
+            return k_member.solve(problem, watch)
         case "freeform-greedy" | "freeform-sort-greedy" | "freeform-hungarian":
-            return freeform.solve(problem, matching=Matching(options.method.removeprefix("freeform-")))
+            return freeform.solve(problem, watch, matching=Matching(options.method.removeprefix("freeform-")))
         case _:
-            return auto.solve(problem, seconds=seconds, steps=steps, progress=progress)
+            return auto.solve(problem, watch, steps=steps)
 
 
 def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOptions) -> AnonymizedRelease:
@@ -332,21 +359,21 @@ def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOpt
             options.k,
         ),
         comparison=compare(problem.columns, published, problem.rows, answer.sizes),
-        promises=_promises(table, quasi, losses, loaded, options),
+        promises=_promises(group_of >= 0, quasi, losses, loaded, options),
         parameters=_parameters(options),
         is_order_kept=options.keep_order,
         subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
     )
 
 
-def _curve(loaded: Loaded, options: AnonymizeOptions) -> tuple[CurvePoint, ...]:
+def _curve(loaded: Loaded, options: AnonymizeOptions, run: Run) -> tuple[CurvePoint, ...]:
     if not options.curve:
         return ()
     seconds = min(options.seconds, CURVE_SECONDS)
 
     def solve(problem: Problem, method: str) -> Partition | Freeform:
         plain = {"method": method, "seconds": seconds, **dict.fromkeys((*SPLIT_CARRY, "steps"))}
-        return _solve(problem, options.model_copy(update=plain))
+        return _solve(problem, options.model_copy(update=plain), Watch(run, seconds))
 
     return trace(loaded, options.curve, solve, _lost_shares)
 
@@ -382,7 +409,7 @@ def _lost_shares(problem: Problem, answer: Answer) -> Floats:
 
 
 def _promises(
-    table: pa.Table,
+    is_kept: Bools,
     quasi: tuple[str, ...],
     losses: list[tuple[str, float]],
     loaded: Loaded,
@@ -396,20 +423,21 @@ def _promises(
         about["mapping"] = MAPPING_FILE
         about["open"] = _matching_anything(loaded, options)
     promises: list[Mapping[str, Any]] = [
-        {"promise": "records", "file": DATA_FILE, "records": table.num_rows},
+        {"promise": "records", "file": DATA_FILE, "records": int(is_kept.sum())},
         {"promise": "mapping", "file": DATA_FILE, "mapping": MAPPING_FILE},
         {"promise": "losses", "mapping": MAPPING_FILE, "by_column": losses},
         {"promise": guarantee.value, **about},
     ]
     for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
-        shown = _shown_labels(table, attribute, loaded)
+        shown = _shown_codes(attribute, limits.codes[is_kept], loaded)
+        texts = _published_texts(
+            loaded.records[attribute.name].filter(pa.array(is_kept)), limits.codes[is_kept]
+        )
         common = {
             "file": DATA_FILE,
             "quasi": list(quasi),
             "sensitive": attribute.name,
-            "values": [
-                str(None) if attribute.labels[i] == attribute.missing else attribute.labels[i] for i in shown
-            ],
+            "values": [texts.get(code, []) for code in shown],
         }
         if options.l is not None:
             promises.append({"promise": "l-diversity", **common, "kind": options.l_kind, "l": options.l})
@@ -420,13 +448,24 @@ def _promises(
     return tuple(promises)
 
 
-def _shown_labels(table: pa.Table, attribute: Attribute, loaded: Loaded) -> list[int]:
-    """Codes of the labels that are public or published; a value that only records left out have is not named."""
-    published = {str(value) for value in pc.unique(table[attribute.name]).to_pylist()}
-    published |= loaded.public[attribute.name]
-    if attribute.missing is not None:
-        published.add(attribute.missing)
-    return [code for code, label in enumerate(attribute.labels) if label in published]
+def _shown_codes(attribute: Attribute, published: Ints, loaded: Loaded) -> list[int]:
+    """Codes of the values that are public or published; one that only records left out have is not named."""
+    shown = set(np.unique(published).tolist())
+    public = loaded.public[attribute.name]
+    return [code for code, label in enumerate(attribute.labels) if code in shown or label in public]
+
+
+def _published_texts(column: pa.ChunkedArray, codes: Ints) -> dict[int, list[str | None]]:
+    """For every code of a sensitive column the values of the file that stand for it, as text; None where there is none."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    values = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    places = values.indices.to_numpy(zero_copy_only=False)
+    texts: dict[int, list[str | None]] = {}
+    for code, place in np.unique(np.stack([codes, places], axis=1), axis=0).tolist():
+        value = values.dictionary[place].as_py()
+        texts.setdefault(code, []).append(None if value is None else str(value))
+    return texts
 
 
 def _matching_anything(loaded: Loaded, options: AnonymizeOptions) -> list[str]:

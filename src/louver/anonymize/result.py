@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,11 @@ import pyarrow.parquet as pq
 
 from louver.anonymize.comparison import Comparison
 from louver.anonymize.freeform import WEAKER
+from louver.anonymize.metrics import Risk, Utility
 from louver.optim.status import Status
-from louver.privacy.ledger import Ledger
-from louver.release.manifest import Manifest, ReleaseWriter
-from louver.release.metrics import Risk, Utility
+from louver.privacy.ledger import KeyedHash, Ledger
+from louver.release.manifest import Manifest
+from louver.release.write import ReleaseWriter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,6 +34,11 @@ __all__ = ["CLASSES_FILE", "DATA_FILE", "MAPPING_FILE", "AnonymizedRelease", "Gu
 DATA_FILE = "data/anonymized.parquet"
 MAPPING_FILE = "data/mapping.parquet"
 CLASSES_FILE = "data/classes.parquet"
+
+MOSTLY_LOST = (
+    "More than half of the quasi-identifiers' detail is lost: ask for less (a smaller k or l, a larger t, fewer "
+    "quasi-identifiers) or allow some records to be left out (--suppress)."
+)
 
 
 class Guarantee(StrEnum):
@@ -74,6 +81,8 @@ class AnonymizedRelease:
         What other choices of k and method would lose, where asked for; stays inside.
     promises : tuple of mappings
         What `verify` recomputes from the file.
+    stages : mapping of str to float
+        Seconds of reading, the first answer, the bound, the search and what is made of it; stay inside.
     ledger : Path or None
         Where a release that was made with `out` is logged.
     """
@@ -99,6 +108,7 @@ class AnonymizedRelease:
     subproblem_sizes: tuple[int, ...] = ()
     intersection: Intersection | None = None
     curve: tuple[CurvePoint, ...] = ()
+    stages: Mapping[str, float] = field(default_factory=dict)
     ledger: Path | None = None
     seconds: float = field(default=0.0)
 
@@ -110,6 +120,11 @@ class AnonymizedRelease:
         if not self.lower_bound:
             return None
         return self.utility.information_loss / self.lower_bound - 1
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the steward should read before the figures."""
+        return (MOSTLY_LOST,) if self.utility.gcp > 0.5 else ()
 
     @property
     def smallest_class(self) -> int:
@@ -167,7 +182,9 @@ class AnonymizedRelease:
             "associations": [asdict(line) for line in self.comparison.associations],
             "against": None if self.intersection is None else asdict(self.intersection),
             "curve": [asdict(point) for point in self.curve],
+            "stages": dict(self.stages),
             "seconds": self.seconds,
+            "warnings": list(self.warnings),
         }
 
     def to_json(self) -> str:
@@ -182,7 +199,8 @@ class AnonymizedRelease:
 
         return plot_release(self)
 
-    def manifest(self, ledger_head: str | None = None) -> Manifest:
+    def manifest(self) -> Manifest:
+        """Describe the release; how long it took is nobody else's business (docs/decisions/0008)."""
         warnings = [WEAKER] if self.guarantee is Guarantee.FREEFORM else []
         if self.is_order_kept:
             warnings.append("Rows are in the order of the source.")
@@ -194,11 +212,16 @@ class AnonymizedRelease:
             results=self.published_dict(),
             disclosures=["every column that is not a quasi-identifier, record by record"],
             warnings=warnings,
-            ledger_head=ledger_head,
-            seconds=self.seconds,
         )
 
-    def write(self, out: str | Path, report: str | None = None, ledger: str | Path | None = None) -> Manifest:
+    def write(
+        self,
+        out: str | Path,
+        report: str | None = None,
+        ledger: str | Path | None = None,
+        *,
+        dataset: KeyedHash | None = None,
+    ) -> Manifest:
         """Write the release directory.
 
         Parameters
@@ -209,6 +232,8 @@ class AnonymizedRelease:
             The HTML page to put into it.
         ledger : path, optional
             The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
+        dataset : KeyedHash, optional
+            Keyed hash of the data; the ledger refuses others than those it has admitted.
         """
         with ReleaseWriter(out) as writer:
             pq.write_table(self.table, writer.path(DATA_FILE))
@@ -217,11 +242,13 @@ class AnonymizedRelease:
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
             if report is not None:
                 writer.path("report.html").write_text(report, encoding="utf-8")
-            head = None
-            if ledger is not None:
-                what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
-                head = str(Ledger(Path(ledger)).disclose(what))
-            return writer.seal(self.manifest(head))
+            log = None if ledger is None else partial(self._log, Path(ledger), dataset)
+            return writer.seal(self.manifest(), log)
+
+    def _log(self, ledger: Path, dataset: KeyedHash | None) -> str:
+        """Log the file as an exact disclosure; returns the ledger's head."""
+        what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
+        return str(Ledger(ledger).disclose(what, dataset=dataset))
 
     def __repr__(self) -> str:
         u, r = self.utility, self.risk
@@ -240,7 +267,14 @@ class AnonymizedRelease:
             f"  highest re-identification risk {r.prosecutor_highest:.2%}, average {r.prosecutor_average:.2%}\n"
             f"  unique records: {r.uniques_before:,} before, {r.uniques_after:,} after"
             + (f"\n  {self.intersection}" if self.intersection is not None else "")
+            + "".join(f"\n  {warning}" for warning in self.warnings)
+            + (f"\n  {_told(self.stages)}" if self.stages else "")
         )
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
+
+
+def _told(stages: Mapping[str, float]) -> str:
+    """How long each stage took."""
+    return "seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in stages.items())

@@ -28,13 +28,13 @@ from louver.groups.problem import (
 )
 from louver.optim.trees import LevelTree
 from louver.privacy.budget import Loss, Measure, compose_sequential, split
-from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace, Distribution
+from louver.privacy.distributions import Distribution, noise_for
 from louver.privacy.measurements import NoisyBatch, TrueBatch
 from louver.privacy.noise import Noise, Nonce
 
 __all__ = [
     "LevelPlan",
-    "Plan",
+    "SizePlan",
     "chosen_shares",
     "equal_shares",
     "level_noise",
@@ -70,7 +70,7 @@ class LevelPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SizePlan:
     """How all levels are measured.
 
     Attributes
@@ -135,7 +135,7 @@ def make_plan(
     smallest_size: int = 0,
     largest_quantity: int = 1,
     as_published: bool = False,
-) -> Plan:
+) -> SizePlan:
     """Choose the noise of every level.
 
     Parameters
@@ -193,10 +193,10 @@ def make_plan(
                 share=share,
                 loss=loss,
                 sensitivity=used,
-                distribution=_noise(loss, used),
+                distribution=noise_for(loss, l1=used, l2_squared=used * used),
             )
         )
-    return Plan(
+    return SizePlan(
         mechanism=mechanism,
         query=query,
         regions=regions,
@@ -208,20 +208,13 @@ def make_plan(
     )
 
 
-def _noise(loss: Loss, l1: int) -> Distribution:
-    """Noise for an integer query: an L1 sensitivity bounds the squared L2 sensitivity by its square."""
-    if loss.measure is Measure.EPSILON:
-        return DiscreteLaplace(l1 / loss.amount)
-    return DiscreteGaussian(Fraction(l1 * l1) / (2 * loss.amount))
-
-
-def priced(plan: Plan, noise: Noise) -> Plan:
+def priced(plan: SizePlan, noise: Noise) -> SizePlan:
     """The same plan at the price of a source of noise: every level costs at least what the source says."""
     levels = []
     for level in plan.levels:
-        # For Gaussian noise the squared L2 sensitivity, which the square of the L1 sensitivity bounds.
-        power = 1 if level.loss.measure is Measure.EPSILON else 2
-        asked = noise.price(level.distribution, Fraction(level.sensitivity) ** power)
+        # The square of the L1 sensitivity bounds the squared L2 sensitivity.
+        changed = level.distribution.sensitivity(level.sensitivity, level.sensitivity**2)
+        asked = noise.price(level.distribution, changed)
         levels.append(replace(level, loss=replace(level.loss, amount=max(level.loss.amount, asked))))
     return replace(plan, levels=tuple(levels))
 
@@ -321,7 +314,7 @@ def _best_move(
     return best
 
 
-def true_batches(table: GroupTable, plan: Plan) -> Iterator[TrueBatch]:
+def true_batches(table: GroupTable, plan: SizePlan) -> Iterator[TrueBatch]:
     """Yield the exact answers that a plan asks for, a few regions of one level at a time. Confidential."""
     tree = plan.regions.tree
     rows = answers(table.counts, plan.query, tree)
@@ -341,7 +334,7 @@ def true_batches(table: GroupTable, plan: Plan) -> Iterator[TrueBatch]:
             )
 
 
-def noisy_answers(batches: Iterator[NoisyBatch], plan: Plan, n_groups: int | None) -> NoisyAnswers:
+def noisy_answers(batches: Iterator[NoisyBatch], plan: SizePlan, n_groups: int | None) -> NoisyAnswers:
     """Put measurements together again: what post-processing works from."""
     rows: Ints = np.concatenate([batch.noisy_counts for batch in batches])
     variances = tuple(level.distribution.variance for level in plan.levels)

@@ -21,7 +21,7 @@ import numpy as np
 from louver._arrays import Ints
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, compose_sequential, epsilon_at, fraction_of, split
-from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace, Distribution
+from louver.privacy.distributions import Distribution, noise_for
 from louver.privacy.ledger import request_digest
 from louver.privacy.neighbours import Relation
 from louver.privacy.spend import request_of
@@ -29,10 +29,11 @@ from louver.topdown.implied import MAX_TYPES, UNBOUNDED, Implied, LevelStatement
 from louver.topdown.problem import Problem, Query, Workload
 from louver.topdown.spec import Design, Statement
 
-__all__ = ["MeasuredQuery", "Plan", "make_plan", "sensitivity"]
+__all__ = ["MeasuredQuery", "QueryPlan", "make_plan", "sensitivity"]
 
 NOT_IN_REQUEST = {
     "topdown.bounds": "they are public and bind the estimate; no true answer and no noise depends on them",
+    "topdown.acknowledge_invariants": "it lets a spec be measured beside others, and changes nothing that is measured",
     "source.file": "where the records lie; the ledger's keyed hash binds the records themselves",
     "source.uri": "likewise",
 }
@@ -50,7 +51,7 @@ class MeasuredQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
+class QueryPlan:
     """What a design measures, and how its statements read in terms of types.
 
     Parameters
@@ -209,7 +210,7 @@ def _tighten(bounds: dict[int, tuple[Ints, Ints]], mask: int, lower: Ints, upper
     bounds[mask] = (lower, np.minimum(upper, UNBOUNDED))
 
 
-def make_plan(design: Design) -> Plan:
+def make_plan(design: Design) -> QueryPlan:
     """Choose the noise of every query, and the types.
 
     Raises
@@ -239,7 +240,7 @@ def make_plan(design: Design) -> Plan:
                 if not _is_known(design, level, by_name[name])
             )
         )
-    return Plan(design=design, measured=tuple(measured), type_of=type_of, n_types=n_types)
+    return QueryPlan(design=design, measured=tuple(measured), type_of=type_of, n_types=n_types)
 
 
 def _has_neighbours(design: Design) -> bool:
@@ -268,9 +269,7 @@ def sensitivity(neighbours: Relation) -> tuple[int, int]:
 
 def _noise(loss: Loss) -> Distribution:
     l1, l2_squared = sensitivity(loss.neighbours)
-    if loss.measure is Measure.EPSILON:
-        return DiscreteLaplace(l1 / loss.amount)
-    return DiscreteGaussian(Fraction(l2_squared) / (2 * loss.amount))
+    return noise_for(loss, l1=l1, l2_squared=l2_squared)
 
 
 def _is_known(design: Design, level: int, query: Query) -> bool:

@@ -7,15 +7,19 @@ estimated, `checkpoints/`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from louver.privacy.ledger import Head, Ledger, Publication
 from louver.privacy.measurements import TrueBatch
 from louver.privacy.spend import REQUEST_FILE, Account, Payment
 from louver.privacy.spend import measure_into as spend_into
-from louver.release.manifest import MANIFEST, check_out, file_entry, read_manifest
+from louver.release.manifest import MANIFEST, file_entry, read_manifest
+from louver.release.write import check_out
+from louver.run import Run
+from louver.topdown.composition import check_together, invariant_records
 from louver.topdown.measuring import (
     invariant_values,
     source_hash,
@@ -23,7 +27,7 @@ from louver.topdown.measuring import (
     true_levels,
     write_invariants,
 )
-from louver.topdown.plan import Plan
+from louver.topdown.plan import QueryPlan
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
 
 __all__ = ["checkpoints_of", "is_finished", "measure_into", "measurements_path", "payment_of"]
@@ -31,7 +35,7 @@ __all__ = ["checkpoints_of", "is_finished", "measure_into", "measurements_path",
 CHECKPOINTS = "checkpoints"
 
 
-def measure_into(plan: Plan, folder: Path, ledger: Ledger) -> Head:
+def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None = None) -> Head:
     """Measurements and invariants in `folder`, paid for once; nothing to do where they are there already."""
 
     def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
@@ -48,20 +52,28 @@ def measure_into(plan: Plan, folder: Path, ledger: Ledger) -> Head:
         payment=payment_of(plan),
         check_out=check_out,
         design=plan.design.measured_fingerprint(),
+        run=run,
     )
 
 
-def payment_of(plan: Plan) -> Payment:
+def payment_of(plan: QueryPlan) -> Payment:
     """What measuring costs, and what is published exactly with it."""
+    earlier = plan.earlier_request()
+
+    def composed(published: Sequence[Mapping[str, Any]]) -> None:
+        own = f"topdown {earlier[:16]}: "  # how version 0.1 logged the invariants of this very request
+        check_together(plan.design, [one for one in published if not str(one.get("words")).startswith(own)])
+
     return Payment(
         loss=plan.loss,
         request=plan.request(),
         purpose="TopDown measurements",
-        earlier=plan.earlier_request(),
+        earlier=earlier,
         publishes=tuple(
-            Publication(what=f'topdown: the counts of invariant "{statement.name}"')
-            for statement in plan.invariants
+            Publication(what=f'topdown: the counts of invariant "{record["name"]}"', invariants=(record,))
+            for record in invariant_records(plan.design)
         ),
+        composed=composed,
     )
 
 
@@ -72,7 +84,7 @@ def measurements_path(folder: Path) -> Path:
     return path
 
 
-def checkpoints_of(plan: Plan, folder: Path) -> Path | None:
+def checkpoints_of(plan: QueryPlan, folder: Path) -> Path | None:
     """Where finished levels are kept: a place for each design and its measurements; none in a published folder."""
     if not (folder / REQUEST_FILE).is_file():
         return None
@@ -82,7 +94,7 @@ def checkpoints_of(plan: Plan, folder: Path) -> Path | None:
     return folder / CHECKPOINTS / hasher.hexdigest()[:16]
 
 
-def is_finished(plan: Plan, out: Path, ledger: Ledger) -> bool:
+def is_finished(plan: QueryPlan, out: Path, ledger: Ledger) -> bool:
     """Whether `out` is a release of this design from measurements that the ledger has sealed."""
     if not (out / MANIFEST).is_file():
         return False
