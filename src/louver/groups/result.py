@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
-from louver.groups.plan import Plan
+from louver.groups.plan import SizePlan
 from louver.groups.problem import Query, Total
 from louver.groups.simulate import Forecast, LevelError
 from louver.privacy.budget import Measure
@@ -37,7 +37,7 @@ class GroupRelease:
 
     Attributes
     ----------
-    plan : Plan
+    plan : SizePlan
         What was measured, with which noise.
     counts : int64 (n_regions, n_sizes)
         Released numbers of groups, read-only.
@@ -53,7 +53,7 @@ class GroupRelease:
         The ledger's entry that paid.
     """
 
-    plan: Plan
+    plan: SizePlan
     counts: Ints
     forecast: Forecast
     evaluation: tuple[LevelError, ...] | None = None

@@ -4,8 +4,8 @@
 be written, in the user's cache directory; where neither can be written (a read-only install without a
 home) it is compiled anew in each process. NUMBA_CACHE_DIR chooses another place.
 
-The cache lies in a folder named after the content of all kernels: Numba itself notices a change only in the file that
-holds a function, not in the files of the functions it calls.
+The cache of a family lies in a folder named after the content of all its kernels: Numba itself notices a change only in
+the file that holds a function, not in the files of the functions it calls. No family calls another one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -40,33 +41,39 @@ def inner(function: Function) -> Function:
 
 
 def _compiled(function: Function, **flags: Any) -> Function:
+    can_cache = _choose_cache(Path(function.__code__.co_filename).parent)
     try:
-        compiled = numba.njit(cache=CAN_CACHE, nogil=True, **flags)(function)
+        compiled = numba.njit(cache=can_cache, nogil=True, **flags)(function)
     except RuntimeError:  # numba finds no directory it may write to
         compiled = numba.njit(cache=False, nogil=True, **flags)(function)
     return cast(Function, compiled)
 
 
-def _choose_cache(folder: Path) -> bool:
-    """Point Numba to a folder of this very source; False where there is none to write to."""
+@cache
+def _cache_of(family: Path) -> str | None:
+    """A folder for this very source of a family; None where there is none to write to."""
     hasher = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
+    for path in [Path(__file__), *sorted(family.rglob("*.py"))]:
         hasher.update(path.read_bytes())
-    name = PREFIX + hasher.hexdigest()[:16]
+    prefix = f"{PREFIX}{family.name}-"
+    name = prefix + hasher.hexdigest()[:16]
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    for parent in [Path(chosen)] if chosen else [folder / "__pycache__", Path(home) / "louver"]:
+    for parent in [Path(chosen)] if chosen else [family / "__pycache__", Path(home) / "louver"]:
         try:
             (parent / name).mkdir(parents=True, exist_ok=True)
         except OSError:
             continue
         if os.access(parent / name, os.W_OK):
-            for old in parent.glob(PREFIX + "*"):
+            for old in parent.glob(prefix + "*"):
                 if old.name != name:
                     shutil.rmtree(old, ignore_errors=True)
-            numba.config.CACHE_DIR = str(parent / name)  # type: ignore[attr-defined]
-            return True
-    return False
+            return str(parent / name)
+    return None
 
 
-CAN_CACHE = _choose_cache(Path(__file__).parent)
+def _choose_cache(family: Path) -> bool:
+    """Point Numba to the cache of a family, for the function that is compiled next."""
+    folder = _cache_of(family)
+    numba.config.CACHE_DIR = folder or ""  # type: ignore[attr-defined]
+    return folder is not None

@@ -1,0 +1,160 @@
+"""What to leave out or to coarsen so that no small cell is exact.
+
+Every set of pieces that gives a cell away must lose a piece. The cheapest pieces that hit all sets found so far are left out,
+what remains is audited again, and new sets join until nothing is given away (implicit hitting set).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from louver.audit.domain import Domain, cross_attributes
+from louver.audit.explain import Cells, Reason, explain, forms_for
+from louver.audit.joint import decide
+from louver.audit.load import Loaded
+from louver.audit.pieces import Cross, Margin, Piece
+from louver.audit.problem import build
+from louver.audit.result import Advice
+from louver.audit.system import IntArray
+from louver.run import Run
+
+__all__ = ["Small", "advise"]
+
+EXPLAINED_AT_ONCE = 3
+"""Cells explained in each round; most share their reasons."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Small:
+    """Small cells that the pieces together give away, with the interval they must not be confined to."""
+
+    cells: Cells
+    floor: IntArray
+    ceiling: IntArray
+
+    def pick(self, chosen: IntArray) -> Small:
+        return Small(cells=self.cells.pick(chosen), floor=self.floor[chosen], ceiling=self.ceiling[chosen])
+
+
+def advise(
+    loaded: Loaded, small: Small, reasons: Sequence[Reason | None], n_tables: int, run: Run, deadline: float
+) -> Advice | None:
+    """Pieces to leave out, among the first `n_tables`, and which of them may stay in a coarser form.
+
+    None where not even leaving all of them out helps, or time ran out before anything was found.
+    """
+    sets = {frozenset(reason.pieces) for reason in reasons if reason is not None}
+    is_least = None not in reasons
+    while True:
+        chosen = _cheapest(sets, [_cost(piece, loaded.domain) for piece in loaded.pieces[:n_tables]])
+        if chosen is None:
+            return None
+        rest = [number for number in range(len(loaded.pieces)) if number not in chosen]
+        left = replace(loaded, pieces=tuple(loaded.pieces[number] for number in rest))
+        verdict = _verdict(left, small, run, deadline)
+        if (verdict == 0).all():
+            return _with_coarser(loaded, small, chosen, is_least, run, deadline)
+        if time.monotonic() > deadline:
+            return None
+        confined = np.flatnonzero(verdict != 0)[:EXPLAINED_AT_ONCE]
+        some = small.pick(confined)
+        new = explain(left, some.cells, some.floor, some.ceiling, run, deadline)
+        found = {frozenset(rest[number] for number in reason.pieces) for reason in new if reason is not None}
+        if not found - sets:
+            # Nothing proves the cells given away, nothing shows them safe: leave out all that speaks of them.
+            found = {frozenset(rest)}
+            is_least = False
+        sets |= found
+
+
+def _verdict(left: Loaded, small: Small, run: Run, deadline: float) -> IntArray:
+    problem = build(left.domain, left.pieces, left.truth, left.is_possible)
+    seconds = max(0.0, deadline - time.monotonic())
+    verdict = decide(problem, forms_for(problem, small.cells), small.floor, small.ceiling, run, seconds)
+    return verdict.astype(np.int64)
+
+
+def _cost(piece: Piece, domain: Domain) -> int:
+    """Cells that a reader loses with a piece."""
+    crosses = piece.crosses[:1]
+    return sum(prod(a.size for a in cross_attributes(cross, domain.attributes)) for cross in crosses)
+
+
+def _cheapest(sets: set[frozenset[int]], costs: Sequence[int]) -> set[int] | None:
+    """Fewest pieces that hit every set, and of those the ones with the fewest cells; None if a set holds none."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    is_out = [model.new_bool_var("") for _ in costs]
+    for members in sorted(sets, key=sorted):
+        choices = [is_out[number] for number in sorted(members) if number < len(costs)]
+        if not choices:
+            return None
+        model.add_bool_or(choices)
+    total = sum(costs) + 1
+    model.minimize(sum((total + cost) * var for cost, var in zip(costs, is_out, strict=True)))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.solve(model)
+    return {number for number, var in enumerate(is_out) if solver.value(var)}
+
+
+# Coarser instead of nothing ---------------------------------------------------------------------------------------
+
+
+def _with_coarser(
+    loaded: Loaded, small: Small, chosen: set[int], is_least: bool, run: Run, deadline: float
+) -> Advice:
+    """Put pieces back in the finest form that is still safe, one after another."""
+    kept = {number: piece for number, piece in enumerate(loaded.pieces) if number not in chosen}
+    coarsen: list[tuple[str, str]] = []
+    for number in sorted(chosen):
+        for told, coarser in _coarser(loaded, loaded.pieces[number]):
+            if time.monotonic() > deadline:
+                break
+            trial = replace(loaded, pieces=(*kept.values(), coarser))
+            if (_verdict(trial, small, run, deadline) == 0).all():
+                kept[number] = coarser
+                coarsen.append((coarser.name, told))
+                break
+    put_back = {name for name, _ in coarsen}
+    return Advice(
+        leave_out=tuple(
+            loaded.pieces[number].name
+            for number in sorted(chosen)
+            if loaded.pieces[number].name not in put_back
+        ),
+        coarsen=tuple(coarsen),
+        is_safe=True,
+        is_least=is_least,
+    )
+
+
+def _coarser(loaded: Loaded, piece: Piece) -> Iterator[tuple[str, Piece]]:
+    """The piece without one of its attributes, finest first; needs the records."""
+    if loaded.truth is None or piece.shares or not piece.margins or len(piece.margins[0].cross.by) < 2:
+        return
+    cross = piece.margins[0].cross
+    options = [(name, cross.over(tuple(other for other in cross.by if other != name))) for name in cross.by]
+    options.sort(key=lambda option: -_n_cells(option[1], loaded.domain))
+    for name, fewer in options:
+        counts = _counts(loaded, fewer)
+        margin = Margin(cross=fewer, lower=counts, upper=counts)
+        yield f"without {name}", Piece(name=piece.name, margins=(margin,))
+
+
+def _n_cells(cross: Cross, domain: Domain) -> int:
+    return prod(a.size for a in cross_attributes(cross, domain.attributes))
+
+
+def _counts(loaded: Loaded, cross: Cross) -> IntArray:
+    assert loaded.truth is not None
+    assign = loaded.domain.assign(cross)
+    counts = np.zeros(_n_cells(cross, loaded.domain), dtype=np.int64)
+    np.add.at(counts, assign[assign >= 0], loaded.truth[assign >= 0])
+    return counts

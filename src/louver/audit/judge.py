@@ -1,0 +1,275 @@
+"""Targets of an audit, their bounds, what each amounts to, and why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.audit.advise import Small, advise
+from louver.audit.domain import Domain, cross_attributes
+from louver.audit.explain import Cells, Reason, explain, forms_for
+from louver.audit.joint import decide, solve
+from louver.audit.load import Loaded
+from louver.audit.options import AuditOptions
+from louver.audit.pieces import Cross
+from louver.audit.problem import build
+from louver.audit.result import Advice, AuditedCell
+from louver.audit.system import IntArray
+from louver.errors import InputError
+from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.run import Run
+
+__all__ = ["Findings", "judge"]
+
+MAX_JOINT = 200_000
+"""Cells of the finest cross that are audited unless targets are named."""
+
+JOINT = "all attributes"
+SHARE_BOUNDS, SHARE_REASONS = 0.6, 0.85
+"""Parts of the time after which bounds, and after which reasons, are no longer worked on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Group:
+    """Cells of one table or target: their joint cells, numbers, true counts, and labels by number."""
+
+    name: str
+    assign: IntArray
+    cells: IntArray
+    true: IntArray | None
+    labels: Callable[[int], dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Findings:
+    """Judged cells, and advice where small cells are given away."""
+
+    cells: tuple[AuditedCell, ...]
+    advice: Advice | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Bounds:
+    """Bounds of all targets; in a decision, of those that are confined."""
+
+    lower: IntArray
+    upper: IntArray
+    certified: NDArray[np.bool_]
+
+
+def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
+    """Bound, classify, explain and advise, within the seconds of the options."""
+    started = time.monotonic()
+    groups = _asked(loaded, options)
+    cells = Cells(assigns=tuple(g.assign for g in groups), cells=tuple(g.cells for g in groups))
+    true = None if loaded.truth is None else np.concatenate([_true(group) for group in groups])
+    if options.decide:
+        bounds = _decided(loaded, cells, true, options, run)
+    else:
+        bounds = _bounded(loaded, cells, SHARE_BOUNDS * options.seconds, run)
+    status = _statuses(bounds, true, options)
+    is_bad = _is_disclosed(bounds, status, options)
+    small = _small(cells, bounds, np.flatnonzero(is_bad))
+    reasons = explain(
+        loaded, small.cells, small.floor, small.ceiling, run, started + SHARE_REASONS * options.seconds
+    )
+    advice = None
+    if options.advise and is_bad.any():
+        deadline = started + max(options.seconds, time.monotonic() - started + 1)
+        advice = advise(loaded, small, reasons, len(options.tables), run, deadline)
+    reason_of = dict(zip(np.flatnonzero(is_bad).tolist(), reasons, strict=True))
+    return Findings(cells=tuple(_judged(loaded, groups, bounds, status, reason_of, true)), advice=advice)
+
+
+# Targets ----------------------------------------------------------------------------------------------------------
+
+
+def _asked(loaded: Loaded, options: AuditOptions) -> list[_Group]:
+    """The named targets, or every cell of the tables and of the finest cross."""
+    if loaded.targets:
+        return [
+            _group(loaded, target.name, target.cross, options.small if target.only_small else None)
+            for target in loaded.targets
+        ]
+    groups = [
+        _group(loaded, piece.name, cross, None)
+        for piece in loaded.pieces[: len(options.tables)]
+        for cross in _distinct(piece.crosses)
+    ]
+    if loaded.domain.n_cells <= MAX_JOINT:
+        groups.append(_joint(loaded))
+    return groups
+
+
+def _distinct(crosses: tuple[Cross, ...]) -> list[Cross]:
+    """Crosses without repetition."""
+    kept: list[Cross] = []
+    for cross in crosses:
+        if cross not in kept:
+            kept.append(cross)
+    return kept
+
+
+def _group(loaded: Loaded, name: str, cross: Cross, only_below: int | None) -> _Group:
+    domain = loaded.domain
+    assign = domain.assign(cross)
+    cells = np.unique(assign[assign >= 0])
+    true = None
+    if loaded.truth is not None:
+        sums = np.zeros(prod(a.size for a in cross_attributes(cross, domain.attributes)), dtype=np.int64)
+        np.add.at(sums, assign[assign >= 0], loaded.truth[assign >= 0])
+        true = sums[cells]
+    if only_below is not None:
+        if true is None:
+            raise InputError(f"{name} asks for small cells only, which needs the records.", option="targets")
+        is_small = (true > 0) & (true < only_below)
+        cells, true = cells[is_small], true[is_small]
+    return _Group(
+        name=name, assign=assign, cells=cells, true=true, labels=lambda cell: domain.labels(cross, cell)
+    )
+
+
+def _joint(loaded: Loaded) -> _Group:
+    cells = np.arange(loaded.domain.n_cells, dtype=np.int64)
+    return _Group(
+        name=JOINT,
+        assign=cells,
+        cells=cells,
+        true=loaded.truth,
+        labels=lambda cell: _class_labels(loaded.domain, cell),
+    )
+
+
+def _class_labels(domain: Domain, cell: int) -> dict[str, str]:
+    """Labels of a joint cell; a class of several labels is written with all of them."""
+    codes = np.unravel_index(cell, domain.shape)
+    return {
+        attribute.name: " or ".join(attribute.labels[label] for label in np.flatnonzero(classes == code))
+        for attribute, classes, code in zip(domain.attributes, domain.classes, codes, strict=True)
+    }
+
+
+def _true(group: _Group) -> IntArray:
+    assert group.true is not None
+    return group.true
+
+
+# Bounds -----------------------------------------------------------------------------------------------------------
+
+
+def _bounded(loaded: Loaded, cells: Cells, seconds: float, run: Run) -> _Bounds:
+    problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
+    answer = solve(problem, forms_for(problem, cells), run, seconds)
+    return _Bounds(lower=answer.lower, upper=answer.upper, certified=answer.certified)
+
+
+def _decided(loaded: Loaded, cells: Cells, true: IntArray | None, options: AuditOptions, run: Run) -> _Bounds:
+    """Only whether small cells are given away; bounds of the others stay open."""
+    if true is None:
+        raise InputError(
+            "option --decide needs the records; leave it out for an outsider's audit.", option="decide"
+        )
+    lower, upper = np.zeros_like(true), np.full_like(true, UNBOUNDED)
+    certified = np.zeros(len(true), dtype=bool)
+    chosen = np.flatnonzero((true > 0) & (true < options.small))
+    floor, ceiling = _window(true[chosen], options.within)
+    problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
+    forms = forms_for(problem, cells.pick(chosen))
+    verdict = decide(problem, forms, floor, ceiling, run, SHARE_BOUNDS * options.seconds)
+    confined = chosen[verdict == 1]
+    lower[confined], upper[confined] = floor[verdict == 1], ceiling[verdict == 1]
+    certified[chosen] = verdict >= 0
+    return _Bounds(lower=lower, upper=upper, certified=certified)
+
+
+def _window(true: IntArray, within: float) -> tuple[IntArray, IntArray]:
+    """Counts within so many percent of the true ones."""
+    share = Fraction(str(within)) / 100
+    floor = [-(-(int(x) * (1 - share)) // 1) for x in true]
+    ceiling = [int(x) * (1 + share) // 1 for x in true]
+    return np.array(floor, dtype=np.int64), np.array(ceiling, dtype=np.int64)
+
+
+# What it amounts to -----------------------------------------------------------------------------------------------
+
+
+def _statuses(bounds: _Bounds, true: IntArray | None, options: AuditOptions) -> list[str]:
+    lower, upper = bounds.lower, bounds.upper
+    is_within = np.zeros(len(lower), dtype=bool)
+    if options.within > 0:
+        is_within = _is_within(lower, upper, true, options.within)
+    checks = [
+        (upper == 0, "zero"),
+        (lower == upper, "exact"),
+        (is_within, "within"),
+        (upper < options.small, "small"),
+        (lower > 0, "certain"),
+    ]
+    names = np.full(len(lower), "open", dtype=object)
+    for is_met, name in reversed(checks):
+        names[is_met] = name
+    return list(names)
+
+
+def _is_within(lower: IntArray, upper: IntArray, true: IntArray | None, within: float) -> NDArray[np.bool_]:
+    """Whether an interval lies within so many percent of the true count; of some count where it is not known."""
+    if true is not None:
+        floor, ceiling = _window(true, within)
+        return (true > 0) & (lower >= floor) & (upper <= ceiling)
+    share = Fraction(str(within)) / 100
+    return np.array(
+        [
+            b < UNBOUNDED and a * (1 + share) >= b * (1 - share)
+            for a, b in zip(lower.tolist(), upper.tolist(), strict=True)
+        ],
+        dtype=bool,
+    )
+
+
+def _is_disclosed(bounds: _Bounds, status: list[str], options: AuditOptions) -> NDArray[np.bool_]:
+    """Small and exact, or too close."""
+    names = np.array(status, dtype=object)
+    is_small = (bounds.lower > 0) & (bounds.lower < options.small)
+    disclosed: NDArray[np.bool_] = ((names == "exact") & is_small) | (names == "within")
+    return disclosed
+
+
+def _small(cells: Cells, bounds: _Bounds, chosen: IntArray) -> Small:
+    return Small(cells=cells.pick(chosen), floor=bounds.lower[chosen], ceiling=bounds.upper[chosen])
+
+
+def _judged(
+    loaded: Loaded,
+    groups: list[_Group],
+    bounds: _Bounds,
+    status: list[str],
+    reason_of: dict[int, Reason | None],
+    true: IntArray | None,
+) -> list[AuditedCell]:
+    names = [piece.name for piece in loaded.pieces]
+    found, number = [], 0
+    for group in groups:
+        for cell in group.cells:
+            reason = reason_of.get(number)
+            upper = int(bounds.upper[number])
+            found.append(
+                AuditedCell(
+                    table=group.name,
+                    cell=group.labels(int(cell)),
+                    lower=int(bounds.lower[number]),
+                    upper=None if upper >= UNBOUNDED else upper,
+                    certified=bool(bounds.certified[number]),
+                    status=status[number],
+                    because=None if reason is None else tuple(names[piece] for piece in reason.pieces),
+                    is_smallest=reason is not None and reason.is_smallest,
+                    true_count=None if true is None else int(true[number]),
+                )
+            )
+            number += 1
+    return found

@@ -1,0 +1,382 @@
+"""From options to pieces: computed from the records by their description, or read as published and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import lcm, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.audit.domain import Domain, cross_attributes, refined
+from louver.audit.options import MAX_COUNT, AuditOptions, KnownOptions, TableOptions, TargetOptions
+from louver.audit.pieces import Cross, Margin, Piece, Shares
+from louver.audit.published import Listed, ListedShares, read_counts, read_shares
+from louver.audit.system import IntArray
+from louver.data.histogram import Histogram
+from louver.errors import InputError
+from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.schema.attribute import Attribute
+from louver.schema.recode import parse_recodes
+
+__all__ = ["Loaded", "Target", "attribute_names", "load"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Cells that are asked about: of a piece, or of a cross of their own."""
+
+    name: str
+    cross: Cross
+    only_small: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Loaded:
+    """Pieces and targets over one domain; `truth` (n_cells,) is None where the records are not known."""
+
+    domain: Domain
+    pieces: tuple[Piece, ...]
+    targets: tuple[Target, ...]
+    truth: IntArray | None
+    is_possible: NDArray[np.bool_] | None
+
+
+def attribute_names(options: AuditOptions) -> tuple[str, ...]:
+    """Every attribute that a piece, a statement or a target names, in that order."""
+    names: list[str] = []
+    for table in options.tables:
+        names += [*table.by, *table.rows, *table.cols, *table.where]
+    for entry in options.known:
+        names += entry.where
+    for target in options.targets:
+        names += [*target.by, *target.where]
+    return tuple(dict.fromkeys(names))
+
+
+def load(
+    options: AuditOptions,
+    attributes: Sequence[Attribute],
+    histogram: Histogram | None,
+    structural_zeros: Sequence[Mapping[str, Sequence[str]]] = (),
+    folder: str = "",
+) -> Loaded:
+    """Bind the options to the attributes, and to the records where there are any.
+
+    Parameters
+    ----------
+    attributes : sequence of Attribute
+        All that `attribute_names` lists, with labels.
+    histogram : Histogram, optional
+        The records, over the same attributes.
+    folder : str
+        Where the files of the pieces lie.
+    """
+    if histogram is not None and histogram.total > MAX_COUNT:
+        raise InputError(
+            f"the records count more than {MAX_COUNT:,} people; check the weight column.", option="weight"
+        )
+    crosses = [_table_cross(table, attributes) for table in options.tables]
+    known = [_statement_cross(entry, attributes, f"known {n}") for n, entry in enumerate(options.known, 1)]
+    targets = [_target(entry, attributes, n) for n, entry in enumerate(options.targets, 1)]
+    zeros = [_zero_cross(zero) for zero in structural_zeros]
+    domain = refined(attributes, [*crosses, *known, *zeros], [target.cross for target in targets])
+    truth = None if histogram is None else domain.counts(histogram)
+    pieces = [
+        _piece(table, cross, domain, truth, folder)
+        for table, cross in zip(options.tables, crosses, strict=True)
+    ]
+    pieces += [
+        _known_piece(entry, cross, number)
+        for number, (entry, cross) in enumerate(zip(options.known, known, strict=True), 1)
+    ]
+    is_possible = None
+    if zeros:
+        is_possible = np.ones(domain.n_cells, dtype=bool)
+        for zero in zeros:
+            is_possible &= domain.assign(zero) < 0
+    return Loaded(
+        domain=domain, pieces=tuple(pieces), targets=tuple(targets), truth=truth, is_possible=is_possible
+    )
+
+
+# Crosses ----------------------------------------------------------------------------------------------------------
+
+
+def _table_cross(table: TableOptions, attributes: Sequence[Attribute]) -> Cross:
+    return _cross(
+        (*table.by, *table.rows, *table.cols), table.where, table.recode, attributes, f'table "{table.name}"'
+    )
+
+
+def _statement_cross(entry: KnownOptions, attributes: Sequence[Attribute], place: str) -> Cross:
+    return _cross((), entry.where, entry.recode, attributes, place)
+
+
+def _target(entry: TargetOptions, attributes: Sequence[Attribute], number: int) -> Target:
+    name = entry.name or f"target {number}"
+    cross = _cross(entry.by, entry.where, entry.recode, attributes, name)
+    return Target(name=name, cross=cross, only_small=entry.only_small)
+
+
+def _zero_cross(zero: Mapping[str, Sequence[str]]) -> Cross:
+    return Cross(by=(), where={name: tuple(labels) for name, labels in zero.items()})
+
+
+def _cross(
+    by: Sequence[str],
+    where: Mapping[str, tuple[str, ...]],
+    recode: Mapping[str, Any],
+    attributes: Sequence[Attribute],
+    place: str,
+) -> Cross:
+    """A cross whose recodes and labels fit the attributes."""
+    recodes = {entry.attribute: entry for entry in parse_recodes(recode, place)}
+    cross = Cross(by=tuple(by), recodes=recodes, where=dict(where))
+    for name in recodes:
+        if name not in cross.names:
+            raise InputError(
+                f'{place} recodes "{name}", which it does not use; add it to by or where, or drop the recode.',
+                column=name,
+            )
+    by_name = {attribute.name: attribute for attribute in attributes}
+    for name, labels in where.items():
+        attribute = by_name[name]
+        if name in recodes:
+            attribute = attribute.recoded(recodes[name])[0]
+        for position, label in enumerate(labels, start=1):
+            if not attribute.has_label(label):
+                raise InputError(
+                    f'{place}: where names label {position} of "{name}", which has no such label; check its spelling.',
+                    column=name,
+                )
+    for name in by:
+        if name in recodes:
+            by_name[name].recoded(recodes[name])
+    return cross
+
+
+# Pieces -----------------------------------------------------------------------------------------------------------
+
+
+def _piece(table: TableOptions, cross: Cross, domain: Domain, truth: IntArray | None, folder: str) -> Piece:
+    if table.file is None and truth is None:
+        raise InputError(
+            f'table "{table.name}" has no file, and there are no records to compute it from; give one of them.',
+            option="tables",
+        )
+    if table.is_shares:
+        return _shares_piece(table, cross, domain, truth, folder)
+    margins = _margins(table, cross)
+    listed = None
+    if table.file is not None:
+        listed = read_counts(table, cross, margins, domain, folder)
+    return Piece(
+        name=table.name,
+        margins=tuple(
+            _counted(table, margin, domain, truth)
+            if listed is None
+            else _checked(table, margin, listed[number], domain, truth)
+            for number, margin in enumerate(margins)
+        ),
+    )
+
+
+def _margins(table: TableOptions, cross: Cross) -> list[Cross]:
+    """The cross itself, and with totals every sum over some of its attributes, finest first."""
+    if not table.totals:
+        return [cross]
+    sizes = range(len(cross.by), -1, -1)
+    return [cross.over(by) for size in sizes for by in combinations(cross.by, size)]
+
+
+def _counted(table: TableOptions, cross: Cross, domain: Domain, truth: IntArray | None) -> Margin:
+    """What a table computed from the records tells: counts, hidden where small or named, or rounded."""
+    assert truth is not None
+    counts = _sums(domain, cross, truth)
+    lower, upper = counts.copy(), counts.copy()
+    if table.base is not None:
+        lower, upper = _around(_nearest(counts, table.base), table.base, is_random=False)
+    is_hidden = _named_cells(table, cross, domain)
+    if table.below is not None:
+        is_hidden |= (counts > 0) & (counts < table.below)
+    return _hidden(table, cross, lower, upper, is_hidden)
+
+
+def _hidden(
+    table: TableOptions, cross: Cross, lower: IntArray, upper: IntArray, is_hidden: NDArray[np.bool_]
+) -> Margin:
+    low, high = table.mark_range or (0, UNBOUNDED)
+    return Margin(cross=cross, lower=np.where(is_hidden, low, lower), upper=np.where(is_hidden, high, upper))
+
+
+def _named_cells(table: TableOptions, cross: Cross, domain: Domain) -> NDArray[np.bool_]:
+    """Cells of this margin that `hide` lists; an entry names a label for each attribute of its margin."""
+    attributes = cross_attributes(cross, domain.attributes)
+    is_hidden = np.zeros(prod(a.size for a in attributes), dtype=bool)
+    for number, entry in enumerate(table.hide, start=1):
+        place = f'table "{table.name}": entry {number} of hide'
+        if not set(entry) <= set(table.by):
+            raise InputError(f"{place} names an attribute that the table has not.", option="hide")
+        if set(entry) != set(table.by) and not table.totals:
+            raise InputError(f"{place} names a total, and the table shows none; set totals.", option="hide")
+        if set(entry) == set(cross.by):
+            cell = 0
+            for attribute in attributes:
+                if not attribute.has_label(entry[attribute.name]):
+                    raise InputError(
+                        f'{place} names a label that "{attribute.name}" has not; check its spelling.',
+                        column=attribute.name,
+                    )
+                cell = cell * attribute.size + attribute.code_of(entry[attribute.name])
+            is_hidden[cell] = True
+    return is_hidden
+
+
+def _checked(
+    table: TableOptions, cross: Cross, listed: Listed, domain: Domain, truth: IntArray | None
+) -> Margin:
+    """What a file tells, after a look at the records where they are known."""
+    lower, upper = listed.values.copy(), listed.values.copy()
+    if table.base is not None:
+        is_odd = ~listed.is_hidden & (listed.values % table.base != 0)
+        if is_odd.any():
+            raise listed.error(is_odd, f"is not a multiple of the base {table.base}")
+        lower, upper = _around(listed.values, table.base, is_random=table.rounding == "random")
+    margin = _hidden(table, cross, lower, upper, listed.is_hidden)
+    if truth is not None:
+        counts = _sums(domain, cross, truth)
+        is_wrong = (counts < margin.lower) | (counts > margin.upper)
+        if is_wrong.any():
+            raise listed.error(is_wrong, "does not agree with the records")
+    return margin
+
+
+def _known_piece(entry: KnownOptions, cross: Cross, number: int) -> Piece:
+    low = entry.exactly if entry.exactly is not None else entry.at_least or 0
+    high = entry.exactly if entry.exactly is not None else entry.at_most
+    return Piece(
+        name=entry.name or f"known {number}",
+        margins=(
+            Margin(
+                cross=cross,
+                lower=np.array([low], dtype=np.int64),
+                upper=np.array([UNBOUNDED if high is None else high], dtype=np.int64),
+            ),
+        ),
+    )
+
+
+def _sums(domain: Domain, cross: Cross, truth: IntArray) -> IntArray:
+    """True counts of the cells of a cross."""
+    assign = domain.assign(cross)
+    sums = np.zeros(prod(a.size for a in cross_attributes(cross, domain.attributes)), dtype=np.int64)
+    np.add.at(sums, assign[assign >= 0], truth[assign >= 0])
+    return sums
+
+
+def _nearest(counts: IntArray, base: int) -> IntArray:
+    """Multiples of the base, halves up."""
+    return (2 * counts + base) // (2 * base) * base
+
+
+def _around(printed: IntArray, base: int, *, is_random: bool) -> tuple[IntArray, IntArray]:
+    """Counts that may be printed so: within half a base, halves up; within less than a base where it was random."""
+    below, above = (base - 1, base - 1) if is_random else (base // 2, (base - 1) // 2)
+    return np.maximum(0, printed - below), printed + above
+
+
+# Conditionals -----------------------------------------------------------------------------------------------------
+
+
+def _shares_piece(
+    table: TableOptions, cross: Cross, domain: Domain, truth: IntArray | None, folder: str
+) -> Piece:
+    attributes = cross_attributes(cross, domain.attributes)
+    n_cols = prod(a.size for a in attributes[len(table.rows) :])
+    counts = None if truth is None else _sums(domain, cross, truth).reshape(-1, n_cols)
+    is_half_even = table.rounding == "half-even"
+    if table.file is None:
+        assert counts is not None
+        shares = _computed_shares(cross, counts, table.decimals, is_half_even)
+    else:
+        listed = read_shares(table, cross, n_cols, domain, folder)
+        shares = _listed_shares(cross, listed, table.decimals, is_half_even)
+        if counts is not None:
+            _check_shares(listed, shares, _computed_shares(cross, counts, table.decimals, is_half_even))
+    return Piece(name=table.name, margins=_beside(table, cross, counts), shares=(shares,))
+
+
+def _computed_shares(cross: Cross, counts: IntArray, decimals: int | None, is_half_even: bool) -> Shares:
+    totals = counts.sum(axis=1)
+    if decimals is None:
+        divisor = np.maximum(1, np.gcd.reduce(counts, axis=1))
+        printed = counts // divisor[:, None]
+    else:
+        people = np.maximum(1, totals)[:, None]
+        doubled = 2 * counts * 10**decimals + people
+        printed = doubled // (2 * people)
+        if is_half_even:
+            printed -= (doubled % (2 * people) == 0) & (printed % 2 == 1)
+    return Shares(
+        cross=cross,
+        n_cols=counts.shape[1],
+        printed=printed,
+        decimals=decimals,
+        is_half_even=is_half_even,
+        is_empty=totals == 0,
+    )
+
+
+def _listed_shares(cross: Cross, listed: ListedShares, decimals: int | None, is_half_even: bool) -> Shares:
+    rows = []
+    for values in listed.values:
+        unit = lcm(*(value.denominator for value in values)) if decimals is None else 10**decimals
+        rows.append([int(value * unit) for value in values])
+    printed = np.array(rows, dtype=np.int64)
+    return Shares(
+        cross=cross,
+        n_cols=printed.shape[1],
+        printed=printed,
+        decimals=decimals,
+        is_half_even=is_half_even,
+        is_empty=(printed == 0).all(axis=1),
+    )
+
+
+def _check_shares(listed: ListedShares, told: Shares, true: Shares) -> None:
+    """Shares as printed must be those of the records."""
+    wrong = np.flatnonzero((told.printed != true.printed).any(axis=1) | (told.is_empty != true.is_empty))
+    if len(wrong):
+        line = listed.line[int(wrong[0])]
+        place = f"the table row that begins on row {line} of {listed.file}"
+        if not line:
+            place = f"a table row that {listed.file} does not list"
+        raise InputError(
+            f'table "{listed.table}": {place} does not agree with the records; check the file and how it was made.',
+            file=listed.file,
+            row=line or None,
+        )
+
+
+def _beside(table: TableOptions, cross: Cross, counts: IntArray | None) -> tuple[Margin, ...]:
+    """Counts that are published beside conditionals: the number of people, or one of each row."""
+    told = table.counts or ("none" if table.n is None else "total")
+    if told == "none":
+        return ()
+    if told == "rows" and counts is not None and table.n is None:
+        totals = counts.sum(axis=1)
+        return (Margin(cross=cross.over(table.rows), lower=totals, upper=totals),)
+    if counts is None and table.n is None:
+        raise InputError(
+            f'table "{table.name}" has counts that only records could tell; give n, or the row totals as a table.',
+            option="counts",
+        )
+    if counts is not None and table.n is not None and table.n != counts.sum():
+        raise InputError(f'table "{table.name}": n differs from the records; leave it out.', option="n")
+    n = table.n if counts is None else int(counts.sum())
+    total = np.array([n], dtype=np.int64)
+    return (Margin(cross=cross.over(()), lower=total, upper=total),)

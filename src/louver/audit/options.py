@@ -1,0 +1,201 @@
+"""What `louver audit` can be told: pieces, what an outsider knows, targets, and how far to go."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
+from pydantic_core import PydanticCustomError
+
+from louver.schema.validate import OWN, Options
+
+__all__ = ["MAX_COUNT", "AuditOptions", "KnownOptions", "TableOptions", "TargetOptions"]
+
+MAX_DECIMALS = 6
+MAX_COUNT = 2**33
+
+Names = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+]
+
+
+def _check_filter(value: Any) -> Any:
+    """Attribute -> label or list of labels; stored as lists."""
+    if not isinstance(value, dict):
+        raise PydanticCustomError(OWN, "must be a table of labels")
+    found = {}
+    for name, labels in value.items():
+        listed = [labels] if isinstance(labels, str) else labels
+        if not isinstance(listed, list | tuple) or not listed or not all(isinstance(x, str) for x in listed):
+            raise PydanticCustomError(OWN, "must give each attribute a label or a list of labels, in quotes")
+        found[name] = tuple(listed)
+    return found
+
+
+Filter = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_check_filter)]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+
+
+def _as_pair(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+class TableOptions(Options):
+    """One of `[[audit.tables]]`: a table of counts (`by`) or of row conditionals (`rows` and `cols`)."""
+
+    name: Annotated[str, Field(min_length=1)]
+    by: Names = ()
+    rows: Names = ()
+    cols: Names = ()
+    where: Filter = Field(default_factory=dict)
+    recode: dict[str, Any] = Field(default_factory=dict)
+    totals: bool = False
+    below: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
+    hide: list[dict[str, str]] = Field(default_factory=list)
+    base: Annotated[int, Field(ge=2, le=MAX_COUNT)] | None = None
+    rounding: Literal["nearest", "random", "half-up", "half-even"] | None = None
+    decimals: Annotated[int, Field(ge=0, le=MAX_DECIMALS)] | None = None
+    counts: Literal["none", "total", "rows"] | None = None
+    n: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
+    file: str | None = None
+    value: Annotated[str, Field(min_length=1)] = "count"
+    mark: Names = ()
+    mark_range: Annotated[tuple[Count, Count], BeforeValidator(_as_pair)] | None = None
+    total: Annotated[str, Field(min_length=1)] = "Total"
+    unlisted: Literal["zero", "hidden"] | None = None
+
+    @property
+    def is_shares(self) -> bool:
+        return bool(self.rows or self.cols)
+
+    @model_validator(mode="after")
+    def _check(self) -> TableOptions:
+        for is_wrong, told in _table_faults(self):
+            if is_wrong:
+                raise PydanticCustomError(OWN, told)
+        return self
+
+
+def _table_faults(table: TableOptions) -> list[tuple[bool, Any]]:
+    """Combinations that contradict one another, each with what to do about it."""
+    shares_only = [("decimals", table.decimals), ("counts", table.counts), ("n", table.n)]
+    counts_only = [
+        ("totals", table.totals),
+        ("below", table.below),
+        ("hide", table.hide),
+        ("base", table.base),
+        ("mark", table.mark),
+        ("unlisted", table.unlisted),
+    ]
+    file_only = [
+        ("mark", table.mark),
+        ("mark_range", table.mark_range),
+        ("unlisted", table.unlisted),
+        ("n", table.n),
+    ]
+    names = (*table.by, *table.rows, *table.cols)
+    faults = [
+        (
+            bool(table.by) and table.is_shares,
+            "has both by (counts) and rows or cols (conditionals); keep one",
+        ),
+        (table.is_shares and not (table.rows and table.cols), "needs both rows and cols for conditionals"),
+        (len(set(names)) < len(names), "names an attribute twice; name each once"),
+        (
+            table.rounding == "random" and table.file is None,
+            "is rounded at random and needs file, the numbers drawn",
+        ),
+        (
+            table.base is None and table.rounding in ("nearest", "random"),
+            "has a rounding without a base; add base",
+        ),
+        (
+            table.decimals is None and table.rounding in ("half-up", "half-even"),
+            "has a rounding without decimals",
+        ),
+        (
+            table.base is not None and table.rounding in ("half-up", "half-even"),
+            "has base, so rounding is nearest or random",
+        ),
+        (
+            table.mark_range is not None and table.mark_range[0] > table.mark_range[1],
+            "has a mark_range that ends before it starts",
+        ),
+        (
+            table.file is not None and table.below is not None,
+            "is read from a file, so mark says what is hidden; leave out below",
+        ),
+        (
+            table.file is not None and bool(table.hide),
+            "is read from a file, so mark says what is hidden; leave out hide",
+        ),
+    ]
+    if table.is_shares:
+        faults += [(bool(given), f"has {key}, which conditionals do not take") for key, given in counts_only]
+    else:
+        faults += [
+            (given is not None, f"has {key}, which only conditionals take") for key, given in shares_only
+        ]
+    if table.file is None:
+        faults += [(bool(given), f"has {key} but no file to read") for key, given in file_only]
+    return faults
+
+
+class KnownOptions(Options):
+    """One of `[[audit.known]]`: what an outsider knows beforehand about a number of people."""
+
+    name: str = ""
+    where: Filter = Field(default_factory=dict)
+    recode: dict[str, Any] = Field(default_factory=dict)
+    at_least: Count | None = None
+    at_most: Count | None = None
+    exactly: Count | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> KnownOptions:
+        if self.at_least is None and self.at_most is None and self.exactly is None:
+            raise PydanticCustomError(OWN, "tells nothing; give at_least, at_most or exactly")
+        if self.exactly is not None and (self.at_least is not None or self.at_most is not None):
+            raise PydanticCustomError(OWN, "has exactly and another bound; keep one")
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            raise PydanticCustomError(OWN, "has at_least above at_most")
+        return self
+
+
+class TargetOptions(Options):
+    """One of `[[audit.targets]]`: the cells of a cross, or one sum where `by` is left out."""
+
+    name: str = ""
+    by: Names = ()
+    where: Filter = Field(default_factory=dict)
+    recode: dict[str, Any] = Field(default_factory=dict)
+    only_small: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> TargetOptions:
+        if not self.by and not self.where:
+            raise PydanticCustomError(OWN, "names no cells; give by, where or both")
+        if len(set(self.by)) < len(self.by):
+            raise PydanticCustomError(OWN, "names an attribute twice; name each once")
+        return self
+
+
+class AuditOptions(Options):
+    """Everything `louver audit` can be told, but for where the records are."""
+
+    tables: Annotated[list[TableOptions], Field(min_length=1)]
+    known: list[KnownOptions] = Field(default_factory=list)
+    targets: list[TargetOptions] = Field(default_factory=list)
+    small: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 5
+    within: Annotated[FiniteFloat, Field(ge=0, lt=100)] = 0.0
+    decide: bool = False
+    advise: bool = True
+    seconds: Annotated[FiniteFloat, Field(gt=0)] = 60.0
+    fail_on: Literal["exact", "small", "within"] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> AuditOptions:
+        names = [table.name for table in self.tables]
+        if len(set(names)) < len(names):
+            raise PydanticCustomError(OWN, "gives two tables one name; names must differ")
+        return self

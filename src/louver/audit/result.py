@@ -1,0 +1,200 @@
+"""What a joint audit found: bounds of every target with their certificates, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+    from matplotlib.figure import Figure
+
+__all__ = ["Advice", "AuditedCell", "JointAudit", "Summary"]
+
+SHOWN_ROWS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedCell:
+    """One target.
+
+    Attributes
+    ----------
+    table : str
+        The table or target that it is a cell of.
+    cell : dict
+        Its labels.
+    lower, upper : int
+        Every table that agrees with the pieces has the cell in between; `upper` is None where nothing bounds it.
+    certified : bool
+        Whether tables that agree with the pieces attain both bounds.
+    status : str
+        `exact`, `zero`, `within` (p %), `small` (surely below the limit), `certain` (surely somebody), or `open`.
+    because : tuple of str or None
+        A smallest set of pieces that gives the cell away; None where it is not given away, or was not looked for.
+    is_smallest : bool
+        Whether it is proved that no fewer pieces do.
+    true_count : int or None
+        What the records say; confidential.
+    """
+
+    table: str
+    cell: dict[str, str]
+    lower: int
+    upper: int | None
+    certified: bool
+    status: str
+    because: tuple[str, ...] | None = None
+    is_smallest: bool = False
+    true_count: int | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        return self.lower == self.upper
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "cell": self.cell,
+            "lower": self.lower,
+            "upper": self.upper,
+            "certified": self.certified,
+            "status": self.status,
+            "because": None if self.because is None else list(self.because),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Counts of targets; `small_exact` are the disclosed ones with 0 < count < small."""
+
+    targets: int
+    exact: int
+    small_exact: int
+    within: int
+    zero: int
+    certified: int
+    seconds: float = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What to leave out or to coarsen so that no small cell is exact, audited again.
+
+    Attributes
+    ----------
+    leave_out : tuple of str
+    coarsen : tuple of (str, str)
+        Piece, and what to do with it in words.
+    is_safe : bool
+        Whether the audit of what is left finds no small cell exact.
+    is_least : bool
+        Whether it is proved that no cheaper choice of pieces to leave out is safe.
+    """
+
+    leave_out: tuple[str, ...]
+    coarsen: tuple[tuple[str, str], ...] = ()
+    is_safe: bool = False
+    is_least: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "leave_out": list(self.leave_out),
+            "coarsen": [{"table": table, "how": how} for table, how in self.coarsen],
+            "safe": self.is_safe,
+            "least": self.is_least,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class JointAudit:
+    """What several published tables give away together. It stays inside: it holds true counts.
+
+    Attributes
+    ----------
+    tables : tuple of str
+        Names of the pieces.
+    summary : Summary
+    cells : tuple of AuditedCell
+    advice : Advice or None
+    small : int
+        Counts below this are small.
+    within : float
+        Percentage that counts as too close.
+    has_records : bool
+        False for an outsider's audit: bounds are proved, and attained by tables that were found.
+    """
+
+    tables: tuple[str, ...]
+    summary: Summary
+    cells: tuple[AuditedCell, ...]
+    advice: Advice | None
+    small: int
+    within: float
+    has_records: bool
+
+    def disclosed(self) -> Iterator[AuditedCell]:
+        """Cells that are given away: small and exact, or too close."""
+        for cell in self.cells:
+            if (cell.status == "exact" and 0 < cell.lower < self.small) or cell.status == "within":
+                yield cell
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the JSON result; its keys are stable."""
+        return {
+            "summary": asdict(self.summary),
+            "cells": [cell.to_dict() for cell in self.cells],
+            "advice": None if self.advice is None else self.advice.to_dict(),
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_frame(self) -> pyarrow.Table:
+        """One line per target."""
+        import pyarrow
+
+        lines = [
+            {
+                "table": cell.table,
+                "cell": ", ".join(cell.cell.values()),
+                "lower": cell.lower,
+                "upper": cell.upper,
+                "certified": cell.certified,
+                "status": cell.status,
+                "because": None if cell.because is None else ", ".join(cell.because),
+            }
+            for cell in self.cells
+        ]
+        return pyarrow.Table.from_pylist(lines)
+
+    def plot(self) -> Figure:
+        """Pieces against the cells they give away."""
+        from louver.audit.plot import plot_audit
+
+        return plot_audit(self)
+
+    def __repr__(self) -> str:
+        s = self.summary
+        lines = [
+            f"JointAudit of {len(self.tables)} tables: {s.small_exact:,} small cells exact (0 < count < {self.small})",
+            f"  {s.exact:,} of {s.targets:,} cells exact, {s.zero:,} surely empty, {s.within:,} within {self.within:g} %",
+            f"  {s.certified:,} certified: bounds proved and attained",
+        ]
+        if not self.has_records:
+            lines.append("  without the records: no certificates by the truth")
+        if self.advice is not None and self.advice.leave_out:
+            lines.append(f"  safe without: {', '.join(self.advice.leave_out)}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(cell.table)}</td><td>{escape(', '.join(cell.cell.values()))}</td><td>{cell.lower}</td>"
+            f"<td>{cell.upper}</td><td>{escape(', '.join(cell.because or ()))}</td></tr>"
+            for cell, _ in zip(self.disclosed(), range(SHOWN_ROWS), strict=False)
+        )
+        head = "<tr><th>table</th><th>cell</th><th>lower</th><th>upper</th><th>because of</th></tr>"
+        return f"<pre>{escape(repr(self))}</pre><table>{head}{rows}</table>"

@@ -1,0 +1,150 @@
+"""Integer unknowns and what is published about them: rows with bounds on both sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from louver.optim.kernels.audit.propagate import UNBOUNDED, activity_bounds, propagate_inplace
+from louver.run import Run
+
+__all__ = ["IntArray", "System", "split"]
+
+IntArray = NDArray[np.int64]
+
+MAX_ROUNDS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class System:
+    """row_lower <= matrix x <= row_upper, lower <= x <= upper, x whole.
+
+    Attributes
+    ----------
+    matrix : csr_array of int64 (m, n)
+    row_lower, row_upper : int64 (m,)
+    lower, upper : int64 (n,)
+        `UNBOUNDED` in size where there is none.
+    truth : int64 (n,) or None
+        A point that meets all of it: the records themselves.
+    """
+
+    matrix: csr_array
+    row_lower: IntArray
+    row_upper: IntArray
+    lower: IntArray
+    upper: IntArray
+    truth: IntArray | None = None
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.matrix.shape[1])
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.matrix.shape[0])
+
+    def holds(self, point: IntArray) -> bool:
+        """Whether a point meets every row and bound, in exact integers."""
+        sums = self.matrix @ point
+        return bool(
+            (point >= self.lower).all()
+            and (point <= self.upper).all()
+            and (sums >= self.row_lower).all()
+            and (sums <= self.row_upper).all()
+        )
+
+    def quantities(self, point: IntArray) -> IntArray:
+        """The unknowns and then the sums of the rows."""
+        return np.concatenate([point, self.matrix @ point])
+
+    def propagated(self, run: Run) -> tuple[System, int]:
+        """Bounds tightened by intervals, and -1 or a row that cannot hold."""
+        matrix, lower, upper = self.matrix, self.lower.copy(), self.upper.copy()
+        clash = propagate_inplace(
+            matrix.indptr,
+            matrix.indices,
+            matrix.data,
+            self.row_lower,
+            self.row_upper,
+            lower,
+            upper,
+            MAX_ROUNDS,
+            run.flag,
+        )
+        run.check()
+        tightened = System(
+            matrix=matrix,
+            row_lower=self.row_lower,
+            row_upper=self.row_upper,
+            lower=lower,
+            upper=upper,
+            truth=self.truth,
+        )
+        return tightened, int(clash)
+
+    def row_bounds(self) -> tuple[IntArray, IntArray]:
+        """Bounds of the rows' sums that follow from the unknowns' bounds and their own."""
+        least, most = np.empty_like(self.row_lower), np.empty_like(self.row_upper)
+        matrix = self.matrix
+        activity_bounds(
+            matrix.indptr,
+            matrix.indices,
+            matrix.data,
+            self.row_lower,
+            self.row_upper,
+            self.lower,
+            self.upper,
+            least,
+            most,
+        )
+        return least, most
+
+    def part(self, columns: IntArray, rows: IntArray) -> System:
+        """Some unknowns and rows; the unknowns left out must be fixed, and move to the right-hand side."""
+        is_kept = np.zeros(self.n_columns, dtype=bool)
+        is_kept[columns] = True
+        fixed = np.where(is_kept, 0, self.lower)
+        picked = self.matrix[rows]
+        known = picked @ fixed
+        return System(
+            matrix=csr_array(picked[:, columns]),
+            row_lower=_shifted(self.row_lower[rows], known),
+            row_upper=_shifted(self.row_upper[rows], known),
+            lower=self.lower[columns],
+            upper=self.upper[columns],
+            truth=None if self.truth is None else self.truth[columns],
+        )
+
+
+def split(system: System) -> list[tuple[IntArray, IntArray]]:
+    """Columns that are not fixed and the rows over them, by connected component."""
+    is_free = system.lower < system.upper
+    free = np.flatnonzero(is_free)
+    matrix = csr_array(system.matrix[:, free])
+    matrix.eliminate_zeros()
+    n_rows = matrix.shape[0]
+    # A row that bounds nothing (a sum that is only asked about) must not tie components together, unless it spans them.
+    graph = csr_array(
+        (
+            np.ones(matrix.nnz, dtype=np.int8),
+            matrix.indices + n_rows,
+            np.append(matrix.indptr, np.full(len(free), matrix.nnz)),
+        ),
+        shape=(n_rows + len(free), n_rows + len(free)),
+    )
+    _, label = connected_components(graph, directed=False)
+    parts: list[tuple[IntArray, IntArray]] = []
+    for number in np.unique(label[n_rows:]):
+        columns = free[label[n_rows:] == number]
+        parts.append((columns, np.flatnonzero(label[:n_rows] == number)))
+    return parts
+
+
+def _shifted(bounds: IntArray, known: IntArray) -> IntArray:
+    is_bound = np.abs(bounds) < UNBOUNDED
+    return np.where(is_bound, bounds - known, bounds)
