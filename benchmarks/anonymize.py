@@ -41,6 +41,7 @@ from louver.anonymize import sorted as sorted_order
 from louver.anonymize.columns import NumericColumn
 from louver.anonymize.freeform import Matching
 from louver.anonymize.problem import Answer, Problem
+from louver.anonymize.watch import Watch
 from louver.optim.status import Status
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -155,7 +156,7 @@ def warm_up() -> None:
     for solve in METHODS.values():
         solve(problem)
     split_carry.solve(problem)
-    auto.solve(problem, seconds=0.2)
+    timed_auto(problem, 0.2)
     for matching in Matching:
         freeform.solve(problem, matching=matching)
 
@@ -220,7 +221,7 @@ def ratios(options: argparse.Namespace) -> None:
     methods = METHODS | {
         "split-carry": split_carry.solve,
         "annealed": annealed,
-        "auto": lambda p: auto.solve(p, seconds=2.0),
+        "auto": lambda p: timed_auto(p, 2.0),
     }
     for names in (FOUR,) if options.small else (FOUR, EIGHT):
         for n in sizes:
@@ -236,6 +237,11 @@ def ratios(options: argparse.Namespace) -> None:
                 f"{len(names)} attributes, {n} records, k = 3, ratio to the optimum: mean (largest) of {n_samples}"
             )
             print("  " + "  ".join(f"{m} {statistics.mean(r):.3f} ({max(r):.3f})" for m, r in found.items()))
+
+
+def timed_auto(problem: Problem, seconds: float) -> Answer:
+    """auto within a limit of time."""
+    return Watch(seconds=seconds).attend(lambda watch: auto.solve(problem, watch))
 
 
 def annealed(problem: Problem) -> Answer:
@@ -260,7 +266,7 @@ def wide(options: argparse.Namespace) -> None:
         for k in (10,) if options.small else (10, 100):
             problem = problem_of(columns[:m], k)
             lines = {name: _line(problem, solve) for name, solve in METHODS.items()}
-            lines["auto"] = _line(problem, lambda p: auto.solve(p, seconds=options.seconds[0]))
+            lines["auto"] = _line(problem, lambda p: timed_auto(p, options.seconds[0]))
             _show(f"{m} attributes, {n:,} records, k = {k}", lines)
 
 
@@ -272,13 +278,13 @@ def fars(options: argparse.Namespace) -> None:
             problem = problem_of(list(data.values()), k)
             lines = {name: _line(problem, solve) for name, solve in METHODS.items()}
             lines["split-carry"] = _line(problem, split_carry.solve)
-            lines["auto"] = _line(problem, lambda p: auto.solve(p, seconds=options.seconds[0]))
+            lines["auto"] = _line(problem, lambda p: timed_auto(p, options.seconds[0]))
             _show(f"FARS, {n:,} records, k = {k}", lines)
 
 
 def exact_part(options: argparse.Namespace) -> None:
     data = adult_table(options.adult)
-    exact.solve(problem_of([data[name][:12] for name in FOUR], 3), seconds=1.0)
+    exact.solve(problem_of([data[name][:12] for name in FOUR], 3))
     print("seconds of louver and of the paper's program in HiGHS; > means that the program met its limit")
     for names in (FOUR,) if options.small else (FOUR, EIGHT):
         for k in (3,) if options.small else (3, 4):
@@ -342,7 +348,7 @@ def greedy_part(options: argparse.Namespace) -> None:
     greedy.solve(problem_of(columns, 5))
     for k in (5,) if options.small else (5, 10, 100):
         problem = problem_of(columns, k)
-        labels, seconds = timed(lambda p=problem: greedy.grown_classes(p, farthest_first=False))
+        labels, seconds = timed(lambda p=problem: greedy.grown_classes(p, Watch(), farthest_first=False))
         classes, peer, share = plain_classes(problem, options.plain_seconds)
         is_same = all(len({labels[i] for i in members}) == 1 for members in classes)
         is_same &= len({labels[members[0]] for members in classes}) == len(classes)

@@ -73,6 +73,8 @@ ANONYMIZE_MEANINGS = {
     "lower_bound": "loss that every partition has at least, or null",
     "optimal": "whether no partition loses less",
     "seconds": "wall-clock time",
+    "stages": "the same by stage: reading, first answer, bound, search, publishing",
+    "warnings": "sentences that the steward should read first",
     "risk": "re-identification risk that is left",
     "risk.prosecutor_highest": "1 / smallest class",
     "risk.prosecutor_average": "classes / records",

@@ -10,6 +10,9 @@ from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
 from louver.anonymize.problem import Problem
 from oracles.partitions import Loss, interval_loss, set_loss, tree_loss
 
+GOING, STOPPED = np.zeros(1, np.uint8), np.ones(1, np.uint8)
+"""What kernels are told: to go on, and to stop."""
+
 TREE = [[0, 1, 2, 3, 4], [0, 0, 1, 1, 2], [0, 0, 0, 0, 0]]
 KINDS = ("number", "open", "gapped", "set", "tree")
 

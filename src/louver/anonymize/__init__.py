@@ -31,9 +31,11 @@ from louver.anonymize.intersection import Earlier, intersect, known_values, read
 from louver.anonymize.load import Loaded, load
 from louver.anonymize.options import SPLIT_CARRY, AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, Problem
+from louver.anonymize.repair import close_as_published
 from louver.anonymize.requirements import Distance
 from louver.anonymize.result import CLASSES_FILE, DATA_FILE, MAPPING_FILE, AnonymizedRelease, Guarantee
 from louver.anonymize.split_carry import Carry
+from louver.anonymize.watch import Watch
 from louver.data.read import open_source
 from louver.optim.status import Status
 from louver.privacy.spend import find_ledger
@@ -53,6 +55,9 @@ if TYPE_CHECKING:
 
 CURVE_SECONDS = 3.0
 """Most time for one point of the risk-utility curve."""
+
+STAGES = ("reading", "first answer", "bound", "search", "publishing")
+"""What the result tells the seconds of."""
 
 __all__ = ["AnonymizeOptions", "AnonymizedRelease", "Partition", "Problem", "anonymize"]
 
@@ -138,7 +143,7 @@ def anonymize(
         `mondrian-relaxed`, `k-member`; `freeform-greedy`, `freeform-sort-greedy`, `freeform-hungarian`, which are
         weaker than k-anonymity.
     seconds : float
-        Time limit of `auto`, `exact` and `split-carry` (10).
+        Time limit of the search (10); see the guide for what comes on top.
     steps : int
         In place of `seconds`, a limit on work, so that a run can be repeated: rounds of `auto`, thousands of search
         nodes of `exact` and of each sub-problem of `split-carry`.
@@ -202,17 +207,18 @@ def anonymize(
 def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> AnonymizedRelease:
     started = time.perf_counter()
     checked = request.options
-    progress = None if run is None else lambda share: run.report("forming classes", share, 1.0)
-    with open_source(request.data, **request.source.opening()) as source:
+    watch = Watch(run, checked.seconds if checked.steps is None else None)
+    with watch.stage("reading"), open_source(request.data, **request.source.opening()) as source:
         loaded = load(source, checked, request.schema)
         earlier = [read_earlier(folder, source.columns) for folder in checked.against]
         known = known_values(source, loaded, earlier) if earlier else {}
-    answer = _solve(loaded.problem, checked, progress)
-    if isinstance(answer, Partition) and checked.t is not None and not _is_close_as_published(loaded, answer):
-        # Close to the whole table, but not to what is left of it: then nothing is left out, and no bound is known.
-        answer = _solve(replace(loaded.problem, max_suppressed=0), checked, progress)
-        answer = replace(answer, status=Status.FEASIBLE, lower_bound=None)
-    release = replace(_release(loaded, answer, checked), curve=_curve(loaded, checked))
+    answer = _solve(loaded.problem, checked, watch)
+    if isinstance(answer, Partition) and checked.t is not None:
+        answer = _as_published(loaded, answer, checked, watch)
+    with watch.stage("publishing"):
+        release = _release(loaded, answer, checked)
+    with watch.stage("curve"):
+        release = replace(release, curve=_curve(loaded, checked, watch.run))
     if earlier:
         new = Earlier(
             name="this release",
@@ -223,54 +229,76 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         )
         together = intersect(loaded.records, known, [new, *earlier], checked.sensitive, checked.k)
         release = replace(release, intersection=together)
-    return replace(release, seconds=time.perf_counter() - started)
+    stages = {name: seconds for name, seconds in watch.took.items() if name in STAGES}
+    return replace(release, stages=stages, seconds=time.perf_counter() - started)
 
 
-def _is_close_as_published(loaded: Loaded, answer: Partition) -> bool:
-    """Whether t-closeness holds in what is published, measured with the values that occur there or are public."""
-    if not loaded.problem.holds_as_published(answer):
-        return False
+def _as_published(
+    loaded: Loaded, answer: Partition, options: AnonymizeOptions, watch: Watch
+) -> Partition | Freeform:
+    """The answer with t-closeness in what is published, where records were left out."""
+    if not _leaves_values_out(loaded, answer):
+        return close_as_published(loaded.problem, answer, watch)
+    # Closeness would be measured by values that are not published: then nothing is left out, and no bound is known.
+    everybody = _solve(replace(loaded.problem, max_suppressed=0), options, watch)
+    return replace(everybody, status=Status.FEASIBLE, lower_bound=None)
+
+
+def _leaves_values_out(loaded: Loaded, answer: Partition) -> bool:
+    """Whether an ordered distance counts values that are neither published nor public."""
     kept = loaded.problem.rows[answer.labels >= 0]
-    return all(
-        loaded.public[limits.name] or len(np.unique(limits.codes[kept])) == limits.n_values
+    return any(
+        not loaded.public[limits.name] and len(np.unique(limits.codes[kept])) < limits.n_values
         for limits in loaded.problem.sensitive
         if limits.distance is Distance.ORDERED
     )
 
 
-def _solve(
-    problem: Problem, options: AnonymizeOptions, progress: Callable[[float], None] | None = None
-) -> Partition | Freeform:
-    seconds, steps = (options.seconds, None) if options.steps is None else (None, options.steps)
+def _solve(problem: Problem, options: AnonymizeOptions, watch: Watch) -> Partition | Freeform:
+    """Compile what is needed, then let the time begin and the method work."""
+
+    def work(watch: Watch) -> Partition | Freeform:
+        if watch.is_limited:
+            with watch.stage("compiling"):
+                _by_method(problem.tiny(), options.model_copy(update={"carry": None, "steps": 1}), Watch())
+                if options.method == "auto":
+                    auto.warm_up(problem)
+            watch.restart()
+        return _by_method(problem, options, watch)
+
+    return watch.attend(work)
+
+
+def _by_method(problem: Problem, options: AnonymizeOptions, watch: Watch) -> Partition | Freeform:
+    steps = options.steps
     nodes = None if steps is None else 1000 * steps
     match options.method:
         case "exact":
-            return exact.solve(problem, seconds=seconds, max_nodes=nodes)
+            return exact.solve(problem, watch, max_nodes=nodes)
         case "split-carry":
             return split_carry.solve(
                 problem,
+                watch,
                 n_sets=options.sets or split_carry.N_SETS,
                 boundary=options.boundary,
                 carry=Carry(options.carry or Carry.CLASSES),
                 size=options.size,
                 accepted=options.accepted,
-                seconds=seconds,
                 subproblem_seconds=options.subproblem_seconds,
                 subproblem_nodes=nodes,
-                progress=progress,
             )
         case "greedy":
-            return greedy.solve(problem)
+            return greedy.solve(problem, watch)
         case "sorted":
-            return sorted_order.solve(problem)
+            return sorted_order.solve(problem, watch)
         case "mondrian" | "mondrian-relaxed":
-            return mondrian.solve(problem, is_strict=options.method == "mondrian")
+            return mondrian.solve(problem, watch, is_strict=options.method == "mondrian")
         case "k-member":
-            return k_member.solve(problem)
+            return k_member.solve(problem, watch)
         case "freeform-greedy" | "freeform-sort-greedy" | "freeform-hungarian":
-            return freeform.solve(problem, matching=Matching(options.method.removeprefix("freeform-")))
+            return freeform.solve(problem, watch, matching=Matching(options.method.removeprefix("freeform-")))
         case _:
-            return auto.solve(problem, seconds=seconds, steps=steps, progress=progress)
+            return auto.solve(problem, watch, steps=steps)
 
 
 def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOptions) -> AnonymizedRelease:
@@ -339,14 +367,14 @@ def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOpt
     )
 
 
-def _curve(loaded: Loaded, options: AnonymizeOptions) -> tuple[CurvePoint, ...]:
+def _curve(loaded: Loaded, options: AnonymizeOptions, run: Run) -> tuple[CurvePoint, ...]:
     if not options.curve:
         return ()
     seconds = min(options.seconds, CURVE_SECONDS)
 
     def solve(problem: Problem, method: str) -> Partition | Freeform:
         plain = {"method": method, "seconds": seconds, **dict.fromkeys((*SPLIT_CARRY, "steps"))}
-        return _solve(problem, options.model_copy(update=plain))
+        return _solve(problem, options.model_copy(update=plain), Watch(run, seconds))
 
     return trace(loaded, options.curve, solve, _lost_shares)
 

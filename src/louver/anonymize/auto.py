@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from louver.anonymize import exact, greedy, k_member
 from louver.anonymize import sorted as sorted_order
 from louver.anonymize.neighbourhood import find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
+from louver.anonymize.watch import NODES_PER_SECOND, Watch
 from louver.engine.run import run_pieces
 from louver.optim.kernels.classes.annealing import Scene, anneal_piece_inplace
 from louver.optim.kernels.classes.bisection import cut_pieces, mixed
@@ -21,7 +21,7 @@ from louver.optim.kernels.classes.draft_partition import LANES
 from louver.optim.kernels.classes.loss import INTERVAL, KIND, N_FIELDS, class_losses
 from louver.optim.status import Status
 
-__all__ = ["solve"]
+__all__ = ["solve", "warm_up"]
 
 EXACT_RECORDS = 40
 """Up to this many records the optimum is sought first, in EXACT_SHARE of the time or NODES_PER_STEP for each step."""
@@ -54,26 +54,24 @@ ENOUGH_SWEEPS = 100
 
 def solve(
     problem: Problem,
+    watch: Watch | None = None,
     *,
-    seconds: float | None = 10.0,
     steps: int | None = None,
     workers: int | None = None,
-    progress: Callable[[float], None] | None = None,
 ) -> Partition:
     """The best partition that the time or the steps allow.
 
     Parameters
     ----------
     problem : Problem
-    seconds : float, optional
-        Time limit. The start is always made: the best of Greedy Search, the best cut of the sorted order and, up to
-        K_MEMBER_RECORDS records, k-member.
+    watch : Watch, optional
+        Its time is for the start (the best of Greedy Search, the best cut of the sorted order and, up to
+        K_MEMBER_RECORDS records, k-member), the neighbours with the bound, and the rounds. Without a limit in time or
+        steps there are MAX_SWEEPS sweeps.
     steps : int, optional
         Rounds of annealing, in place of the time limit: the same answer on every machine with any number of workers.
     workers : int, optional
         Threads; by default as many as there are cores.
-    progress : callable, optional
-        Told the share of the work that is done.
 
     Notes
     -----
@@ -92,49 +90,45 @@ def solve(
 
     **Cost**: the start about n log n; then as long as told. O(n (m + NEIGHBOURS)) memory.
     """
-    if steps is not None:
-        seconds = None
+    watch = watch or Watch()
     is_small = problem.n_records <= EXACT_RECORDS
-    if seconds is not None and not is_small:
-        _compile(problem)
-    started = time.perf_counter()
-    best = _tried_exactly(problem, seconds, steps) if is_small else _best_start(problem)
+    if is_small:
+        best = _tried_exactly(problem, watch, steps)
+    else:
+        with watch.stage("first answer"):
+            best = _best_start(problem, watch)
     if best.loss == 0:
         best = replace(best, status=Status.OPTIMAL, lower_bound=0)
     if best.status is Status.OPTIMAL or problem.requirements.matches:
         return best
-    if seconds is not None and is_small:
-        _compile(problem)
-        started = time.perf_counter() - EXACT_SHARE * seconds
-    annealing = _Annealing.of(problem, best, workers or _n_cores())
-    clock = _Clock(
-        seconds=seconds,
-        steps=steps,
-        started=started,
-        began=time.perf_counter(),
-        max_rounds=MAX_SWEEPS // annealing.n_sweeps,
-    )
-    return annealing.run(best, clock, progress or _ignore)
+    with watch.stage("bound"):
+        annealing = _Annealing.of(problem, best, watch, workers or _n_cores())
+    clock = _Clock(watch=watch, steps=steps, max_rounds=MAX_SWEEPS // annealing.n_sweeps)
+    with watch.stage("search"):
+        return annealing.run(best, clock, watch)
 
 
-def _best_start(problem: Problem) -> Partition:
-    starts = [greedy.solve(problem), sorted_order.solve(problem)]
-    if problem.n_records <= K_MEMBER_RECORDS:
-        starts.append(k_member.solve(problem))
+def _best_start(problem: Problem, watch: Watch) -> Partition:
+    """The best of the starts that there is time for; one there always is."""
+    first = sorted_order.solve(problem, watch)
+    starts = [first] if watch.is_over else [greedy.solve(problem, watch), first]
+    if problem.n_records <= K_MEMBER_RECORDS and not watch.is_over:
+        starts.append(k_member.solve(problem, watch))
     return replace(min(starts, key=lambda partition: partition.loss), method="auto")
 
 
-def _compile(problem: Problem) -> None:
-    """Have the kernels compiled before the clock starts."""
-    tiny = replace(problem.part(np.arange(min(2, problem.n_records))), k=1)
-    best = _best_start(tiny)
-    _Annealing.of(tiny, best, 1).run_round(_first_records(best.labels), 0.0, 0)
+def warm_up(problem: Problem) -> None:
+    """Have the kernels of starts and rounds compiled."""
+    tiny, watch = problem.tiny(), Watch()
+    best = _best_start(tiny, watch)
+    _Annealing.of(tiny, best, watch, 1).run_round(_first_records(best.labels), 0.0, 0, watch)
 
 
-def _tried_exactly(problem: Problem, seconds: float | None, steps: int | None) -> Partition:
-    share = None if seconds is None else EXACT_SHARE * seconds
+def _tried_exactly(problem: Problem, watch: Watch, steps: int | None) -> Partition:
     nodes = None if steps is None else NODES_PER_STEP * steps
-    found = exact.solve(problem, seconds=share, max_nodes=nodes)
+    if watch.is_limited:
+        nodes = int(EXACT_SHARE * max(0.0, watch.left) * NODES_PER_SECOND)
+    found = exact.solve(problem, watch, max_nodes=nodes)
     return replace(found, method="auto")
 
 
@@ -142,43 +136,35 @@ def _n_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _ignore(share: float) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clock:
-    """How much of a run that started, and began its rounds, at some time is over: by rounds alone (steps) or by time."""
+    """How much of a run is over that began its rounds at some time: by rounds alone (steps) or by time."""
 
-    seconds: float | None
+    watch: Watch
     steps: int | None
-    started: float
-    began: float
     max_rounds: int
+    began: float = field(default_factory=time.perf_counter)
 
     def share(self, n_rounds: int) -> float:
         """Share of the run that is over after so many rounds; 1 where another round would take it too far."""
         if self.steps is not None:
             return n_rounds / self.steps if self.steps else 1.0
         share = n_rounds / self.max_rounds
-        if self.seconds is not None:
-            now = time.perf_counter()
-            half_a_round = (now - self.began) / (2 * n_rounds) if n_rounds else 0.0
-            is_last = now - self.started + half_a_round > self.seconds
-            share = max(share, 1.0 if is_last else (now - self.started) / self.seconds)
+        if self.watch.is_limited:
+            half_a_round = (time.perf_counter() - self.began) / (2 * n_rounds) if n_rounds else 0.0
+            share = max(share, 1.0 if self.watch.left < half_a_round else self.watch.share_of_time)
         return min(1.0, share)
 
     def expected_rounds(self, n_rounds: int) -> float:
         """Rounds of the whole run, as far as it is known after so many of them; 0 before the first of a timed run."""
         if self.steps is not None:
             return self.steps
-        if self.seconds is None:
+        if not self.watch.is_limited:
             return self.max_rounds
         if n_rounds == 0:
             return 0
-        now = time.perf_counter()
-        left = max(0.0, self.seconds - (now - self.started))
-        return min(self.max_rounds, n_rounds * (1 + left / (now - self.began)))
+        left = max(0.0, self.watch.left)
+        return min(self.max_rounds, n_rounds * (1 + left / (time.perf_counter() - self.began)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -192,9 +178,9 @@ class _Annealing:
     workers: int
 
     @classmethod
-    def of(cls, problem: Problem, best: Partition, workers: int) -> _Annealing:
+    def of(cls, problem: Problem, best: Partition, watch: Watch, workers: int) -> _Annealing:
         m, points = len(problem.columns), problem.points()
-        found = find_neighbours(problem, points, n_wanted=NEIGHBOURS, workers=workers)
+        found = find_neighbours(problem, points, watch, n_wanted=NEIGHBOURS, workers=workers)
         fields = problem.geometry[: m * N_FIELDS].reshape(m, N_FIELDS)
         is_interval = fields[:, KIND] == INTERVAL
         order = np.argsort(is_interval, kind="stable")
@@ -220,24 +206,24 @@ class _Annealing:
             workers=workers,
         )
 
-    def run(self, best: Partition, clock: _Clock, progress: Callable[[float], None]) -> Partition:
+    def run(self, best: Partition, clock: _Clock, watch: Watch) -> Partition:
         """Anneal a partition until the clock says stop; the best found."""
         labels = _first_records(best.labels)
         best_labels, best_loss, unit = labels.copy(), best.loss, _loss_per_losing_record(self.problem, best)
         n_rounds = 0
         while best_loss > self.lower_bound and (share := clock.share(n_rounds)) < 1:
-            progress(share)
+            watch.share = share
             n_sweeps = self.n_sweeps * clock.expected_rounds(n_rounds)
             hot = COLD * (HOT / COLD) ** min(1.0, n_sweeps / ENOUGH_SWEEPS)
-            loss = self.run_round(labels, unit * hot * (COLD / hot) ** share, n_rounds)
+            loss = self.run_round(labels, unit * hot * (COLD / hot) ** share, n_rounds, watch)
+            watch.run.check()
             n_rounds += 1
             if loss < best_loss:
                 best_labels[:], best_loss = labels, loss
-        progress(1.0)
         status = Status.OPTIMAL if best_loss == self.lower_bound else Status.FEASIBLE
         return self.problem.partition(best_labels, method="auto", status=status, lower_bound=self.lower_bound)
 
-    def run_round(self, labels: Ints, temperature: float, number: int) -> int:
+    def run_round(self, labels: Ints, temperature: float, number: int, watch: Watch) -> int:
         """Cut into pieces and anneal each; the loss that results."""
         problem, scene = self.problem, self.scene
         most_classes = max(1, PIECE_RECORDS // problem.least_size)
@@ -250,7 +236,14 @@ class _Annealing:
             own, piece_seed = members[start[piece] : start[piece + 1]], mixed(np.uint64(seed ^ (piece + 1)))
             return int(
                 anneal_piece_inplace(
-                    scene, labels, own, quotas[piece], self.n_sweeps, temperature, piece_seed | np.uint64(1)
+                    scene,
+                    labels,
+                    own,
+                    quotas[piece],
+                    self.n_sweeps,
+                    temperature,
+                    piece_seed | np.uint64(1),
+                    watch.stop,
                 )
             )
 

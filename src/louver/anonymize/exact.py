@@ -6,7 +6,6 @@ the records is searched for among the classes whose reduced costs fit a budget, 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +15,7 @@ from louver._arrays import Floats, Ints
 from louver.anonymize import greedy
 from louver.anonymize import sorted as sorted_method
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
+from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.optim.kernels.classes.diversity import Requirements
 from louver.optim.kernels.classes.set_partitioning import (
@@ -29,15 +29,15 @@ from louver.optim.status import Status
 
 __all__ = ["solve"]
 
-NODES_PER_SECOND = 700_000
-"""Search nodes per second, on the safe side: limits in time become limits in work."""
-
 UNLIMITED_NODES = 2**62
 CAPACITY = 1 << 12
 """Classes that can be listed at first; four times as many whenever they do not suffice."""
 
 MAX_CAPACITY = 1 << 27
 """Records in listed classes, beyond which they would not fit in memory."""
+
+MAX_WORKSPACE = 1 << 25
+"""Points x records of a class, beyond which no search is made: its workspace would not fit in memory."""
 
 NOTHING_FOUND = "none"
 """Method of the partition that stands for none."""
@@ -79,15 +79,13 @@ class _SpentError(Exception):
 class _Work:
     """What may still be spent: time, and nodes of the searches."""
 
-    deadline: float | None
+    watch: Watch
     max_nodes: int
 
     @property
     def nodes(self) -> int:
         """Nodes that may still be visited."""
-        if self.deadline is None:
-            return max(0, self.max_nodes)
-        return max(0, min(self.max_nodes, int((self.deadline - time.perf_counter()) * NODES_PER_SECOND)))
+        return 0 if self.watch.is_over else max(0, self.max_nodes)
 
     def spend(self, nodes: int) -> None:
         self.max_nodes -= nodes
@@ -95,8 +93,8 @@ class _Work:
 
 def solve(
     problem: Problem,
+    watch: Watch | None = None,
     *,
-    seconds: float | None = None,
     max_nodes: int | None = None,
     start: Partition | None = None,
 ) -> Partition:
@@ -105,8 +103,8 @@ def solve(
     Parameters
     ----------
     problem : Problem
-    seconds : float, optional
-        Limit; when it is reached the best partition found is returned with the lower bound proved so far.
+    watch : Watch, optional
+        Once its time is up the best partition found is returned with the lower bound proved so far.
     max_nodes : int, optional
         The same limit as a number of search nodes, which does not depend on the machine.
     start : Partition, optional
@@ -124,20 +122,24 @@ def solve(
 
     **Cost**: exponential in the worst case; tens of milliseconds up to n = 30 and k = 5.
     """
-    if seconds is not None:
-        _compile(problem)
-    work = _Work(
-        deadline=None if seconds is None else time.perf_counter() + seconds,
-        max_nodes=UNLIMITED_NODES if max_nodes is None else max_nodes,
-    )
-    best = start if start is not None else _first_partition(problem)
+    watch = watch or Watch()
+    work = _Work(watch=watch, max_nodes=UNLIMITED_NODES if max_nodes is None else max_nodes)
+    with watch.stage("first answer"):
+        best = start if start is not None else _first_partition(problem, watch)
+    with watch.stage("search"):
+        return _searched(problem, best, work)
+
+
+def _searched(problem: Problem, best: Partition, work: _Work) -> Partition:
+    """Prices, then covers, as long as work is left."""
     compact = _Compact.of(problem)
-    pool = compact.classes_of(best)
-    prices, pool = _fit(compact, best, pool, work)
+    prices, pool = None, None
+    if compact.most_size * len(compact.codes) <= MAX_WORKSPACE:
+        prices, pool = _fit(compact, best, compact.classes_of(best), work)
     if prices is None and best.method != NOTHING_FOUND:
         return replace(best, method="exact", lower_bound=None, status=Status.FEASIBLE)
     bound = 0
-    if prices is not None:
+    if prices is not None and pool is not None:
         best = _improved(compact, best, prices, pool, work)
         best, bound = _search(compact, best, prices, work)
     if best.method == NOTHING_FOUND:
@@ -146,11 +148,6 @@ def solve(
         )
     status = Status.OPTIMAL if bound == best.loss else Status.FEASIBLE
     return replace(best, method="exact", lower_bound=bound, status=status)
-
-
-def _compile(problem: Problem) -> None:
-    """Have the kernels compiled before the clock starts."""
-    solve(replace(problem.part(np.arange(min(2, problem.n_records))), k=1))
 
 
 def _improved(compact: _Compact, best: Partition, prices: _Prices, pool: _Listed, work: _Work) -> Partition:
@@ -184,10 +181,11 @@ def _search(compact: _Compact, best: Partition, prices: _Prices, work: _Work) ->
     return best, bound
 
 
-def _first_partition(problem: Problem) -> Partition:
+def _first_partition(problem: Problem, watch: Watch) -> Partition:
     """A good partition; where none is found by leaving whole classes out, one that loses more than any other."""
     try:
-        return min(greedy.solve(problem), sorted_method.solve(problem), key=lambda partition: partition.loss)
+        starts = (greedy.solve(problem, watch), sorted_method.solve(problem, watch))
+        return min(starts, key=lambda partition: partition.loss)
     except InfeasibleError:
         if not problem.max_suppressed:
             raise
@@ -277,7 +275,16 @@ def _fit(compact: _Compact, best: Partition, listed: _Listed, work: _Work) -> tu
     answer: _Prices | None = None
     for _ in range(PRICING_ROUNDS):
         fit_prices_inplace(
-            pool, costs, multiplicity, fitted, fee, float(full), most_out, float(best.loss), FIT_ROUNDS
+            pool,
+            costs,
+            multiplicity,
+            fitted,
+            fee,
+            float(full),
+            most_out,
+            float(best.loss),
+            FIT_ROUNDS,
+            work.watch.stop,
         )
         values, whole_fee = np.floor(fitted).astype(np.int64), int(np.ceil(fee[0]))
         limits = np.full(n_points, -1, np.int64)
@@ -322,7 +329,9 @@ def _listed(compact: _Compact, prices: Ints, limits: Ints, work: _Work, *, is_mi
             nodes,
             out,
             out_cost,
+            work.watch.stop,
         )
+        work.watch.run.check()
         work.spend(n_nodes)
         if n_found != STOPPED:
             limits[:] = trial
@@ -360,7 +369,9 @@ def _covered(
         max_nodes,
         MEMORY_SLOTS,
         chosen,
+        work.watch.stop,
     )
+    work.watch.run.check()
     work.spend(n_nodes)
     labels = None if cost == NO_COST else compact.labels_of(classes[chosen[chosen >= 0]])
     return labels, n_nodes <= max_nodes

@@ -10,13 +10,14 @@ from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from louver._arrays import Ints
+from louver.anonymize import sorted as sorted_order
 from louver.anonymize.problem import Problem
+from louver.anonymize.watch import Watch
 from louver.errors import InputError
 from louver.optim.kernels.classes.freeform import (
-    FORBIDDEN,
+    assignment,
     complete_inplace,
     greedy_round,
     round_costs,
@@ -81,13 +82,14 @@ class Freeform:
         return self.matches.ravel(), np.arange(n) * k
 
 
-def solve(problem: Problem, *, matching: Matching = Matching.GREEDY) -> Freeform:
+def solve(problem: Problem, watch: Watch | None = None, *, matching: Matching = Matching.GREEDY) -> Freeform:
     """Freeform generalisation.
 
     Notes
     -----
     Implements: Doka, Xue, Tsoumakos & Karras (2015), Greedy, SortGreedy and Hungarian: in each of k - 1 rounds every
     record is matched to one that it has not been matched to before, no record twice in a round, at the least loss.
+    Where the time is up before the last round, all matches are those of a cut of the sorted order.
     Departs: records that the greedy rounds leave without a match get one by the cheapest exchange, or, where no single
     exchange will do, by an optimal matching of the round, instead of by backtracking.
 
@@ -103,35 +105,58 @@ def solve(problem: Problem, *, matching: Matching = Matching.GREEDY) -> Freeform
             "a freeform method takes no --l, --t, --suppress or population; choose another --method.",
             option="--method",
         )
-    n, k = problem.n_records, problem.k
+    watch = watch or Watch()
+    n = problem.n_records
     if n > MAX_RECORDS:
         raise InputError(
             f"a freeform method takes at most {MAX_RECORDS:,} records; choose another --method.",
             option="--method",
         )
+    with watch.stage("search"):
+        matches = _rounds(problem, watch, matching)
+    if watch.is_over:
+        with watch.stage("first answer"):
+            matches = _cut(problem, Watch(watch.run))
+    loss = sum(problem.class_loss(line) for line in matches) // problem.k
+    return Freeform(matches=matches, loss=loss, method=f"freeform-{matching.value}")
+
+
+def _cut(problem: Problem, watch: Watch) -> Ints:
+    """Each record matched to the k - 1 that follow it in its class of the best cut of the sorted order."""
+    matches = np.empty((problem.n_records, problem.k), np.int64)
+    for members in sorted_order.solve(problem, watch).classes():
+        for r in range(problem.k):
+            matches[members, r] = np.roll(members, -r)
+    return matches
+
+
+def _rounds(problem: Problem, watch: Watch, matching: Matching) -> Ints:
+    """The matches of all rounds; of no use where the time is up before their end."""
+    n, k = problem.n_records, problem.k
     lower, upper, words, _ = class_regions(problem.geometry, problem.codes, np.arange(n), n)
     matches = np.empty((n, k), np.int64)
     matches[:, 0] = np.arange(n)
     costs = np.empty((n, n), np.int32)
     for r in range(1, k):
-        round_costs(problem.geometry, problem.codes, lower, upper, words, matches, r, costs)
-        matches[:, r] = _matched(costs, matching)
+        round_costs(problem.geometry, problem.codes, lower, upper, words, matches, r, costs, watch.stop)
+        matches[:, r] = _matched(costs, matching, watch.stop)
+        watch.share = r / (k - 1)
+        if watch.is_over:
+            break
         region = class_regions(problem.geometry, problem.codes[matches[:, r]], np.arange(n), n)
         for i in range(n):
             merge_inplace(lower[i], upper[i], words[i], region[0][i], region[1][i], region[2][i])
-    loss = sum(problem.class_loss(line) for line in matches) // k
-    return Freeform(matches=matches, loss=loss, method=f"freeform-{matching.value}")
+    watch.run.check()
+    return matches
 
 
-def _matched(costs: NDArray[np.int32], matching: Matching) -> Ints:
+def _matched(costs: NDArray[np.int32], matching: Matching, stop: NDArray[np.uint8]) -> Ints:
     """The matches of one round."""
-    match = np.empty(len(costs), np.int64)
+    match = np.full(len(costs), -1, np.int64)
     if matching is Matching.GREEDY:
-        greedy_round(costs, match)
+        greedy_round(costs, match, stop)
     elif matching is Matching.SORT_GREEDY:
-        sort_greedy_round(costs, np.argsort(costs, axis=None, kind="stable"), match)
-    if matching is Matching.HUNGARIAN or complete_inplace(costs, match):
-        # The dearest assignment without a forbidden pair costs less than one forbidden pair.
-        prices = np.where(costs == FORBIDDEN, float(FORBIDDEN) * len(costs), costs)
-        match = linear_sum_assignment(prices)[1].astype(np.int64)
+        sort_greedy_round(costs, match, stop)
+    if matching is Matching.HUNGARIAN or (not stop[0] and complete_inplace(costs, match, stop)):
+        match = assignment(costs, stop)
     return match

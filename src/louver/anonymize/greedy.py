@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from louver._arrays import Ints
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.repair import repaired
+from louver.anonymize.watch import Watch
+from louver.optim.kernels.classes.consecutive_classes import best_segments
 from louver.optim.kernels.classes.greedy import assign_leftovers_inplace, greedy_labels
 
 __all__ = ["grown_classes", "solve"]
 
 
-def solve(problem: Problem, *, published_leftovers: bool = False) -> Partition:
+def solve(problem: Problem, watch: Watch | None = None, *, published_leftovers: bool = False) -> Partition:
     """Greedy Search.
 
     Parameters
     ----------
     problem : Problem
+    watch : Watch, optional
+        Once its time is up, the records that have no class yet get the best cut of their sorted order.
     published_leftovers : bool
         Put leftover records where the enlarged class is cheapest, as the paper's Table 7 does, and not where the
         loss rises least.
@@ -30,15 +36,24 @@ def solve(problem: Problem, *, published_leftovers: bool = False) -> Partition:
 
     **Cost**: about n log n for small k on clustered data; O(n^2 m) at worst, as the plain scan (39).
     """
-    labels = grown_classes(problem, farthest_first=False, published_leftovers=published_leftovers)
-    return problem.partition(repaired(problem, labels), method="greedy")
+    watch = watch or Watch()
+    labels = grown_classes(problem, watch, farthest_first=False, published_leftovers=published_leftovers)
+    return problem.partition(repaired(problem, labels, watch), method="greedy")
 
 
-def grown_classes(problem: Problem, *, farthest_first: bool, published_leftovers: bool = False) -> Ints:
+def grown_classes(
+    problem: Problem, watch: Watch, *, farthest_first: bool, published_leftovers: bool = False
+) -> Ints:
     """Labels of classes of k records grown from seeds, leftovers assigned."""
     k = problem.least_size
-    labels: Ints = greedy_labels(problem.geometry, problem.codes, k, farthest_first)
+    labels: Ints = greedy_labels(problem.geometry, problem.codes, k, farthest_first, watch.stop)
+    watch.run.check()
+    left = np.flatnonzero(labels < 0)
+    if len(left) >= k:
+        flag = watch.run.flag
+        labels[left] = labels.max() + 1 + best_segments(problem.geometry, problem.codes[left], k, flag)
+        watch.run.check()
     assign_leftovers_inplace(
-        problem.geometry, problem.codes, labels, problem.n_records // k, not published_leftovers
+        problem.geometry, problem.codes, labels, int(labels.max()) + 1, not published_leftovers
     )
     return labels

@@ -33,6 +33,7 @@ from louver.data.tabulate import read_codes
 from louver.errors import InputError
 from louver.release.generalised import published_values
 from louver.release.manifest import read_manifest
+from louver.release.verify import verify
 from louver.schema.attribute import Attribute
 from louver.schema.spec import Schema
 
@@ -111,23 +112,19 @@ def read_earlier(folder: str | Path, columns: Sequence[str]) -> Earlier:
     manifest = read_manifest(folder)
     if manifest.verb != "anonymize":
         raise InputError(f"option --against: {name} is no release of louver anonymize.", option="--against")
-    try:
-        earlier = Earlier(
-            name=name,
-            table=pq.read_table(Path(folder) / DATA_FILE),
-            mapping=pq.read_table(Path(folder) / MAPPING_FILE),
-            missing_matches=manifest.parameters.get("missing") == "match",
-            is_order_kept=bool(manifest.parameters.get("keep_order")),
-        )
-        quasi = earlier.quasi
-    except (OSError, KeyError, pa.ArrowException):
-        earlier, quasi = None, ()
-    if earlier is None:
+    if not verify(folder).passed:
         raise InputError(
-            f"option --against: the files of {name} cannot be read; check it with louver verify.",
+            f"option --against: {name} is not as it was released; see what louver verify says of it.",
             option="--against",
         )
-    absent = [column for column in quasi if column not in columns]
+    earlier = Earlier(
+        name=name,
+        table=pq.read_table(Path(folder) / DATA_FILE),
+        mapping=pq.read_table(Path(folder) / MAPPING_FILE),
+        missing_matches=manifest.parameters.get("missing") == "match",
+        is_order_kept=bool(manifest.parameters.get("keep_order")),
+    )
+    absent = [column for column in earlier.quasi if column not in columns]
     if absent:
         raise InputError(
             f'option --against: {name} generalises column "{absent[0]}", which the data do not have.',

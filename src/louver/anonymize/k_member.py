@@ -5,11 +5,12 @@ from __future__ import annotations
 from louver.anonymize.greedy import grown_classes
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.repair import repaired
+from louver.anonymize.watch import Watch
 
 __all__ = ["solve"]
 
 
-def solve(problem: Problem) -> Partition:
+def solve(problem: Problem, watch: Watch | None = None) -> Partition:
     """k-member clustering.
 
     Notes
@@ -20,6 +21,6 @@ def solve(problem: Problem) -> Partition:
 
     **Cost**: O(n^2 m / k) for the seeds and O(n^2 m) at worst for the growth.
     """
-    return problem.partition(
-        repaired(problem, grown_classes(problem, farthest_first=True)), method="k-member"
-    )
+    watch = watch or Watch()
+    labels = grown_classes(problem, watch, farthest_first=True)
+    return problem.partition(repaired(problem, labels, watch), method="k-member")

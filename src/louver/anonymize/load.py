@@ -63,7 +63,7 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None) -> Lo
     weighted = (options.sampling_weight,) if options.sampling_weight is not None else ()
     for name in (*options.quasi, *options.identifying, *options.sensitive, *weighted):
         source.check_column(name)
-    records = pa.Table.from_batches(list(source.batches("SELECT * FROM records")))
+    records = source.read_all()
     if not records.num_rows:
         raise InputError(f"{source.name} has no records.", file=source.name)
     attributes = [

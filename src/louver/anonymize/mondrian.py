@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.repair import repaired
+from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.mondrian import mondrian_labels
 
 __all__ = ["solve"]
 
 
-def solve(problem: Problem, *, is_strict: bool = True) -> Partition:
+def solve(problem: Problem, watch: Watch | None = None, *, is_strict: bool = True) -> Partition:
     """Mondrian multidimensional partitioning.
 
     Parameters
     ----------
     problem : Problem
+    watch : Watch, optional
+        Once its time is up, parts are left as they are.
     is_strict : bool
         Records with equal values stay on one side of a cut; relaxed, a cut may part them.
 
@@ -27,8 +30,9 @@ def solve(problem: Problem, *, is_strict: bool = True) -> Partition:
 
     **Cost**: O(n log^2 n m).
     """
+    watch = watch or Watch()
     labels = mondrian_labels(
-        problem.geometry, problem.requirements, problem.codes, problem.least_size, is_strict
+        problem.geometry, problem.requirements, problem.codes, problem.least_size, is_strict, watch.stop
     )
     method = "mondrian" if is_strict else "mondrian-relaxed"
-    return problem.partition(repaired(problem, labels), method=method)
+    return problem.partition(repaired(problem, labels, watch), method=method)

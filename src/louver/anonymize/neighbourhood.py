@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.anonymize.problem import Points, Problem
+from louver.anonymize.watch import Watch
 from louver.engine.run import run_pieces
 from louver.optim.kernels.classes.loss_bounds import least_losses
 from louver.optim.kernels.classes.record_tree import NUMBER_MASK, build_tree, nearest
@@ -37,7 +38,9 @@ class Neighbourhood:
     lower_bound: int
 
 
-def find_neighbours(problem: Problem, points: Points, *, n_wanted: int, workers: int = 1) -> Neighbourhood:
+def find_neighbours(
+    problem: Problem, points: Points, watch: Watch, *, n_wanted: int, workers: int = 1
+) -> Neighbourhood:
     """The `n_wanted` nearest points of every point, or all where there are no more; and what they prove.
 
     Where columns are many, some of those listed may be near but not the nearest.
@@ -60,6 +63,7 @@ def find_neighbours(problem: Problem, points: Points, *, n_wanted: int, workers:
     n_sought = min(max(n_wanted, n_useful), len(codes) - 1)
 
     def part(first: int) -> tuple[NDArray[np.int32], int]:
+        watch.run.check()
         last = min(len(codes), first + CHUNK)
         keys, reach = nearest(tree, problem.geometry, first, last, n_sought)
         near = (keys[:, :n_wanted] & NUMBER_MASK).astype(np.int32)

@@ -62,9 +62,7 @@ class AnonymizeOptions(VerbOptions):
         metavar="M",
         group="method",
     )
-    seconds: FiniteFloat = option(
-        10.0, "Time for auto, exact and split-carry.", metavar="S", group="method", gt=0
-    )
+    seconds: FiniteFloat = option(10.0, "Time for the search.", metavar="S", group="method", gt=0)
     steps: int | None = option(
         None,
         "In place of --seconds: rounds of auto, for a run that can be repeated.",

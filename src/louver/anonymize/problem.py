@@ -28,7 +28,16 @@ from louver.optim.kernels.classes.diversity import (
     is_diverse,
     n_sensitive_values,
 )
-from louver.optim.kernels.classes.loss import class_regions, count_matches, full_loss, labels_loss, spread
+from louver.optim.kernels.classes.loss import (
+    INTERVAL,
+    KIND,
+    N_FIELDS,
+    class_regions,
+    count_matches,
+    full_loss,
+    labels_loss,
+    spread,
+)
 from louver.optim.status import Status
 
 __all__ = ["SUPPRESSED", "Answer", "Partition", "Points", "Problem"]
@@ -135,13 +144,9 @@ class Problem:
         if n < k and not is_k_map:
             raise InputError(f"the data have fewer than k = {k} records; choose a smaller -k.", option="-k")
         rows = _sorted_rows(label_free, sensitive, n)
-        requirements = build_requirements(
-            sensitive,
-            rows,
-            np.ascontiguousarray(codes[n:]),
-            np.zeros(0, np.int64) if population is None else population,
-            k if is_k_map else 0,
-        )
+        people, multiplicity, key = _people(codes[n:], population, geometry)
+        matches = k if is_k_map else 0
+        requirements = build_requirements(sensitive, rows, people, multiplicity, matches, key)
         for array in (rows, codes):
             array.flags.writeable = False
         return cls(
@@ -183,9 +188,10 @@ class Problem:
         return Points(codes=self.codes[start[:-1]], start=start, of_record=np.cumsum(is_new) - 1)
 
     def part(self, members: Ints) -> Problem:
-        """The problem of some records with nothing but k to meet; its records are numbered as in `members`."""
+        """The problem of some records with nothing but their number to meet; its records are numbered as in `members`."""
         return replace(
             self,
+            k=self.least_size,
             sensitive=(),
             max_suppressed=0,
             rows=self.rows[members],
@@ -193,45 +199,52 @@ class Problem:
             requirements=build_requirements((), members, self.codes[:0], members[:0], 0),
         )
 
-    def holds_as_published(self, partition: Partition) -> bool:
-        """Whether all classes are close to the table as published, without the records left out.
+    def tiny(self) -> Problem:
+        """Two records of this problem, or one, which call the kernels that the problem calls."""
+        out = 0 if self.is_plain else 1
+        return replace(self.part(np.arange(min(2, self.n_records))), k=1, max_suppressed=out)
+
+    def kept(self, members: Ints) -> Problem:
+        """The problem of the records that are published, all that is asked of classes measured by them alone.
 
         The whole table, which the methods measure closeness by, cannot be published beside it: the difference would
         give away the sensitive values of the records left out.
         """
-        kept = np.flatnonzero(partition.labels != SUPPRESSED)
         requirements = self.requirements
-        published = replace(
+        return replace(
             self,
-            rows=self.rows[kept],
-            codes=self.codes[kept],
+            max_suppressed=0,
+            rows=self.rows[members],
+            codes=self.codes[members],
             requirements=build_requirements(
                 self.sensitive,
-                self.rows[kept],
+                self.rows[members],
                 requirements.population,
                 requirements.multiplicity,
                 int(requirements.matches),
+                int(requirements.key),
             ),
         )
-        again = published.partition(partition.labels[kept], method=partition.method)
-        return all(published.is_allowed(members) for members in again.classes())
 
     def population_matches(self, answer: Answer) -> Ints:
         """How many people of the population fit each published group."""
         requirements = self.requirements
-        return self._matches(answer, requirements.population, requirements.multiplicity)[0]
+        people, multiplicity = requirements.population, requirements.multiplicity
+        return self._matches(answer, people, multiplicity, int(requirements.key))[0]
 
     def record_matches(self, answer: Answer) -> Ints:
         """How many published records each record fits, its own among them."""
         points = self.points()
-        return self._matches(answer, points.codes, points.multiplicity)[1][points.of_record]
+        return self._matches(answer, points.codes, points.multiplicity, -1)[1][points.of_record]
 
-    def _matches(self, answer: Answer, rows: NDArray[np.int32], multiplicity: Ints) -> tuple[Ints, Ints]:
+    def _matches(
+        self, answer: Answer, rows: NDArray[np.int32], multiplicity: Ints, key: int
+    ) -> tuple[Ints, Ints]:
         members, starts = answer.grouped()
         groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(members))))
         lower, upper, words, _ = class_regions(self.geometry, self.codes[members], groups, len(starts))
         found: tuple[Ints, Ints] = count_matches(
-            self.geometry, lower, upper, words, answer.sizes, rows, multiplicity
+            self.geometry, lower, upper, words, answer.sizes, rows, multiplicity, key
         )
         return found
 
@@ -385,6 +398,23 @@ class Partition:
         """Records of each class."""
         members, starts = self.grouped()
         return list(np.split(members, starts[1:])) if len(starts) else []
+
+
+def _people(
+    codes: NDArray[np.int32], multiplicity: Ints | None, geometry: Ints
+) -> tuple[NDArray[np.int32], Ints, int]:
+    """The population with equal people as one row, ascending in the column of intervals that tells most apart."""
+    if multiplicity is None or not len(codes):
+        return np.ascontiguousarray(codes), np.zeros(0, np.int64), -1
+    m = codes.shape[1]
+    kinds = geometry[: m * N_FIELDS].reshape(m, N_FIELDS)[:, KIND]
+    n_values = {j: len(np.unique(codes[:, j])) for j in range(m) if kinds[j] == INTERVAL}
+    key = max(n_values, key=lambda j: n_values[j], default=-1)
+    order = [max(key, 0), *(j for j in range(m) if j != max(key, 0))]
+    people, of_row = np.unique(codes[:, order], axis=0, return_inverse=True)
+    total = np.zeros(len(people), np.int64)
+    np.add.at(total, of_row.reshape(-1), multiplicity)
+    return np.ascontiguousarray(people[:, np.argsort(order)]), total, key
 
 
 def _renumbered(labels: Ints) -> Ints:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from louver._arrays import Ints
-from louver.anonymize.problem import SUPPRESSED, Problem
+from louver.anonymize.problem import SUPPRESSED, Partition, Problem
+from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.optim.kernels.classes.publishable import suppress_inplace, unite_inplace
 
-__all__ = ["repaired"]
+__all__ = ["close_as_published", "repaired"]
 
 
-def repaired(problem: Problem, labels: Ints) -> Ints:
+def repaired(problem: Problem, labels: Ints, watch: Watch) -> Ints:
     """Labels whose classes all meet the problem's requirements.
 
     Notes
@@ -21,7 +22,10 @@ def repaired(problem: Problem, labels: Ints) -> Ints:
     with classes that all pass, or with one class that does not. Then records whose absence saves more than they
     themselves cost are left out, as far as the problem allows.
 
-    **Cost**: O(failing classes x 8,192 x m); suppression O(records left out x n).
+    Once the time is up, failing classes are united with the next in order, and no more records are left out.
+
+    **Cost**: O(failing classes x 8,192 x m) and what is counted in `louver.optim.kernels.classes.value_runs`;
+    suppression O(records left out x n).
 
     Raises
     ------
@@ -41,7 +45,9 @@ def repaired(problem: Problem, labels: Ints) -> Ints:
         n_classes,
         problem.least_size,
         spare,
+        watch.stop,
     )
+    watch.run.check()
     if n_failing:
         raise InfeasibleError(
             "no classes of these records meet the requirements, not even all records together; ask for less."
@@ -56,5 +62,23 @@ def repaired(problem: Problem, labels: Ints) -> Ints:
             n_classes,
             problem.least_size,
             spare,
+            watch.stop,
         )
+        watch.run.check()
     return labels
+
+
+def close_as_published(problem: Problem, partition: Partition, watch: Watch) -> Partition:
+    """The partition with classes united that are close to the whole table, but not to what is published of it.
+
+    The records left out stay the same, and with them the table that closeness is measured by.
+    """
+    members = np.flatnonzero(partition.labels != SUPPRESSED)
+    if len(members) in (0, problem.n_records):
+        return partition
+    united = repaired(problem.kept(members), partition.labels[members], watch)
+    if len(np.unique(united)) == partition.n_classes:
+        return partition
+    labels = partition.labels.copy()
+    labels[members] = united
+    return problem.partition(labels, method=partition.method, subproblem_sizes=partition.subproblem_sizes)

@@ -88,8 +88,9 @@ def build_requirements(
     population: NDArray[np.int32],
     multiplicity: Ints,
     matches: int,
+    key: int = -1,
 ) -> Requirements:
-    """Requirements for the kernels; `order` lists the source rows of the records."""
+    """Requirements for the kernels; `order` lists the source rows of the records, `key` a column as they say."""
     n = len(order)
     coded = [s.codes[order].astype(np.int32) for s in sensitive]
     return Requirements(
@@ -98,6 +99,7 @@ def build_requirements(
         population=population,
         multiplicity=multiplicity,
         matches=np.int64(matches),
+        key=np.int64(key),
     )
 
 

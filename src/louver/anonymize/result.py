@@ -33,6 +33,11 @@ DATA_FILE = "data/anonymized.parquet"
 MAPPING_FILE = "data/mapping.parquet"
 CLASSES_FILE = "data/classes.parquet"
 
+MOSTLY_LOST = (
+    "More than half of the quasi-identifiers' detail is lost: ask for less (a smaller k or l, a larger t, fewer "
+    "quasi-identifiers) or allow some records to be left out (--suppress)."
+)
+
 
 class Guarantee(StrEnum):
     """What a release promises."""
@@ -74,6 +79,8 @@ class AnonymizedRelease:
         What other choices of k and method would lose, where asked for; stays inside.
     promises : tuple of mappings
         What `verify` recomputes from the file.
+    stages : mapping of str to float
+        Seconds of reading, the first answer, the bound, the search and what is made of it; stay inside.
     ledger : Path or None
         Where a release that was made with `out` is logged.
     """
@@ -99,6 +106,7 @@ class AnonymizedRelease:
     subproblem_sizes: tuple[int, ...] = ()
     intersection: Intersection | None = None
     curve: tuple[CurvePoint, ...] = ()
+    stages: Mapping[str, float] = field(default_factory=dict)
     ledger: Path | None = None
     seconds: float = field(default=0.0)
 
@@ -110,6 +118,11 @@ class AnonymizedRelease:
         if not self.lower_bound:
             return None
         return self.utility.information_loss / self.lower_bound - 1
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the steward should read before the figures."""
+        return (MOSTLY_LOST,) if self.utility.gcp > 0.5 else ()
 
     @property
     def smallest_class(self) -> int:
@@ -167,7 +180,9 @@ class AnonymizedRelease:
             "associations": [asdict(line) for line in self.comparison.associations],
             "against": None if self.intersection is None else asdict(self.intersection),
             "curve": [asdict(point) for point in self.curve],
+            "stages": dict(self.stages),
             "seconds": self.seconds,
+            "warnings": list(self.warnings),
         }
 
     def to_json(self) -> str:
@@ -195,7 +210,6 @@ class AnonymizedRelease:
             disclosures=["every column that is not a quasi-identifier, record by record"],
             warnings=warnings,
             ledger_head=ledger_head,
-            seconds=self.seconds,
         )
 
     def write(self, out: str | Path, report: str | None = None, ledger: str | Path | None = None) -> Manifest:
@@ -240,7 +254,14 @@ class AnonymizedRelease:
             f"  highest re-identification risk {r.prosecutor_highest:.2%}, average {r.prosecutor_average:.2%}\n"
             f"  unique records: {r.uniques_before:,} before, {r.uniques_after:,} after"
             + (f"\n  {self.intersection}" if self.intersection is not None else "")
+            + "".join(f"\n  {warning}" for warning in self.warnings)
+            + (f"\n  {_told(self.stages)}" if self.stages else "")
         )
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
+
+
+def _told(stages: Mapping[str, float]) -> str:
+    """How long each stage took."""
+    return "seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in stages.items())

@@ -6,12 +6,13 @@ import numpy as np
 
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.repair import repaired
+from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.consecutive_classes import best_segments
 
 __all__ = ["initial", "solve"]
 
 
-def solve(problem: Problem) -> Partition:
+def solve(problem: Problem, watch: Watch | None = None) -> Partition:
     """The cheapest cut of the sorted order into classes.
 
     Notes
@@ -22,12 +23,13 @@ def solve(problem: Problem) -> Partition:
 
     **Cost**: O(n k m) time, O(n) memory.
     """
-    labels = best_segments(problem.geometry, problem.codes, problem.least_size)
-    return problem.partition(repaired(problem, labels), method="sorted")
+    watch = watch or Watch()
+    labels = best_segments(problem.geometry, problem.codes, problem.least_size, watch.stop)
+    return problem.partition(repaired(problem, labels, watch), method="sorted")
 
 
 def initial(problem: Problem) -> Partition:
     """The initial feasible solution of section 2.3: every k records a class, the last with what remains."""
     k = problem.least_size
     labels = np.minimum(np.arange(problem.n_records) // k, problem.n_records // k - 1)
-    return problem.partition(repaired(problem, labels), method="initial")
+    return problem.partition(repaired(problem, labels, Watch()), method="initial")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from enum import StrEnum
 
 import numpy as np
 
 from louver._arrays import Ints
 from louver.anonymize import exact
+from louver.anonymize import sorted as sorted_order
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.repair import repaired
+from louver.anonymize.watch import NODES_PER_SECOND, Watch
 
 __all__ = ["Carry", "solve"]
 
@@ -33,22 +33,23 @@ class Carry(StrEnum):
 
 def solve(
     problem: Problem,
+    watch: Watch | None = None,
     *,
     n_sets: int = N_SETS,
     boundary: int | None = None,
     carry: Carry = Carry.CLASSES,
     size: int | None = None,
     accepted: int | None = None,
-    seconds: float | None = None,
     subproblem_seconds: float | None = None,
     subproblem_nodes: int | None = None,
-    progress: Callable[[float], None] | None = None,
 ) -> Partition:
     """Split & Carry.
 
     Parameters
     ----------
     problem : Problem
+    watch : Watch, optional
+        Sub-problems share its time; once it is up, all that is left gets the best cut of the sorted order.
     n_sets : int
         S, the number of k-sets in each sub-problem beside what is carried.
     boundary : int, optional
@@ -58,13 +59,10 @@ def solve(
         cheapest classes of a sub-problem of fixed size (bubble).
     size, accepted : int, optional
         Bubble carry: P, the size of a sub-problem (n_sets x k), and A, how many classes are kept of it (half).
-    seconds, subproblem_seconds : float, optional
-        Limits in all and for each sub-problem; a sub-problem that reaches its limit keeps the best found (early
-        termination).
+    subproblem_seconds : float, optional
+        Limit for each sub-problem; one that reaches it keeps the best found (early termination).
     subproblem_nodes : int, optional
         Search nodes of a sub-problem (SUBPROBLEM_NODES): a limit that does not depend on the machine.
-    progress : callable, optional
-        Told the share of records that are done.
 
     Notes
     -----
@@ -76,20 +74,22 @@ def solve(
 
     **Cost**: linear in n; see `exact` for the cost of a sub-problem of at most k (2k - 1 + S) records (Lemma 2).
     """
+    watch = watch or Watch()
     chain = _Chain(
         problem,
-        seconds=seconds,
+        watch,
         subproblem_seconds=subproblem_seconds,
         subproblem_nodes=SUBPROBLEM_NODES if subproblem_nodes is None else subproblem_nodes,
-        progress=progress,
     )
     k = problem.least_size
-    if carry is Carry.BUBBLE:
-        at_once = max(2 * k, size if size is not None else n_sets * k)
-        chain.run_bubbles(at_once, accepted if accepted is not None else max(1, at_once // k // 2))
-    else:
-        chain.run(n_sets * k, boundary if boundary is not None else k, is_subset=carry is Carry.SUBSET)
-    labels = repaired(problem, chain.labels)
+    with watch.stage("search"):
+        if carry is Carry.BUBBLE:
+            at_once = max(2 * k, size if size is not None else n_sets * k)
+            chain.run_bubbles(at_once, accepted if accepted is not None else max(1, at_once // k // 2))
+        else:
+            chain.run(n_sets * k, boundary if boundary is not None else k, is_subset=carry is Carry.SUBSET)
+    with watch.stage("first answer"):
+        labels = repaired(problem, chain.labels, watch)
     return problem.partition(labels, method="split-carry", subproblem_sizes=chain.sizes)
 
 
@@ -99,21 +99,19 @@ class _Chain:
     def __init__(
         self,
         problem: Problem,
+        watch: Watch,
         *,
-        seconds: float | None,
         subproblem_seconds: float | None,
         subproblem_nodes: int,
-        progress: Callable[[float], None] | None,
     ) -> None:
         self.problem = problem
         self.k = problem.least_size
         self.labels = np.full(problem.n_records, -1, np.int64)
         self.sizes: list[int] = []
         self._n_classes = 0
-        self._deadline = None if seconds is None else time.perf_counter() + seconds
+        self._watch = watch
         self._subproblem_seconds = subproblem_seconds
         self._subproblem_nodes = subproblem_nodes
-        self._progress = progress
 
     def run(self, step: int, boundary: int, *, is_subset: bool) -> None:
         """Algorithm 1: carry what belongs to the last `boundary` records."""
@@ -125,6 +123,8 @@ class _Chain:
         carried = np.zeros(0, np.int64)
         first = 0
         for stop in stops:
+            if self._watch.is_over:
+                return self._keep_cut(np.concatenate([carried, np.arange(first, n)]))
             members = np.concatenate([carried, np.arange(first, stop)])
             classes = self._solved(members, (n - first) / step)
             is_last = stop == n
@@ -138,6 +138,8 @@ class _Chain:
         n = self.problem.n_records
         members, first = np.zeros(0, np.int64), 0
         while first < n or len(members):
+            if self._watch.is_over:
+                return self._keep_cut(np.concatenate([members, np.arange(first, n)]))
             stop = min(n, first + size - len(members))
             if n - stop < self.k:
                 stop = n
@@ -155,15 +157,20 @@ class _Chain:
     def _solved(self, members: Ints, n_left: float) -> list[Ints]:
         """Classes of a sub-problem; `n_left` sub-problems share the time that is left."""
         self.sizes.append(len(members))
-        limits = [] if self._subproblem_seconds is None else [self._subproblem_seconds]
-        if self._deadline is not None:
-            limits.append(max(0.0, self._deadline - time.perf_counter()) / max(1.0, n_left))
-        partition = exact.solve(
-            self.problem.part(members), seconds=min(limits, default=None), max_nodes=self._subproblem_nodes
-        )
-        if self._progress is not None:
-            self._progress(float(members.max() + 1) / self.problem.n_records)
+        seconds = min(max(0.0, self._watch.left) / max(1.0, n_left), self._subproblem_seconds or np.inf)
+        nodes = self._subproblem_nodes
+        if np.isfinite(seconds):
+            nodes = min(nodes, int(seconds * NODES_PER_SECOND))
+        partition = exact.solve(self.problem.part(members), self._watch, max_nodes=nodes)
+        self._watch.run.check()
+        self._watch.share = float(members.max() + 1) / self.problem.n_records
         return [members[c] for c in partition.classes()]
+
+    def _keep_cut(self, members: Ints) -> None:
+        """Keep the best cut of the sorted order of all that is left."""
+        part = self.problem.part(members)
+        for line in sorted_order.solve(part).classes():
+            self._keep(members[line])
 
     def _kept(self, classes: list[Ints], boundary: Ints, *, is_subset: bool) -> Ints:
         """Keep what has no boundary record in it; return what is carried."""

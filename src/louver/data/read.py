@@ -87,6 +87,14 @@ class Source:
             message = f'{self.name} has no column "{column}"; check the spelling.'
             raise InputError(message, file=self.name, column=column)
 
+    def read_all(self) -> pa.Table:
+        """All columns of all records, which stay in memory; a CSV file is not parsed again for later queries."""
+        table = pa.Table.from_batches(list(self.batches("SELECT * FROM records")))
+        if self._header is not None:
+            self.connection.register("held", table)
+            self.connection.execute("CREATE OR REPLACE TEMP VIEW records AS SELECT * FROM held")
+        return table
+
     def batches(self, sql: str, **parameters: object) -> Iterator[pa.RecordBatch]:
         """Rows of a query on `records`, a batch at a time."""
         try:

@@ -180,7 +180,6 @@ def groups(
 def measure(
     data: Data | None = None,
     *,
-    out: str | Path,
     spec: SpecLike = None,
     table: str | None = None,
     query: str | None = None,
@@ -189,7 +188,6 @@ def measure(
     groups: str | None = None,
     regions: str | Sequence[str] = (),
     domain: str | Path | None = None,
-    domain_from_data: bool = False,
     max_size: int | None = None,
     min_size: int = 0,
     epsilon: Amount | None = None,
@@ -202,7 +200,7 @@ def measure(
     across: str = "error",
     total: str = "noisy",
     neighbours: str = "add-remove-record",
-    seed: int | None = None,
+    out: str | Path,
     ledger: str | Path | None = None,
     resume: bool = False,
     run: Run | None = None,
@@ -279,7 +277,7 @@ def estimate(
     out : path, optional
         Release directory to make.
 
-    The other parameters are those of `groups`; they must be what was measured.
+    The other parameters are those of `groups`, and must be what was measured.
     """
     started = time.perf_counter()
     asked = Asked.check(requested(spec, GroupsOptions))
@@ -338,7 +336,7 @@ def preview(
         raise InputError("option --domain is missing: a forecast does not open the data.", option="--domain")
     plan = asked.plan(asked.regions)
     likely = stand_in(asked.regions, plan.largest_size, expect, plan.first_size)
-    return Preview(plan=plan, forecast=forecast(likely, plan), expect=expect)
+    return Preview(plan=plan, forecast=forecast(likely, plan, run=run), expect=expect)
 
 
 def _read(asked: Asked, plan: SizePlan | None) -> tuple[SizePlan, GroupTable]:

@@ -15,6 +15,9 @@ __all__ = ["SourceOptions"]
 RIVALS = {"table": "query", "query": "table", "weight": "wide", "wide": "weight"}
 """What is given replaces what a spec says about the same."""
 
+NOTED = ("file", "uri", "table", "query", "weight", "wide")
+"""Fields, in this order, that fingerprints of designs always held."""
+
 
 class SourceOptions(Options):
     """Where the records are, how they are read and what a row counts: `[source]`."""
@@ -46,6 +49,11 @@ class SourceOptions(Options):
     def opening(self) -> dict[str, Any]:
         """What `open_source` is told beside the data: all but where they are and what a row counts."""
         return self.model_dump(exclude={"file", "uri", "weight", "wide"})
+
+    def noted(self) -> str:
+        """What stands for this in the fingerprint of a design; an option added later is noted where it is given."""
+        added = {name for name in type(self).model_fields if name not in NOTED}
+        return self.model_dump_json(exclude={"file", "uri"} | (added - self.model_fields_set))
 
     def replaced(self, given: dict[str, Any]) -> SourceOptions:
         """The same with what a call gives in its place."""

@@ -34,7 +34,6 @@ facilities = "dormitories"       # at least one person each, none where there is
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,7 +43,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from louver._arrays import Bools, Ints
 from louver.data.read import open_source
@@ -65,16 +64,6 @@ __all__ = ["DETAILED", "Design", "SpecLike", "Statement", "TopDownOptions", "rea
 DETAILED = "detailed"
 MAX_CELLS = 1 << 20
 QUERY_NAME = re.compile(r"[A-Za-z0-9_-]+")  # queries name files
-MEASURED_OPTIONS = (
-    "geography",
-    "shares",
-    "queries",
-    "invariants",
-    "epsilon",
-    "rho",
-    "delta",
-    "neighbours",
-)
 TABLE_COLUMNS = {"level", "region", "count"}
 
 Amount = int | float | str
@@ -239,8 +228,8 @@ class Design:
         """
         return _hash(
             [
-                _noted(self.options, MEASURED_OPTIONS, {"bounds"}),
-                _noted(self.spec.source, ("table", "query", "weight", "wide"), {"file", "uri"}),
+                self.options.model_dump_json(exclude={"bounds"}).encode(),
+                self.spec.source.noted().encode(),
                 repr(self.spec.schema).encode(),
                 repr(self.attributes).encode(),
                 repr((self.spine.names, self.spine.leaves)).encode(),
@@ -254,18 +243,6 @@ class Design:
         for statement in self.statements:
             parts.extend([statement.cells.tobytes(), statement.lower.tobytes(), statement.upper.tobytes()])
         return _hash(parts)
-
-
-def _noted(options: BaseModel, first: Sequence[str], without: set[str]) -> bytes:
-    """Options as measurements have noted them since the first version: in its order, and later ones only where they are set."""
-    dumped, fields = options.model_dump(mode="json", exclude=without), type(options).model_fields
-    later = {
-        name: value
-        for name, value in dumped.items()
-        if name not in first and value != fields[name].get_default(call_default_factory=True)
-    }
-    noted = {name: dumped[name] for name in first} | later
-    return json.dumps(noted, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _hash(parts: Sequence[bytes]) -> str:

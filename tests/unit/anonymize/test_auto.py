@@ -11,6 +11,7 @@ from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
 from louver.anonymize.neighbourhood import find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Problem
 from louver.anonymize.requirements import Sensitive
+from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.bisection import cut_pieces
 from louver.optim.status import Status
 
@@ -71,7 +72,7 @@ def in_pieces(monkeypatch):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_better_than_the_start_publishable_and_the_same_in_any_number_of_threads(name, in_pieces):
     problem = PROBLEMS[name]()
-    found = [auto.solve(problem, seconds=None, steps=12, workers=workers) for workers in (1, 2, 4)]
+    found = [auto.solve(problem, steps=12, workers=workers) for workers in (1, 2, 4)]
     assert all((other.labels == found[0].labels).all() for other in found[1:])
     best = found[0]
     assert best.method == "auto"
@@ -85,11 +86,12 @@ def test_better_than_the_start_publishable_and_the_same_in_any_number_of_threads
 def test_every_round_reports_the_loss_of_its_classes(name, in_pieces):
     problem = PROBLEMS[name]()
     start = greedy.solve(problem)
-    annealing = auto._Annealing.of(problem, start, 1)
+    watch = Watch()
+    annealing = auto._Annealing.of(problem, start, watch, 1)
     labels = auto._first_records(start.labels)
     unit = auto._loss_per_losing_record(problem, start)
     for number, temperature in enumerate([2 * unit, unit / 2, 0.0]):
-        loss = annealing.run_round(labels, temperature, number)
+        loss = annealing.run_round(labels, temperature, number, watch)
         partition = problem.partition(labels, method="round")
         assert loss == partition.loss
         assert all(problem.is_allowed(members) for members in partition.classes())
@@ -104,31 +106,30 @@ def test_no_steps_give_the_better_start():
 
 
 def test_a_time_limit_ends_the_rounds():
-    problem, told = numbers(500, 4), []
-    best = auto.solve(problem, seconds=0.2, workers=2, progress=told.append)
+    problem = numbers(500, 4)
+    best = Watch(seconds=0.2).attend(lambda watch: auto.solve(problem, watch, workers=2))
     assert best.loss <= greedy.solve(problem).loss
-    assert told == sorted(told) and told[-1] == 1.0
 
 
 def test_few_records_are_final_before_the_time_is_over(monkeypatch):
     monkeypatch.setattr(auto, "MAX_SWEEPS", 300)
-    told = []
-    auto.solve(numbers(60, 4), seconds=1e6, progress=told.append)
-    assert told == pytest.approx([0, 1 / 3, 2 / 3, 1], abs=1e-6)
+    watch = Watch(seconds=1e6)
+    auto.solve(numbers(60, 4), watch)
+    assert watch.share == pytest.approx(2 / 3, abs=1e-6)
 
 
 def test_small_problems_are_solved_exactly():
     problem = numbers(24, 3)
-    best = auto.solve(problem, seconds=1e6)
+    best = auto.solve(problem, Watch(seconds=1e6))
     assert (best.status, best.method, best.loss) == (Status.OPTIMAL, "auto", exact.solve(problem).loss)
 
 
 def test_a_small_problem_too_hard_in_its_steps_is_annealed():
     problem = numbers(40, 12)
     cut_short = exact.solve(problem, max_nodes=0)
-    best = auto.solve(problem, seconds=None, steps=0)
+    best = auto.solve(problem, steps=0)
     assert best.status is Status.FEASIBLE and best.loss == cut_short.loss
-    assert auto.solve(problem, seconds=1.0).loss <= cut_short.loss
+    assert auto.solve(problem, Watch(seconds=1.0)).loss <= cut_short.loss
 
 
 def test_what_loses_nothing_is_optimal():
@@ -164,7 +165,7 @@ def test_a_population_leaves_the_start_as_it_is():
 def test_neighbours_are_the_nearest_points(make):
     problem = make(300, 4)
     points = problem.points()
-    found = find_neighbours(problem, points, n_wanted=6, workers=2)
+    found = find_neighbours(problem, points, Watch(), n_wanted=6, workers=2)
     for p in range(0, len(points.codes), 17):
         distance = np.array(
             [
@@ -179,13 +180,13 @@ def test_the_bound_counts_what_triples_need():
     """The second nearest other of the record at 11 is 10 away, but every class of three around it spans 11."""
     column = NumericColumn(name="x", values=np.array([0.0, 1.0, 11.0, 12.0, 22.0, 23.0]))
     problem = Problem.build([column], k=3)
-    units = find_neighbours(problem, problem.points(), n_wanted=5).lower_bound
+    units = find_neighbours(problem, problem.points(), Watch(), n_wanted=5).lower_bound
     assert units * problem.unit == pytest.approx(6 * 11 / 23, rel=1e-6)
 
 
 def test_one_point_has_no_neighbours():
     problem = Problem.build([NumericColumn(name="x", values=np.ones(9))], k=2)
-    found = find_neighbours(problem, problem.points(), n_wanted=6)
+    found = find_neighbours(problem, problem.points(), Watch(), n_wanted=6)
     assert found.near.shape == (1, 0) and found.lower_bound == 0
 
 

@@ -76,10 +76,11 @@ def test_both_ways_give_the_same_table(
 
 def test_bad_folders_and_options(people: Path, ledger: Ledger, tmp_path: Path) -> None:
     given = _options(people)
+    spec = {"groups": {"domain_from_data": True}}
+    with pytest.raises(InputError, match="--domain is missing: measuring"):
+        measure(people, spec=spec, **{**given, "domain": None}, out=tmp_path / "m")
     with pytest.raises(InputError, match="--seed: measurements are paid for"):
-        measure(people, **given, seed=1, out=tmp_path / "m")
-    with pytest.raises(InputError, match="--domain is missing"):
-        measure(people, **{**given, "domain": None, "domain_from_data": True}, out=tmp_path / "m")
+        measure(people, spec={"groups": {"seed": 1}}, **given, out=tmp_path / "m")
     with pytest.raises(InputError, match="holds no measurements"):
         estimate(measurements=tmp_path, **given)
     folder = measure(people, **given, out=tmp_path / "m").folder

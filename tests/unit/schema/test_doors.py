@@ -13,14 +13,12 @@ import pytest
 import louver as lv
 from louver.anonymize import AnonymizeOptions, anonymize
 from louver.bounds import BoundsOptions, bounds, compare, suggest
-from louver.groups import GroupsOptions, estimate, groups, measure, preview
+from louver.groups import GroupsOptions, groups, preview
 from louver.schema.options import VerbOptions, described
 from louver.schema.request import SOURCE
 from louver.schema.source import SourceOptions
 
 OWN = {"data", "spec", "schema", "run"}
-
-NO_DATA = {"data", "schema", "table", "query", "domain_from_data", "seed", "evaluate", "as_published"}
 
 # Verb, options of the model that its door does not take, and keywords of its own. What a door leaves out is a function of
 # its own in Python (`bounds.suggest`), or about the exit code (`fail_on`).
@@ -41,16 +39,9 @@ DOORS: list[tuple[Callable[..., Any], type[VerbOptions], set[str], set[str]]] = 
     (anonymize, AnonymizeOptions, set(), {"out", "ledger", "report"}),
     (groups, GroupsOptions, {"schema"}, {"out", "ledger", "report"}),
     (
-        measure,
-        GroupsOptions,
-        {"schema", "evaluate", "as_published"},
-        {"out", "ledger", "resume"},
-    ),
-    (estimate, GroupsOptions, NO_DATA, {"measurements", "out", "report"}),
-    (
         preview,
         GroupsOptions,
-        NO_DATA,
+        {"data", "schema", "table", "query", "domain_from_data", "seed", "evaluate", "as_published"},
         {"expect"},
     ),
 ]

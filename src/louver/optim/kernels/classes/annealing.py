@@ -432,8 +432,8 @@ def place_inplace(draft, members, labels, number):
 
 
 @kernel
-def sweep(draft, n_sweeps, temperature, seed):
-    """Sweep over the records that lose something."""
+def sweep(draft, n_sweeps, temperature, seed, stop):
+    """Sweep over the records that lose something, until `stop` is set."""
     state = np.full(1, seed, np.uint64)
     active = np.empty(draft.records.shape[0], np.int64)
     n_active = 0
@@ -443,11 +443,13 @@ def sweep(draft, n_sweeps, temperature, seed):
             n_active += 1
     for _ in range(n_sweeps):
         for i in range(n_active):
+            if stop[0] != 0:
+                return
             step(draft, active[i], temperature, state)
 
 
 @kernel
-def anneal_piece_inplace(scene, labels, members, quota, n_sweeps, temperature, seed):
+def anneal_piece_inplace(scene, labels, members, quota, n_sweeps, temperature, seed, stop):
     """Anneal the classes of one piece.
 
     Parameters
@@ -464,6 +466,8 @@ def anneal_piece_inplace(scene, labels, members, quota, n_sweeps, temperature, s
         In units.
     seed : uint64
         Of the random numbers; not zero.
+    stop : uint8 (1,)
+        Set from outside to end early.
 
     Returns
     -------
@@ -471,7 +475,7 @@ def anneal_piece_inplace(scene, labels, members, quota, n_sweeps, temperature, s
     """
     draft = new_draft(scene, members, np.full(scene.near.shape[0], -1, np.int32), quota)
     place_inplace(draft, members, labels, np.full(labels.shape[0], -1, np.int32))
-    sweep(draft, n_sweeps, temperature, seed)
+    sweep(draft, n_sweeps, temperature, seed, stop)
     total = np.int64(0)
     first = np.full(draft.classes.shape[0], -1, np.int64)
     for i in range(members.shape[0]):

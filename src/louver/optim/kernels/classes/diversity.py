@@ -25,6 +25,7 @@ __all__ = [
     "has_matches",
     "is_diverse",
     "n_sensitive_values",
+    "variety",
 ]
 
 EQUAL, ORDERED, TREE_DISTANCE = 0, 1, 2
@@ -59,11 +60,13 @@ class Requirements(NamedTuple):
     limits : float64
         What is asked of them.
     population : int32 (p, m)
-        Codes of the population's quasi-identifiers; no rows where none is given.
+        Codes of the population's quasi-identifiers; no rows where none is given. Ascending in column `key`.
     multiplicity : int64 (p,)
         How many people each row of the population stands for.
     matches : int64
         People of the population who must match a class; 0 without a population.
+    key : int64
+        A column of intervals without missing values, by which to look people up; -1 where there is none.
     """
 
     sensitive: NDArray[np.int32]
@@ -71,6 +74,7 @@ class Requirements(NamedTuple):
     population: NDArray[np.int32]
     multiplicity: NDArray[np.int64]
     matches: np.int64
+    key: np.int64
 
 
 @kernel
@@ -118,20 +122,28 @@ def distance(limits, s, counts, size):
 
 
 @kernel
+def variety(limits, s, counts, size):
+    """Distinct values, and their entropy where that is asked for, of a class in sensitive column s."""
+    field = s * N_LIMITS
+    is_entropy = limits[field + LEAST_ENTROPY] > 0
+    n_distinct, entropy = 0, 0.0
+    for v in range(np.int64(limits[field + START]), np.int64(limits[field + STOP])):
+        if counts[v] > 0:
+            n_distinct += 1
+            if is_entropy:
+                entropy -= counts[v] / size * np.log(counts[v] / size)
+    return n_distinct, entropy
+
+
+@kernel
 def is_diverse(limits, counts, size):
     """Whether a class of `size` records with these counts of sensitive values may be published."""
     for s in range(np.int64(limits[0])):
         field = s * N_LIMITS
-        least_entropy, farthest = limits[field + LEAST_ENTROPY], limits[field + FARTHEST]
-        n_distinct = 0
-        entropy = 0.0
-        for v in range(np.int64(limits[field + START]), np.int64(limits[field + STOP])):
-            if counts[v] > 0:
-                n_distinct += 1
-                if least_entropy > 0:
-                    entropy -= counts[v] / size * np.log(counts[v] / size)
-        if n_distinct < limits[field + LEAST_DISTINCT] or entropy < least_entropy - SLACK:
+        n_distinct, entropy = variety(limits, s, counts, size)
+        if n_distinct < limits[field + LEAST_DISTINCT] or entropy < limits[field + LEAST_ENTROPY] - SLACK:
             return False
+        farthest = limits[field + FARTHEST]
         if farthest >= 0 and distance(limits, s, counts, size) > farthest + SLACK:
             return False
     return True
@@ -141,7 +153,11 @@ def is_diverse(limits, counts, size):
 def has_matches(requirements, geometry, lower, upper, words):
     """Whether enough of the population matches a region."""
     found = np.int64(0)
-    for p in range(requirements.population.shape[0]):
+    first, last, key = 0, requirements.population.shape[0], requirements.key
+    if key >= 0:
+        first = np.searchsorted(requirements.population[:, key], lower[key], side="left")
+        last = np.searchsorted(requirements.population[:, key], upper[key], side="right")
+    for p in range(first, last):
         if contains(geometry, lower, upper, words, requirements.population[p]):
             found += requirements.multiplicity[p]
             if found >= requirements.matches:

@@ -1,23 +1,30 @@
-"""Matching records to records, one round after another, for freeform generalisation."""
+"""Matching records to records, one round after another, for freeform generalisation.
+
+Every function returns early once `stop` is set; what it leaves is then of no use.
+"""
 
 from __future__ import annotations
+
+import heapq
 
 import numpy as np
 
 from louver.optim.kernels import kernel
 from louver.optim.kernels.classes.loss import spread_with
 
-__all__ = ["FORBIDDEN", "complete_inplace", "greedy_round", "round_costs", "sort_greedy_round"]
+__all__ = ["FORBIDDEN", "assignment", "complete_inplace", "greedy_round", "round_costs", "sort_greedy_round"]
 
 FORBIDDEN = np.int32(2**31 - 1)
 """Cost of a match that was made in an earlier round."""
 
 
 @kernel
-def round_costs(geometry, codes, lower, upper, words, matches, n_rounds, costs):
+def round_costs(geometry, codes, lower, upper, words, matches, n_rounds, costs, stop):
     """Loss of each record's region once stretched to each other record; FORBIDDEN where it covers it by a match."""
     n = codes.shape[0]
     for i in range(n):
+        if stop[0] != 0:
+            return
         for j in range(n):
             costs[i, j] = spread_with(geometry, lower[i], upper[i], words[i], codes[j])
         for r in range(n_rounds):
@@ -25,11 +32,13 @@ def round_costs(geometry, codes, lower, upper, words, matches, n_rounds, costs):
 
 
 @kernel
-def greedy_round(costs, match):
+def greedy_round(costs, match, stop):
     """Each record in turn takes the cheapest that is free; -1 where none is."""
     n = costs.shape[0]
     is_taken = np.zeros(n, np.bool_)
     for i in range(n):
+        if stop[0] != 0:
+            return
         best = -1
         for j in range(n):
             if not is_taken[j] and costs[i, j] < FORBIDDEN and (best < 0 or costs[i, j] < costs[i, best]):
@@ -40,20 +49,102 @@ def greedy_round(costs, match):
 
 
 @kernel
-def sort_greedy_round(costs, order, match):
-    """The cheapest pairs of all first; `order` sorts the flattened costs."""
+def sort_greedy_round(costs, match, stop):
+    """The cheapest pairs of all first, of equal ones the first in order of rows; -1 for a record left without.
+
+    A heap holds the cheapest free partner of every record. Partners are only ever taken, so a key whose partner is
+    gone bounds the record's next one from below, and is replaced when it comes up.
+    """
     n = costs.shape[0]
     is_taken = np.zeros(n, np.bool_)
     match[:] = -1
-    for pair in order:
-        i, j = pair // n, pair % n
-        if match[i] < 0 and not is_taken[j] and costs[i, j] < FORBIDDEN:
-            match[i] = j
-            is_taken[j] = True
+    heap = [(np.int64(0), np.int64(0), np.int64(0)) for _ in range(0)]
+    for i in range(n):
+        if stop[0] != 0:
+            return
+        j = cheapest_free(costs[i], is_taken)
+        if j >= 0:
+            heapq.heappush(heap, (np.int64(costs[i, j]), np.int64(i), np.int64(j)))
+    while len(heap) > 0 and stop[0] == 0:
+        _, record, partner = heapq.heappop(heap)
+        if not is_taken[partner]:
+            match[record] = partner
+            is_taken[partner] = True
+            continue
+        j = cheapest_free(costs[record], is_taken)
+        if j >= 0:
+            heapq.heappush(heap, (np.int64(costs[record, j]), record, np.int64(j)))
 
 
 @kernel
-def complete_inplace(costs, match):
+def cheapest_free(costs, is_taken):
+    """The cheapest of a record's partners that is free, the first of equal ones; -1 if there is none."""
+    best = -1
+    for j in range(costs.shape[0]):
+        if not is_taken[j] and costs[j] < FORBIDDEN and (best < 0 or costs[j] < costs[best]):
+            best = j
+    return best
+
+
+@kernel
+def assignment(costs, stop):
+    """Each record matched so that the sum of the costs is least; a forbidden pair costs more than all others together.
+
+    Shortest augmenting paths after Jonker & Volgenant (1987), in the form and with the ties of Crouse (2016).
+    """
+    n = costs.shape[0]
+    forbidden = np.float64(FORBIDDEN) * n
+    row_price, column_price = np.zeros(n), np.zeros(n)
+    path, row_of = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+    match = np.full(n, -1, np.int64)
+    shortest, left = np.empty(n), np.empty(n, np.int64)
+    in_rows, in_columns = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    for start in range(n):
+        for t in range(n):
+            left[t] = n - t - 1
+        n_left, i, sink, least = n, start, -1, 0.0
+        in_rows[:], in_columns[:], shortest[:] = False, False, np.inf
+        while sink < 0:
+            if stop[0] != 0:
+                return match
+            in_rows[i] = True
+            index, lowest = -1, np.inf
+            for t in range(n_left):
+                j = left[t]
+                cost = np.float64(costs[i, j]) if costs[i, j] < FORBIDDEN else forbidden
+                reached = least + cost - row_price[i] - column_price[j]
+                if reached < shortest[j]:
+                    path[j], shortest[j] = i, reached
+                if shortest[j] < lowest or (shortest[j] == lowest and row_of[j] < 0):
+                    lowest, index = shortest[j], t
+            least = lowest
+            j = left[index]
+            if row_of[j] < 0:
+                sink = j
+            else:
+                i = row_of[j]
+            in_columns[j] = True
+            n_left -= 1
+            left[index] = left[n_left]
+        row_price[start] += least
+        for i in range(n):
+            if in_rows[i] and i != start:
+                row_price[i] += least - shortest[match[i]]
+        for j in range(n):
+            if in_columns[j]:
+                column_price[j] -= least - shortest[j]
+        j = sink
+        while True:
+            i = path[j]
+            row_of[j] = i
+            j, match[i] = match[i], j
+            if i == start:
+                break
+    return match
+
+
+@kernel
+def complete_inplace(costs, match, stop):
     """Give each record left without a match one, by an exchange with another record; returns how many still lack one."""
     n = costs.shape[0]
     is_taken = np.zeros(n, np.bool_)
@@ -62,7 +153,7 @@ def complete_inplace(costs, match):
             is_taken[match[i]] = True
     n_open = 0
     for i in range(n):
-        if match[i] >= 0:
+        if match[i] >= 0 or stop[0] != 0:
             continue
         best, best_free, best_cost = -1, -1, np.int64(2**62)
         for free in range(n):

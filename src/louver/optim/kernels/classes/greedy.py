@@ -25,9 +25,10 @@ __all__ = ["assign_leftovers_inplace", "greedy_labels"]
 
 
 @kernel
-def greedy_labels(geometry, codes, k, farthest_first):
+def greedy_labels(geometry, codes, k, farthest_first, stop):
     """Classes of k records, each grown from a seed by the cheapest record; label -1 for the fewer than k left.
 
+    Once `stop` is set no further class is grown, and label -1 is for all who have none.
     Seeds are the first record left (Greedy Search), or the one farthest from the record taken last (k-member).
     """
     n, m = codes.shape
@@ -39,7 +40,7 @@ def greedy_labels(geometry, codes, k, farthest_first):
     search = new_search(tree)
     n_left, n_built, n_classes, first = n, n, 0, 0
     members[k - 1] = 0
-    while n_left >= k:
+    while n_left >= k and stop[0] == 0:
         if 2 * n_left < n_built:
             # Half of the tree is gone: a new one has smaller regions and fewer leaves.
             tree = build_tree(geometry, codes, np.flatnonzero(labels < 0))

@@ -294,12 +294,19 @@ def contains(geometry, lower, upper, words, row):
 
 
 @kernel
-def count_matches(geometry, lower, upper, words, sizes, rows, multiplicity):
-    """How many rows (by multiplicity) fit each region, and how many records (by size) of all regions each row fits."""
+def count_matches(geometry, lower, upper, words, sizes, rows, multiplicity, key):
+    """How many rows (by multiplicity) fit each region, and how many records (by size) of all regions each row fits.
+
+    Rows ascend in column `key`, which has intervals without missing values, unless that is -1.
+    """
     by_region = np.zeros(lower.shape[0], np.int64)
     by_row = np.zeros(rows.shape[0], np.int64)
     for c in range(lower.shape[0]):
-        for p in range(rows.shape[0]):
+        first, last = 0, rows.shape[0]
+        if key >= 0:
+            first = np.searchsorted(rows[:, key], lower[c, key], side="left")
+            last = np.searchsorted(rows[:, key], upper[c, key], side="right")
+        for p in range(first, last):
             if contains(geometry, lower[c], upper[c], words[c], rows[p]):
                 by_region[c] += multiplicity[p]
                 by_row[p] += sizes[c]

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from louver.optim.kernels import kernel
-from louver.optim.kernels.classes.diversity import count_inplace, n_sensitive_values
+from louver.optim.kernels.classes.diversity import (
+    FARTHEST,
+    LEAST_DISTINCT,
+    LEAST_ENTROPY,
+    N_LIMITS,
+    SLACK,
+    count_inplace,
+    distance,
+    has_matches,
+    n_sensitive_values,
+    variety,
+)
 from louver.optim.kernels.classes.loss import (
     add_inplace,
     class_regions,
@@ -13,14 +24,13 @@ from louver.optim.kernels.classes.loss import (
     column_spread,
     n_words,
 )
-from louver.optim.kernels.classes.publishable import may_publish
 
 __all__ = ["mondrian_labels"]
 
 
 @kernel
-def mondrian_labels(geometry, requirements, codes, least_size, is_strict):
-    """Labels of the parts that no allowable cut divides further."""
+def mondrian_labels(geometry, requirements, codes, least_size, is_strict, stop):
+    """Labels of the parts that no allowable cut divides further; once `stop` is set none is divided."""
     n = codes.shape[0]
     labels = np.empty(n, np.int64)
     order = np.arange(n)
@@ -30,7 +40,7 @@ def mondrian_labels(geometry, requirements, codes, least_size, is_strict):
     while depth > 0:
         depth -= 1
         first, last = stack[depth, 0], stack[depth, 1]
-        cut = find_cut_inplace(geometry, requirements, codes, order[first:last], least_size, is_strict)
+        cut = find_cut_inplace(geometry, requirements, codes, order[first:last], least_size, is_strict, stop)
         if cut == 0:
             labels[order[first:last]] = n_parts
             n_parts += 1
@@ -42,10 +52,10 @@ def mondrian_labels(geometry, requirements, codes, least_size, is_strict):
 
 
 @kernel
-def find_cut_inplace(geometry, requirements, codes, members, least_size, is_strict):
+def find_cut_inplace(geometry, requirements, codes, members, least_size, is_strict, stop):
     """Sort the members by the column to cut and return the size of the left side; 0 if nothing can be cut."""
     n, m = members.shape[0], codes.shape[1]
-    if n < 2 * least_size:
+    if n < 2 * least_size or stop[0] != 0:
         return 0
     lower, upper, words, _ = class_regions(geometry, codes[members], np.zeros(n, np.int64), 1)
     widths = np.empty(m, np.int64)
@@ -57,7 +67,7 @@ def find_cut_inplace(geometry, requirements, codes, members, least_size, is_stri
             break
         by_value = np.argsort(codes[members, j], kind="mergesort")
         ordered = members[by_value]
-        cut = nearest_cut(geometry, requirements, codes, ordered, j, least_size, is_strict)
+        cut = nearest_cut(geometry, requirements, codes, ordered, j, least_size, is_strict, stop)
         if cut > 0:
             members[:] = ordered
             return cut
@@ -65,40 +75,111 @@ def find_cut_inplace(geometry, requirements, codes, members, least_size, is_stri
 
 
 @kernel
-def nearest_cut(geometry, requirements, codes, ordered, j, least_size, is_strict):
-    """The allowable cut nearest the middle; 0 if there is none."""
+def nearest_cut(geometry, requirements, codes, ordered, j, least_size, is_strict, stop):
+    """The allowable cut nearest the middle, of two the one before it; 0 if there is none."""
+    middle = ordered.shape[0] // 2
+    most = ordered.shape[0]
+    left = steps_to_cut(geometry, requirements, codes, ordered, j, least_size, is_strict, -1, most, stop)
+    if left >= 0:
+        most = left - 1
+    right = steps_to_cut(geometry, requirements, codes, ordered, j, least_size, is_strict, 1, most, stop)
+    if right >= 0:
+        return middle + right
+    return middle - left if left >= 0 else 0
+
+
+@kernel
+def steps_to_cut(geometry, requirements, codes, ordered, j, least_size, is_strict, side, most_steps, stop):
+    """How many records off the middle, on one side, the nearest allowable cut lies; -1 if none is near enough.
+
+    As the cut moves outwards one part shrinks and the other grows, a record at a time.
+    """
+    n, limits = ordered.shape[0], requirements.limits
+    cut, shrinking = n // 2, (0 if side < 0 else 1)
+    counts = np.zeros((2, n_sensitive_values(limits)), np.int64)
+    if limits[0] > 0:
+        for t in range(n):
+            count_inplace(limits, counts[0 if t < cut else 1], requirements.sensitive[ordered[t]], 1)
+    step = 0 if side < 0 else 1
+    if requirements.matches > 0:
+        step = max(step, steps_to_match(geometry, requirements, codes, ordered, side))
+    while step <= most_steps and stop[0] == 0:
+        while cut != n // 2 + side * step:
+            if cut == 0 or cut == n:
+                return -1
+            moved = ordered[cut - 1] if side < 0 else ordered[cut]
+            count_inplace(limits, counts[shrinking], requirements.sensitive[moved], -1)
+            count_inplace(limits, counts[1 - shrinking], requirements.sensitive[moved], 1)
+            cut += side
+        size = cut if side < 0 else n - cut
+        if size < least_size:
+            return -1
+        wait = 1
+        if not (is_strict and codes[ordered[cut - 1], j] == codes[ordered[cut], j]):
+            wait = steps_to_wait(limits, counts[shrinking], size, counts[1 - shrinking], n - size)
+        if wait < 0:
+            return -1
+        if wait == 0:
+            part = ordered[:cut] if side < 0 else ordered[cut:]
+            return (
+                step
+                if requirements.matches == 0 or matches_enough(geometry, requirements, codes, part)
+                else -1
+            )
+        step += wait
+    return -1
+
+
+@kernel
+def steps_to_wait(limits, shrinking, n_shrinking, growing, n_growing):
+    """Steps before which the parts cannot both be diverse: 0 if they are, -1 if they never will be.
+
+    A record that moves changes size x distance by at most one, as every distance is a norm.
+    """
+    wait = np.int64(0)
+    for s in range(np.int64(limits[0])):
+        field = s * N_LIMITS
+        for is_growing in (False, True):
+            counts, size = (growing, n_growing) if is_growing else (shrinking, n_shrinking)
+            n_distinct, entropy = variety(limits, s, counts, size)
+            if n_distinct < limits[field + LEAST_DISTINCT]:
+                if not is_growing:
+                    return np.int64(-1)
+                wait = max(wait, np.int64(1))
+            if entropy < limits[field + LEAST_ENTROPY] - SLACK:
+                wait = max(wait, np.int64(1))
+            farthest = limits[field + FARTHEST]
+            if farthest < 0:
+                continue
+            beyond = distance(limits, s, counts, size) - farthest
+            if beyond > SLACK:
+                steps = size * beyond / (1 + farthest if is_growing else 1 - farthest)
+                wait = max(wait, max(np.int64(1), np.int64(steps - 1e-6)))
+    return wait
+
+
+@kernel
+def steps_to_match(geometry, requirements, codes, ordered, side):
+    """The fewest steps after which the growing part matches enough of the population: a larger part matches more."""
     n = ordered.shape[0]
-    for step in range(n):
-        for side in (-1, 1):
-            cut = n // 2 + side * step
-            if cut < least_size or n - cut < least_size or (step == 0 and side == 1):
-                continue
-            if is_strict and codes[ordered[cut - 1], j] == codes[ordered[cut], j]:
-                continue
-            if has_requirements(requirements) and not (
-                is_part_allowed(geometry, requirements, codes, ordered[:cut], least_size)
-                and is_part_allowed(geometry, requirements, codes, ordered[cut:], least_size)
-            ):
-                continue
-            return cut
-    return 0
+    low, high = 0, n // 2
+    while low < high:
+        step = (low + high) // 2
+        part = ordered[n // 2 - step :] if side < 0 else ordered[: n // 2 + step]
+        if matches_enough(geometry, requirements, codes, part):
+            high = step
+        else:
+            low = step + 1
+    return low
 
 
 @kernel
-def has_requirements(requirements):
-    """Whether classes must meet more than their size."""
-    return requirements.limits[0] > 0 or requirements.matches > 0
-
-
-@kernel
-def is_part_allowed(geometry, requirements, codes, members, least_size):
-    """Whether the members meet all requirements as a class."""
+def matches_enough(geometry, requirements, codes, members):
+    """Whether enough of the population matches the members as a class."""
     m = codes.shape[1]
     lower, upper = np.empty(m, np.int32), np.empty(m, np.int32)
     words = np.empty(n_words(geometry, m), np.uint64)
-    counts = np.zeros(n_sensitive_values(requirements.limits), np.int64)
     clear_inplace(lower, upper, words)
     for i in members:
         add_inplace(geometry, lower, upper, words, codes[i])
-        count_inplace(requirements.limits, counts, requirements.sensitive[i], 1)
-    return may_publish(geometry, requirements, lower, upper, words, counts, members.shape[0], least_size)
+    return has_matches(requirements, geometry, lower, upper, words)

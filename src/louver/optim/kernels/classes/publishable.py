@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from louver.optim.kernels import kernel
+from louver.optim.kernels import inner, kernel
 from louver.optim.kernels.classes.diversity import count_inplace, has_matches, is_diverse, n_sensitive_values
 from louver.optim.kernels.classes.loss import (
     add_inplace,
@@ -18,33 +18,44 @@ from louver.optim.kernels.classes.loss import (
     spread,
     spread_merged,
 )
+from louver.optim.kernels.classes.value_runs import (
+    can_pass,
+    class_runs,
+    is_union_diverse,
+    merge_runs_inplace,
+    sensitive_values,
+)
 
-__all__ = ["suppress_inplace", "unite_inplace"]
+__all__ = ["may_publish", "suppress_inplace", "unite_inplace"]
 
 WINDOW = 4096
 """Classes on either side, in the order of their first records, among which a partner is looked for."""
 
+FEW_VALUES = 64
+"""Up to this many sensitive values every class of the window is tried as a partner, beyond it the TRIED cheapest."""
+
+TRIED = 256
+SEARCHED = 8
+"""Partners that are looked for one by one, before the rest is sorted."""
+
+NO_COST = np.int64(2**62)
+
 
 @kernel
-def class_counts(requirements, labels, n_classes):
-    """How often each sensitive value occurs in each class."""
-    counts = np.zeros((n_classes, n_sensitive_values(requirements.limits)), np.int64)
-    for i in range(labels.shape[0]):
-        if labels[i] >= 0:
-            count_inplace(requirements.limits, counts[labels[i]], requirements.sensitive[i], 1)
-    return counts
-
-
-@kernel
-def unite_inplace(geometry, requirements, codes, labels, n_classes, least_size, n_suppressible):
+def unite_inplace(geometry, requirements, codes, labels, n_classes, least_size, n_suppressible, stop):
     """Unite every class that may not be published with the class that costs least, or leave it out if that costs less.
+
+    Classes with which it may be published go before all others; of equal ones the first is taken. Once `stop` is
+    set the partner is simply the next class in order, so that an end is near.
 
     Returns the number of classes that still may not be published: 0, or 1 when all are united in vain.
     """
     by_class_lower, by_class_upper, words, sizes = class_regions(geometry, codes, labels, n_classes)
     lower, upper = np.ascontiguousarray(by_class_lower.T), np.ascontiguousarray(by_class_upper.T)
-    counts = class_counts(requirements, labels, n_classes)
-    total = np.empty(n_classes, np.int32)
+    values = sensitive_values(requirements.limits)
+    runs = class_runs(values, requirements.sensitive, labels, n_classes)
+    n_tried = n_classes if values.share.shape[0] <= FEW_VALUES else TRIED
+    total, costs = np.empty(n_classes, np.int32), np.empty(n_classes, np.int64)
     is_mixed = has_other_kinds(geometry, codes.shape[1])
     full = full_loss(geometry, codes.shape[1])
     losses = np.empty(n_classes, np.int64)
@@ -54,13 +65,18 @@ def unite_inplace(geometry, requirements, codes, labels, n_classes, least_size, 
     n_failing = 0
     for c in range(n_classes):
         # Invariant: every class before c that is left may be published, or is the only one left.
-        while sizes[c] > 0 and not may_publish(
-            geometry, requirements, lower[:, c], upper[:, c], words[c], counts[c], sizes[c], least_size
+        while sizes[c] > 0 and not (
+            sizes[c] >= least_size
+            and is_union_diverse(values, runs, c, -1, sizes[c])
+            and (
+                requirements.matches == 0
+                or has_matches(requirements, geometry, lower[:, c], upper[:, c], words[c])
+            )
         ):
-            first, last = max(0, c - WINDOW), min(n_classes, c + WINDOW + 1)
+            first, last = window_of(sizes, c, stop)
             merged_spreads_inplace(geometry, is_mixed, lower, upper, words, c, first, last, total)
             partner, increment = cheapest_partner(
-                requirements.limits, counts, sizes, losses, total, c, first, last, least_size
+                values, runs, sizes, losses, total, costs, c, first, last, least_size, n_tried
             )
             if sizes[c] <= n_suppressible and (partner < 0 or sizes[c] * full - losses[c] < increment):
                 n_suppressible -= sizes[c]
@@ -78,7 +94,7 @@ def unite_inplace(geometry, requirements, codes, labels, n_classes, least_size, 
                 upper[:, partner],
                 words[partner],
             )
-            counts[c] += counts[partner]
+            merge_runs_inplace(values, runs, c, partner)
             sizes[c] += sizes[partner]
             losses[c] += losses[partner] + increment
             sizes[partner] = 0
@@ -89,6 +105,29 @@ def unite_inplace(geometry, requirements, codes, labels, n_classes, least_size, 
             c = target[c]
         labels[i] = c
     return n_failing
+
+
+@kernel
+def window_of(sizes, c, stop):
+    """The classes first to last - 1 among which a partner for class c is sought: one at least, if there is any.
+
+    The WINDOW classes on either side; where none of these is left, or once `stop` is set, up to the nearest that is.
+    """
+    n = sizes.shape[0]
+    first, last = max(0, c - WINDOW), min(n, c + WINDOW + 1)
+    if stop[0] == 0:
+        for d in range(first, last):
+            if d != c and sizes[d] > 0:
+                return first, last
+    after = c + 1
+    while after < n and sizes[after] == 0:
+        after += 1
+    if after < n:
+        return after, after + 1
+    before = c - 1
+    while before > 0 and sizes[before] == 0:
+        before -= 1
+    return max(0, before), max(0, before + 1)
 
 
 @kernel
@@ -122,45 +161,85 @@ def merged_spreads_inplace(geometry, is_mixed, lower, upper, words, c, first, la
 
 
 @kernel
-def cheapest_partner(limits, counts, sizes, losses, total, c, first, last, least_size):
+def cheapest_partner(values, runs, sizes, losses, total, costs, c, first, last, least_size, n_tried):
     """The class whose union with class c adds least loss, and that loss; -1 if c is alone.
 
-    Classes with which c becomes diverse go before all others; of equal ones the first is taken.
+    Of the `n_tried` cheapest, those with which c becomes diverse go before all others.
     """
-    best, best_cost = -1, np.int64(2**62)
-    diverse, diverse_cost = -1, np.int64(2**62)
-    together = np.empty(counts.shape[1], np.int64)
     for d in range(first, last):
-        if d == c or sizes[d] == 0:
-            continue
-        size = sizes[c] + sizes[d]
-        cost = size * np.int64(total[d]) - losses[c] - losses[d]
-        if cost < best_cost:
-            best, best_cost = d, cost
-        if cost < diverse_cost and size >= least_size:
-            for v in range(together.shape[0]):
-                together[v] = counts[c, v] + counts[d, v]
-            if is_diverse(limits, together, size):
-                diverse, diverse_cost = d, cost
-    if diverse >= 0:
-        return diverse, diverse_cost
+        costs[d] = NO_COST
+        if d != c and sizes[d] > 0:
+            costs[d] = (sizes[c] + sizes[d]) * np.int64(total[d]) - losses[c] - losses[d]
+    best = first + np.argmin(costs[first:last]) if last > first else -1
+    if best < 0 or costs[best] == NO_COST:
+        return -1, NO_COST
+    best_cost = costs[best]
+    partner = best
+    for trial in range(min(n_tried, last - first)):
+        if trial == SEARCHED:
+            return first_diverse(
+                values, runs, sizes, costs, c, first, last, least_size, n_tried, best, best_cost
+            )
+        if trial > 0:
+            partner = first + np.argmin(costs[first:last])
+        if costs[partner] == NO_COST:
+            break
+        if makes_diverse(values, runs, sizes, c, partner, least_size):
+            return partner, costs[partner]
+        costs[partner] = NO_COST
     return best, best_cost
 
 
 @kernel
-def suppress_inplace(geometry, requirements, codes, labels, n_classes, least_size, n_suppressible):
-    """Leave out, one after another, the record whose absence saves most beyond its own loss; returns how many."""
+def first_diverse(values, runs, sizes, costs, c, first, last, least_size, n_tried, best, best_cost):
+    """The cheapest class of those with a cost left with which c becomes diverse; otherwise `best`."""
+    order = np.argsort(costs[first:last], kind="mergesort")
+    for t in range(min(n_tried - SEARCHED, last - first)):
+        d = first + order[t]
+        if costs[d] == NO_COST:
+            break
+        if makes_diverse(values, runs, sizes, c, d, least_size):
+            return d, costs[d]
+    return best, best_cost
+
+
+@inner
+def makes_diverse(values, runs, sizes, c, d, least_size):
+    """Whether classes c and d together are large and diverse enough."""
+    size = sizes[c] + sizes[d]
+    return (
+        size >= least_size
+        and can_pass(values, runs, c, d, size)
+        and is_union_diverse(values, runs, c, d, size)
+    )
+
+
+@kernel
+def suppress_inplace(geometry, requirements, codes, labels, n_classes, least_size, n_suppressible, stop):
+    """Leave out, one after another, the record whose absence saves most beyond its own loss; returns how many.
+
+    Ends early once `stop` is set.
+    """
     full = full_loss(geometry, codes.shape[1])
     gains = np.zeros(codes.shape[0], np.int64)
     members = np.argsort(labels, kind="mergesort")
-    stop = np.searchsorted(labels[members], np.arange(n_classes), side="right")
+    end = np.searchsorted(labels[members], np.arange(n_classes), side="right")
     start = np.searchsorted(labels[members], np.arange(n_classes), side="left")
     for c in range(n_classes):
         class_gains_inplace(
-            geometry, requirements, codes, members[start[c] : stop[c]], labels, c, least_size, full, gains
+            geometry,
+            requirements,
+            codes,
+            members[start[c] : end[c]],
+            labels,
+            c,
+            least_size,
+            full,
+            gains,
+            stop,
         )
     n_done = 0
-    while n_done < n_suppressible:
+    while n_done < n_suppressible and stop[0] == 0:
         i = np.argmax(gains)
         if gains[i] <= 0:
             break
@@ -169,13 +248,22 @@ def suppress_inplace(geometry, requirements, codes, labels, n_classes, least_siz
         gains[i] = 0
         n_done += 1
         class_gains_inplace(
-            geometry, requirements, codes, members[start[c] : stop[c]], labels, c, least_size, full, gains
+            geometry,
+            requirements,
+            codes,
+            members[start[c] : end[c]],
+            labels,
+            c,
+            least_size,
+            full,
+            gains,
+            stop,
         )
     return n_done
 
 
 @kernel
-def class_gains_inplace(geometry, requirements, codes, members, labels, c, least_size, full, gains):
+def class_gains_inplace(geometry, requirements, codes, members, labels, c, least_size, full, gains, stop):
     """What leaving out each member of class c alone would save; 0 where the rest may not be published."""
     m = codes.shape[1]
     lower, upper = np.empty(m, np.int32), np.empty(m, np.int32)
@@ -193,6 +281,8 @@ def class_gains_inplace(geometry, requirements, codes, members, labels, c, least
         if labels[out] != c:
             continue
         gains[out] = 0
+        if stop[0] != 0:
+            continue
         if size - 1 < least_size:
             continue
         clear_inplace(lower, upper, words)

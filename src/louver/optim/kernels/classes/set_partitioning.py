@@ -67,6 +67,7 @@ def list_classes(
     max_nodes,
     out,
     out_cost,
+    stop,
 ):
     """List classes whose reduced cost is at most the limit of their head.
 
@@ -78,7 +79,7 @@ def list_classes(
     limits : int64 (p,)
         Per head; with `is_minimising` lowered below each class found, so that only ever better ones are listed.
     max_nodes : int
-        Limit on the nodes of the search.
+        Limit on the nodes of the search; `stop` is the same limit set from outside.
     out : int32 (capacity, most_size + 1)
         Number of records, then the points, of each class; the points after the head in no order.
     out_cost : int64 (capacity,)
@@ -147,8 +148,8 @@ def list_classes(
                     n_found += 1
                     if is_minimising:
                         limits[head] = reduced - 1
-                if n_nodes > max_nodes:
-                    return STOPPED, n_nodes
+                if n_nodes > max_nodes or stop[0] != 0:
+                    return STOPPED, max(n_nodes, max_nodes + 1)
                 is_new = False
             c = at[depth]
             if c >= n_candidates[depth] or depth + 1 >= most_size:
@@ -218,7 +219,7 @@ def filter_inplace(
 
 @kernel
 def fit_prices_inplace(
-    classes, costs, multiplicity, prices, fee, full, max_suppressed, upper_bound, n_rounds
+    classes, costs, multiplicity, prices, fee, full, max_suppressed, upper_bound, n_rounds, stop
 ):
     """Raise the lower bound that the listed classes allow by subgradient steps.
 
@@ -251,6 +252,8 @@ def fit_prices_inplace(
     choice = np.empty(p, np.int64)
     length, n_idle = 1.0, 0
     for _ in range(n_rounds):
+        if stop[0] != 0:
+            break
         lowest[:] = 0.0
         choice[:] = -1
         for c in range(classes.shape[0]):
@@ -325,7 +328,18 @@ def was_reached(table, table_cost, table_used, left, last, cost, used):
 
 @kernel
 def cover(
-    classes, reduced, start, multiplicity, leave_out, fee, max_suppressed, budget, max_nodes, n_slots, chosen
+    classes,
+    reduced,
+    start,
+    multiplicity,
+    leave_out,
+    fee,
+    max_suppressed,
+    budget,
+    max_nodes,
+    n_slots,
+    chosen,
+    stop,
 ):
     """Take every record exactly once into a class, or leave it out, within a budget of reduced costs.
 
@@ -387,7 +401,8 @@ def cover(
             cost[below], used[below] = cost[depth] + reduced[c], used[depth]
         pick[depth] = c
         n_nodes += 1
-        if n_nodes > max_nodes:
+        if n_nodes > max_nodes or stop[0] != 0:
+            n_nodes = max(n_nodes, max_nodes + 1)
             break
         following = i
         while following < p and left[following] == 0:

@@ -8,8 +8,9 @@ import pytest
 from louver.anonymize.auto import _Annealing
 from louver.anonymize.requirements import Sensitive
 from louver.anonymize.sorted import solve as sorted_order
+from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.annealing import anneal_piece_inplace
-from mixed_records import mixed_problem, plain_losses
+from mixed_records import GOING, mixed_problem, plain_losses
 from oracles.partitions import has_distinct, least_loss
 
 N = 9
@@ -19,14 +20,14 @@ COLD = (1.5, 0.5, 0.2, 0.04)
 def annealed(problem, seed, quota=0):
     """Labels and loss after a few rounds from the best cut of the sorted order, each colder than the last."""
     start = sorted_order(problem)
-    scene = _Annealing.of(problem, start, 1).scene
+    scene = _Annealing.of(problem, start, Watch(), 1).scene
     labels = np.array([np.flatnonzero(start.labels == label)[0] for label in start.labels])
     best, best_labels = start.loss, labels.copy()
     for round_number, cold in enumerate(COLD):
         left = quota - int((labels < 0).sum())
         temperature = cold * start.loss / N
         state = np.uint64(2 * (7 * seed + round_number) + 1)
-        loss = anneal_piece_inplace(scene, labels, np.arange(N), left, 60, temperature, state)
+        loss = anneal_piece_inplace(scene, labels, np.arange(N), left, 60, temperature, state, GOING)
         check(problem, labels, int(loss), quota)
         if loss < best:
             best, best_labels = int(loss), labels.copy()
@@ -72,10 +73,10 @@ def test_requirements_are_kept():
 def test_records_outside_the_piece_stay():
     problem = mixed_problem(12, 6, k=2)
     start = sorted_order(problem)
-    scene = _Annealing.of(problem, start, 1).scene
+    scene = _Annealing.of(problem, start, Watch(), 1).scene
     labels = np.array([np.flatnonzero(start.labels == label)[0] for label in start.labels])
     before, members = labels.copy(), np.flatnonzero(labels < 6)
-    anneal_piece_inplace(scene, labels, members, 0, 20, 0.1 * start.loss, np.uint64(3))
+    anneal_piece_inplace(scene, labels, members, 0, 20, 0.1 * start.loss, np.uint64(3), GOING)
     others = np.setdiff1d(np.arange(12), members)
     assert (labels[others] == before[others]).all()
     assert set(labels[members]) <= set(members.tolist())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louver.optim.kernels.classes.consecutive_classes import best_segments
-from mixed_records import mixed_problem
+from mixed_records import GOING, mixed_problem
 
 
 def cuts(n, k):
@@ -22,7 +22,7 @@ def cuts(n, k):
 @pytest.mark.parametrize("n", [5, 8, 11])
 def test_the_cheapest_of_all_cuts(n, k):
     problem = mixed_problem(n, n + k, k=k)
-    labels = best_segments(problem.geometry, problem.codes, k)
+    labels = best_segments(problem.geometry, problem.codes, k, GOING)
     changes = np.flatnonzero(np.diff(labels)) + 1
     assert len(set(labels.tolist())) == len(changes) + 1  # consecutive records
     sizes = np.diff([0, *changes, n])

@@ -8,6 +8,7 @@ import pytest
 
 from louver.anonymize.auto import _Annealing
 from louver.anonymize.sorted import solve as sorted_order
+from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.annealing import new_draft, place_inplace
 from louver.optim.kernels.classes.draft_partition import (
     HEAD,
@@ -53,7 +54,7 @@ def transfer(draft, x, c):
 
 def draft_of(problem, labels):
     """All records in one piece; labels are first records of classes."""
-    scene = _Annealing.of(problem, sorted_order(problem), 1).scene._replace(is_free=np.bool_(False))
+    scene = _Annealing.of(problem, sorted_order(problem), Watch(), 1).scene._replace(is_free=np.bool_(False))
     draft = new_draft(
         scene, np.arange(problem.n_records), np.full(scene.near.shape[0], -1, np.int32), np.int64(0)
     )

@@ -9,6 +9,7 @@ from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
 from louver.anonymize.problem import Problem
 from louver.optim.kernels.classes.greedy import assign_leftovers_inplace, greedy_labels
 from louver.optim.kernels.classes.record_tree import ARITY, LEAF
+from mixed_records import GOING
 from oracles.plain_greedy import interval_spreads, plain_labels
 
 LARGE = LEAF * ARITY * 2 + 37
@@ -29,7 +30,9 @@ def test_tree_search_equals_plain_scan(n, k, farthest_first):
     values = numbers(n, n + k, 40).astype(float)
     problem = Problem.build([NumericColumn(name=str(j), values=values[:, j]) for j in range(3)], k=k)
     expected = plain_labels(n, k, interval_spreads(problem.codes), farthest_first=farthest_first)
-    assert greedy_labels(problem.geometry, problem.codes, k, farthest_first).tolist() == expected.tolist()
+    assert (
+        greedy_labels(problem.geometry, problem.codes, k, farthest_first, GOING).tolist() == expected.tolist()
+    )
 
 
 @pytest.mark.parametrize("farthest_first", [False, True])
@@ -58,7 +61,7 @@ def test_tree_search_equals_plain_scan_for_all_kinds_of_columns(farthest_first, 
     expected = plain_labels(
         part.n_records, k, lambda c, m: spreads(c * 9, [9 * i for i in m]), farthest_first=farthest_first
     )
-    assert greedy_labels(part.geometry, part.codes, k, farthest_first).tolist() == expected.tolist()
+    assert greedy_labels(part.geometry, part.codes, k, farthest_first, GOING).tolist() == expected.tolist()
 
 
 def test_leftovers_go_where_the_loss_rises_least_or_the_enlarged_class_is_cheapest():

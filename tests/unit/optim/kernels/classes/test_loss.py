@@ -104,7 +104,7 @@ def test_every_record_fits_its_own_class_and_matches_are_counted():
     assert fits[labels, np.arange(12)].all()
     multiplicity = np.arange(1, 13)
     by_region, by_row = count_matches(
-        problem.geometry, lower, upper, words, sizes, problem.codes, multiplicity
+        problem.geometry, lower, upper, words, sizes, problem.codes, multiplicity, -1
     )
     assert by_region.tolist() == (fits @ multiplicity).tolist()
     assert by_row.tolist() == (sizes @ fits).tolist()

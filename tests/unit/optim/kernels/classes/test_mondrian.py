@@ -9,6 +9,7 @@ from louver.anonymize.columns import NumericColumn
 from louver.anonymize.problem import Problem
 from louver.anonymize.requirements import Sensitive
 from louver.optim.kernels.classes.mondrian import mondrian_labels
+from mixed_records import GOING
 
 
 def plain_parts(codes, k, is_strict, is_allowed):
@@ -47,6 +48,6 @@ def test_parts_equal_a_plain_recursion(n, k, l, is_strict):  # noqa: E741 - the 
     def is_allowed(members):
         return l is None or len(set(of_record[members].tolist())) >= l
 
-    labels = mondrian_labels(problem.geometry, problem.requirements, problem.codes, k, is_strict)
+    labels = mondrian_labels(problem.geometry, problem.requirements, problem.codes, k, is_strict, GOING)
     found = {frozenset(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels)}
     assert found == plain_parts(problem.codes, k, is_strict, is_allowed)

@@ -7,7 +7,7 @@ import pytest
 
 from louver.anonymize.requirements import Sensitive
 from louver.optim.kernels.classes.publishable import suppress_inplace, unite_inplace
-from mixed_records import mixed_problem
+from mixed_records import GOING, mixed_problem
 
 N = 16
 
@@ -51,7 +51,10 @@ def test_uniting_equals_a_plain_scan(seed):
     labels = np.random.default_rng(seed + 9).integers(0, 6, N)
     labels[:6] = np.arange(6)
     expected, n_failing = united(problem, of_record, labels, 3, 2)
-    assert unite_inplace(problem.geometry, problem.requirements, problem.codes, labels, 6, 3, 0) == n_failing
+    assert (
+        unite_inplace(problem.geometry, problem.requirements, problem.codes, labels, 6, 3, 0, GOING)
+        == n_failing
+    )
     found = {frozenset(np.flatnonzero(labels == c).tolist()) for c in np.unique(labels)}
     assert found == {frozenset(members) for members in expected if members}
 
@@ -59,10 +62,10 @@ def test_uniting_equals_a_plain_scan(seed):
 def test_what_cannot_be_met_is_said_and_a_class_may_be_left_out_instead():
     problem, _ = problem_of(1, n_values=4, least_distinct=5)
     labels = np.arange(N) // 4
-    assert unite_inplace(problem.geometry, problem.requirements, problem.codes, labels, 4, 3, 0) == 1
+    assert unite_inplace(problem.geometry, problem.requirements, problem.codes, labels, 4, 3, 0, GOING) == 1
     assert len(set(labels.tolist())) == 1
     labels = np.arange(N) // 4
-    assert unite_inplace(problem.geometry, problem.requirements, problem.codes, labels, 4, 3, N) == 0
+    assert unite_inplace(problem.geometry, problem.requirements, problem.codes, labels, 4, 3, N, GOING) == 0
     assert (labels == -1).all()
 
 
@@ -90,6 +93,8 @@ def test_leaving_out_equals_a_plain_scan(seed, most):
     labels = np.random.default_rng(seed).integers(0, 3, N)
     labels[:3] = np.arange(3)
     expected = left_out(problem, labels, 3, most)
-    n_done = suppress_inplace(problem.geometry, problem.requirements, problem.codes, labels, 3, 3, most)
+    n_done = suppress_inplace(
+        problem.geometry, problem.requirements, problem.codes, labels, 3, 3, most, GOING
+    )
     assert labels.tolist() == expected.tolist()
     assert n_done == (expected < 0).sum()

@@ -15,7 +15,7 @@ from louver.optim.kernels.classes.set_partitioning import (
     fit_prices_inplace,
     list_classes,
 )
-from mixed_records import mixed_problem
+from mixed_records import GOING, mixed_problem
 
 POINTS, LEAST, MOST = 6, 2, 3
 
@@ -40,7 +40,7 @@ def listed(problem, multiplicity, prices, limits, *, is_minimising=False, room=5
     out, cost = np.zeros((room, MOST + 1), np.int32), np.zeros(room, np.int64)
     n_found, _ = list_classes(
         problem.geometry, problem.requirements, problem.codes, multiplicity, prices, limits, is_minimising,
-        LEAST, MOST, max_nodes, out, cost,
+        LEAST, MOST, max_nodes, out, cost, GOING,
     )  # fmt: skip
     if n_found == STOPPED:
         return None
@@ -121,7 +121,7 @@ def test_the_cover_is_the_best_of_all(table, most_out):
     chosen = np.empty(int(multiplicity.sum()), np.int64)
     budget = 10**15
     cost, n_nodes = cover(
-        lines, reduced, start, multiplicity, leave_out, 0, most_out, budget, 10**7, 2**12, chosen
+        lines, reduced, start, multiplicity, leave_out, 0, most_out, budget, 10**7, 2**12, chosen, GOING
     )
     expected = best_cover(classes, losses.tolist(), multiplicity, leave_out, most_out)
     assert n_nodes <= 10**7 and cost == (NO_COST if expected is None else expected)
@@ -134,7 +134,7 @@ def test_the_cover_is_the_best_of_all(table, most_out):
     assert cost == reduced[taken].sum() + n_out @ leave_out
     if cost > 0:
         again = cover(
-            lines, reduced, start, multiplicity, leave_out, 0, most_out, cost - 1, 10**7, 2**12, chosen
+            lines, reduced, start, multiplicity, leave_out, 0, most_out, cost - 1, 10**7, 2**12, chosen, GOING
         )
         assert again[0] == NO_COST
 
@@ -148,7 +148,7 @@ def test_fitted_prices_prove_no_more_than_the_relaxation_and_nearly_as_much(tabl
         pytest.skip("no fractional cover")
     prices, fee = np.full(POINTS, losses.mean() / MOST), np.zeros(1)
     bound = fit_prices_inplace(
-        lines, costs, multiplicity, prices, fee, float(problem.full_loss), 0, float(program.fun), 3000
+        lines, costs, multiplicity, prices, fee, float(problem.full_loss), 0, float(program.fun), 3000, GOING
     )
     reduced = losses - prices @ holds
     cheapest = [min([0.0, *reduced[[c[0] == p for c in classes]]]) for p in range(POINTS)]

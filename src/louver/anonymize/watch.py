@@ -1,0 +1,111 @@
+"""How long a method may search, whether somebody asked it to stop, and how long each of its stages took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import TypeVar
+
+import numpy as np
+
+from louver.run import Run
+
+__all__ = ["NODES_PER_SECOND", "Watch"]
+
+NODES_PER_SECOND = 700_000
+"""Search nodes of `exact` per second, on the safe side: where a part of the time is given, it is given in nodes."""
+
+LOOK_SECONDS = 0.05
+"""Between two looks at the clock and at the run while a method works."""
+
+STAGE = "forming classes"
+
+Result = TypeVar("Result")
+
+
+class Watch:
+    """The time that a method has, and the run it belongs to.
+
+    Parameters
+    ----------
+    run : Run, optional
+    seconds : float, optional
+        Limit on the search; none without it. Reading it is left to `attend`.
+
+    Attributes
+    ----------
+    stop : uint8 (1,)
+        For kernels: set once the time is up or the run is cancelled.
+    took : dict of str to float
+        Seconds of each stage.
+    share : float
+        Share of the work that is done.
+    """
+
+    def __init__(self, run: Run | None = None, seconds: float | None = None) -> None:
+        self.run = Run() if run is None else run
+        self.stop = np.zeros(1, dtype=np.uint8)
+        self.took: dict[str, float] = {}
+        self.share = 0.0
+        self._seconds = seconds
+        self._is_inside = False
+        self.restart()
+
+    def restart(self) -> None:
+        """Let the time begin only now, after the kernels are compiled."""
+        self.started = time.perf_counter()
+        self.stop[0] = self.run.is_cancelled
+
+    @property
+    def is_limited(self) -> bool:
+        return self._seconds is not None
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; without a limit, as many as one likes."""
+        return np.inf if self._seconds is None else self.started + self._seconds - time.perf_counter()
+
+    @property
+    def share_of_time(self) -> float:
+        """Share of the time that is used."""
+        return 0.0 if self._seconds is None else min(1.0, 1 - self.left / self._seconds)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the search shall end, by the clock or by the run; sets `stop`."""
+        if self.left <= 0 or self.run.is_cancelled:
+            self.stop[0] = 1
+        return bool(self.stop[0])
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add what is done inside to the seconds of a stage; a stage within another counts as part of that."""
+        if self._is_inside:
+            yield
+            return
+        began = time.perf_counter()
+        self._is_inside = True
+        try:
+            yield
+        finally:
+            self._is_inside = False
+            self.took[name] = self.took.get(name, 0.0) + time.perf_counter() - began
+        self.run.check()
+
+    def attend(self, work: Callable[[Watch], Result]) -> Result:
+        """Do the work in a thread of its own; this one watches the clock, and signals reach it.
+
+        A kernel runs without the interpreter lock, so the clock is looked at even while one runs.
+        """
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            doing = pool.submit(work, self)
+            try:
+                while not wait([doing], timeout=LOOK_SECONDS).done:
+                    self.run.report(STAGE, 1.0 if self.is_over else self.share, 1.0)
+            except BaseException:
+                self.run.cancel()
+                self.stop[0] = 1
+                raise
+            return doing.result()
