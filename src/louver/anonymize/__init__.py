@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from louver._arrays import Floats, Ints
+from louver._arrays import Bools, Floats, Ints
 from louver._callable import make_callable
 from louver.anonymize import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize import sorted as sorted_order
@@ -29,6 +28,7 @@ from louver.anonymize.freeform import Freeform, Matching
 from louver.anonymize.generalise import generalise, mapping_table, released_table
 from louver.anonymize.intersection import Earlier, intersect, known_values, read_earlier
 from louver.anonymize.load import Loaded, load
+from louver.anonymize.metrics import published_losses, risk_of, utility_of
 from louver.anonymize.options import SPLIT_CARRY, AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, Problem
 from louver.anonymize.repair import close_as_published
@@ -36,12 +36,11 @@ from louver.anonymize.requirements import Distance
 from louver.anonymize.result import CLASSES_FILE, DATA_FILE, MAPPING_FILE, AnonymizedRelease, Guarantee
 from louver.anonymize.split_carry import Carry
 from louver.anonymize.watch import Watch
+from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.optim.status import Status
-from louver.privacy.spend import find_ledger
-from louver.release.generalised import published_losses
-from louver.release.manifest import check_out
-from louver.release.metrics import risk_of, utility_of
+from louver.privacy.ledger_finding import find_ledger
+from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.request import Request, SpecLike, door, requested
@@ -193,14 +192,14 @@ def anonymize(
     payer = None
     if out is not None:
         check_out(Path(out))
-        payer = find_ledger(request.data, ledger)
-        if payer is not None:
-            payer.state()  # a damaged one is refused before any work
+        source = request.source
+        payer = find_ledger(request.data, ledger, table=source.table, query=source.query)
+        dataset = fingerprint(request.data, table=source.table, query=source.query)
     release = _anonymize(request, run)
     if out is not None:
         page = None if report is None else report(release)
-        release = replace(release, ledger=None if payer is None else payer.path)
-        release.write(out, page, release.ledger)
+        release = replace(release, ledger=payer)
+        release.write(out, page, payer, dataset=dataset)
     return release
 
 
@@ -248,8 +247,8 @@ def _leaves_values_out(loaded: Loaded, answer: Partition) -> bool:
     """Whether an ordered distance counts values that are neither published nor public."""
     kept = loaded.problem.rows[answer.labels >= 0]
     return any(
-        not loaded.public[limits.name] and len(np.unique(limits.codes[kept])) < limits.n_values
-        for limits in loaded.problem.sensitive
+        len(_shown_codes(attribute, limits.codes[kept], loaded)) < limits.n_values
+        for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True)
         if limits.distance is Distance.ORDERED
     )
 
@@ -360,7 +359,7 @@ def _release(loaded: Loaded, answer: Partition | Freeform, options: AnonymizeOpt
             options.k,
         ),
         comparison=compare(problem.columns, published, problem.rows, answer.sizes),
-        promises=_promises(table, quasi, losses, loaded, options),
+        promises=_promises(group_of >= 0, quasi, losses, loaded, options),
         parameters=_parameters(options),
         is_order_kept=options.keep_order,
         subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
@@ -410,7 +409,7 @@ def _lost_shares(problem: Problem, answer: Answer) -> Floats:
 
 
 def _promises(
-    table: pa.Table,
+    is_kept: Bools,
     quasi: tuple[str, ...],
     losses: list[tuple[str, float]],
     loaded: Loaded,
@@ -424,20 +423,21 @@ def _promises(
         about["mapping"] = MAPPING_FILE
         about["open"] = _matching_anything(loaded, options)
     promises: list[Mapping[str, Any]] = [
-        {"promise": "records", "file": DATA_FILE, "records": table.num_rows},
+        {"promise": "records", "file": DATA_FILE, "records": int(is_kept.sum())},
         {"promise": "mapping", "file": DATA_FILE, "mapping": MAPPING_FILE},
         {"promise": "losses", "mapping": MAPPING_FILE, "by_column": losses},
         {"promise": guarantee.value, **about},
     ]
     for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
-        shown = _shown_labels(table, attribute, loaded)
+        shown = _shown_codes(attribute, limits.codes[is_kept], loaded)
+        texts = _published_texts(
+            loaded.records[attribute.name].filter(pa.array(is_kept)), limits.codes[is_kept]
+        )
         common = {
             "file": DATA_FILE,
             "quasi": list(quasi),
             "sensitive": attribute.name,
-            "values": [
-                str(None) if attribute.labels[i] == attribute.missing else attribute.labels[i] for i in shown
-            ],
+            "values": [texts.get(code, []) for code in shown],
         }
         if options.l is not None:
             promises.append({"promise": "l-diversity", **common, "kind": options.l_kind, "l": options.l})
@@ -448,13 +448,24 @@ def _promises(
     return tuple(promises)
 
 
-def _shown_labels(table: pa.Table, attribute: Attribute, loaded: Loaded) -> list[int]:
-    """Codes of the labels that are public or published; a value that only records left out have is not named."""
-    published = {str(value) for value in pc.unique(table[attribute.name]).to_pylist()}
-    published |= loaded.public[attribute.name]
-    if attribute.missing is not None:
-        published.add(attribute.missing)
-    return [code for code, label in enumerate(attribute.labels) if label in published]
+def _shown_codes(attribute: Attribute, published: Ints, loaded: Loaded) -> list[int]:
+    """Codes of the values that are public or published; one that only records left out have is not named."""
+    shown = set(np.unique(published).tolist())
+    public = loaded.public[attribute.name]
+    return [code for code, label in enumerate(attribute.labels) if code in shown or label in public]
+
+
+def _published_texts(column: pa.ChunkedArray, codes: Ints) -> dict[int, list[str | None]]:
+    """For every code of a sensitive column the values of the file that stand for it, as text; None where there is none."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    values = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    places = values.indices.to_numpy(zero_copy_only=False)
+    texts: dict[int, list[str | None]] = {}
+    for code, place in np.unique(np.stack([codes, places], axis=1), axis=0).tolist():
+        value = values.dictionary[place].as_py()
+        texts.setdefault(code, []).append(None if value is None else str(value))
+    return texts
 
 
 def _matching_anything(loaded: Loaded, options: AnonymizeOptions) -> list[str]:

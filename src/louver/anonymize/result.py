@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,11 @@ import pyarrow.parquet as pq
 
 from louver.anonymize.comparison import Comparison
 from louver.anonymize.freeform import WEAKER
+from louver.anonymize.metrics import Risk, Utility
 from louver.optim.status import Status
-from louver.privacy.ledger import Ledger
-from louver.release.manifest import Manifest, ReleaseWriter
-from louver.release.metrics import Risk, Utility
+from louver.privacy.ledger import KeyedHash, Ledger
+from louver.release.manifest import Manifest
+from louver.release.write import ReleaseWriter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -197,7 +199,8 @@ class AnonymizedRelease:
 
         return plot_release(self)
 
-    def manifest(self, ledger_head: str | None = None) -> Manifest:
+    def manifest(self) -> Manifest:
+        """Describe the release; how long it took is nobody else's business (docs/decisions/0008)."""
         warnings = [WEAKER] if self.guarantee is Guarantee.FREEFORM else []
         if self.is_order_kept:
             warnings.append("Rows are in the order of the source.")
@@ -209,10 +212,16 @@ class AnonymizedRelease:
             results=self.published_dict(),
             disclosures=["every column that is not a quasi-identifier, record by record"],
             warnings=warnings,
-            ledger_head=ledger_head,
         )
 
-    def write(self, out: str | Path, report: str | None = None, ledger: str | Path | None = None) -> Manifest:
+    def write(
+        self,
+        out: str | Path,
+        report: str | None = None,
+        ledger: str | Path | None = None,
+        *,
+        dataset: KeyedHash | None = None,
+    ) -> Manifest:
         """Write the release directory.
 
         Parameters
@@ -223,6 +232,8 @@ class AnonymizedRelease:
             The HTML page to put into it.
         ledger : path, optional
             The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
+        dataset : KeyedHash, optional
+            Keyed hash of the data; the ledger refuses others than those it has admitted.
         """
         with ReleaseWriter(out) as writer:
             pq.write_table(self.table, writer.path(DATA_FILE))
@@ -231,11 +242,13 @@ class AnonymizedRelease:
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
             if report is not None:
                 writer.path("report.html").write_text(report, encoding="utf-8")
-            head = None
-            if ledger is not None:
-                what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
-                head = str(Ledger(Path(ledger)).disclose(what))
-            return writer.seal(self.manifest(head))
+            log = None if ledger is None else partial(self._log, Path(ledger), dataset)
+            return writer.seal(self.manifest(), log)
+
+    def _log(self, ledger: Path, dataset: KeyedHash | None) -> str:
+        """Log the file as an exact disclosure; returns the ledger's head."""
+        what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
+        return str(Ledger(ledger).disclose(what, dataset=dataset))
 
     def __repr__(self) -> str:
         u, r = self.utility, self.risk

@@ -24,10 +24,12 @@ __all__ = [
     "Html",
     "Json",
     "Rho",
+    "SpecAgain",
     "SpecFile",
     "command",
     "group",
     "help_alone",
+    "the_spec",
 ]
 
 CHECK_FAILED = 1
@@ -50,6 +52,9 @@ Payer = Annotated[
 SpecFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),
+]
+SpecAgain = Annotated[
+    Path | None, typer.Option("--spec", metavar="FILE", help="The same, written as for the other verbs.")
 ]
 TYPES: dict[str, Any] = {"flag": bool, "int": int | None, "float": float | None}
 Command = Callable[..., int]
@@ -103,6 +108,13 @@ def command(
         return function
 
     return register
+
+
+def the_spec(argument: Path | None, option: Path | None) -> Path | None:
+    """The spec of a verb that takes it as its argument, and as --spec like the others."""
+    if argument is not None and option is not None:
+        raise InputError("the spec is named twice; give SPEC.toml or --spec.", option="--spec")
+    return argument or option
 
 
 def _options(model: type[Options] | None) -> Iterator[Described]:

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from louver.cli.console import say, say_json
-from louver.cli.parameters import CHECK_FAILED, Given, Json, Out, Payer, command, group, help_alone
+from louver.cli.parameters import (
+    CHECK_FAILED,
+    Given,
+    Json,
+    Out,
+    Payer,
+    SpecAgain,
+    command,
+    group,
+    help_alone,
+    the_spec,
+)
 from louver.errors import InputError
 from louver.report.topdown import topdown_report
 from louver.run import Run
@@ -26,9 +37,6 @@ DONE = "Exit codes: 0 done, 2 bad input."
 SpecArgument = Annotated[
     Path | None, typer.Argument(metavar="SPEC.toml", help="File with a [topdown] section.")
 ]
-SpecFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The same, written as for the other verbs.")
-]
 
 
 @command(
@@ -38,7 +46,7 @@ SpecFile = Annotated[
     epilog="Exit codes: 0 consistent, 1 contradictory or not extendable, 2 bad input.",
 )
 def topdown_check(
-    *, file: SpecArgument = None, given: Given, json: Json = False, spec: SpecFile = None, run: Run
+    *, file: SpecArgument = None, given: Given, json: Json = False, spec: SpecAgain = None, run: Run
 ) -> int:
     """Is the public knowledge consistent, and what follows from it? Opens no records, spends nothing."""
     options = validated(CheckOptions, given)
@@ -58,7 +66,7 @@ def topdown_measure(
     ledger: Payer = None,
     given: Given,
     json: Json = False,
-    spec: SpecFile = None,
+    spec: SpecAgain = None,
     run: Run,
 ) -> int:
     """Read the records once, pay, draw the noise, and leave what may cross the wall in a folder."""
@@ -74,7 +82,7 @@ def topdown_estimate(
     out: Out = None,
     given: Given,
     json: Json = False,
-    spec: SpecFile = None,
+    spec: SpecAgain = None,
     run: Run,
 ) -> int:
     """Make a release from measurements; never opens the records, costs no privacy, and may be repeated."""
@@ -95,7 +103,7 @@ def topdown_run(
     ledger: Payer = None,
     given: Given,
     json: Json = False,
-    spec: SpecFile = None,
+    spec: SpecAgain = None,
     run: Run,
 ) -> int:
     """Measure, estimate and release in one go."""
@@ -106,9 +114,7 @@ def topdown_run(
 
 
 def _spec(file: Path | None, spec: Path | None) -> Path:
-    if file is not None and spec is not None:
-        raise InputError("the spec is named twice; give SPEC.toml or --spec.", option="--spec")
-    path = file or spec
+    path = the_spec(file, spec)
     if path is None:
         raise InputError("argument SPEC.toml is missing; name the spec.", option="SPEC.toml")
     return path

@@ -31,8 +31,9 @@ from louver.privacy.ledger import Debit, Head
 from louver.privacy.measurements import Measured, Measurements, TrueBatch, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.privacy.spend import Account, measure_into, noise_of
-from louver.release.manifest import ReleaseWriter, check_out, read_manifest
+from louver.release.manifest import read_manifest
 from louver.release.verify import is_unchanged
+from louver.release.write import ReleaseWriter, check_out
 from louver.run import Run
 from louver.schema.request import SpecLike, door, requested
 

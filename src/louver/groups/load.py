@@ -100,7 +100,9 @@ class Asked:
 
     def account(self, ledger: str | Path | None) -> Account:
         """The ledger that pays, opened before anything is read."""
-        return Account(open_ledger(self.data, ledger, self.options.budget()), self.dataset)
+        budget, source = self.options.budget(), self.source
+        payer = open_ledger(self.data, ledger, budget, table=source.table, query=source.query)
+        return Account(payer, self.dataset)
 
     def public_plan(self) -> SizePlan:
         """The plan of a call that does not take its regions from the data."""
@@ -147,9 +149,9 @@ class Asked:
         # Only the total was not noted: where it changes neither query nor sizes, two requests had one name.
         is_unclear = plan.mechanism.query is plan.mechanism.open_query and options.min_size == 1
         by = options.unit or options.size
-        exact = [f"the total number of groups by {by}"] if is_public else []
-        exact += [f"the list of regions that occur by {by}"] if self.regions is None else []
-        exact += [f"not protected by {by}: {what}" for what in plan.not_protected]
+        exact = [("total", f"the total number of groups by {by}")] if is_public else []
+        exact += [("regions", f"the list of regions that occur by {by}")] if self.regions is None else []
+        exact += [("not protected", f"not protected by {by}: {what}") for what in plan.not_protected]
         return Payment(
             loss=plan.loss,
             request=self._request(plan),
@@ -157,7 +159,10 @@ class Asked:
             largest_unit=self._largest_unit,
             noise=self.noise,
             earlier=None if is_unclear else self._earlier_request(plan),
-            publishes=tuple(Publication(what=what) for what in exact),
+            publishes=tuple(
+                Publication(what=what, invariants=({"verb": "groups", "kind": kind, "by": by},))
+                for kind, what in exact
+            ),
         )
 
     @property

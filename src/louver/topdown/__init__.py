@@ -25,7 +25,7 @@ from louver.privacy.ledger import Head, Ledger
 from louver.privacy.measurements import Measured, Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise
 from louver.privacy.spend import open_ledger
-from louver.release.manifest import ReleaseWriter, check_out
+from louver.release.write import ReleaseWriter, check_out
 from louver.run import Run
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
 from louver.topdown.estimation import estimate as estimate_levels
@@ -259,7 +259,8 @@ def _open_ledger(plan: QueryPlan, ledger: str | Path | None) -> Ledger:
     if design.is_own_file and not Path(design.data).is_file():
         name = Path(design.data).name
         raise InputError(f"{name} does not exist; correct the source in {design.spec.path.name}.", file=name)
-    return open_ledger(design.data, ledger, plan.loss)
+    source = design.spec.source
+    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query)
 
 
 def _seeded(
@@ -312,8 +313,7 @@ def _paid(
         measure_into(plan, work, ledger, run)
         seconds = {"measure": time.perf_counter() - began}
         release = write(_estimate_from(plan, work, workers, run, seconds), work, out=out)
-    for stale in [work, *out.parent.glob(f".{out.name}.partial-*")]:
-        shutil.rmtree(stale, ignore_errors=True)
+    shutil.rmtree(work, ignore_errors=True)
     return release
 
 

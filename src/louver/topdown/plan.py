@@ -33,6 +33,7 @@ __all__ = ["MeasuredQuery", "QueryPlan", "make_plan", "sensitivity"]
 
 NOT_IN_REQUEST = {
     "topdown.bounds": "they are public and bind the estimate; no true answer and no noise depends on them",
+    "topdown.acknowledge_invariants": "it lets a spec be measured beside others, and changes nothing that is measured",
     "source.file": "where the records lie; the ledger's keyed hash binds the records themselves",
     "source.uri": "likewise",
 }

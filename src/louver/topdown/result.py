@@ -18,7 +18,8 @@ from louver._arrays import Ints
 from louver.data.write import write_csv
 from louver.privacy.budget import amounts_of
 from louver.privacy.ledger import Head
-from louver.release.manifest import Manifest, ReleaseWriter
+from louver.release.manifest import Manifest
+from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
 from louver.topdown.estimation import Estimate
 from louver.topdown.implied import UNBOUNDED

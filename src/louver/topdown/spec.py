@@ -131,6 +131,7 @@ class TopDownOptions(Options):
     rho: Amount | None = None
     delta: Amount | None = None
     neighbours: Literal["change-record", "add-remove-record"] = "change-record"
+    acknowledge_invariants: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -228,7 +229,7 @@ class Design:
         """
         return _hash(
             [
-                self.options.model_dump_json(exclude={"bounds"}).encode(),
+                self.options.model_dump_json(exclude={"bounds", "acknowledge_invariants"}).encode(),
                 self.spec.source.noted().encode(),
                 repr(self.spec.schema).encode(),
                 repr(self.attributes).encode(),
@@ -238,7 +239,8 @@ class Design:
 
     def fingerprint(self) -> str:
         """Hash of everything that decides what is measured and how it is worked on."""
-        parts = [self.measured_fingerprint().encode(), self.options.model_dump_json().encode()]
+        unset = set() if self.options.acknowledge_invariants else {"acknowledge_invariants"}
+        parts = [self.measured_fingerprint().encode(), self.options.model_dump_json(exclude=unset).encode()]
         parts.append(self.is_possible.tobytes())
         for statement in self.statements:
             parts.extend([statement.cells.tobytes(), statement.lower.tobytes(), statement.upper.tobytes()])

@@ -13,6 +13,7 @@ import pytest
 import louver as lv
 from louver import topdown
 from louver.anonymize import AnonymizeOptions, anonymize
+from louver.audit import AuditOptions, audit
 from louver.bounds import BoundsOptions, bounds, compare, suggest
 from louver.groups import GroupsOptions, estimate, groups, measure, preview
 from louver.schema.options import VerbOptions, described
@@ -41,6 +42,7 @@ DOORS: list[tuple[Callable[..., Any], type[VerbOptions], set[str], set[str]]] = 
         {"conditionals", "n", "given", "cells", "arrangements", "suggest", "fail_on"},
         set(),
     ),
+    (audit, AuditOptions, set(), set()),
     (anonymize, AnonymizeOptions, set(), {"out", "ledger", "report"}),
     (groups, GroupsOptions, {"schema"}, {"out", "ledger", "report"}),
     (
@@ -127,10 +129,10 @@ def test_every_option_is_told(model: type[VerbOptions]) -> None:
         assert one.help.endswith((".", "?")) and one.group, one.name
         assert (one.metavar is None) == (one.form == "flag"), one.name
     missing = set(model.model_fields) - {one.name for one in described(model)}
-    assert missing <= {"file", "uri", "wide"}
+    assert missing <= {"file", "uri", "wide", "tables", "known", "targets"}
 
 
-@pytest.mark.parametrize("verb", ["anonymize", "bounds", "groups", "topdown"])
+@pytest.mark.parametrize("verb", ["anonymize", "audit", "bounds", "groups", "topdown"])
 def test_help_is_the_verbs_own_page(verb: str) -> None:
     package = getattr(lv, verb)
     assert inspect.signature(package) == inspect.signature(getattr(package, verb))
