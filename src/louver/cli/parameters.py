@@ -23,6 +23,8 @@ __all__ = [
     "Given",
     "Html",
     "Json",
+    "Out",
+    "Payer",
     "Rho",
     "SpecAgain",
     "SpecFile",
