@@ -28,7 +28,7 @@ from louver.groups.problem import (
 )
 from louver.optim.trees import LevelTree
 from louver.privacy.budget import Loss, Measure, compose_sequential, split
-from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace, Distribution
+from louver.privacy.distributions import Distribution, noise_for
 from louver.privacy.measurements import NoisyBatch, TrueBatch
 from louver.privacy.noise import Noise, Nonce
 
@@ -193,7 +193,7 @@ def make_plan(
                 share=share,
                 loss=loss,
                 sensitivity=used,
-                distribution=_noise(loss, used),
+                distribution=noise_for(loss, l1=used, l2_squared=used * used),
             )
         )
     return SizePlan(
@@ -208,20 +208,13 @@ def make_plan(
     )
 
 
-def _noise(loss: Loss, l1: int) -> Distribution:
-    """Noise for an integer query: an L1 sensitivity bounds the squared L2 sensitivity by its square."""
-    if loss.measure is Measure.EPSILON:
-        return DiscreteLaplace(l1 / loss.amount)
-    return DiscreteGaussian(Fraction(l1 * l1) / (2 * loss.amount))
-
-
 def priced(plan: SizePlan, noise: Noise) -> SizePlan:
     """The same plan at the price of a source of noise: every level costs at least what the source says."""
     levels = []
     for level in plan.levels:
-        # For Gaussian noise the squared L2 sensitivity, which the square of the L1 sensitivity bounds.
-        power = 1 if level.loss.measure is Measure.EPSILON else 2
-        asked = noise.price(level.distribution, Fraction(level.sensitivity) ** power)
+        # The square of the L1 sensitivity bounds the squared L2 sensitivity.
+        changed = level.distribution.sensitivity(level.sensitivity, level.sensitivity**2)
+        asked = noise.price(level.distribution, changed)
         levels.append(replace(level, loss=replace(level.loss, amount=max(level.loss.amount, asked))))
     return replace(plan, levels=tuple(levels))
 
