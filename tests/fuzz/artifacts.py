@@ -104,8 +104,15 @@ def hostile_release(
     return release
 
 
+def _is_plain(path: Path) -> bool:
+    """Whether there is a file that can be read without waiting for anybody."""
+    return path.is_file() and not path.is_symlink()
+
+
 def _odd_manifest(draw: random.Random, release: Path, told: list[str]) -> None:
     path = release / "manifest.json"
+    if not _is_plain(path):
+        return
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -149,6 +156,8 @@ def _store(draw: random.Random, path: Path, content: Any) -> None:
 def _rehash(draw: random.Random, release: Path, file: Path) -> None:
     """Enter a changed file in the manifest, as a forger would."""
     path = release / "manifest.json"
+    if not _is_plain(path):
+        return
     try:
         content = json.loads(path.read_bytes())
         entry = content["files"][file.relative_to(release).as_posix()]
@@ -159,7 +168,7 @@ def _rehash(draw: random.Random, release: Path, file: Path) -> None:
 
 
 def _odd_table(draw: random.Random, release: Path, told: list[str]) -> None:
-    tables = sorted(path for path in release.rglob("*.parquet") if path.is_file() and not path.is_symlink())
+    tables = sorted(path for path in release.rglob("*.parquet") if _is_plain(path))
     if not tables:
         return
     path = draw.choice(tables)
@@ -173,7 +182,7 @@ def _odd_table(draw: random.Random, release: Path, told: list[str]) -> None:
 
 
 def _odd_bytes(draw: random.Random, release: Path, told: list[str]) -> None:
-    files = sorted(path for path in release.rglob("*") if path.is_file() and not path.is_symlink())
+    files = sorted(path for path in release.rglob("*") if _is_plain(path))
     if not files:
         return
     path = draw.choice(files)
