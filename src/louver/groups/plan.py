@@ -14,13 +14,13 @@ from itertools import pairwise, product
 import numpy as np
 
 from louver._arrays import Ints
+from louver.data.regions import RegionTree
 from louver.errors import BudgetError, InputError
 from louver.groups.mechanisms import Mechanism
 from louver.groups.problem import (
     GroupTable,
     NoisyAnswers,
     Query,
-    Regions,
     Total,
     answers,
     first_size,
@@ -78,7 +78,7 @@ class SizePlan:
     mechanism : Mechanism
     query : Query
         What the mechanism adds noise to, with this kind of total.
-    regions : Regions
+    regions : RegionTree
     first_size, largest_size : int
         Sizes told apart.
     total : Total
@@ -89,7 +89,7 @@ class SizePlan:
 
     mechanism: Mechanism
     query: Query
-    regions: Regions
+    regions: RegionTree
     first_size: int
     largest_size: int
     total: Total
@@ -126,7 +126,7 @@ class SizePlan:
 
 def make_plan(
     mechanism: Mechanism,
-    regions: Regions,
+    regions: RegionTree,
     largest_size: int,
     budget: Loss,
     shares: Sequence[Fraction],
@@ -141,7 +141,7 @@ def make_plan(
     Parameters
     ----------
     mechanism : Mechanism
-    regions : Regions
+    regions : RegionTree
     largest_size : int
         Units beyond it are counted with it.
     budget : Loss
@@ -168,13 +168,13 @@ def make_plan(
     if len(shares) != regions.tree.n_levels:
         raise BudgetError(
             f"{len(shares)} budget shares are given for {regions.tree.n_levels} levels; "
-            f"give one each for {', '.join(regions.levels)}."
+            f"give one each for {', '.join(regions.names)}."
         )
     first = first_size(total, smallest_size)
     levels = []
     is_private = True
     for name, n_regions, loss, share in zip(
-        regions.levels, regions.tree.level_sizes, split(budget, shares), shares, strict=True
+        regions.names, regions.tree.level_sizes, split(budget, shares), shares, strict=True
     ):
         true = sensitivity(
             query,

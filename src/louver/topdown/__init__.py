@@ -24,7 +24,7 @@ from louver.errors import InputError, one_sentence
 from louver.privacy.ledger import Head, Ledger
 from louver.privacy.measurements import Measured, Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise
-from louver.privacy.spend import open_ledger
+from louver.privacy.spend import is_sealed, open_ledger
 from louver.release.write import ReleaseWriter, check_out
 from louver.run import Run
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
@@ -307,7 +307,9 @@ def _paid(
     if not is_released:
         check_out(out)
     if is_released:  # stopped after the move
-        release = replace(_estimate_from(plan, out, workers, run, {}), path=out)
+        # The levels that were finished are still beside the release, unless the folder was cleared too.
+        kept = is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], ledger)
+        release = replace(_estimate_from(plan, work if kept else out, workers, run, {}), path=out)
     else:
         began = time.perf_counter()
         measure_into(plan, work, ledger, run)
