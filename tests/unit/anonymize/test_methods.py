@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from louver.anonymize.split_carry import Carry
 
 from louver.anonymize import exact, freeform, greedy, k_member, mondrian, repair, split_carry
 from louver.anonymize import sorted as sorted_method
 from louver.anonymize.columns import NumericColumn
 from louver.anonymize.problem import Problem
 from louver.anonymize.requirements import Sensitive
-from louver.anonymize.split_carry import Carry
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError, InputError
 from louver.optim.status import Status
