@@ -27,7 +27,7 @@ import numpy as np
 from scipy import sparse, stats
 
 from louver.groups.mechanisms import MECHANISMS, count_violations
-from louver.groups.plan import Plan, chosen_shares, equal_shares, make_plan
+from louver.groups.plan import SizePlan, chosen_shares, equal_shares, make_plan
 from louver.groups.problem import GroupTable, NoisyAnswers, Regions, Total
 from louver.groups.simulate import LevelError, errors, measured
 from louver.optim.trees import LevelTree
@@ -123,7 +123,7 @@ def taxi(*, small: bool = False, seed: int = 2) -> GroupTable:
     return GroupTable(regions, regions.tree.sum_up(leaves), 0)
 
 
-def _plan(table: GroupTable, name: str, shares: str, epsilon: str) -> Plan:
+def _plan(table: GroupTable, name: str, shares: str, epsilon: str) -> SizePlan:
     tree = table.regions.tree
     return make_plan(
         MECHANISMS[name],
@@ -136,7 +136,7 @@ def _plan(table: GroupTable, name: str, shares: str, epsilon: str) -> Plan:
     )
 
 
-def _measured(table: GroupTable, plan: Plan, seed: int) -> NoisyAnswers:
+def _measured(table: GroupTable, plan: SizePlan, seed: int) -> NoisyAnswers:
     return measured(table, plan, KeyedNoise.from_seed(seed))
 
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from louver._version import __version__
 
-__all__ = ["__version__", "anonymize", "bounds", "groups", "topdown", "verify"]
+__all__ = ["__version__", "anonymize", "bounds", "groups", "open", "topdown", "verify"]
 
 if TYPE_CHECKING:
     from louver.anonymize import anonymize
     from louver.bounds import bounds
     from louver.groups import groups
+    from louver.release.open import open_release as open
     from louver.release.verify import verify
     from louver.topdown import topdown
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name == "verify":
         return import_module("louver.release.verify").verify
+    if name == "open":
+        return import_module("louver.release.open").open_release
     if name in __all__:
         return import_module(f"louver.{name}")
     raise AttributeError(f"module 'louver' has no attribute '{name}'")

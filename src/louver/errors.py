@@ -19,6 +19,7 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "LouverError",
+    "PromiseError",
     "SolverError",
     "one_sentence",
     "printable",
@@ -94,6 +95,21 @@ class InfeasibleError(LouverError):
     def __init__(self, message: str, *, clash: tuple[int, ...] = ()) -> None:
         super().__init__(message)
         self.clash = clash
+
+
+class PromiseError(LouverError):
+    """Files that do not keep what a release would promise of them, found before they were published.
+
+    Parameters
+    ----------
+    message : str
+    promise : str
+        Its name.
+    """
+
+    def __init__(self, message: str, *, promise: str) -> None:
+        super().__init__(message)
+        self.promise = promise
 
 
 class SolverError(LouverError):

@@ -81,7 +81,7 @@ def test_demo(run_louver: Runner, call_louver: Runner, tmp_path: Path) -> None:
         for name in re.findall(r"^Open (\S+) in a browser\.$", done.out, re.MULTILINE)
     )
     assert "Redesigns" in audit and "Arrangements" in audit
-    assert "34,782 groups" in released and "NOT PRIVATE" in released
+    assert re.search(r"34,7\d\d groups", released) and "NOT PRIVATE" in released  # the total is noisy
     assert sorted(path.name for path in out.iterdir()) == ["bounds.html", "groups"]
     checked = call_louver("verify", out / "groups")
     assert checked.code == 1 and checked.out.count("FAILED") == 2  # the headline, and that it is seeded

@@ -14,14 +14,19 @@ import pytest
 from scipy import stats
 
 from louver.groups.mechanisms import MECHANISMS
-from louver.groups.plan import Plan, equal_shares, make_plan
+from louver.groups.plan import SizePlan, equal_shares, make_plan
 from louver.groups.problem import GroupTable, Query, Regions, Total, answers
-from louver.groups.simulate import run
+from louver.groups.simulate import measured
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KeyedNoise
 
 CONFIDENCE = 0.9999
+
+
+def run(table: GroupTable, plan: SizePlan, noise: KeyedNoise) -> np.ndarray:
+    """Measure a table and post-process the measurements, all in memory."""
+    return plan.mechanism.solve(measured(table, plan, noise))
 
 
 def proven_loss(first: np.ndarray, second: np.ndarray) -> float:
@@ -58,7 +63,9 @@ def _tables(leaves: int, largest: int, per_cell: int, total: Total) -> tuple[Gro
     return tuple(GroupTable(regions, regions.tree.sum_up(c), first) for c in (before, after))  # type: ignore[return-value]
 
 
-def _plan(name: str, table: GroupTable, epsilon: Fraction, total: Total, as_published: bool = False) -> Plan:
+def _plan(
+    name: str, table: GroupTable, epsilon: Fraction, total: Total, as_published: bool = False
+) -> SizePlan:
     budget = Loss(epsilon, Measure.EPSILON, Relation.ADD_REMOVE_RECORD)
     shares = equal_shares(table.regions.tree.n_levels)
     return make_plan(
@@ -72,7 +79,7 @@ def _plan(name: str, table: GroupTable, epsilon: Fraction, total: Total, as_publ
     )
 
 
-def _statistics(table: GroupTable, plan: Plan, runs: int, offset: int) -> np.ndarray:
+def _statistics(table: GroupTable, plan: SizePlan, runs: int, offset: int) -> np.ndarray:
     """What the attacker computes: several numbers for each run, one column each."""
     tree = table.regions.tree
     seen = []

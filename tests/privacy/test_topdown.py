@@ -25,7 +25,7 @@ from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from louver.topdown import topdown
 from louver.topdown.measuring import invariant_values, true_batches
-from louver.topdown.plan import Plan, make_plan, sensitivity
+from louver.topdown.plan import QueryPlan, make_plan, sensitivity
 from louver.topdown.problem import SparseLevel
 from louver.topdown.spec import read_design
 from privacy.topdown_crash import N_KILLS, NAMED
@@ -79,7 +79,7 @@ def neighbours_of(data: Data, relation: Relation) -> Iterator[Data]:
             yield rest
 
 
-def levels_of(plan: Plan, data: Data) -> tuple[SparseLevel, ...]:
+def levels_of(plan: QueryPlan, data: Data) -> tuple[SparseLevel, ...]:
     counts = np.zeros((len(LEAVES), N_CELLS), dtype=np.int64)
     for (leaf, cell), n in Counter(data).items():
         counts[leaf, cell] = n

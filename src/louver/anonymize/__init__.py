@@ -13,8 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-
-
 from louver._callable import make_callable
 from louver.anonymize.curve import trace
 from louver.anonymize.intersection import as_earlier, intersect, known_values, read_earlier
@@ -27,7 +25,7 @@ from louver.anonymize.solve import form_classes
 from louver.anonymize.watch import Watch
 from louver.data.read import open_source
 from louver.privacy.spend import find_ledger
-from louver.release.manifest import check_out
+from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.request import Request, SpecLike, door, requested
 from louver.schema.spec import Schema

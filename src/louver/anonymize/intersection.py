@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,6 @@ from louver.anonymize.result import DATA_FILE, MAPPING_FILE, AnonymizedRelease
 from louver.data.read import Source
 from louver.data.tabulate import read_codes
 from louver.errors import InputError
-from louver.release.generalised import published_values
 from louver.release.manifest import read_manifest
 from louver.release.verify import verify
 from louver.schema.attribute import Attribute
@@ -351,3 +351,26 @@ def _is_certain(fitting: sparse.csr_matrix, value_of: Ints) -> Bools:
     counts.eliminate_zeros()
     is_one: Bools = np.diff(counts.indptr) == 1
     return is_one
+
+
+def published_values(table: pa.Table, mapping: pa.Table, name: str) -> tuple[Ints, list[dict[str, Any]]]:
+    """Which line of the mapping each row publishes of an attribute, and these lines.
+
+    Raises
+    ------
+    KeyError
+        For a value that the mapping does not list.
+    """
+    lines = mapping.filter(pc.equal(mapping["attribute"], name)).to_pylist()
+    if name in table.column_names:
+        place_of: dict[object, int] = {line["published"]: place for place, line in enumerate(lines)}
+        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        places = [place_of[value] for value in column.dictionary.to_pylist()]
+        return np.array(places, np.int64)[np.asarray(np.from_dlpack(column.indices))], lines
+    place_of = {_ends(line): place for place, line in enumerate(lines)}
+    ends = [table[f"{name}_{end}"].to_pylist() for end in ("lower", "upper")]
+    return np.array([place_of[pair] for pair in zip(*ends, strict=True)], np.int64), lines
+
+
+def _ends(line: Mapping[str, Any]) -> tuple[object, object]:
+    return (line["members"][0], line["members"][-1]) if line["members"] else (line["lower"], line["upper"])

@@ -24,7 +24,7 @@ from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
 from louver.schema.spec import Schema
 
-__all__ = ["Loaded", "load"]
+__all__ = ["Loaded", "load", "shown_codes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,8 +92,25 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None) -> Lo
         sensitive=sensitive,
         problem=problem,
         represents=_represents(source, options),
-        public={a.name: frozenset(a.labels) | _labels(people, a.name) for a in attributes},
+        public={
+            a.name: (frozenset(a.labels) - _own_label(a, schema)) | _labels(people, a.name)
+            for a in attributes
+        },
     )
+
+
+def shown_codes(attribute: Attribute, published: Ints, loaded: Loaded) -> list[int]:
+    """Codes of the values that are public or published; one that only records left out have is not named."""
+    shown = set(np.unique(published).tolist())
+    public = loaded.public[attribute.name]
+    return [code for code, label in enumerate(attribute.labels) if code in shown or label in public]
+
+
+def _own_label(attribute: Attribute, schema: Schema | None) -> frozenset[str]:
+    """The label for missing values where it is ours and not the schema's: that a value is missing is not public."""
+    is_listed = schema is not None and attribute.name in schema.names
+    is_given = is_listed and schema is not None and schema.attribute(attribute.name).missing is not None
+    return frozenset() if is_given or attribute.missing is None else frozenset({attribute.missing})
 
 
 def _labels(people: tuple[Records, Ints] | None, name: str) -> frozenset[str]:

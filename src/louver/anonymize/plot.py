@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from louver._figure import literal_text
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -43,7 +45,7 @@ def plot_release(release: AnonymizedRelease) -> Figure:
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(colors=INK, labelsize=8.5)
-    return figure
+    return literal_text(figure)
 
 
 def plot_comparison(release: AnonymizedRelease) -> Figure:
@@ -71,7 +73,7 @@ def plot_comparison(release: AnonymizedRelease) -> Figure:
     panels[0].legend(frameon=False, fontsize=8.5)
     for axes in panels[len(shown) :]:
         axes.set_visible(False)
-    return figure
+    return literal_text(figure)
 
 
 def plot_curve(points: Sequence[CurvePoint]) -> Figure:
@@ -100,7 +102,7 @@ def plot_curve(points: Sequence[CurvePoint]) -> Figure:
     axes.legend(frameon=False, fontsize=9)
     axes.tick_params(colors=INK, labelsize=8.5)
     axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    return literal_text(figure)
 
 
 def _short(name: str) -> str:

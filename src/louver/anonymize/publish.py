@@ -8,22 +8,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from louver._arrays import Floats, Ints
+from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import given_values
 from louver.anonymize.comparison import compare
 from louver.anonymize.generalise import generalise, mapping_table, released_table
 from louver.anonymize.guarantee import Guarantee
-from louver.anonymize.load import Loaded
+from louver.anonymize.load import Loaded, shown_codes
 from louver.anonymize.methods import METHODS
 from louver.anonymize.methods.freeform import Freeform
+from louver.anonymize.metrics import published_losses, risk_of, utility_of
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition
 from louver.anonymize.result import CLASSES_FILE, DATA_FILE, MAPPING_FILE, AnonymizedRelease
-from louver.release.generalised import published_losses
-from louver.release.metrics import risk_of, utility_of
-from louver.schema.attribute import Attribute
 
 __all__ = ["publish"]
 
@@ -88,7 +85,7 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> Anonym
             options.k,
         ),
         comparison=compare(problem.columns, published, problem.rows, answer.sizes),
-        promises=_promises(table, quasi, losses, loaded, options),
+        promises=_promises(group_of >= 0, quasi, losses, loaded, options),
         parameters=_parameters(options),
         is_order_kept=options.keep_order,
         subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
@@ -119,7 +116,7 @@ def _people(loaded: Loaded, answer: Answer) -> Floats | None:
 
 
 def _promises(
-    table: pa.Table,
+    is_kept: Bools,
     quasi: tuple[str, ...],
     losses: list[tuple[str, float]],
     loaded: Loaded,
@@ -133,20 +130,21 @@ def _promises(
         about["mapping"] = MAPPING_FILE
         about["open"] = _matching_anything(loaded, options)
     promises: list[Mapping[str, Any]] = [
-        {"promise": "records", "file": DATA_FILE, "records": table.num_rows},
+        {"promise": "records", "file": DATA_FILE, "records": int(is_kept.sum())},
         {"promise": "mapping", "file": DATA_FILE, "mapping": MAPPING_FILE},
         {"promise": "losses", "mapping": MAPPING_FILE, "by_column": losses},
         {"promise": guarantee.value, **about},
     ]
     for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
-        shown = _shown_labels(table, attribute, loaded)
+        shown = shown_codes(attribute, limits.codes[is_kept], loaded)
+        texts = _published_texts(
+            loaded.records[attribute.name].filter(pa.array(is_kept)), limits.codes[is_kept]
+        )
         common = {
             "file": DATA_FILE,
             "quasi": list(quasi),
             "sensitive": attribute.name,
-            "values": [
-                str(None) if attribute.labels[i] == attribute.missing else attribute.labels[i] for i in shown
-            ],
+            "values": [texts.get(code, []) for code in shown],
         }
         if options.l is not None:
             promises.append({"promise": "l-diversity", **common, "kind": options.l_kind, "l": options.l})
@@ -157,13 +155,17 @@ def _promises(
     return tuple(promises)
 
 
-def _shown_labels(table: pa.Table, attribute: Attribute, loaded: Loaded) -> list[int]:
-    """Codes of the labels that are public or published; a value that only records left out have is not named."""
-    published = {str(value) for value in pc.unique(table[attribute.name]).to_pylist()}
-    published |= loaded.public[attribute.name]
-    if attribute.missing is not None:
-        published.add(attribute.missing)
-    return [code for code, label in enumerate(attribute.labels) if label in published]
+def _published_texts(column: pa.ChunkedArray, codes: Ints) -> dict[int, list[str | None]]:
+    """For every code of a sensitive column the values of the file that stand for it, as text; None where there is none."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    values = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    places = values.indices.to_numpy(zero_copy_only=False)
+    texts: dict[int, list[str | None]] = {}
+    for code, place in np.unique(np.stack([codes, places], axis=1), axis=0).tolist():
+        value = values.dictionary[place].as_py()
+        texts.setdefault(code, []).append(None if value is None else str(value))
+    return texts
 
 
 def _matching_anything(loaded: Loaded, options: AnonymizeOptions) -> list[str]:

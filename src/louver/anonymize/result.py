@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,11 @@ import pyarrow.parquet as pq
 
 from louver.anonymize.comparison import Comparison
 from louver.anonymize.guarantee import WEAKER, Guarantee
+from louver.anonymize.metrics import Risk, Utility
 from louver.optim.status import Status
 from louver.privacy.ledger import Ledger
-from louver.release.manifest import Manifest, ReleaseWriter
-from louver.release.metrics import Risk, Utility
+from louver.release.manifest import Manifest
+from louver.release.write import ReleaseWriter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -188,7 +190,8 @@ class AnonymizedRelease:
 
         return plot_release(self)
 
-    def manifest(self, ledger_head: str | None = None) -> Manifest:
+    def manifest(self) -> Manifest:
+        """Describe the release; how long it took is nobody else's business (docs/decisions/0008)."""
         warnings = [WEAKER] if self.guarantee is Guarantee.FREEFORM else []
         if self.is_order_kept:
             warnings.append("Rows are in the order of the source.")
@@ -200,7 +203,6 @@ class AnonymizedRelease:
             results=self.published_dict(),
             disclosures=["every column that is not a quasi-identifier, record by record"],
             warnings=warnings,
-            ledger_head=ledger_head,
         )
 
     def write(self, out: str | Path, report: str | None = None, ledger: str | Path | None = None) -> Manifest:
@@ -222,11 +224,12 @@ class AnonymizedRelease:
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
             if report is not None:
                 writer.path("report.html").write_text(report, encoding="utf-8")
-            head = None
-            if ledger is not None:
-                what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
-                head = str(Ledger(Path(ledger)).disclose(what))
-            return writer.seal(self.manifest(head))
+            return writer.seal(self.manifest(), None if ledger is None else partial(self._log, Path(ledger)))
+
+    def _log(self, ledger: Path) -> str:
+        """Log the file as an exact disclosure; returns the ledger's head."""
+        what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
+        return str(Ledger(ledger).disclose(what))
 
     def __repr__(self) -> str:
         u, r = self.utility, self.risk

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from louver.anonymize.load import Loaded
+from louver.anonymize.load import Loaded, shown_codes
 from louver.anonymize.methods import METHODS
 from louver.anonymize.methods.repair import close_as_published
 from louver.anonymize.options import AnonymizeOptions
@@ -51,7 +49,7 @@ def _leaves_values_out(loaded: Loaded, answer: Partition) -> bool:
     """Whether an ordered distance counts values that are neither published nor public."""
     kept = loaded.problem.rows[answer.labels >= 0]
     return any(
-        not loaded.public[limits.name] and len(np.unique(limits.codes[kept])) < limits.n_values
-        for limits in loaded.problem.sensitive
+        len(shown_codes(attribute, limits.codes[kept], loaded)) < limits.n_values
+        for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True)
         if limits.distance is Distance.ORDERED
     )

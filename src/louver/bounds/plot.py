@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from louver._figure import literal_text
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -31,7 +33,7 @@ def plot_audit(audit: BoundsAudit) -> Figure:
     figure, (left, right) = _figure(2, (11.5, max(3.2, 1.2 + 0.21 * len(shown))), [2.1, 1])
     _forest(left, shown, audit.small)
     _ambiguity(right, cells)
-    return figure
+    return literal_text(figure)
 
 
 def plot_comparison(comparison: Comparison) -> Figure:
@@ -53,7 +55,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     axes.set_xlabel("count")
     _whole_ticks(axes)
     axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=9)
-    return figure
+    return literal_text(figure)
 
 
 def plot_suggestions(suggestions: Suggestions) -> Figure:
@@ -76,7 +78,7 @@ def plot_suggestions(suggestions: Suggestions) -> Figure:
     axes.set_ylabel("information about the responses kept, %")
     axes.set_title("Safe redesigns; a larger dot has more determined rows", loc="left", fontsize=10.5)
     axes.grid(alpha=0.25)
-    return figure
+    return literal_text(figure)
 
 
 def _figure(n_axes: int, size: tuple[float, float], widths: list[float]) -> tuple[Figure, list[Axes]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -69,6 +68,8 @@ def topdown_check(
 
 @command(app, name="measure", epilog="Exit codes: 0 done, 2 bad input.")
 def topdown_measure(
+    *,
+    run: Run,
     spec: TopDownSpec = None,
     out: Annotated[
         Path | None,
@@ -79,7 +80,7 @@ def topdown_measure(
     json: Json = False,
 ) -> int:
     """Read the records once, pay, draw the noise, and leave what may cross the wall in a folder."""
-    measured = measure(_spec_file(spec), out=_out_folder(out), ledger=ledger, resume=resume)
+    measured = measure(_spec_file(spec), out=_out_folder(out), ledger=ledger, resume=resume, run=run)
     say_json(measured.to_json()) if json else say(repr(measured))
     return 0
 
@@ -110,7 +111,7 @@ def topdown_estimate(
         engine=engine,
         csv=csv,
         report=topdown_report,
-        progress=_level_progress(run),
+        run=run,
     )
     say_json(release.to_json()) if json else say(f"{release!r}\nRelease: {folder}")
     return 0
@@ -146,7 +147,7 @@ def topdown_run(
         seed=seed,
         evaluate=evaluate,
         report=topdown_report,
-        progress=_level_progress(run),
+        run=run,
     )
     told = repr(release) if out is None else f"{release!r}\nRelease: {out}"
     say_json(release.to_json()) if json else say(told)
@@ -163,7 +164,3 @@ def _out_folder(out: Path | None) -> Path:
     if out is None:
         raise InputError("option --out is missing; name a new folder.", option="--out")
     return out
-
-
-def _level_progress(run: Run) -> Callable[[str, int, int], None]:
-    return lambda level, done, total: run.report(f"estimating {level}", done, total)

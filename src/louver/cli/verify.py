@@ -21,5 +21,5 @@ def verify(
 ) -> int:
     """Recompute every promise of a release from its published files."""
     outcome = verify_release(release)
-    say_json(outcome.to_json()) if json else say(repr(outcome))
+    say_json(outcome.to_json()) if json else say(str(outcome))
     return 0 if outcome.passed else CHECK_FAILED

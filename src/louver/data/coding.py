@@ -42,9 +42,10 @@ def text_sql(source: Source, column: str) -> str:
         )
         raise InputError(message, file=source.name, column=column)
     if kind in ("FLOAT", "DOUBLE"):
+        # TRY_CAST: on Parquet the database casts before it looks at the conditions, and NaN is no integer.
         return (
             f"CASE WHEN isnan({name}) THEN NULL WHEN abs({name}) < 1e15 AND {name} = trunc({name})"
-            f" THEN CAST(CAST({name} AS BIGINT) AS VARCHAR) ELSE CAST({name} AS VARCHAR) END"
+            f" THEN CAST(TRY_CAST({name} AS BIGINT) AS VARCHAR) ELSE CAST({name} AS VARCHAR) END"
         )
     return f"nullif(CAST({name} AS VARCHAR), '')"
 

@@ -14,17 +14,19 @@ from louver.errors import InputError
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["replacing", "write_csv", "write_parquet"]
+__all__ = ["replacing", "spreadsheet_safe", "write_csv", "write_parquet"]
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[BinaryIO]:
+def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Open a file that appears under its name only once the block has ended well.
 
     Parameters
     ----------
     path : path
         The file to make or to replace.
+    mode : int
+        Its permissions, less those that the umask takes away.
 
     Raises
     ------
@@ -34,7 +36,8 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     path = Path(path)
     sibling = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with sibling.open("xb") as file:
+        handle = os.open(sibling, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+        with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -58,7 +61,7 @@ def write_parquet(table: pyarrow.Table, path: str | Path) -> None:
 
 
 def write_csv(table: pyarrow.Table, path: str | Path) -> None:
-    """Write an Arrow table as CSV: UTF-8, a header, text in quotes, nulls empty."""
+    """Write an Arrow table as CSV: UTF-8, a header, text in quotes, nulls empty, no text that a spreadsheet computes."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -66,9 +69,32 @@ def write_csv(table: pyarrow.Table, path: str | Path) -> None:
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in table.columns
     ]
-    plain = pa.table(columns, names=table.column_names)
+    safe = [spreadsheet_safe(column) if pa.types.is_string(column.type) else column for column in columns]
+    plain = pa.table(safe, names=spreadsheet_safe(pa.array(table.column_names)).to_pylist())
     with replacing(path) as file:
         csv.write_csv(plain, file, csv.WriteOptions(quoting_style="needed"))
+
+
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+def spreadsheet_safe(column: pyarrow.Array | pyarrow.ChunkedArray) -> pyarrow.Array | pyarrow.ChunkedArray:
+    """Text that no spreadsheet takes for a formula, and that can be read back.
+
+    Text that begins with `=`, `+`, `-`, `@`, a tab, a carriage return or an apostrophe gets an apostrophe before it, unless it is a
+    number. Who takes one leading apostrophe away has the text again.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> spreadsheet_safe(pa.array(["=1+1", "-1", "'s", "a=b"])).to_pylist()
+    ["'=1+1", '-1', "''s", 'a=b']
+    """
+    import pyarrow.compute as pc
+
+    is_formula = pc.match_substring_regex(column, r"^[=+\-@\t\r']")
+    is_number = pc.match_substring_regex(column, NUMBER)
+    return pc.if_else(pc.and_not(is_formula, is_number), pc.binary_join_element_wise("'", column, ""), column)
 
 
 def _sync_folder(folder: Path) -> None:

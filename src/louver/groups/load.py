@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.data.units import UnitCells, count_units, read_unit_counts
@@ -13,11 +15,11 @@ from louver.data.values import read_text
 from louver.errors import InputError
 from louver.groups.mechanisms import find_mechanism
 from louver.groups.options import GroupsOptions
-from louver.groups.plan import Plan, chosen_shares, equal_shares, make_plan, priced
+from louver.groups.plan import SizePlan, chosen_shares, equal_shares, make_plan, priced
 from louver.groups.problem import GroupTable, Regions, Total
 from louver.privacy.ledger import KeyedHash, Publication, request_digest
 from louver.privacy.noise import Noise, OpenDPNoise
-from louver.privacy.spend import Payment, request_of
+from louver.privacy.spend import Account, Payment, open_ledger, request_of
 from louver.schema.request import Request
 from louver.schema.source import SourceOptions
 
@@ -94,9 +96,20 @@ class Asked:
     @property
     def dataset(self) -> KeyedHash:
         """Keyed hash of the data."""
-        return fingerprint(self.data, table=self.source.table, query=self.source.query)
+        return fingerprint(self.data, **self.source.opening())
 
-    def plan(self, regions: Regions) -> Plan:
+    def account(self, ledger: str | Path | None) -> Account:
+        """The ledger that pays, opened before anything is read."""
+        return Account(open_ledger(self.data, ledger, self.options.budget()), self.dataset)
+
+    def public_plan(self) -> SizePlan:
+        """The plan of a call that does not take its regions from the data."""
+        if self.regions is None:
+            message = "option --domain is missing: measuring and estimating share a public list of regions."
+            raise InputError(message, option="--domain")
+        return self.plan(self.regions)
+
+    def plan(self, regions: Regions) -> SizePlan:
         """How all levels are measured, at the price of the noise asked for."""
         options, budget = self.options, self.options.budget()
         assert options.max_size is not None
@@ -120,7 +133,7 @@ class Asked:
         )
         return plan if self.noise is None else priced(plan, self.noise)
 
-    def payment(self, plan: Plan | None) -> Payment:
+    def payment(self, plan: SizePlan | None) -> Payment:
         """What is to be paid; without a plan what it costs at least, under a name not known yet."""
         options = self.options
         is_public = options.total == "public"
@@ -157,16 +170,23 @@ class Asked:
         is_bounded = self.options.across != "split" and self.options.total != "public"
         return self.options.max_size if is_bounded else None
 
-    def _request(self, plan: Plan) -> str:
+    def _request(self, plan: SizePlan) -> str:
+        return self._named(plan, {"groups": self.options, "source": self.source})
+
+    def design(self, plan: SizePlan) -> str:
+        """Name what measurements are of, without where the data came from: what estimation must know."""
+        return self._named(plan, {"groups": self.options})
+
+    def _named(self, plan: SizePlan, options: dict[str, BaseModel]) -> str:
         return request_of(
             "groups",
-            {"groups": self.options, "source": self.source},
+            options,
             NOT_IN_REQUEST,
             ((level.name, str(plan.query), level.distribution) for level in plan.levels),
             regions=plan.regions.labels,
         )
 
-    def _earlier_request(self, plan: Plan) -> str:
+    def _earlier_request(self, plan: SizePlan) -> str:
         """The name that louver gave this request before requests named every option."""
         noted: dict[str, Any] = {name: getattr(self.options, name) for name in NOTED_BEFORE}
         return request_digest(

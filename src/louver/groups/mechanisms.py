@@ -4,27 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from louver._arrays import Ints
 from louver.errors import InputError
-from louver.groups.chain import solve_chain
-from louver.groups.cumulative import solve_cumulative, solve_cumulative_relaxed
-from louver.groups.direct import solve_dynamic, solve_relaxed
-from louver.groups.integer_program import (
+from louver.groups.methods.chain import solve_chain
+from louver.groups.methods.cumulative import solve_cumulative, solve_cumulative_relaxed
+from louver.groups.methods.direct import solve_dynamic, solve_relaxed
+from louver.groups.methods.integer_program import (
     check_size,
     solve_by_tables,
     solve_cumulative_program,
     solve_program,
 )
-from louver.groups.joint import solve_joint
-from louver.groups.level_by_level import solve_level_by_level
+from louver.groups.methods.joint import solve_joint
+from louver.groups.methods.level_by_level import solve_level_by_level
 from louver.groups.problem import NoisyAnswers, Query
 from louver.optim.trees import LevelTree
 from louver.privacy.neighbours import Relation
+from louver.run import Run
 
 __all__ = ["DEFAULT", "MECHANISMS", "Mechanism", "count_violations", "find_mechanism"]
+
+
+class Solve(Protocol):
+    """Post-processing: noisy answers to numbers of groups."""
+
+    def __call__(self, noisy: NoisyAnswers, run: Run | None = None) -> Ints: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +59,7 @@ class Mechanism:
 
     name: str
     query: Query
-    solve: Callable[[NoisyAnswers], Ints]
+    solve: Solve
     is_consistent: bool = True
     is_weighted: bool = False
     check_size: Callable[[int, int], None] | None = None

@@ -34,7 +34,7 @@ from louver.privacy.noise import Noise, Nonce
 
 __all__ = [
     "LevelPlan",
-    "Plan",
+    "SizePlan",
     "chosen_shares",
     "equal_shares",
     "level_noise",
@@ -70,7 +70,7 @@ class LevelPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SizePlan:
     """How all levels are measured.
 
     Attributes
@@ -135,7 +135,7 @@ def make_plan(
     smallest_size: int = 0,
     largest_quantity: int = 1,
     as_published: bool = False,
-) -> Plan:
+) -> SizePlan:
     """Choose the noise of every level.
 
     Parameters
@@ -196,7 +196,7 @@ def make_plan(
                 distribution=_noise(loss, used),
             )
         )
-    return Plan(
+    return SizePlan(
         mechanism=mechanism,
         query=query,
         regions=regions,
@@ -215,7 +215,7 @@ def _noise(loss: Loss, l1: int) -> Distribution:
     return DiscreteGaussian(Fraction(l1 * l1) / (2 * loss.amount))
 
 
-def priced(plan: Plan, noise: Noise) -> Plan:
+def priced(plan: SizePlan, noise: Noise) -> SizePlan:
     """The same plan at the price of a source of noise: every level costs at least what the source says."""
     levels = []
     for level in plan.levels:
@@ -321,7 +321,7 @@ def _best_move(
     return best
 
 
-def true_batches(table: GroupTable, plan: Plan) -> Iterator[TrueBatch]:
+def true_batches(table: GroupTable, plan: SizePlan) -> Iterator[TrueBatch]:
     """Yield the exact answers that a plan asks for, a few regions of one level at a time. Confidential."""
     tree = plan.regions.tree
     rows = answers(table.counts, plan.query, tree)
@@ -341,7 +341,7 @@ def true_batches(table: GroupTable, plan: Plan) -> Iterator[TrueBatch]:
             )
 
 
-def noisy_answers(batches: Iterator[NoisyBatch], plan: Plan, n_groups: int | None) -> NoisyAnswers:
+def noisy_answers(batches: Iterator[NoisyBatch], plan: SizePlan, n_groups: int | None) -> NoisyAnswers:
     """Put measurements together again: what post-processing works from."""
     rows: Ints = np.concatenate([batch.noisy_counts for batch in batches])
     variances = tuple(level.distribution.variance for level in plan.levels)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from louver._arrays import Floats, Ints
+from louver._figure import literal_text
 from louver.groups.problem import Query, answers
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def plot_release(release: GroupRelease, region: int = 0) -> Figure:
     )
     right.set(xlabel="size", ylabel="groups of at least this size", title="Cumulative", yscale="symlog")
     _tidy(right)
-    return figure
+    return literal_text(figure)
 
 
 def plot_regions(release: GroupRelease, regions: Sequence[int]) -> Figure:
@@ -70,7 +71,7 @@ def plot_regions(release: GroupRelease, regions: Sequence[int]) -> Figure:
         axes.set_visible(False)
     figure.supxlabel("size", fontsize=9)
     figure.supylabel("groups", fontsize=9)
-    return figure
+    return literal_text(figure)
 
 
 def plot_errors(release: GroupRelease) -> Figure:
@@ -95,7 +96,7 @@ def plot_errors(release: GroupRelease) -> Figure:
     axes.set_xlim(0.4, axes.get_xlim()[1] * 3)
     axes.legend(frameon=False, fontsize=8, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    return literal_text(figure)
 
 
 def _shown(counts: Ints) -> slice:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from louver.errors import printable
-from louver.groups.plan import Plan
+from louver.groups.plan import SizePlan
 from louver.groups.simulate import Forecast
 
 __all__ = ["Preview"]
@@ -17,7 +17,7 @@ __all__ = ["Preview"]
 class Preview:
     """The plan of a release, and the errors it would have with about `expect` groups spread evenly."""
 
-    plan: Plan
+    plan: SizePlan
     forecast: Forecast
     expect: int
 

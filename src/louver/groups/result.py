@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
-from louver.groups.plan import Plan
+from louver.groups.plan import SizePlan
 from louver.groups.problem import Query, Total
 from louver.groups.simulate import Forecast, LevelError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
-from louver.release.manifest import Manifest, ReleaseWriter
+from louver.release.manifest import Manifest
+from louver.release.write import ReleaseWriter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +38,7 @@ class GroupRelease:
 
     Attributes
     ----------
-    plan : Plan
+    plan : SizePlan
         What was measured, with which noise.
     counts : int64 (n_regions, n_sizes)
         Released numbers of groups, read-only.
@@ -53,7 +54,7 @@ class GroupRelease:
         The ledger's entry that paid.
     """
 
-    plan: Plan
+    plan: SizePlan
     counts: Ints
     forecast: Forecast
     evaluation: tuple[LevelError, ...] | None = None
@@ -156,19 +157,15 @@ class GroupRelease:
             warnings.append("The noise is not private: do not publish.")
         if plan.query is Query.CHAIN and not plan.is_private:
             warnings.append("M_c^ch with its published noise loses far more than it claims (ERRATA G1).")
-        promises: list[dict[str, Any]] = [
-            {
-                "promise": "group-table",
-                "file": DATA_FILE,
-                "levels": list(plan.regions.levels),
-                "total": self.total_groups if is_public else None,
-            }
-        ]
+        if not plan.mechanism.is_consistent:
+            warnings.append(
+                "Regions need not add up to those above them: every number was rounded by itself."
+            )
         return Manifest(
             verb="groups",
             method=plan.mechanism.name,
             parameters=parameters,
-            promises=promises if plan.mechanism.is_consistent else [],
+            promises=[self._promise()],
             privacy={
                 "measure": str(loss.measure),
                 "amount": str(loss.amount),
@@ -188,6 +185,14 @@ class GroupRelease:
             not_private=not self.is_private,
             not_for_release=self.evaluation is not None or not plan.is_private,
         )
+
+    def _promise(self) -> dict[str, Any]:
+        """What `verify` recomputes from the published table."""
+        about = {"file": DATA_FILE, "levels": list(self.plan.regions.levels)}
+        if not self.plan.mechanism.is_consistent:
+            return {"promise": "group-counts", **about}
+        total = self.total_groups if self.plan.total is Total.PUBLIC else None
+        return {"promise": "group-table", **about, "total": total}
 
     def write_into(self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None) -> Manifest:
         """Put the files of the release beside its measurements, and move everything into place."""

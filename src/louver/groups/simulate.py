@@ -11,13 +11,14 @@ from statistics import fmean
 import numpy as np
 
 from louver._arrays import Ints
-from louver.groups.plan import Plan, noisy_answers, true_batches
+from louver.groups.plan import SizePlan, noisy_answers, true_batches
 from louver.groups.problem import GroupTable, NoisyAnswers, Regions, Total, sizes_of
 from louver.optim.trees import LevelTree
 from louver.privacy.measurements import NoisyBatch
 from louver.privacy.noise import KeyedNoise, Noise, perturb
+from louver.run import Run
 
-__all__ = ["Forecast", "LevelError", "errors", "forecast", "measured", "run", "stand_in"]
+__all__ = ["Forecast", "LevelError", "errors", "forecast", "measured", "stand_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Forecast:
     after: tuple[LevelError, ...]
 
 
-def measured(table: GroupTable, plan: Plan, noise: Noise) -> NoisyAnswers:
+def measured(table: GroupTable, plan: SizePlan, noise: Noise) -> NoisyAnswers:
     """Measure a table in memory."""
     batches = (
         NoisyBatch(
@@ -73,11 +74,6 @@ def measured(table: GroupTable, plan: Plan, noise: Noise) -> NoisyAnswers:
         for batch in true_batches(table, plan)
     )
     return noisy_answers(batches, plan, table.n_groups if plan.total is Total.PUBLIC else None)
-
-
-def run(table: GroupTable, plan: Plan, noise: Noise) -> Ints:
-    """Measure a table and post-process the measurements, all in memory."""
-    return plan.mechanism.solve(measured(table, plan, noise))
 
 
 def errors(released: Ints, true: Ints, tree: LevelTree) -> tuple[LevelError, ...]:
@@ -114,14 +110,16 @@ def stand_in(
     return GroupTable(regions, regions.tree.sum_up(rounded.reshape(wanted.shape)), first)
 
 
-def forecast(table: GroupTable, plan: Plan, runs: int = 5) -> Forecast:
+def forecast(table: GroupTable, plan: SizePlan, runs: int = 5, run: Run | None = None) -> Forecast:
     """Average errors of a plan on a table that is public: a stand-in before spending, the release itself afterwards."""
     tree = plan.regions.tree
     before, after = [], []
     for seed in range(runs):
+        if run is not None:
+            run.report("forecasting errors", seed, runs)
         noisy = measured(table, plan, KeyedNoise.from_seed(seed))
         before.append(errors(sizes_of(noisy.rows, plan.query, tree), table.counts, tree))
-        after.append(errors(plan.mechanism.solve(noisy), table.counts, tree))
+        after.append(errors(plan.mechanism.solve(noisy, run), table.counts, tree))
     return Forecast(_averages(before), _averages(after))
 
 

@@ -21,6 +21,7 @@ from louver.optim.kernels.trees.consistency import (
     subtree_weights,
 )
 from louver.optim.trees import LevelTree
+from louver.run import Run
 
 __all__ = ["MonotoneFit", "fit_monotone", "nonincreasing", "project"]
 
@@ -92,6 +93,7 @@ def fit_monotone(
     total: float | None = None,
     tolerance: float = 0.1,
     max_iterations: int = 400,
+    run: Run | None = None,
 ) -> MonotoneFit:
     """Find the rows closest to noisy ones, in squares weighted by level, that sum over the tree and never increase.
 
@@ -109,6 +111,8 @@ def fit_monotone(
         Largest violation of monotonicity, and largest change in the last step, in counts.
     max_iterations : int
         Where it stops at the latest; the result says how close it came.
+    run : Run, optional
+        Asked in every iteration whether to go on.
 
     Notes
     -----
@@ -138,6 +142,8 @@ def fit_monotone(
 
     with ThreadPoolExecutor(n_parts) as pool:
         while iteration < max_iterations:
+            if run is not None:
+                run.check()
             if iteration in PENALTIES:
                 u *= penalty / PENALTIES[iteration]
                 penalty = PENALTIES[iteration]

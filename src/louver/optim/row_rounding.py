@@ -20,6 +20,7 @@ from louver._arrays import Floats, Ints
 from louver.optim.flow import min_cost_flow
 from louver.optim.kernels.trees.consistency import deal_inplace
 from louver.optim.trees import LevelTree
+from louver.run import Run
 
 __all__ = ["round_children", "round_tree"]
 
@@ -33,7 +34,7 @@ MOST_FLOW_CELLS = 10_000
 """Children x sizes beyond which columns are dealt out instead: a flow of this size takes about a second."""
 
 
-def round_tree(rows: Floats, tree: LevelTree, total: int | None = None) -> Ints:
+def round_tree(rows: Floats, tree: LevelTree, total: int | None = None, run: Run | None = None) -> Ints:
     """Round the root, then the children of every region.
 
     Parameters
@@ -43,6 +44,8 @@ def round_tree(rows: Floats, tree: LevelTree, total: int | None = None) -> Ints:
     tree : LevelTree
     total : int, optional
         Exact value of the root in the first column.
+    run : Run, optional
+        Asked before every parent whether to go on.
 
     Notes
     -----
@@ -63,6 +66,8 @@ def round_tree(rows: Floats, tree: LevelTree, total: int | None = None) -> Ints:
         root[0] = total
     rounded[0] = np.maximum.accumulate(root[::-1])[::-1]
     for r in range(int(tree.level_start[-2])):
+        if run is not None:
+            run.check()
         children = tree.children(r)
         rounded[children] = round_children(rounded[r], rows[children])
     return rounded

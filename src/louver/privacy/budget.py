@@ -20,6 +20,7 @@ from louver.privacy.neighbours import Relation, steps
 __all__ = [
     "Loss",
     "Measure",
+    "amounts_of",
     "compose_parallel",
     "compose_sequential",
     "convert",
@@ -230,3 +231,8 @@ def _best_alpha(rho: Fraction, delta: Fraction) -> Fraction:
         left, right = high - golden * (high - low), low + golden * (high - low)
         low, high = (low, right) if bound(left) < bound(right) else (left, high)
     return 1 + Fraction(math.exp(low))
+
+
+def amounts_of(loss: Loss) -> dict[str, float | None]:
+    """Epsilon or rho, the other one None."""
+    return {str(measure): float(loss.amount) if loss.measure is measure else None for measure in Measure}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,13 @@ import pyarrow.parquet as pq
 from louver._arrays import Ints
 from louver.data.write import replacing
 from louver.errors import BudgetError, InputError
+from louver.privacy.budget import Loss, amounts_of
 from louver.privacy.distributions import Distribution
-from louver.privacy.ledger import Debit
+from louver.privacy.ledger import Debit, Head
 from louver.privacy.noise import Noise, Nonce, perturb
 from louver.run import Run
 
-__all__ = ["Measurements", "NoisyBatch", "TrueBatch", "sha256_of", "write_measurements"]
+__all__ = ["Measured", "Measurements", "NoisyBatch", "TrueBatch", "sha256_of", "write_measurements"]
 
 FORMAT = "louver measurements 1"
 
@@ -158,6 +159,44 @@ def _one(column: pa.ChunkedArray) -> Any:
     if len(values) != 1 or values[0] is None:
         raise ValueError
     return values[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Sealed measurements and the exact values beside them: all that has crossed the wall.
+
+    Parameters
+    ----------
+    folder : Path
+    loss : Loss
+        What they cost.
+    head : Head
+        The ledger's entry that paid.
+    seconds : float
+        Not compared.
+    """
+
+    folder: Path
+    loss: Loss
+    head: Head
+    seconds: float = field(default=0.0, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the JSON result."""
+        return {
+            "measurements": str(self.folder),
+            **amounts_of(self.loss),
+            "neighbours": str(self.loss.neighbours),
+            "entry": self.head.entry,
+            "seconds": self.seconds,
+        }
+
+    def to_json(self) -> str:
+        """The result as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        return f"Measured in {self.folder.name}: {self.loss}, ledger entry {self.head.entry}"
 
 
 def write_measurements(

@@ -1,4 +1,4 @@
-"""Writing a release directory, whole or not at all, and the manifest inside it.
+"""The manifest of a release directory: what it says, and reading it without believing it.
 
     DIR/manifest.json     what, when, how, promises made, sha256 of every file
     DIR/data/             the published files
@@ -13,22 +13,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
+import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from louver._version import __version__
 from louver.errors import InputError
 
-__all__ = ["MANIFEST", "FileEntry", "Manifest", "ReleaseWriter", "check_out", "file_entry", "read_manifest"]
+__all__ = ["MANIFEST", "FileEntry", "Manifest", "digest", "file_entry", "read_content", "read_manifest"]
 
 MANIFEST = "manifest.json"
 FORMAT = 1
+
+MAX_BYTES = 1 << 26
+"""A manifest lists labels and files, never records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,99 +104,86 @@ def read_manifest(folder: str | Path) -> Manifest:
     InputError
         Where there is no release directory or its manifest is not one of ours.
     """
+    return parse(read_content(folder), Path(folder).name)
+
+
+def read_content(folder: str | Path) -> dict[str, Any]:
+    """The content of manifest.json: a plain file, strict JSON, every key once."""
     folder = Path(folder)
-    if not (folder / MANIFEST).is_file():
+    if not is_plain(folder / MANIFEST):
         raise InputError(f"{folder.name} is no release directory; it has no {MANIFEST}.", file=folder.name)
+    with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
+        if (folder / MANIFEST).stat().st_size <= MAX_BYTES:
+            text = (folder / MANIFEST).read_text(encoding="utf-8")
+            content: dict[str, Any] = dict(json.loads(text, object_pairs_hook=_once).items())
+            digest(content)  # text with half a character has no bytes
+            return content
+    raise _unreadable(folder.name)
+
+
+def parse(content: Mapping[str, Any], name: str) -> Manifest:
+    """The manifest that a content spells; `name` is the folder's, for the message."""
     try:
-        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        files = {name: FileEntry(**entry) for name, entry in content.pop("files").items()}
-        content.pop("digest", None)
-        return Manifest(**content, files=files)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        problem = f"{MANIFEST} in {folder.name} is not a manifest that louver {__version__} can read."
-    raise InputError(problem, file=MANIFEST)
+        plain = {key: value for key, value in content.items() if key not in ("digest", "files")}
+        files = {name: FileEntry(**entry) for name, entry in content["files"].items()}
+        manifest = Manifest(**plain, files=files)
+        is_typed = _is_typed(manifest)
+    except (TypeError, KeyError, AttributeError):
+        is_typed = False
+    if not is_typed:
+        raise _unreadable(name)
+    return manifest
+
+
+def _unreadable(name: str) -> InputError:
+    return InputError(
+        f"{MANIFEST} in {name} is not a manifest that louver {__version__} can read.", file=MANIFEST
+    )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys are all different: of two, readers would take different ones."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return content
+
+
+FIELDS: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("verb", "method", "created", "version"), (str,)),
+    **dict.fromkeys(("parameters", "privacy", "results"), (dict,)),
+    **dict.fromkeys(("not_private", "not_for_release"), (bool,)),
+    **dict.fromkeys(("spec_sha256", "ledger_head"), (str, type(None))),
+    "seconds": (int, float, type(None)),
+}
+LISTS = {"promises": dict, "disclosures": str, "warnings": str}
+
+
+def _is_typed(manifest: Manifest) -> bool:
+    """Whether every field is of its type; what promises hold is checked with them."""
+    entries = manifest.files.values()
+    return (
+        all(isinstance(getattr(manifest, name), kinds) for name, kinds in FIELDS.items())
+        and all(_is_list(getattr(manifest, name), kind) for name, kind in LISTS.items())
+        and all(type(entry.bytes) is int and type(entry.sha256) is str for entry in entries)
+        and manifest.format == FORMAT
+    )
+
+
+def _is_list(values: object, kind: type) -> bool:
+    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+
+
+def is_plain(path: Path) -> bool:
+    """Whether a path is a file itself: no link, no pipe, no device; opening it cannot hang or lead elsewhere."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def file_entry(path: Path) -> FileEntry:
     """Size and hash of a file."""
     with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return FileEntry(bytes=path.stat().st_size, sha256=digest)
-
-
-def check_out(out: Path) -> None:
-    """Refuse a release directory that exists or cannot be made, before any work is done."""
-    if os.path.lexists(out):
-        raise InputError(f"option --out: {out.name} exists already; name a new folder.", option="--out")
-    if not out.parent.is_dir():
-        raise InputError(f"option --out: the folder above {out.name} does not exist.", option="--out")
-
-
-class ReleaseWriter:
-    """Builds a release in a hidden sibling folder and moves it into place once it is sealed.
-
-    Leaving the `with` block without `seal` removes everything that was written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> out = Path(tempfile.mkdtemp()) / "release"
-    >>> with ReleaseWriter(out) as writer:
-    ...     _ = writer.path("data/a.txt").write_text("a")
-    ...     _ = writer.seal(Manifest(verb="anonymize", method="exact", parameters={}, promises=[]))
-    >>> sorted(str(p.relative_to(out)) for p in out.rglob("*") if p.is_file())
-    ['data/a.txt', 'manifest.json']
-    """
-
-    def __init__(self, out: str | Path) -> None:
-        self.out = Path(out)
-        check_out(self.out)
-        self._folder: Path | None = None
-
-    def __enter__(self) -> ReleaseWriter:
-        prefix = f".{self.out.name}.partial-"
-        try:
-            self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self.out.parent))
-        except OSError:
-            problem = f"option --out: the folder above {self.out.name} cannot be written to."
-        else:
-            return self
-        raise InputError(problem, option="--out")
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._folder is not None and self._folder.exists():
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def path(self, name: str) -> Path:
-        """Where to write the file `name` (with `/`); its folder is made."""
-        assert self._folder is not None, "use ReleaseWriter in a with block"
-        path = self._folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
-
-    def seal(self, manifest: Manifest) -> Manifest:
-        """Hash all files, write the manifest, flush to disk, move into place."""
-        assert self._folder is not None, "use ReleaseWriter in a with block"
-        folder = self._folder
-        names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-        created = manifest.created or datetime.now(UTC).isoformat(timespec="seconds")
-        sealed = replace(manifest, created=created, files={name: file_entry(folder / name) for name in names})
-        (folder / MANIFEST).write_text(sealed.to_json(), encoding="utf-8")
-        for path in [*folder.rglob("*"), folder]:
-            _sync(path)
-        folder.chmod(0o755)
-        # A folder that appeared meanwhile is never replaced, not even an empty one.
-        check_out(self.out)
-        folder.rename(self.out)
-        _sync(self.out.parent)
-        return sealed
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    return FileEntry(bytes=path.stat().st_size, sha256=found)

@@ -1,19 +1,43 @@
-"""Doubting a release: every promise is recomputed from the published files; nothing is taken on trust."""
+"""Doubting a release: every promise is recomputed from the published files; nothing is taken on trust.
+
+A release may be somebody else's. Only plain files that the manifest lists are opened, promises must be of the form and of the
+strength that their verb requires, and whatever is wrong with them is a failed check, not an error.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from louver.errors import InputError
-from louver.release.manifest import MANIFEST, Manifest, digest, file_entry, read_manifest
-from louver.release.promises import PROMISES
+import pyarrow as pa
+from pydantic import ValidationError
 
-__all__ = ["Check", "Verification", "is_unchanged", "verify"]
+from louver.errors import InputError, printable
+from louver.release.folder import Folder, Malformed, plain_files
+from louver.release.manifest import (
+    MANIFEST,
+    Manifest,
+    digest,
+    file_entry,
+    is_plain,
+    parse,
+    read_content,
+    read_manifest,
+)
+from louver.release.promises import PROMISES, Context, Outcome
+from louver.release.promises.asked import weaknesses
+from louver.release.promises.measurements import MEASUREMENTS, check_measurements
+
+if TYPE_CHECKING:
+    from louver.release.open import Release
+
+__all__ = ["Check", "Verification", "check_promise", "check_promises", "is_unchanged", "verify"]
+
+BAD_FORM = "the files or the promise are not of the promised form"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,87 +72,141 @@ class Verification:
 
     def __repr__(self) -> str:
         failed = [check for check in self.checks if not check.passed]
-        told = "every promise holds" if not failed else f"{len(failed)} of {len(self.checks)} checks FAILED"
-        lines = [f"  FAILED {check.name}: {check.found}" for check in failed[:8]]
-        return "\n".join([f"Verification of {self.release}: {told}", *lines])
+        return "\n".join([self._told(), *(_line(check) for check in failed[:8])])
+
+    def __str__(self) -> str:
+        """Every check with its outcome."""
+        return "\n".join([*(_line(check) for check in self.checks), self._told()])
+
+    def _told(self) -> str:
+        n_failed = sum(not check.passed for check in self.checks)
+        told = "every promise holds" if not n_failed else f"{n_failed} of {len(self.checks)} checks FAILED"
+        return f"Verification of {printable(self.release)}: {told}"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
+        return f"<pre>{escape(str(self))}</pre>"
 
 
-def verify(release: str | Path) -> Verification:
+def _line(check: Check) -> str:
+    return f"  {'passed' if check.passed else 'FAILED'} {printable(check.name)}: {printable(check.found)}"
+
+
+def verify(release: str | Path | Release) -> Verification:
     """Recompute every promise of a release directory.
 
     Parameters
     ----------
-    release : path
-        A release directory.
+    release : path or Release
+        A release directory, or one that was opened.
 
     Raises
     ------
     InputError
         Where there is no release directory; a release that fails its checks is no error.
     """
-    folder = Path(release)
+    folder = Path(release) if isinstance(release, str | Path) else release.path
     if not folder.is_dir():
         raise InputError(f"{folder.name} is no release directory.", file=folder.name)
+    if not is_plain(folder / MANIFEST):
+        raise InputError(f"{folder.name} is no release directory; it has no {MANIFEST}.", file=folder.name)
     try:
-        manifest = read_manifest(folder)
+        content = read_content(folder)
+        manifest = parse(content, folder.name)
     except InputError as error:
-        if not (folder / MANIFEST).is_file():
-            raise
         return Verification(release=folder.name, checks=(Check("manifest", False, str(error)),))
-    checks = [*_check_manifest(folder, manifest), *_check_files(folder, manifest)]
-    if all(check.passed for check in checks):
-        checks += _check_promises(folder, manifest)
+    checks = [_check_digest(content), *_check_status(manifest)]
+    found, files = _check_files(folder, manifest)
+    checks += files
+    if all(check.passed for check in checks if check.name not in STATUS):
+        checks += check_promises(Folder(folder, found), manifest)
     return Verification(release=folder.name, checks=tuple(checks))
 
 
 def is_unchanged(release: Path) -> bool:
     """Whether a release directory still holds the bytes that its manifest lists, and the manifest its own."""
-    content = json.loads((release / MANIFEST).read_text(encoding="utf-8"))
-    files = _check_files(release, read_manifest(release))
-    return content.get("digest") == digest(content) and all(check.passed for check in files)
+    content = read_content(release)
+    _, files = _check_files(release, read_manifest(release))
+    return _check_digest(content).passed and all(check.passed for check in files)
 
 
-def _check_manifest(folder: Path, manifest: Manifest) -> Iterator[Check]:
-    content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+STATUS = ("private noise", "for release")
+"""Checks of what a release is for; its promises are looked at all the same."""
+
+
+def _check_digest(content: dict[str, Any]) -> Check:
     is_intact = content.get("digest") == digest(content)
-    yield Check("manifest unedited", is_intact, "digest agrees" if is_intact else "digest differs")
-    is_private = not manifest.not_private
-    yield Check(
-        "private noise", is_private, "yes" if is_private else "made with a seed that anyone can repeat"
-    )
+    return Check("manifest unedited", is_intact, "digest agrees" if is_intact else "digest differs")
+
+
+def _check_status(manifest: Manifest) -> Iterator[Check]:
+    """Whether a release is for anybody's eyes; only what holds measurements has noise."""
+    if manifest.verb in MEASUREMENTS or manifest.not_private:
+        is_private = not manifest.not_private
+        found = "yes" if is_private else "made with a seed that anyone can repeat"
+        yield Check("private noise", is_private, found)
     for_release = not manifest.not_for_release
     yield Check("for release", for_release, "yes" if for_release else "made for evaluation, not for release")
 
 
-def _check_files(folder: Path, manifest: Manifest) -> Iterator[Check]:
-    """Every listed file is there and unchanged, and nothing else is."""
-    present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()} - {
-        MANIFEST
-    }
+def _check_files(folder: Path, manifest: Manifest) -> tuple[set[str], list[Check]]:
+    """Every listed file is there, plain and unchanged, and nothing else is. Returns the files that may be opened, too."""
+    try:
+        present, n_odd = plain_files(folder)
+    except Malformed as error:
+        return set(), [Check("no other files", False, str(error))]
+    present -= {MANIFEST}
+    checks = []
     for name, entry in manifest.files.items():
-        path = folder / name
-        if name not in present or path.is_symlink():
-            yield Check(f"file {name}", False, "missing, or not a plain file")
+        if name not in present:
+            checks.append(Check(f"file {name}", False, "missing, or not a plain file"))
             continue
-        is_same = file_entry(path) == entry
-        yield Check(f"file {name}", is_same, "unchanged" if is_same else "its bytes differ from the manifest")
-    extra = sorted(present - set(manifest.files))
-    yield Check("no other files", not extra, "none" if not extra else f"{len(extra)} not in the manifest")
+        is_same = (folder / name).stat().st_size == entry.bytes and file_entry(folder / name) == entry
+        found = "unchanged" if is_same else "its bytes differ from the manifest"
+        checks.append(Check(f"file {name}", is_same, found))
+    n_extra = len(present - set(manifest.files)) + n_odd
+    checks.append(Check("no other files", not n_extra, f"{n_extra or 'none'} not in the manifest"))
+    return present & set(manifest.files), checks
 
 
-def _check_promises(folder: Path, manifest: Manifest) -> Iterator[Check]:
-    if not manifest.promises:
-        yield Check("promises", False, "the manifest makes none")
+def check_promises(folder: Folder, manifest: Manifest) -> Iterator[Check]:
+    """That the promises are those the verb must make, and each of them."""
+    context = Context(folder, manifest)
+    problem = _doubted(lambda: Outcome(False, next(weaknesses(manifest), "")))
+    found = problem.found or f"{len(manifest.promises)}, as {manifest.verb} must make them"
+    yield Check("promises", not problem.found, found)
+    if manifest.verb in MEASUREMENTS:
+        outcome = _doubted(lambda: check_measurements(context))
+        yield Check("measurements", outcome.passed, outcome.found)
     for entry in manifest.promises:
-        name = str(entry.get("promise"))
-        if name not in PROMISES:
-            yield Check(name, False, "not a promise that this version can check")
-            continue
-        try:
-            passed, found = PROMISES[name](folder, entry)
-        except (KeyError, ValueError, TypeError, OSError):
-            passed, found = False, "the files or the promise are not of the promised form"
-        yield Check(name, passed, found)
+        yield check_promise(context, entry)
+
+
+def check_promise(context: Context, entry: Mapping[str, Any]) -> Check:
+    """One promise: that it is of its form, and that the files keep it."""
+    name = str(entry.get("promise"))
+    if name not in PROMISES:
+        return Check(name, False, "not a promise that this version can check")
+    registered = PROMISES[name]
+
+    def check() -> Outcome:
+        return registered.check(context, registered.model.model_validate_json(json.dumps(entry)))
+
+    outcome = _doubted(check)
+    return Check(name, outcome.passed, outcome.found)
+
+
+def _doubted(check: Callable[[], Outcome]) -> Outcome:
+    """The outcome of a check; whatever a strange file or promise makes it stumble over is a failure of theirs."""
+    try:
+        return check()
+    except ValidationError as error:
+        fields = {".".join(map(str, line["loc"][:1])) for line in error.errors(include_input=False)}
+        return Outcome(
+            False, f"its {', '.join(sorted(fields))} is missing, unknown, of a wrong type or out of range"
+        )
+    except Malformed as error:
+        return Outcome(False, str(error))
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+        return Outcome(False, BAD_FORM)
+    except (OSError, RecursionError, MemoryError, NotImplementedError, pa.ArrowException):
+        return Outcome(False, BAD_FORM)

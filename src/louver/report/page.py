@@ -134,8 +134,8 @@ def check_page(path: Path, read: Iterable[Path]) -> None:
 
 
 def write_page(html: str, path: str | Path) -> None:
-    """Write the report whole or not at all."""
-    with replacing(path) as stream:
+    """Write a page that stays inside, whole or not at all, for its owner's eyes only."""
+    with replacing(path, mode=0o600) as stream:
         stream.write(html.encode("utf-8"))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from louver._callable import make_callable
 from louver.engine.run import parse_engine
 from louver.errors import InputError
 from louver.privacy.ledger import Head, Ledger
-from louver.privacy.measurements import Measurements, write_measurements
+from louver.privacy.measurements import Measured, Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise
 from louver.privacy.spend import open_ledger
-from louver.release.manifest import ReleaseWriter, check_out
+from louver.release.write import ReleaseWriter, check_out
+from louver.run import Run
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
 from louver.topdown.estimation import estimate as estimate_levels
 from louver.topdown.measuring import (
@@ -36,18 +37,18 @@ from louver.topdown.measuring import (
     true_levels,
     write_invariants,
 )
-from louver.topdown.plan import Plan, make_plan
+from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.problem import SparseLevel
-from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, Measured, QueryError, TopDownRelease
+from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, QueryError, TopDownRelease
 from louver.topdown.sealing import checkpoints_of, is_finished, measure_into, measurements_path
-from louver.topdown.spec import read_design
+from louver.topdown.spec import SpecLike, read_design
 
 __all__ = [
     "Clash",
     "KnowledgeCheck",
     "Measured",
-    "Plan",
     "QueryError",
+    "QueryPlan",
     "TopDownRelease",
     "check",
     "estimate",
@@ -55,13 +56,18 @@ __all__ = [
     "topdown",
 ]
 
+if TYPE_CHECKING:
+    from louver.data.read import ArrowStream
+
+    Data = str | Path | ArrowStream
+
 Report = Callable[[TopDownRelease], str]
-Progress = Callable[[str, int, int], None]
 
 
 def topdown(
-    spec: str | Path,
+    spec: SpecLike,
     *,
+    data: Data | None = None,
     out: str | Path | None = None,
     ledger: str | Path | None = None,
     engine: str = "local:1",
@@ -70,14 +76,16 @@ def topdown(
     seed: int | None = None,
     evaluate: bool = False,
     report: Report | None = None,
-    progress: Progress | None = None,
+    run: Run | None = None,
 ) -> TopDownRelease:
     """Measure, estimate and release.
 
     Parameters
     ----------
-    spec : path
-        The spec file, with a `[topdown]` section.
+    spec : path, mapping or Spec
+        A spec with a `[topdown]` section; file names in a mapping are relative to the working folder.
+    data : path, uri or dataframe, optional
+        The records, in place of the spec's source; table, query, weight and wide columns are read from there still.
     out : path, optional
         Release directory to make; needed unless `seed` is given.
     ledger : path, optional
@@ -95,8 +103,8 @@ def topdown(
         Compare with the truth; needs `seed`, and the result is not for release.
     report : callable, optional
         Makes the HTML page for the release directory.
-    progress : callable, optional
-        Called with a level's name, batches done and batches in all.
+    run : Run, optional
+        Told how far the work is, and asked whether it shall end.
 
     Returns
     -------
@@ -109,23 +117,21 @@ def topdown(
     `docs/proofs/topdown.md`.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec))
+    plan = make_plan(read_design(spec, data))
     if seed is not None:
         if out is not None:
             check_out(Path(out))
-        return _seeded(
-            plan, seed, evaluate, workers, progress, partial(_write, out=out, report=report, csv=csv)
-        )
+        return _seeded(plan, seed, evaluate, workers, run, partial(_write, out=out, report=report, csv=csv))
     if evaluate:
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
     payer = _open_ledger(plan, ledger)
-    return _paid(plan, Path(out), payer, workers, resume, progress, partial(_write, report=report, csv=csv))
+    return _paid(plan, Path(out), payer, workers, resume, run, partial(_write, report=report, csv=csv))
 
 
 def check(
-    spec: str | Path,
+    spec: SpecLike,
     *,
     invariants: Mapping[str, Any] | str | Path | None = None,
     table: tuple[str, str, Any] | None = None,
@@ -134,7 +140,7 @@ def check(
 
     Parameters
     ----------
-    spec : path
+    spec : path, mapping or Spec
     invariants : mapping or path, optional
         Values of invariants known already, by name: one for each region of the level, in the order of their codes; or a
         file with the columns invariant, level, region and value.
@@ -170,13 +176,20 @@ def check(
 
 
 def measure(
-    spec: str | Path, *, out: str | Path, ledger: str | Path | None = None, resume: bool = False
+    spec: SpecLike,
+    *,
+    data: Data | None = None,
+    out: str | Path,
+    ledger: str | Path | None = None,
+    resume: bool = False,
+    run: Run | None = None,
 ) -> Measured:
     """Debit the ledger, draw the noise once, and leave measurements and invariants in a folder.
 
     Parameters
     ----------
-    spec : path
+    spec, data, run
+        As for `topdown`.
     out : path
         Folder to make.
     ledger : path, optional
@@ -189,37 +202,37 @@ def measure(
     Measured
         Its `folder` is what `estimate` works from, without the records.
     """
-    plan = make_plan(read_design(spec))
+    plan = make_plan(read_design(spec, data))
     folder = Path(out)
     payer = _open_ledger(plan, ledger)
     if not resume:
         check_out(folder)
     began = time.perf_counter()
-    head = measure_into(plan, folder, payer)
+    head = measure_into(plan, folder, payer, run)
     return Measured(folder=folder, loss=plan.loss, head=head, seconds=time.perf_counter() - began)
 
 
 def estimate(
-    spec: str | Path,
+    spec: SpecLike,
     *,
     measurements: str | Path,
     out: str | Path | None = None,
     engine: str = "local:1",
     csv: bool = False,
     report: Report | None = None,
-    progress: Progress | None = None,
+    run: Run | None = None,
 ) -> TopDownRelease:
     """Estimate from a folder that `measure` left; never opens the records.
 
     Parameters
     ----------
-    spec : path
+    spec : path, mapping or Spec
         The spec that was measured.
     measurements : path
         The folder, or a release directory. Levels that an interrupted call finished are not computed again.
     out : path, optional
         Release directory to make.
-    engine, csv, report, progress
+    engine, csv, report, run
         As for `topdown`.
     """
     workers = parse_engine(engine)
@@ -227,25 +240,25 @@ def estimate(
     folder = Path(measurements)
     if out is not None:
         check_out(Path(out))
-    release = _estimate_from(plan, folder, workers, progress, {})
+    release = _estimate_from(plan, folder, workers, run, {})
     return _write(release, folder, out=out, report=report, csv=csv)
 
 
-def _open_ledger(plan: Plan, ledger: str | Path | None) -> Ledger:
+def _open_ledger(plan: QueryPlan, ledger: str | Path | None) -> Ledger:
     """The ledger that pays, opened before anything is read."""
-    spec = plan.design.spec
-    if spec.source.file is not None and not Path(spec.data or "").is_file():
-        name = Path(spec.source.file).name
-        raise InputError(f"{name} does not exist; correct the source in {spec.path.name}.", file=name)
-    return open_ledger(spec.data, ledger, plan.loss)
+    design = plan.design
+    if design.is_own_file and not Path(design.data).is_file():
+        name = Path(design.data).name
+        raise InputError(f"{name} does not exist; correct the source in {design.spec.path.name}.", file=name)
+    return open_ledger(design.data, ledger, plan.loss)
 
 
 def _seeded(
-    plan: Plan,
+    plan: QueryPlan,
     seed: int,
     evaluate: bool,
     workers: int,
-    progress: Progress | None,
+    run: Run | None,
     write: Callable[[TopDownRelease, Path], TopDownRelease],
 ) -> TopDownRelease:
     """Run with noise that anyone can repeat, in a temporary folder."""
@@ -258,21 +271,21 @@ def _seeded(
         write_invariants(folder / INVARIANTS_FILE, plan, values)
         path = measurements_path(folder)
         noise, design = KeyedNoise.from_seed(seed), plan.design.measured_fingerprint()
-        write_measurements(path, true_batches(plan, levels), noise, design=design)
+        write_measurements(path, true_batches(plan, levels), noise, design=design, run=run)
         seconds = {"tabulate": tabulated - began, "measure": time.perf_counter() - tabulated}
-        release = _estimate_from(plan, folder, workers, progress, seconds)
+        release = _estimate_from(plan, folder, workers, run, seconds)
         if evaluate:
             release = replace(release, evaluation=_errors(release, levels))
         return write(release, folder)
 
 
 def _paid(
-    plan: Plan,
+    plan: QueryPlan,
     out: Path,
     ledger: Ledger,
     workers: int,
     resume: bool,
-    progress: Progress | None,
+    run: Run | None,
     write: Callable[..., TopDownRelease],
 ) -> TopDownRelease:
     """Measure into a folder beside the release, estimate with checkpoints, release, clear the folder."""
@@ -284,19 +297,18 @@ def _paid(
     if not is_released:
         check_out(out)
     if is_released:  # stopped after the move
-        release = replace(_estimate_from(plan, out, workers, progress, {}), path=out)
+        release = replace(_estimate_from(plan, out, workers, run, {}), path=out)
     else:
         began = time.perf_counter()
-        measure_into(plan, work, ledger)
+        measure_into(plan, work, ledger, run)
         seconds = {"measure": time.perf_counter() - began}
-        release = write(_estimate_from(plan, work, workers, progress, seconds), work, out=out)
-    for stale in [work, *out.parent.glob(f".{out.name}.partial-*")]:
-        shutil.rmtree(stale, ignore_errors=True)
+        release = write(_estimate_from(plan, work, workers, run, seconds), work, out=out)
+    shutil.rmtree(work, ignore_errors=True)
     return release
 
 
 def _estimate_from(
-    plan: Plan, folder: Path, workers: int, progress: Progress | None, seconds: dict[str, float]
+    plan: QueryPlan, folder: Path, workers: int, run: Run | None, seconds: dict[str, float]
 ) -> TopDownRelease:
     """Estimate from the measurements and invariants of a folder."""
     path = folder / MEASUREMENTS_FILE
@@ -314,7 +326,7 @@ def _estimate_from(
         kept_margin=plan.kept_margin(),
         workers=workers,
         checkpoints=checkpoints_of(plan, folder),
-        progress=progress,
+        run=run,
     )
     entry = description["entry"]
     return TopDownRelease(

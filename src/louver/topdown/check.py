@@ -30,7 +30,7 @@ from louver.topdown.implied import (
     derive,
     is_laminar,
 )
-from louver.topdown.plan import Plan
+from louver.topdown.plan import QueryPlan
 from louver.topdown.spec import Design
 from louver.topdown.spine import Spine
 
@@ -106,7 +106,7 @@ class KnowledgeCheck:
 
 
 def check_knowledge(
-    plan: Plan,
+    plan: QueryPlan,
     *,
     invariants: Mapping[str, Ints] | None = None,
     table: tuple[int, int, Ints] | None = None,
@@ -115,7 +115,7 @@ def check_knowledge(
 
     Parameters
     ----------
-    plan : Plan
+    plan : QueryPlan
     invariants : mapping, optional
         Values of invariants that are known already; the others are taken as unknown.
     table : (level, region, counts), optional
@@ -148,7 +148,7 @@ def check_knowledge(
     )
 
 
-def read_values(plan: Plan, path: Path) -> dict[str, Ints]:
+def read_values(plan: QueryPlan, path: Path) -> dict[str, Ints]:
     """Read values of invariants from a public file with the columns invariant, level, region and value.
 
     Raises
@@ -190,7 +190,7 @@ def read_counts(design: Design, path: Path) -> Ints:
     return counts.ravel()
 
 
-def _outside(plan: Plan, kind: Kind) -> tuple[str, ...]:
+def _outside(plan: QueryPlan, kind: Kind) -> tuple[str, ...]:
     """Statements that are not of a kind whose consequences are derived completely."""
     if kind is not Kind.CROSSING:
         return ()
@@ -216,7 +216,7 @@ def _constrained(implied: Implied) -> dict[str, int]:
     return numbers
 
 
-def _in_words(plan: Plan, implied: Implied) -> tuple[str, ...]:
+def _in_words(plan: QueryPlan, implied: Implied) -> tuple[str, ...]:
     """The root's bounds on single types and on the total."""
     lower, upper = (bounds[0] for bounds in implied.bounds(0, 0, 1))
     everything = (1 << plan.n_types) - 1
@@ -244,7 +244,7 @@ class _Part:
     upper: int
 
 
-def find_clash(plan: Plan, invariants: Mapping[str, Ints]) -> tuple[Clash, ...]:
+def find_clash(plan: QueryPlan, invariants: Mapping[str, Ints]) -> tuple[Clash, ...]:
     """Statements that contradict each other, as few as can be found.
 
     Notes
@@ -284,7 +284,7 @@ def find_clash(plan: Plan, invariants: Mapping[str, Ints]) -> tuple[Clash, ...]:
     )
 
 
-def _first_contradiction(plan: Plan, invariants: Mapping[str, Ints]) -> tuple[int, int]:
+def _first_contradiction(plan: QueryPlan, invariants: Mapping[str, Ints]) -> tuple[int, int]:
     """Level and number of the region where a contradiction shows, with nothing above it."""
     design = plan.design.spine
     statements = list(plan.statements(invariants))
@@ -313,7 +313,7 @@ def _subtree(spine: Spine, level: int, region: int) -> tuple[Spine, list[int]]:
 
 
 def _parts(
-    plan: Plan, invariants: Mapping[str, Ints], level: int, offsets: Sequence[int], spine: Spine
+    plan: QueryPlan, invariants: Mapping[str, Ints], level: int, offsets: Sequence[int], spine: Spine
 ) -> list[_Part]:
     """All statements about regions of a subtree that bind, those with the largest numbers first."""
     parts = []

@@ -11,7 +11,7 @@ Notes
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from louver.engine.checkpoint import Checkpoints
 from louver.engine.run import run_pieces
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
+from louver.run import Run
 from louver.topdown import failsafe
 from louver.topdown.least_squares import encode, solve
 from louver.topdown.problem import Families, NoisyCounts, Problem, SparseLevel, split_batches
@@ -111,7 +112,7 @@ def estimate(
     kept_margin: Ints | None = None,
     workers: int = 1,
     checkpoints: Path | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    run: Run | None = None,
 ) -> Estimate:
     """Estimate the histograms of all leaves.
 
@@ -127,8 +128,8 @@ def estimate(
         Threads.
     checkpoints : Path, optional
         Folder for the levels that are done; a later call with the same problem picks them up.
-    progress : callable, optional
-        Called with the level's name, batches done and batches in all.
+    run : Run, optional
+        Told of every batch, and asked whether to go on.
 
     Raises
     ------
@@ -144,7 +145,7 @@ def estimate(
         if saved is not None:
             current, report = _restore(*saved)
         else:
-            current, report = _estimate_level(problem, noisy, level, current, margin, workers, progress)
+            current, report = _estimate_level(problem, noisy, level, current, margin, workers, run)
             if store is not None:
                 store.save(f"level-{level}", *_to_save(current, report))
         reports.append(report)
@@ -159,7 +160,7 @@ def _estimate_level(
     parents: SparseLevel | None,
     margin: Ints,
     workers: int,
-    progress: Callable[[str, int, int], None] | None,
+    run: Run | None,
 ) -> tuple[SparseLevel, LevelReport]:
     """All regions of one level, batch by batch."""
     began = time.perf_counter()
@@ -167,12 +168,14 @@ def _estimate_level(
     pieces: list[_Piece] = []
 
     def work(span: tuple[int, int]) -> _Piece:
+        if run is not None:
+            run.check()
         return _estimate_batch(problem, Families.gather(problem, level, parents, span, noisy), margin)
 
     for piece in run_pieces(work, batches, workers=workers):
         pieces.append(piece)
-        if progress is not None:
-            progress(problem.spine.names[level], len(pieces), len(batches))
+        if run is not None:
+            run.report(f"estimating {problem.spine.names[level]}", len(pieces), len(batches))
     report = LevelReport(
         name=problem.spine.names[level],
         regions=problem.spine.sizes[level],
@@ -186,8 +189,9 @@ def _estimate_level(
 
 def _estimate_batch(problem: Problem, families: Families, margin: Ints) -> _Piece:
     """Least squares, rounding and, where they fail, the failsafe, for one batch of parents."""
-    real = solve(problem, families)
-    counts, status = round_counts(problem, families, encode(problem, families), real)
+    batch = encode(problem, families)
+    real = solve(problem, families, batch)
+    counts, status = round_counts(problem, families, batch, real)
     suboptimal, rescued = [], []
     blocks: list[tuple[Ints, Ints]] = []
     for family in range(families.n_families):

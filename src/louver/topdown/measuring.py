@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from louver.privacy.measurements import TrueBatch
 from louver.privacy.noise import Nonce
 from louver.schema.attribute import Attribute
 from louver.topdown.implied import UNBOUNDED
-from louver.topdown.plan import Plan
+from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import Query, SparseLevel, region_range, split_batches
 from louver.topdown.spec import Design
 
@@ -42,18 +43,16 @@ __all__ = [
 
 def source_hash(design: Design) -> KeyedHash:
     """Keyed hash of the source, which ties it to its ledger."""
-    source = design.spec.source
-    return fingerprint(_source(design), table=source.table, query=source.query)
+    return fingerprint(_source(design), **design.spec.source.opening())
 
 
-def _source(design: Design) -> str:
-    data = design.spec.data
-    if data is None:
+def _source(design: Design) -> Any:
+    if design.data is None:
         name = design.spec.path.name
         raise InputError(
             f"{name} has no source; name a file or uri under [source].", file=name, option="source"
         )
-    return data
+    return design.data
 
 
 def true_levels(design: Design) -> tuple[SparseLevel, ...]:
@@ -82,7 +81,7 @@ def _true_leaves(design: Design) -> SparseLevel:
     regions = _region_attributes(design)
     others = [a for a in spec.schema.attributes if a.name not in columns]
     schema = replace(spec.schema, attributes=(*regions, *others))
-    with open_source(_source(design), table=spec.source.table, query=spec.source.query) as source:
+    with open_source(_source(design), **spec.source.opening()) as source:
         histogram = tabulate(source, names, weight=spec.source.weight, wide=spec.source.wide, schema=schema)
         name = source.name
     leaf = _leaf_of(design, regions, histogram.codes[:, : len(columns)])
@@ -118,7 +117,7 @@ def _leaf_of(design: Design, regions: tuple[Attribute, ...], codes: Ints) -> Int
     return np.array(found, dtype=np.int64)[inverse.ravel()]
 
 
-def invariant_values(plan: Plan, levels: tuple[SparseLevel, ...]) -> dict[str, Ints]:
+def invariant_values(plan: QueryPlan, levels: tuple[SparseLevel, ...]) -> dict[str, Ints]:
     """Exact counts of every invariant, one for each region of its level."""
     values = {}
     for statement in plan.design.statements:
@@ -128,7 +127,7 @@ def invariant_values(plan: Plan, levels: tuple[SparseLevel, ...]) -> dict[str, I
     return values
 
 
-def write_invariants(path: Path, plan: Plan, values: Mapping[str, Ints]) -> None:
+def write_invariants(path: Path, plan: QueryPlan, values: Mapping[str, Ints]) -> None:
     """Write the exact values: one row per invariant and region."""
     spine = plan.design.spine
     names: list[str] = []
@@ -154,7 +153,7 @@ def write_invariants(path: Path, plan: Plan, values: Mapping[str, Ints]) -> None
         pq.write_table(table, sink, compression="zstd")
 
 
-def read_invariants(path: Path, plan: Plan) -> dict[str, Ints]:
+def read_invariants(path: Path, plan: QueryPlan) -> dict[str, Ints]:
     """Read the exact values back.
 
     Raises
@@ -184,7 +183,7 @@ def read_invariants(path: Path, plan: Plan) -> dict[str, Ints]:
     return values
 
 
-def true_batches(plan: Plan, levels: tuple[SparseLevel, ...]) -> Iterator[TrueBatch]:
+def true_batches(plan: QueryPlan, levels: tuple[SparseLevel, ...]) -> Iterator[TrueBatch]:
     """Yield the exact answers of all queries, batch by batch in a fixed order. Confidential."""
     spine = plan.design.spine
     for level, batches in enumerate(_batches(plan)):
@@ -201,7 +200,7 @@ def true_batches(plan: Plan, levels: tuple[SparseLevel, ...]) -> Iterator[TrueBa
                 )
 
 
-def _batches(plan: Plan) -> list[list[tuple[int, int]]]:
+def _batches(plan: QueryPlan) -> list[list[tuple[int, int]]]:
     """Ranges of regions measured together, for each level."""
     spine = plan.design.spine
     ranges = []
@@ -217,11 +216,11 @@ class SealedCounts:
     Parameters
     ----------
     path : Path
-    plan : Plan
+    plan : QueryPlan
         The plan they were measured by; a file of another one is refused when it is read.
     """
 
-    def __init__(self, path: Path, plan: Plan) -> None:
+    def __init__(self, path: Path, plan: QueryPlan) -> None:
         self.path = path
         self._plan = plan
         self._group: dict[tuple[int, int], int] = {}

@@ -29,7 +29,7 @@ from louver.topdown.implied import MAX_TYPES, UNBOUNDED, Implied, LevelStatement
 from louver.topdown.problem import Problem, Query, Workload
 from louver.topdown.spec import Design, Statement
 
-__all__ = ["MeasuredQuery", "Plan", "make_plan", "sensitivity"]
+__all__ = ["MeasuredQuery", "QueryPlan", "make_plan", "sensitivity"]
 
 NOT_IN_REQUEST = {
     "topdown.bounds": "they are public and bind the estimate; no true answer and no noise depends on them",
@@ -50,7 +50,7 @@ class MeasuredQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
+class QueryPlan:
     """What a design measures, and how its statements read in terms of types.
 
     Parameters
@@ -209,7 +209,7 @@ def _tighten(bounds: dict[int, tuple[Ints, Ints]], mask: int, lower: Ints, upper
     bounds[mask] = (lower, np.minimum(upper, UNBOUNDED))
 
 
-def make_plan(design: Design) -> Plan:
+def make_plan(design: Design) -> QueryPlan:
     """Choose the noise of every query, and the types.
 
     Raises
@@ -239,7 +239,7 @@ def make_plan(design: Design) -> Plan:
                 if not _is_known(design, level, by_name[name])
             )
         )
-    return Plan(design=design, measured=tuple(measured), type_of=type_of, n_types=n_types)
+    return QueryPlan(design=design, measured=tuple(measured), type_of=type_of, n_types=n_types)
 
 
 def _has_neighbours(design: Design) -> bool:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from louver._figure import literal_text
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -53,7 +55,7 @@ def plot_release(release: TopDownRelease) -> Figure:
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(axis="x", rotation=30)
-    return figure
+    return literal_text(figure)
 
 
 def _draw_lines(axes: Axes, names: tuple[str, ...], values: dict[str, dict[int, float]]) -> None:
@@ -88,7 +90,7 @@ def plot_sizes(release: TopDownRelease) -> Figure:
         axes.set_xlim(0, len(sizes))
         axes.set_ylim(bottom=0)
         axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    return literal_text(figure)
 
 
 def _colour(number: int) -> str:

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from louver._arrays import Ints
 from louver.data.write import write_csv
-from louver.privacy.budget import Loss, Measure
+from louver.privacy.budget import amounts_of
 from louver.privacy.ledger import Head
-from louver.release.manifest import Manifest, ReleaseWriter
+from louver.release.manifest import Manifest
+from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
 from louver.topdown.estimation import Estimate
 from louver.topdown.implied import UNBOUNDED
-from louver.topdown.plan import Plan
+from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import SparseLevel
 from louver.topdown.spec import DETAILED
 
@@ -33,7 +34,6 @@ __all__ = [
     "INVARIANTS_FILE",
     "MEASUREMENTS_FILE",
     "MICRODATA_FILE",
-    "Measured",
     "QueryError",
     "TopDownRelease",
 ]
@@ -45,44 +45,6 @@ NOT_IN_MANIFEST = ("seconds", "stages", "manifest")
 STATEMENTS_FILE = "public/statements.parquet"
 INVARIANTS_FILE = "invariants.parquet"
 MEASUREMENTS_FILE = "measurements/topdown.parquet"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """Sealed measurements and the exact values beside them: all that has crossed the wall.
-
-    Parameters
-    ----------
-    folder : Path
-    loss : Loss
-        What they cost.
-    head : Head
-        The ledger's entry that paid.
-    seconds : float
-        Not compared.
-    """
-
-    folder: Path
-    loss: Loss
-    head: Head
-    seconds: float = field(default=0.0, compare=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The content of the JSON result."""
-        return {
-            "measurements": str(self.folder),
-            **_amounts(self.loss),
-            "neighbours": str(self.loss.neighbours),
-            "entry": self.head.entry,
-            "seconds": self.seconds,
-        }
-
-    def to_json(self) -> str:
-        """The result as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
-    def __repr__(self) -> str:
-        return f"Measured in {self.folder.name}: {self.loss}, ledger entry {self.head.entry}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +62,7 @@ class TopDownRelease:
 
     Parameters
     ----------
-    plan : Plan
+    plan : QueryPlan
         What was measured, with which noise.
     estimate : Estimate
     evaluation : tuple of QueryError or None
@@ -115,7 +77,7 @@ class TopDownRelease:
         Where it was written.
     """
 
-    plan: Plan
+    plan: QueryPlan
     estimate: Estimate
     evaluation: tuple[QueryError, ...] | None = None
     is_private: bool = True
@@ -159,7 +121,7 @@ class TopDownRelease:
                 }
             levels.append(entry)
         return {
-            **_amounts(loss),
+            **amounts_of(loss),
             "neighbours": str(loss.neighbours),
             "people": self.n_people,
             "levels": levels,
@@ -374,11 +336,6 @@ class TopDownRelease:
         return f"<pre>{escape(repr(self))}</pre>"
 
 
-def _amounts(loss: Loss) -> dict[str, float | None]:
-    """Epsilon or rho, the other one None."""
-    return {str(measure): float(loss.amount) if loss.measure is measure else None for measure in Measure}
-
-
 def _labelled(codes: NDArray[Any], labels: tuple[str, ...]) -> pa.Array:
     """A dictionary column."""
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(labels, pa.string()))
@@ -402,7 +359,7 @@ def _row_labels(row: Ints, meaning: tuple[Attribute, ...]) -> dict[str, pa.Array
 
 
 def _merged_labels(
-    attributes: tuple[Attribute, ...], merged: Attribute, query: str, plan: Plan
+    attributes: tuple[Attribute, ...], merged: Attribute, query: str, plan: QueryPlan
 ) -> dict[str, list[str]]:
     """For every label of a query's attribute the labels of the microdata it stands for."""
     merge = plan.design.options.queries[query].merge.get(merged.name, {})

@@ -15,7 +15,9 @@ from louver.privacy.ledger import Head, Ledger, Publication
 from louver.privacy.measurements import TrueBatch
 from louver.privacy.spend import REQUEST_FILE, Account, Payment
 from louver.privacy.spend import measure_into as spend_into
-from louver.release.manifest import MANIFEST, check_out, file_entry, read_manifest
+from louver.release.manifest import MANIFEST, file_entry, read_manifest
+from louver.release.write import check_out
+from louver.run import Run
 from louver.topdown.measuring import (
     invariant_values,
     source_hash,
@@ -23,7 +25,7 @@ from louver.topdown.measuring import (
     true_levels,
     write_invariants,
 )
-from louver.topdown.plan import Plan
+from louver.topdown.plan import QueryPlan
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
 
 __all__ = ["checkpoints_of", "is_finished", "measure_into", "measurements_path", "payment_of"]
@@ -31,7 +33,7 @@ __all__ = ["checkpoints_of", "is_finished", "measure_into", "measurements_path",
 CHECKPOINTS = "checkpoints"
 
 
-def measure_into(plan: Plan, folder: Path, ledger: Ledger) -> Head:
+def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None = None) -> Head:
     """Measurements and invariants in `folder`, paid for once; nothing to do where they are there already."""
 
     def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
@@ -48,10 +50,11 @@ def measure_into(plan: Plan, folder: Path, ledger: Ledger) -> Head:
         payment=payment_of(plan),
         check_out=check_out,
         design=plan.design.measured_fingerprint(),
+        run=run,
     )
 
 
-def payment_of(plan: Plan) -> Payment:
+def payment_of(plan: QueryPlan) -> Payment:
     """What measuring costs, and what is published exactly with it."""
     return Payment(
         loss=plan.loss,
@@ -72,7 +75,7 @@ def measurements_path(folder: Path) -> Path:
     return path
 
 
-def checkpoints_of(plan: Plan, folder: Path) -> Path | None:
+def checkpoints_of(plan: QueryPlan, folder: Path) -> Path | None:
     """Where finished levels are kept: a place for each design and its measurements; none in a published folder."""
     if not (folder / REQUEST_FILE).is_file():
         return None
@@ -82,7 +85,7 @@ def checkpoints_of(plan: Plan, folder: Path) -> Path | None:
     return folder / CHECKPOINTS / hasher.hexdigest()[:16]
 
 
-def is_finished(plan: Plan, out: Path, ledger: Ledger) -> bool:
+def is_finished(plan: QueryPlan, out: Path, ledger: Ledger) -> bool:
     """Whether `out` is a release of this design from measurements that the ledger has sealed."""
     if not (out / MANIFEST).is_file():
         return False

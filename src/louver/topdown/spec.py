@@ -53,13 +53,13 @@ from louver.privacy.budget import Loss, Measure, fraction_of
 from louver.privacy.neighbours import Relation
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
-from louver.schema.spec import Spec, read_spec
+from louver.schema.spec import Spec, as_spec
 from louver.schema.validate import Options, validated
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.problem import Query
 from louver.topdown.spine import Spine
 
-__all__ = ["DETAILED", "Design", "Statement", "TopDownOptions", "read_design"]
+__all__ = ["DETAILED", "Design", "SpecLike", "Statement", "TopDownOptions", "read_design"]
 
 DETAILED = "detailed"
 MAX_CELLS = 1 << 20
@@ -67,6 +67,7 @@ QUERY_NAME = re.compile(r"[A-Za-z0-9_-]+")  # queries name files
 TABLE_COLUMNS = {"level", "region", "count"}
 
 Amount = int | float | str
+SpecLike = str | Path | Mapping[str, Any] | Spec
 Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
 
 
@@ -167,7 +168,11 @@ class Design:
     Parameters
     ----------
     spec : Spec
-        The file it was read from.
+        What it was made from.
+    data : path, uri or dataframe
+        The records; None where neither the spec nor the call names any.
+    is_own_file : bool
+        Whether the spec itself names a file of records.
     options : TopDownOptions
     attributes : tuple of Attribute
         Attributes that make the cells, in the order of the spec.
@@ -186,6 +191,8 @@ class Design:
     """
 
     spec: Spec
+    data: Any
+    is_own_file: bool
     options: TopDownOptions
     attributes: tuple[Attribute, ...]
     is_possible: Bools
@@ -247,19 +254,26 @@ def _hash(parts: Sequence[bytes]) -> str:
     return hasher.hexdigest()
 
 
-def read_design(path: str | Path) -> Design:
+def read_design(given: SpecLike, data: Any = None) -> Design:
     """Read a spec with a `[topdown]` section, its list of leaves and its public tables.
+
+    Parameters
+    ----------
+    given : path, mapping or Spec
+    data : path, uri or dataframe, optional
+        The records, in place of the spec's source.
 
     Raises
     ------
     InputError
         One sentence that names file and key.
     """
-    spec = read_spec(path)
+    spec = as_spec(given)
+    records = spec.data if data is None else data
     where = f"{spec.path.name} [topdown]"
     options = validated(TopDownOptions, spec.options("topdown"), where)
     attributes = _cell_attributes(spec, options, where)
-    spine = _read_spine(spec, options.geography, where)
+    spine = _read_spine(spec, records, options.geography, where)
     queries, query_attributes = _build_queries(options, attributes, where)
     level_shares, query_shares = _read_shares(options, spine, queries, where)
     codes = _cell_codes(attributes)
@@ -270,18 +284,20 @@ def read_design(path: str | Path) -> Design:
             f"{spec.path.name}: all cells are structural zeros; leave some.", file=spec.path.name
         )
     statements = [
-        _invariant(given, spine, attributes, f'{where}: key "invariants[{number}]"')
-        for number, given in enumerate(options.invariants, start=1)
+        _invariant(one, spine, attributes, f'{where}: key "invariants[{number}]"')
+        for number, one in enumerate(options.invariants, start=1)
     ]
     statements += [
-        _bound(given, spec, options.geography, spine, attributes, f'{where}: key "bounds[{number}]"')
-        for number, given in enumerate(options.bounds, start=1)
+        _bound(one, spec, records, options.geography, spine, attributes, f'{where}: key "bounds[{number}]"')
+        for number, one in enumerate(options.bounds, start=1)
     ]
     names = [statement.name for statement in statements]
     if len(set(names)) < len(names):
         raise InputError(f"{where}: two invariants or bounds have one name; rename one.", option="name")
     return Design(
         spec=spec,
+        data=records,
+        is_own_file=data is None and spec.source.file is not None,
         options=options,
         attributes=attributes,
         is_possible=is_possible,
@@ -325,14 +341,14 @@ def _cell_codes(attributes: Sequence[Attribute]) -> Ints:
     return grids.reshape(len(attributes), -1).T.astype(np.int64)
 
 
-def _read_spine(spec: Spec, geography: GeographyOptions, where: str) -> Spine:
+def _read_spine(spec: Spec, records: Any, geography: GeographyOptions, where: str) -> Spine:
     """The tree of regions from the public list of leaves."""
     is_coded = geography.column is not None and geography.prefixes is not None
     if is_coded == (geography.columns is not None):
         message = f'{where}: key "geography" needs either column with prefixes, or columns.'
         raise InputError(message, option="geography")
     columns = geography.columns if geography.columns is not None else [geography.column or ""]
-    path = _public_file(spec, geography.leaves, f'{where}: key "geography.leaves"')
+    path = _public_file(spec, records, geography.leaves, f'{where}: key "geography.leaves"')
     rows = _read_rows(path, columns)
     try:
         if geography.prefixes is not None:
@@ -343,10 +359,10 @@ def _read_spine(spec: Spec, geography: GeographyOptions, where: str) -> Spine:
         raise InputError(message, file=geography.leaves, row=error.row, option=error.option) from None
 
 
-def _public_file(spec: Spec, name: str, place: str) -> Path:
+def _public_file(spec: Spec, records: Any, name: str, place: str) -> Path:
     """A file that everybody may know; the records are none."""
     path = spec.path.parent / name
-    source = Path(spec.data) if spec.data is not None else None
+    source = Path(records) if isinstance(records, str | Path) else None
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         message = f"{place} names the confidential source; write what is public to a file of its own."
         raise InputError(message, file=path.name, option=place)
@@ -488,6 +504,7 @@ def _invariant(
 def _bound(
     given: BoundOptions,
     spec: Spec,
+    records: Any,
     geography: GeographyOptions,
     spine: Spine,
     attributes: Sequence[Attribute],
@@ -498,7 +515,7 @@ def _bound(
         raise InputError(
             f"{place} needs either facilities, or lower and upper or one of them.", option="bounds"
         )
-    table = _SideTable.read(_public_file(spec, given.file, place), geography, spine)
+    table = _SideTable.read(_public_file(spec, records, given.file, place), geography, spine)
     if given.facilities is not None:
         lower = table.column(given.facilities)
         upper = np.where(lower > 0, UNBOUNDED, 0)

@@ -18,6 +18,7 @@ from louver.anonymize.result import AnonymizedRelease
 from louver.errors import InputError
 from louver.release.manifest import read_manifest
 from louver.report.anonymize import anonymize_report, inside_report
+from releases import doubt
 
 AGES = [31, 33, 34, 52, 55, 58, 60]
 ILL = ["flu", "flu", "cold", "cold", "flu", "ulcer", "cold"]
@@ -59,11 +60,8 @@ def test_verify_checks_the_mapping(format: str, tmp_path: Path) -> None:
     release = lv.anonymize(table, quasi=["age", "size"], ordered=["size"], k=2, method="exact", format=format)
     assert lv.verify(written(release, tmp_path / "release")).passed
     wrong = release.mapping.set_column(6, "records", pa.array([9] * release.mapping.num_rows))
-    from louver.release.generalised import check_mapping
-
     pq.write_table(wrong, tmp_path / "release/data/mapping.parquet")
-    promise = {"file": "data/anonymized.parquet", "mapping": "data/mapping.parquet"}
-    assert not check_mapping(tmp_path / "release", promise)[0]
+    assert not doubt(tmp_path / "release", "mapping").passed
 
 
 @pytest.mark.parametrize("method", ["freeform-greedy", "freeform-sort-greedy", "freeform-hungarian"])
@@ -90,11 +88,8 @@ def test_freeform_is_labelled_as_weaker_everywhere(method: str, tmp_path: Path) 
 def test_verify_refuses_freeform_records_that_meet_too_few(tmp_path: Path) -> None:
     release = lv.anonymize(people(), quasi=["age"], k=3, method="freeform-hungarian")
     out = written(release, tmp_path / "release")
-    from louver.release.generalised import check_freeform
-
-    promise = {"file": "data/anonymized.parquet", "mapping": "data/mapping.parquet", "open": []}
-    assert check_freeform(out, {**promise, "k": 3})[0]
-    assert not check_freeform(out, {**promise, "k": 7})[0]
+    assert doubt(out, "freeform", k=3).passed
+    assert not doubt(out, "freeform", k=7).passed
 
 
 def test_freeform_takes_nothing_beside_k() -> None:
@@ -136,10 +131,7 @@ def test_k_map_counts_people(tmp_path: Path) -> None:
     out = written(mapped, tmp_path / "release")
     assert lv.verify(out).passed
     assert pq.read_table(out / "data/classes.parquet")["people"].to_pylist() == [2] * 7
-    from louver.release.generalised import check_k_map
-
-    promise = next(p for p in read_manifest(out).promises if p["promise"] == "k-map")
-    assert check_k_map(out, promise)[0] and not check_k_map(out, {**promise, "k": 3})[0]
+    assert doubt(out, "k-map").passed and not doubt(out, "k-map", k=3).passed
 
 
 @pytest.mark.parametrize(
@@ -385,14 +377,12 @@ def test_closeness_in_order_is_measured_on_published_values(tmp_path: Path) -> N
 
 
 def test_losses_in_the_manifest_are_recomputed(tmp_path: Path) -> None:
-    from louver.release.generalised import check_losses
-
     release = lv.anonymize(people(), quasi=["age", "town"], k=3, method="exact")
     out = written(release, tmp_path / "release")
     promise = next(p for p in read_manifest(out).promises if p["promise"] == "losses")
-    assert check_losses(out, promise)[0]
+    assert doubt(out, "losses").passed
     assert dict(promise["by_column"])["age"] == pytest.approx((3 * 3 + 4 * 8) / 29 / 7)
-    assert not check_losses(out, {**promise, "by_column": [["age", 0.5], ["town", 0.5]]})[0]
+    assert not doubt(out, "losses", by_column=[["age", 0.5], ["town", 0.5]]).passed
 
 
 def test_class_numbers_do_not_follow_the_order_of_values() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from louver.anonymize.split_carry import Carry
 
-from louver.anonymize import exact, freeform, greedy, k_member, mondrian, repair, split_carry
-from louver.anonymize import sorted as sorted_method
 from louver.anonymize.columns import NumericColumn
+from louver.anonymize.methods import exact, freeform, greedy, k_member, mondrian, repair, split_carry
+from louver.anonymize.methods import sorted_cut as sorted_method
+from louver.anonymize.methods.split_carry import Carry
 from louver.anonymize.problem import Problem
 from louver.anonymize.requirements import Sensitive
 from louver.anonymize.watch import Watch

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import louver as lv
-from louver.errors import BudgetError, InputError, LouverError
+from louver.errors import BudgetError, InputError, LouverError, PromiseError
 from louver.groups import groups
 from louver.groups.options import GroupsOptions
 from louver.groups.result import MEASUREMENTS_FILE, GroupRelease
@@ -26,6 +26,7 @@ from louver.release.manifest import read_manifest
 from louver.release.verify import verify
 from louver.schema.request import ask
 from oracles.groups import is_table
+from releases import doubt, edit
 
 SECRET = "Xyzzy"
 EXACT = ["the total number of groups", "not protected", "not protected"]
@@ -260,7 +261,7 @@ def test_a_stopped_run_is_carried_on(
 
     target = {
         "estimate": "louver.groups._estimate",
-        "move": "louver.release.manifest.ReleaseWriter.seal",
+        "move": "louver.release.write.ReleaseWriter.seal",
         "seal": "louver.privacy.ledger.Ledger.seal",
     }[where]
     with monkeypatch.context() as patch:
@@ -487,21 +488,18 @@ def test_who_pays_is_asked_for(people: Path, domain: Path, tmp_path: Path) -> No
 
 def test_verify_doubts_a_table(people: Path, domain: Path, tmp_path: Path) -> None:
     """Each promise of a group table fails when the published numbers break it."""
-    from louver.release.promises import PROMISES
-
     released: GroupRelease = groups(people, **_options(domain, seed=1), out=tmp_path / "r")
-    promise = read_manifest(tmp_path / "r").promises[0]
     folder = tmp_path / "r"
     path = folder / "data" / "groups.parquet"
     good = pq.read_table(path)
-    assert PROMISES["group-table"](folder, promise)[0]
+    assert doubt(folder, "group-table").passed
 
     def doubted(values: list[Any]) -> str:
         column = good.column_names.index("groups")
         pq.write_table(good.set_column(column, "groups", pa.array(values)), path)
-        passed, found = PROMISES["group-table"](folder, promise)
-        assert not passed
-        return found
+        check = doubt(folder, "group-table")
+        assert not check.passed
+        return check.found
 
     numbers = good.column("groups").to_pylist()
     assert "negative" in doubted([-1, *numbers[1:]])
@@ -511,8 +509,61 @@ def test_verify_doubts_a_table(people: Path, domain: Path, tmp_path: Path) -> No
     moved[-6] += 1
     assert '"county"' in doubted(moved)
     pq.write_table(good, path)
-    assert not PROMISES["group-table"](folder, {**promise, "total": released.total_groups + 1})[0]
-    assert not PROMISES["group-table"](folder, {**promise, "levels": ["total", "state"]})[0]
+    assert not doubt(folder, "group-table", total=released.total_groups + 1).passed
+    assert not doubt(folder, "group-table", levels=["total", "state"]).passed
+
+
+@pytest.mark.parametrize("mechanism", ["M_H^r", "M_c^r"])
+def test_relaxed_mechanisms_promise_what_they_can_keep(
+    people: Path, domain: Path, tmp_path: Path, mechanism: str
+) -> None:
+    """What was paid for verifies; that regions may not add up is said in words."""
+    _ledger(people)
+    out = tmp_path / "release"
+    groups(people, **_options(domain, mechanism=mechanism), out=out)
+    outcome = verify(out)
+    assert outcome.passed, str(outcome)
+    assert [entry["promise"] for entry in read_manifest(out).promises] == ["group-counts"]
+    assert any("add up" in warning for warning in read_manifest(out).warnings)
+    assert any("not promised to add up" in check.found for check in outcome.checks)
+    table = pq.read_table(out / "data/groups.parquet")
+    for broken in (table.slice(1), pa.concat_tables([table, table.slice(0, 1)])):
+        pq.write_table(broken, out / "data/groups.parquet")
+        assert not doubt(out, "group-counts").passed
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"not_private": True}, "differ on whether"),
+        ({"ledger_head": "7:ab"}, "paid for"),
+        ({"ledger_head": None}, "paid for"),
+    ],
+)
+def test_verify_compares_manifest_and_measurements(
+    people: Path, domain: Path, tmp_path: Path, change: dict[str, Any], found: str
+) -> None:
+    _ledger(people)
+    out = tmp_path / "release"
+    groups(people, **_options(domain), out=out)
+    assert verify(out).passed
+    edit(out, lambda manifest: manifest.update(change))
+    told = {check.name: check for check in verify(out).checks}
+    assert not told["measurements"].passed and found in told["measurements"].found
+
+
+def test_a_release_that_breaks_its_promise_leaves_a_debit_to_resume(
+    people: Path, domain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = _ledger(people)
+    out = tmp_path / "release"
+    with monkeypatch.context() as patched:
+        patched.setattr(GroupRelease, "_promise", lambda self: {"promise": "group-table"})
+        with pytest.raises(PromiseError):
+            groups(people, **_options(domain), out=out)
+    assert not list(tmp_path.glob("*release*")) and len(ledger.state().pending) == 1
+    groups(people, **_options(domain), out=out)
+    assert verify(out).passed and not ledger.state().pending
 
 
 def test_a_pending_debit_is_not_taken_up_for_another_question(

@@ -16,7 +16,7 @@ from louver.topdown import topdown
 from louver.topdown.estimation import estimate
 from louver.topdown.failsafe import distance_to_feasibility, rescue
 from louver.topdown.implied import UNBOUNDED, LevelStatements, derive
-from louver.topdown.plan import Plan
+from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import Families, Problem, Query, SparseLevel, Workload
 from louver.topdown.spine import Spine
 from oracles import topdown as oracle
@@ -153,8 +153,8 @@ def test_no_workers():
 
 def test_a_release_says_where_it_was_used(tmp_path, monkeypatch):
     """A town with little budget and no implied constraints; all that was promised holds all the same."""
-    real = Plan.problem
-    monkeypatch.setattr(Plan, "problem", lambda self, values: real(self, values, above_leaves=False))
+    real = QueryPlan.problem
+    monkeypatch.setattr(QueryPlan, "problem", lambda self, values: real(self, values, above_leaves=False))
     spec = SPEC.replace("epsilon = 2", 'epsilon = "1/10"').replace('level = "ward"', 'level = "town"')
     town = write_town(tmp_path / "town", spec)
     release = topdown(town, seed=7, out=tmp_path / "out", report=topdown_report)

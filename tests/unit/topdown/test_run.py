@@ -16,13 +16,13 @@ from louver.errors import BudgetError, InfeasibleError, InputError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
-from louver.release.topdown import check_topdown
 from louver.release.verify import verify
 from louver.schema.spec import AttributeOptions, SourceOptions
 from louver.topdown import check, estimate, estimation, measure, sealing, topdown
 from louver.topdown.measuring import SealedCounts
 from louver.topdown.plan import make_plan
 from louver.topdown.spec import read_design
+from releases import doubt, edit
 from topdown_town import BLOCKS, FACILITIES, SPEC, people, write_town
 
 
@@ -301,13 +301,10 @@ def test_microdata_as_csv(town, tmp_path):
     assert holds(tmp_path / "out")
     lines = (tmp_path / "out/data/microdata.csv").read_text().splitlines()
     assert lines[0] == '"block","quarters","age","race"' and len(lines) == len(people()) + 1
-    promise = json.loads((tmp_path / "out/manifest.json").read_text())["promises"][0]
     lines[1], lines[2] = lines[-1], lines[1]
     (tmp_path / "out/data/microdata.csv").write_text("\n".join(lines) + "\n")
-    assert check_topdown(tmp_path / "out", promise) == (
-        False,
-        "the microdata as CSV are not those as Parquet",
-    )
+    check = doubt(tmp_path / "out", "topdown")
+    assert (check.passed, check.found) == (False, "the microdata as CSV are not those as Parquet")
 
 
 def test_what_the_invariants_give_away_is_said(tmp_path):
@@ -574,10 +571,8 @@ def test_records_outside_the_domain_are_refused(town):
 @pytest.fixture
 def published(town, tmp_path):
     topdown(town, out=tmp_path / "out", seed=3)
-    folder = tmp_path / "out"
-    promise = json.loads((folder / "manifest.json").read_text())["promises"][0]
-    assert check_topdown(folder, promise)[0]
-    return folder, promise
+    assert doubt(tmp_path / "out", "topdown").passed
+    return tmp_path / "out"
 
 
 def replaced(table, column, row, value):
@@ -587,7 +582,7 @@ def replaced(table, column, row, value):
 
 
 @pytest.mark.parametrize(
-    ("name", "edit", "found"),
+    ("name", "change", "found"),
     [
         ("data/microdata.parquet", lambda t: t.slice(1), "invariant"),
         ("data/microdata.parquet", lambda t: replaced(t, "race", 0, "z"), "domain"),
@@ -597,7 +592,7 @@ def replaced(table, column, row, value):
         ("data/microdata.parquet", lambda t: replaced(t, "race", 0, "c"), "table"),
         ("data/microdata.parquet", lambda t: replaced(t, "block", 0, "1B2"), "table"),
         ("data/microdata.parquet", lambda t: replaced(t, "quarters", 0, "jail"), "bound"),
-        ("data/microdata.parquet", lambda t: t.rename_columns(["b", *t.column_names[1:]]), None),
+        ("data/microdata.parquet", lambda t: t.rename_columns(["b", *t.column_names[1:]]), "other columns"),
         (
             "data/tables/quarters.parquet",
             lambda t: replaced(t, "count", 0, t["count"][0].as_py() + 1),
@@ -614,32 +609,25 @@ def replaced(table, column, row, value):
         ),
     ],
 )
-def test_what_does_not_hold_is_noticed(published, name, edit, found):
-    folder, promise = published
-    pq.write_table(edit(pq.read_table(folder / name)), folder / name)
-    if found is None:
-        with pytest.raises(ValueError):
-            check_topdown(folder, promise)
-        return
-    passed, told = check_topdown(folder, promise)
-    assert not passed and found in told
+def test_what_does_not_hold_is_noticed(published, name, change, found):
+    pq.write_table(change(pq.read_table(published / name)), published / name)
+    check = doubt(published, "topdown")
+    assert not check.passed and found in check.found
 
 
 def test_measurements_that_another_entry_paid_for_are_noticed(published):
-    folder, promise = published
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(manifest | {"ledger_head": "3:ab"}))
-    passed, told = check_topdown(folder, promise)
-    assert not passed and "paid for" in told
+    edit(published, lambda manifest: manifest.update(ledger_head="3:ab"))
+    check = next(check for check in verify(published).checks if check.name == "measurements")
+    assert not check.passed and "paid for" in check.found
 
 
 def test_people_in_a_structural_zero_are_noticed(published):
-    folder, promise = published
-    path = folder / "data/microdata.parquet"
+    path = published / "data/microdata.parquet"
     table = pq.read_table(path)
     row = table["quarters"].to_pylist().index("jail")
     pq.write_table(replaced(table, "age", row, "child"), path)
-    assert check_topdown(folder, promise) == (False, "there are people in a structural zero")
+    check = doubt(published, "topdown")
+    assert (check.passed, check.found) == (False, "there are people in a structural zero")
 
 
 def test_checking_before_anything_is_spent(town):

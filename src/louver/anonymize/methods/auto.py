@@ -86,7 +86,7 @@ def solve(
     With a population (k-map) nothing is annealed: to count who matches a class costs too much to be done at every
     step, so the best start is the answer.
 
-    The lower bound is that of `louver.anonymize.neighbourhood`, or that of `exact`.
+    The lower bound is that of `louver.anonymize.methods.neighbourhood`, or that of `exact`.
 
     **Cost**: the start about n log n; then as long as told. O(n (m + NEIGHBOURS)) memory.
     """

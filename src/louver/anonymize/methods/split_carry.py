@@ -72,7 +72,7 @@ def solve(
     -----
     Implements: Liang & Samavi (2020), Algorithm 1 with section 3.1; the parameter l, the subset carry and the bubble
     carry of section 6.
-    Departs: sub-problems are solved by `louver.anonymize.exact`, whose classes have fewer than 2k records; a boundary
+    Departs: sub-problems are solved by `louver.anonymize.methods.exact`, whose classes have fewer than 2k records; a boundary
     record then has fewer than k records indirectly equivalent to it, and its whole class is carried. S = 2 works (K6).
     Requirements beside k are met by uniting classes at the end.
 

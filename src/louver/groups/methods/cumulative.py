@@ -14,6 +14,7 @@ from louver.errors import SolverError
 from louver.groups.problem import NoisyAnswers, Query, sizes_of
 from louver.optim.allocation import allocate
 from louver.optim.monotone import fit_monotone, nonincreasing
+from louver.run import Run
 
 __all__ = ["solve_cumulative", "solve_cumulative_relaxed", "tolerance"]
 
@@ -27,7 +28,7 @@ NOISE_PARTS = 40
 """Nearer than this part of the smallest noise changes no error by a hundredth."""
 
 
-def solve_cumulative(noisy: NoisyAnswers) -> Ints:
+def solve_cumulative(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """M_c^dp: isotonic regression in every region, then M_H^dp on the differences.
 
     Notes
@@ -41,7 +42,7 @@ def solve_cumulative(noisy: NoisyAnswers) -> Ints:
     return allocate(sizes_of(rounded, Query.PREFIX), noisy.tree, total)
 
 
-def solve_cumulative_relaxed(noisy: NoisyAnswers) -> Ints:
+def solve_cumulative_relaxed(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """M_c^r: Model 2 in real numbers, every value rounded by itself, so sums may be violated.
 
     Notes
@@ -56,6 +57,7 @@ def solve_cumulative_relaxed(noisy: NoisyAnswers) -> Ints:
         upper=float(total),
         total=float(total),
         tolerance=tolerance(noisy),
+        run=run,
     )
     rounded = np.rint(fit.rows[:, ::-1]).astype(np.int64)
     return np.maximum(sizes_of(rounded, Query.PREFIX), 0)

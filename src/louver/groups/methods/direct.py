@@ -10,11 +10,12 @@ import numpy as np
 from louver._arrays import Ints
 from louver.groups.problem import NoisyAnswers
 from louver.optim.allocation import allocate, allocate_relaxed
+from louver.run import Run
 
 __all__ = ["solve_dynamic", "solve_relaxed"]
 
 
-def solve_dynamic(noisy: NoisyAnswers) -> Ints:
+def solve_dynamic(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """M_H^dp: the exact optimum of Model 1.
 
     Notes
@@ -25,7 +26,7 @@ def solve_dynamic(noisy: NoisyAnswers) -> Ints:
     return allocate(noisy.rows, noisy.tree, noisy.total)
 
 
-def solve_relaxed(noisy: NoisyAnswers) -> Ints:
+def solve_relaxed(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """M_H^r: Model 1 in real numbers, every value rounded by itself, so sums may be violated.
 
     Notes

@@ -13,11 +13,12 @@ from louver._arrays import Floats, Ints
 from louver.errors import SolverError
 from louver.groups.problem import NoisyAnswers
 from louver.optim.monotone import nonincreasing
+from louver.run import Run
 
 __all__ = ["solve_chain"]
 
 
-def solve_chain(noisy: NoisyAnswers) -> Ints:
+def solve_chain(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """Solve Model 3 exactly: weighted isotonic regression on the chain, cut to [0, G] and rounded.
 
     Notes

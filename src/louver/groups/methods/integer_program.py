@@ -13,7 +13,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from louver._arrays import Floats, Ints
 from louver.errors import InputError, SolverError
 from louver.groups.problem import NoisyAnswers, Query, sizes_of
+from louver.optim.child import interruptible_milp
 from louver.optim.trees import LevelTree
+from louver.run import Run
 
 __all__ = ["check_size", "solve_by_tables", "solve_cumulative_program", "solve_program"]
 
@@ -21,14 +23,14 @@ MOST_UNITS = 200_000
 """Largest number of regions x sizes x groups that is tried; beyond it these methods do not end."""
 
 
-def solve_program(noisy: NoisyAnswers) -> Ints:
+def solve_program(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """M_H: Model 1, (H1)-(H4), as a mixed-integer program."""
-    return _integer_program(noisy, is_cumulative=False)
+    return _integer_program(noisy, run, is_cumulative=False)
 
 
-def solve_cumulative_program(noisy: NoisyAnswers) -> Ints:
+def solve_cumulative_program(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """M_c: Model 2, (C1)-(C5), as a mixed-integer program on prefix counts."""
-    return sizes_of(_integer_program(noisy, is_cumulative=True), Query.PREFIX)
+    return sizes_of(_integer_program(noisy, run, is_cumulative=True), Query.PREFIX)
 
 
 def check_size(n_cells: int, total: int) -> None:
@@ -47,7 +49,7 @@ def _total(noisy: NoisyAnswers) -> int:
     return noisy.total
 
 
-def _integer_program(noisy: NoisyAnswers, *, is_cumulative: bool) -> Ints:
+def _integer_program(noisy: NoisyAnswers, run: Run | None, *, is_cumulative: bool) -> Ints:
     """Write the square of each unknown as a sum of unit steps with rising prices, which a solver takes in order."""
     total, tree = _total(noisy), noisy.tree
     n_regions, n_sizes = noisy.rows.shape
@@ -72,15 +74,17 @@ def _integer_program(noisy: NoisyAnswers, *, is_cumulative: bool) -> Ints:
         require(_selector([n_sizes - 1], n_cells), total, total)
     else:
         require(_selector(range(n_sizes), n_cells), total, total)
-    solution = milp(
-        np.concatenate([np.zeros(n_cells), prices]),
+    solution = interruptible_milp(
+        run,
+        c=np.concatenate([np.zeros(n_cells), prices]),
         constraints=LinearConstraint(sparse.vstack(rows), np.concatenate(lower), np.concatenate(upper)),
         integrality=np.repeat([1, 0], [n_cells, n_cells * total]),
         bounds=Bounds(0, np.concatenate([np.full(n_cells, total), np.ones(n_cells * total)])),
     )
     if not solution.success:
         raise SolverError("the integer program was not solved to optimality; use M_H^dp or M_c^dp.")
-    return np.rint(solution.x[:n_cells]).astype(np.int64).reshape(n_regions, n_sizes)
+    counts: Ints = np.rint(solution.x[:n_cells]).astype(np.int64).reshape(n_regions, n_sizes)
+    return counts
 
 
 def _consistency(tree: LevelTree, n_sizes: int) -> sparse.spmatrix:
@@ -100,7 +104,7 @@ def _selector(cells: range | list[int], n_cells: int) -> sparse.spmatrix:
     return sparse.csr_matrix((np.ones(len(columns)), ([0] * len(columns), columns)), shape=(1, n_cells))
 
 
-def solve_by_tables(noisy: NoisyAnswers) -> Ints:
+def solve_by_tables(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """M_dp^OP: the dynamic program of section 6, each entry of each cost table an optimisation of its own.
 
     Notes
@@ -114,6 +118,8 @@ def solve_by_tables(noisy: NoisyAnswers) -> Ints:
     tables = [np.empty((tree.n_regions, total + 1)) for _ in range(n_sizes)]
     for s, table in enumerate(tables):
         for r in range(tree.n_regions - 1, -1, -1):
+            if run is not None:
+                run.check()
             table[r] = (domain - noisy.rows[r, s]) ** 2
             if r < tree.level_start[-2]:
                 table[r] += [_split(table[tree.children(r)], v)[0] for v in range(total + 1)]

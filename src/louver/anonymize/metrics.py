@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from louver._arrays import Floats, Ints
 
-__all__ = ["Risk", "Utility", "risk_of", "utility_of"]
+__all__ = ["Risk", "Utility", "published_losses", "risk_of", "utility_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,3 +133,39 @@ def utility_of(
         average_class_size=int(sizes.sum()) / max(1, len(sizes)) / k,
         by_column=tuple(zip(names, shares.tolist(), strict=True)),
     )
+
+
+def published_losses(mapping: pa.Table) -> list[tuple[str, float]]:
+    """Mean share of each attribute that published records lose, measured by what is published of it and nothing else.
+
+    Intervals lose their width over the width of all intervals together, sets and nodes (labels - 1) over all labels that
+    occur in the mapping. The source is not asked: its range may be that of a record which was left out.
+    """
+    losses = []
+    for name in pc.unique(mapping["attribute"]).to_pylist():
+        lines = mapping.filter(pc.equal(mapping["attribute"], name)).to_pylist()
+        records = sum(line["records"] for line in lines)
+        lost = sum(line["records"] * share for line, share in zip(lines, _shares(lines), strict=True))
+        losses.append((name, lost / max(1, records)))
+    return losses
+
+
+def _shares(lines: list[dict[str, Any]]) -> list[float]:
+    """Share of an attribute that each published value loses."""
+    labels = {member for line in lines for member in line["members"] or ()}
+    known = [line for line in lines if line["lower"] is not None]
+    span = max((line["upper"] for line in known), default=0) - min(
+        (line["lower"] for line in known), default=0
+    )
+    shares = []
+    for line in lines:
+        if line["sort"] == "anything":
+            shares.append(1.0)
+        elif line["members"] is not None:
+            steps = len(labels) - 1 if line["sort"] == "interval" else len(labels)
+            shares.append((len(line["members"]) - 1) / max(1, steps))
+        else:
+            shares.append(
+                (line["upper"] - line["lower"]) / span if line["lower"] is not None and span else 0.0
+            )
+    return shares

@@ -11,11 +11,12 @@ from louver._arrays import Ints
 from louver.errors import SolverError
 from louver.groups.problem import NoisyAnswers
 from louver.optim.kernels.trees.consistency import simplex_inplace
+from louver.run import Run
 
 __all__ = ["solve_level_by_level"]
 
 
-def solve_level_by_level(noisy: NoisyAnswers) -> Ints:
+def solve_level_by_level(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """Fix the root, then the children of every region, each by itself: project, then keep the largest remainders."""
     if noisy.total is None:
         raise SolverError("TopDown needs a public total.")
@@ -23,6 +24,8 @@ def solve_level_by_level(noisy: NoisyAnswers) -> Ints:
     values = np.zeros(noisy.rows.shape, np.int64)
     values[0] = _closest(noisy.rows[0], noisy.total)
     for r in range(int(tree.level_start[-2])):
+        if run is not None:
+            run.check()
         children = tree.children(r)
         for s in range(noisy.rows.shape[1]):
             values[children, s] = _closest(noisy.rows[children, s], int(values[r, s]))

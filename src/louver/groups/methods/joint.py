@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from louver._arrays import Ints
-from louver.groups.cumulative import tolerance
+from louver.groups.methods.cumulative import tolerance
 from louver.groups.problem import NoisyAnswers, Query, sizes_of
 from louver.optim.monotone import fit_monotone
 from louver.optim.row_rounding import round_tree
+from louver.run import Run
 
 __all__ = ["solve_joint"]
 
@@ -21,7 +22,7 @@ LEAST_VARIANCE = 1e-6
 """Noise of less variance is zero for all that follows; the variance itself may have vanished."""
 
 
-def solve_joint(noisy: NoisyAnswers) -> Ints:
+def solve_joint(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """Return the rounded optimum of Model 2's relaxation, weighted by level: on prefix counts, or on suffix counts without a total.
 
     Notes
@@ -34,12 +35,12 @@ def solve_joint(noisy: NoisyAnswers) -> Ints:
     **Cost**: 20 to 150 passes over the table, then one flow problem for each parent.
     """
     if noisy.total is None:
-        return sizes_of(_fitted(noisy, noisy.rows), Query.SUFFIX)
+        return sizes_of(_fitted(noisy, noisy.rows, run), Query.SUFFIX)
     # Turned around, prefix counts never increase, and begin with the number of groups.
-    return sizes_of(_fitted(noisy, noisy.rows[:, ::-1])[:, ::-1], Query.PREFIX)
+    return sizes_of(_fitted(noisy, noisy.rows[:, ::-1], run)[:, ::-1], Query.PREFIX)
 
 
-def _fitted(noisy: NoisyAnswers, counts: Ints) -> Ints:
+def _fitted(noisy: NoisyAnswers, counts: Ints, run: Run | None) -> Ints:
     """Whole-number rows that never increase and sum over the tree, closest to `counts`."""
     rows = np.ascontiguousarray(counts, np.float64)
     fit = fit_monotone(
@@ -49,5 +50,6 @@ def _fitted(noisy: NoisyAnswers, counts: Ints) -> Ints:
         upper=float(noisy.total) if noisy.total is not None else float(max(1, rows.max(initial=0))),
         total=None if noisy.total is None else float(noisy.total),
         tolerance=tolerance(noisy),
+        run=run,
     )
-    return round_tree(fit.rows, noisy.tree, noisy.total)
+    return round_tree(fit.rows, noisy.tree, noisy.total, run)

@@ -1,0 +1,131 @@
+"""Reading any release back: what it is, its tables, and what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from louver.errors import InputError
+from louver.release.folder import Folder, Malformed, plain_files
+from louver.release.manifest import Manifest, read_manifest
+from louver.release.verify import Verification, verify
+
+__all__ = ["Release", "open_release"]
+
+REPORT = "report.html"
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables(Mapping[str, pa.Table]):
+    """Published tables by name, read when they are asked for."""
+
+    folder: Folder
+    files: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> pa.Table:
+        try:
+            return self.folder.table(self.files[name])
+        except (OSError, Malformed, pa.ArrowException):
+            problem = f"{self.files[name]} in {self.folder.path.name} cannot be read; check it with `louver verify`."
+        raise InputError(problem, file=self.files[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Release:
+    """A release directory as it lies there; `verify` doubts it.
+
+    Attributes
+    ----------
+    path : Path
+    manifest : Manifest
+        Everything that it says of itself.
+    tables : mapping of str to pyarrow.Table
+        The published Parquet files by name (`data/groups.parquet` is "groups", `data/tables/age.parquet` is "tables/age"), and
+        those beside them (`measurements/...`, `invariants`); each is read when it is asked for.
+    """
+
+    path: Path
+    manifest: Manifest
+    tables: Mapping[str, pa.Table]
+    _folder: Folder = field(repr=False)
+
+    @property
+    def kind(self) -> str:
+        """The verb that made it."""
+        return self.manifest.verb
+
+    @property
+    def privacy(self) -> Mapping[str, Any]:
+        """Guarantee, budget, neighbours and invariants; empty where there is no noise."""
+        return self.manifest.privacy
+
+    @property
+    def promises(self) -> tuple[Mapping[str, Any], ...]:
+        """What `verify` recomputes."""
+        return tuple(self.manifest.promises)
+
+    @property
+    def report(self) -> str | None:
+        """The HTML page for a person, if there is one."""
+        if REPORT not in self._folder.files:
+            return None
+        return self._folder.file(REPORT).read_text(encoding="utf-8", errors="replace")
+
+    def verify(self) -> Verification:
+        """Recompute every promise."""
+        return verify(self.path)
+
+    def __repr__(self) -> str:
+        told = [f"Release {self.path.name}: {self.kind} by {self.manifest.method}, {self.manifest.created}"]
+        if self.privacy:
+            told.append(
+                f"  {self.privacy.get('measure')} = {self.privacy.get('amount')} ({self.privacy.get('neighbours')})"
+                + (" NOT PRIVATE" if self.manifest.not_private else "")
+            )
+        told.append(f"  promises {', '.join(str(entry.get('promise')) for entry in self.promises)}")
+        told.append(f"  tables {', '.join(self.tables)}")
+        return "\n".join(told)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+def open_release(path: str | Path) -> Release:
+    """Open a release directory.
+
+    Parameters
+    ----------
+    path : path
+        The folder that a releasing verb made.
+
+    Raises
+    ------
+    InputError
+        Where it is no release directory, or its manifest cannot be read.
+    """
+    place = Path(path)
+    if not place.is_dir():
+        raise InputError(f"{place.name} is no release directory.", file=place.name)
+    manifest = read_manifest(place)
+    try:
+        present, _ = plain_files(place)
+    except Malformed as error:
+        raise InputError(f"{place.name} is no release directory: {error}.", file=place.name) from None
+    folder = Folder(place, present & set(manifest.files))
+    files = {_table_name(name): name for name in manifest.files if name.endswith(".parquet")}
+    return Release(path=place, manifest=manifest, tables=_Tables(folder, files), _folder=folder)
+
+
+def _table_name(file: str) -> str:
+    return file.removesuffix(".parquet").removeprefix("data/")

@@ -1,0 +1,57 @@
+"""What releases can promise: a registry by name, and which promises each verb must make.
+
+Every module here recomputes what it promises from the published files alone, with code of its own: nothing is shared with what
+made the release. To add a promise, write its model and its check in a module and add a line to `PROMISES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from louver.release.promises.base import Context, Outcome, Promise, Registered
+from louver.release.promises.closeness import TCloseness, check_t_closeness
+from louver.release.promises.diversity import LDiversity, check_l_diversity
+from louver.release.promises.freeform import Freeform, check_freeform
+from louver.release.promises.group_table import GroupCounts, GroupTable, check_group_counts, check_group_table
+from louver.release.promises.k_anonymity import KAnonymity, KMap, check_k_anonymity, check_k_map
+from louver.release.promises.losses import Losses, check_losses
+from louver.release.promises.mapping import MappingPromise, check_mapping
+from louver.release.promises.records import Records, check_records
+from louver.release.promises.topdown import TopDown, check_topdown
+
+__all__ = ["PROMISES", "REQUIRED", "Context", "Outcome", "Promise", "Required"]
+
+PROMISES: Mapping[str, Registered] = {
+    "records": Registered(Records, check_records),
+    "mapping": Registered(MappingPromise, check_mapping),
+    "losses": Registered(Losses, check_losses),
+    "k-anonymity": Registered(KAnonymity, check_k_anonymity),
+    "k-map": Registered(KMap, check_k_map),
+    "freeform": Registered(Freeform, check_freeform),
+    "l-diversity": Registered(LDiversity, check_l_diversity),
+    "t-closeness": Registered(TCloseness, check_t_closeness),
+    "group-table": Registered(GroupTable, check_group_table),
+    "group-counts": Registered(GroupCounts, check_group_counts),
+    "topdown": Registered(TopDown, check_topdown),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """Promises of a verb: all of `always` and exactly one of `one_of`, each once; `may` come more often."""
+
+    always: frozenset[str]
+    one_of: frozenset[str]
+    may: frozenset[str] = frozenset()
+
+
+REQUIRED: Mapping[str, Required] = {
+    "anonymize": Required(
+        always=frozenset({"records", "mapping", "losses"}),
+        one_of=frozenset({"k-anonymity", "k-map", "freeform"}),
+        may=frozenset({"l-diversity", "t-closeness"}),
+    ),
+    "groups": Required(always=frozenset(), one_of=frozenset({"group-table", "group-counts"})),
+    "topdown": Required(always=frozenset(), one_of=frozenset({"topdown"})),
+}

@@ -1,0 +1,105 @@
+"""Whether a release promises what its verb must, and no less than was asked for: a weak promise is easily kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from louver.release.manifest import Manifest
+from louver.release.promises import REQUIRED
+
+__all__ = ["weaknesses"]
+
+Entry = Mapping[str, Any]
+
+RELAXED = ("M_H^r", "M_c^r")
+"""Mechanisms of `groups` whose regions need not add up."""
+
+
+def weaknesses(manifest: Manifest) -> Iterator[str]:
+    """What is wrong with the list of promises."""
+    required = REQUIRED.get(manifest.verb)
+    if required is None:
+        yield "made by a verb that this version does not know"
+        return
+    names = Counter(str(entry.get("promise")) for entry in manifest.promises)
+    for name in sorted(required.always):
+        if names[name] != 1:
+            yield f'"{name}" must be promised once'
+    if sum(names[name] for name in required.one_of) != 1:
+        yield f"one of {', '.join(sorted(required.one_of))} must be promised, once"
+    unknown = set(names) - required.always - required.one_of - required.may
+    if unknown:
+        yield f"{len(unknown)} promises are none that {manifest.verb} makes"
+    yield from ASKED[manifest.verb](manifest)
+
+
+def _anonymize(manifest: Manifest) -> Iterator[str]:
+    """k, its sort, the quasi-identifiers, l and t as the parameters have them."""
+    asked, by_name = manifest.parameters, _by_name(manifest.promises)
+    sort = _sort_of(asked)
+    for entry in by_name.get(sort, [{}]):
+        if entry.get("k") != asked.get("k") or type(entry.get("k")) is not int:
+            yield f'"{sort}" is not promised with the k that was asked for'
+    for name in (sort, "l-diversity", "t-closeness"):
+        for entry in by_name.get(name, []):
+            if not _holds_all(entry.get("quasi", []), asked):
+                yield f'"{name}" does not speak of the quasi-identifiers that were asked for'
+    losses = [line[0] for entry in by_name.get("losses", []) for line in entry.get("by_column", ())]
+    if losses != asked.get("quasi"):
+        yield '"losses" does not speak of the quasi-identifiers that were asked for'
+    for name, key, kind in (("l-diversity", "l", "l_kind"), ("t-closeness", "t", "distance")):
+        wanted = asked.get("sensitive", []) if asked.get(key) is not None else []
+        field = "kind" if key == "l" else "distance"
+        made = [(entry.get("sensitive"), entry.get(key), entry.get(field)) for entry in by_name.get(name, [])]
+        if sorted(made, key=repr) != sorted(((s, asked[key], asked[kind]) for s in wanted), key=repr):
+            yield f'"{name}" is not promised as it was asked for'
+
+
+def _sort_of(asked: Entry) -> str:
+    """Which sort of k the parameters ask for."""
+    if str(asked.get("method")).startswith("freeform-"):
+        return "freeform"
+    return "k-map" if asked.get("k_map") else "k-anonymity"
+
+
+def _holds_all(columns: Sequence[str], asked: Entry) -> bool:
+    """Whether columns hold the quasi-identifiers: each by its name, or by the two ends of its intervals."""
+    left = list(columns)
+    for name in asked.get("quasi", []):
+        ends = [f"{name}_lower", f"{name}_upper"]
+        if left[:1] == [name]:
+            left = left[1:]
+        elif asked.get("format") == "bounds" and left[:2] == ends:
+            left = left[2:]
+        else:
+            return False
+    return bool(columns) and not left
+
+
+def _groups(manifest: Manifest) -> Iterator[str]:
+    """The levels that were asked for, and a table that adds up unless the mechanism is one that cannot promise it."""
+    for entry in manifest.promises:
+        if entry.get("levels") != ["total", *manifest.parameters.get("regions", [])]:
+            yield "the levels promised are not those that were asked for"
+        if entry.get("promise") == "group-counts" and manifest.method not in RELAXED:
+            yield f"{manifest.method} must promise a group-table"
+
+
+def _topdown(manifest: Manifest) -> Iterator[str]:
+    """The levels that the results list."""
+    levels = [level.get("name") for level in manifest.results.get("levels", [])]
+    for entry in manifest.promises:
+        if entry.get("levels") != levels:
+            yield "the levels promised are not those of the results"
+
+
+def _by_name(promises: Sequence[Entry]) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for entry in promises:
+        found.setdefault(str(entry.get("promise")), []).append(entry)
+    return found
+
+
+ASKED = {"anonymize": _anonymize, "groups": _groups, "topdown": _topdown}

@@ -1,0 +1,113 @@
+"""What every promise has: a model that its entry in the manifest must fit to the letter, and a check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict
+
+from louver._arrays import Ints
+from louver.release.folder import Folder, without_dictionary
+from louver.release.manifest import Manifest
+
+__all__ = [
+    "TOLERANCE",
+    "Context",
+    "Outcome",
+    "Promise",
+    "Registered",
+    "codes_of",
+    "count_distinct",
+]
+
+TOLERANCE = 1e-9
+"""Slack for promises about real numbers (entropies, distances, losses)."""
+
+MERGED_ROWS = 1 << 20
+"""Distinct rows that are collected before they are merged."""
+
+
+class Promise(BaseModel):
+    """One entry of a manifest's `promises`: nothing missing, nothing more, every value of its type and in its range."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    promise: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Whether a promise is kept, and what was found."""
+
+    passed: bool
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a promise is checked against: the files that may be opened, and what the manifest says elsewhere."""
+
+    folder: Folder
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A promise by its model and its check."""
+
+    model: type[Promise]
+    check: Callable[[Context, Any], Outcome]
+
+
+def count_distinct(folder: Folder, file: str, names: Sequence[str]) -> pa.Table:
+    """Distinct rows of some columns of a file, read in batches, and how often each occurs.
+
+    Returns
+    -------
+    pyarrow.Table
+        One column for each name, called by its position ("0", "1", ...), then `n`. A missing value equals itself.
+    """
+    keys = [str(place) for place in range(len(names))]
+    parts: list[pa.Table] = []
+    for batch in folder.batches(file, names):
+        counted = batch.select(list(names)).rename_columns(keys).group_by(keys).aggregate([([], "count_all")])
+        parts.append(without_dictionary(counted.select([*keys, "count_all"]).rename_columns([*keys, "n"])))
+        if sum(part.num_rows for part in parts) > MERGED_ROWS + 2 * parts[0].num_rows:
+            parts = [_merged(parts, keys)]
+    if parts:
+        return _merged(parts, keys)
+    fields = [(key, folder.schema(file).field(name).type) for key, name in zip(keys, names, strict=True)]
+    return without_dictionary(pa.schema([*fields, ("n", pa.int64())]).empty_table())
+
+
+def _merged(parts: list[pa.Table], keys: list[str]) -> pa.Table:
+    summed = pa.concat_tables(parts).group_by(keys).aggregate([("n", "sum")])
+    return summed.select([*keys, "n_sum"]).rename_columns([*keys, "n"])
+
+
+def codes_of(table: pa.Table, names: Sequence[str]) -> Ints:
+    """Number of the combination of values that each row has; a missing value equals only itself."""
+    codes = np.zeros(table.num_rows, dtype=np.int64)
+    for name in names:
+        encoded = table.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
+        new = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + new, return_inverse=True)
+    return codes
+
+
+def places_in(column: pa.Array | pa.ChunkedArray, values: pa.Array) -> Ints:
+    """Position of each value of a text column in a list, -1 where it is not there."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        places = places_in(column.dictionary, values)
+        indices = pc.fill_null(column.indices, len(places)).to_numpy(zero_copy_only=False)
+        return np.asarray(np.append(places, -1)[indices], np.int64)
+    found = pc.index_in(column.cast(pa.string()), value_set=values, skip_nulls=True)
+    answer: Ints = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return answer

@@ -1,0 +1,88 @@
+"""t-closeness: how far the sensitive values of a class are from those of the whole table.
+
+Li, Li & Venkatasubramanian (2007): the earth mover's distance with equal, ordered or hierarchical ground distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from louver._arrays import Floats
+from louver.release.folder import Malformed
+from louver.release.promises.base import TOLERANCE, Context, Outcome
+from louver.release.promises.diversity import AboutSensitive, count_sensitive
+
+__all__ = ["TCloseness", "check_t_closeness"]
+
+Numbers = tuple[Annotated[int, Field(ge=0)], ...]
+
+
+class TCloseness(AboutSensitive):
+    """The sensitive distribution of every class is within t of the whole table's.
+
+    Attributes
+    ----------
+    hierarchy : tuple of tuples
+        Hierarchical distance: `hierarchy[h][value]` numbers the node above each value at height h + 1, the last is the root.
+    """
+
+    promise: Literal["t-closeness"]
+    distance: Literal["equal", "ordered", "hierarchical"]
+    hierarchy: tuple[Numbers, ...] = ()
+    t: Annotated[float, Field(ge=0, le=1)]
+
+
+def check_t_closeness(context: Context, promise: TCloseness) -> Outcome:
+    """Measure every class."""
+    counts = count_sensitive(context, promise)
+    if not counts.n_classes:
+        return Outcome(True, "no records")
+    if promise.distance == "hierarchical":
+        _check_tree(promise.hierarchy, counts.n_values)
+    whole = np.bincount(counts.value, counts.n, minlength=counts.n_values) / counts.n.sum()
+    worst = 0.0
+    for block in counts.blocks():
+        difference = block / block.sum(axis=1, keepdims=True) - whole
+        worst = max(worst, float(_distances(difference, promise).max()))
+    told = f"largest distance is {worst:.4g}, promised {promise.t:g}"
+    return Outcome(worst <= promise.t + TOLERANCE, told)
+
+
+def _distances(difference: Floats, promise: TCloseness) -> Floats:
+    """Distance of each class from its differences (classes, values) to the whole."""
+    if promise.distance == "hierarchical":
+        return tree_distance(difference, promise.hierarchy)
+    if promise.distance == "equal":
+        total: Floats = np.abs(difference).sum(axis=1)
+        return total / 2
+    moved: Floats = np.abs(np.cumsum(difference, axis=1)).sum(axis=1) / max(1, difference.shape[1] - 1)
+    return moved
+
+
+def _check_tree(levels: Sequence[Sequence[int]], n_values: int) -> None:
+    """Refuse what is no tree over the values: a level of another length, nodes that part again, no root."""
+    if not levels or any(len(level) != n_values for level in levels) or len(set(levels[-1])) != 1:
+        raise Malformed("the hierarchy is no tree over the sensitive values")
+    for below, above in pairwise(levels):
+        if len(set(zip(below, above, strict=True))) != len(set(below)):
+            raise Malformed("the hierarchy is no tree over the sensitive values")
+
+
+def tree_distance(difference: Floats, levels: Sequence[Sequence[int]]) -> Floats:
+    """Earth mover's distance where moving across a node at height h of H costs h / H.
+
+    A unit that leaves its node at height h crosses it once each way: half the absolute surplus of every node, times 1 / H, adds
+    up to the distance.
+    """
+    total: Floats = np.abs(difference).sum(axis=1)
+    for ancestors in levels[:-1]:
+        _, node = np.unique(ancestors, return_inverse=True)
+        surplus = np.zeros((len(difference), int(node.max()) + 1))
+        np.add.at(surplus.T, node, difference.T)
+        total = total + np.abs(surplus).sum(axis=1)
+    return total / (2 * len(levels))

@@ -1,0 +1,138 @@
+"""l-diversity, distinct or by entropy, and the counts of sensitive values by class that t-closeness shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from louver._arrays import Ints
+from louver.release.folder import Malformed
+from louver.release.promises.base import (
+    TOLERANCE,
+    Context,
+    Outcome,
+    Promise,
+    codes_of,
+    count_distinct,
+)
+
+__all__ = ["AboutSensitive", "LDiversity", "SensitiveCounts", "check_l_diversity", "count_sensitive"]
+
+BLOCK_CELLS = 1 << 22
+"""Cells of classes by values that are looked at together."""
+
+
+class AboutSensitive(Promise):
+    """A promise about a sensitive column in the classes of equal quasi-identifiers.
+
+    Attributes
+    ----------
+    values : tuple
+        Sensitive values in their order, each with all the texts that stand for it in the file; None is a missing one. Releases of
+        early versions have one text each, and "None" for a missing value.
+    """
+
+    file: Literal["data/anonymized.parquet"]
+    quasi: Annotated[tuple[str, ...], Field(min_length=1)]
+    sensitive: str
+    values: Annotated[tuple[str | tuple[str | None, ...], ...], Field(min_length=1)]
+
+
+class LDiversity(AboutSensitive):
+    """Every class has l distinct sensitive values, or the entropy of l equally frequent ones."""
+
+    promise: Literal["l-diversity"]
+    kind: Literal["distinct", "entropy"]
+    l: Annotated[float, Field(ge=1)]  # noqa: E741 - the field's own name
+
+
+@dataclass(frozen=True, slots=True)
+class SensitiveCounts:
+    """Records by class and sensitive value, without the zeros, sorted by class.
+
+    Attributes
+    ----------
+    of_class, value, n : int64 (entries,)
+    n_classes, n_values : int
+    """
+
+    of_class: Ints
+    value: Ints
+    n: Ints
+    n_classes: int
+    n_values: int
+
+    def blocks(self) -> Iterator[Ints]:
+        """Dense counts (classes, values) of some classes at a time."""
+        step = max(1, BLOCK_CELLS // self.n_values)
+        for first in range(0, self.n_classes, step):
+            last = min(first + step, self.n_classes)
+            start, stop = np.searchsorted(self.of_class, [first, last])
+            counts = np.zeros((last - first, self.n_values), np.int64)
+            np.add.at(counts, (self.of_class[start:stop] - first, self.value[start:stop]), self.n[start:stop])
+            yield counts
+
+
+def check_l_diversity(context: Context, promise: LDiversity) -> Outcome:
+    """Count the values of every class, or its entropy."""
+    counts = count_sensitive(context, promise)
+    if not counts.n_classes:
+        return Outcome(True, "no records")
+    if promise.kind == "distinct":
+        fewest = min(int((block > 0).sum(axis=1).min()) for block in counts.blocks())
+        told = f"least diverse class has {fewest} values, promised {promise.l:g}"
+        return Outcome(fewest >= promise.l, told)
+    sizes = np.bincount(counts.of_class, counts.n)
+    shares = counts.n / sizes[counts.of_class]
+    entropy = np.bincount(counts.of_class, -shares * np.log(shares))
+    least = float(np.exp(entropy.min()))
+    told = f"least entropy is that of {least:.4g} values, promised {promise.l:g}"
+    return Outcome(least >= promise.l - TOLERANCE, told)
+
+
+def count_sensitive(context: Context, promise: AboutSensitive) -> SensitiveCounts:
+    """Count the sensitive values, by their place in the promise, in every class."""
+    rows = count_distinct(context.folder, promise.file, [*promise.quasi, promise.sensitive])
+    *keys, sensitive, _ = rows.column_names
+    classes = codes_of(rows, keys)
+    order = np.argsort(classes, kind="stable")
+    return SensitiveCounts(
+        of_class=classes[order],
+        value=_places(rows[sensitive], promise)[order],
+        n=rows["n"].to_numpy().astype(np.int64)[order],
+        n_classes=int(classes.max(initial=-1)) + 1,
+        n_values=len(promise.values),
+    )
+
+
+def _places(column: pa.ChunkedArray, promise: AboutSensitive) -> Ints:
+    """Place of each row's sensitive value in the promise."""
+    place_of: dict[str | None, int] = {}
+    for place, texts in enumerate(promise.values):
+        for text in (texts,) if isinstance(texts, str) else texts:
+            if text in place_of:
+                raise Malformed("a sensitive value is listed twice")
+            place_of[text] = place
+    is_early = all(isinstance(texts, str) for texts in promise.values)
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    places = [_place(value, place_of, is_early) for value in encoded.dictionary.to_pylist()]
+    indices = encoded.indices.to_numpy(zero_copy_only=False)
+    return np.asarray(np.array(places, np.int64)[indices])
+
+
+def _place(value: object, place_of: Mapping[str | None, int], is_early: bool) -> int:
+    """Place of a published value; early versions wrote whole numbers and truth values as the source's text."""
+    texts = [None if value is None else str(value)]
+    if is_early:
+        texts += [str(value), str(value).lower()]
+        texts += [str(int(value))] if isinstance(value, float) and value.is_integer() else []
+        texts += ["None"] if value in ("", None) or value != value else []
+    for text in texts:
+        if text in place_of:
+            return place_of[text]
+    raise Malformed("the file has a sensitive value that the promise does not list")

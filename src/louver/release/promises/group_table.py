@@ -1,0 +1,99 @@
+"""Numbers of groups by region and size: whole and not negative, and where promised adding up over the regions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from louver.release.folder import Malformed, without_dictionary
+from louver.release.promises.base import Context, Outcome, Promise
+
+__all__ = ["GroupCounts", "GroupTable", "check_group_counts", "check_group_table"]
+
+Levels = Annotated[tuple[str, ...], Field(min_length=1)]
+
+MOST_GROUPS = 2**62
+"""Sums beyond this may leave 64 bits."""
+
+
+class GroupCounts(Promise):
+    """Every region of every level has one whole number, not negative, for each size; regions need not add up to those above."""
+
+    promise: Literal["group-counts"]
+    file: Literal["data/groups.parquet"]
+    levels: Levels
+
+
+class GroupTable(Promise):
+    """As `GroupCounts`; regions add up to those above, and every level to the total, which is stated where it is public."""
+
+    promise: Literal["group-table"]
+    file: Literal["data/groups.parquet"]
+    levels: Levels
+    total: Annotated[int, Field(ge=0)] | None
+
+
+def check_group_counts(context: Context, promise: GroupCounts) -> Outcome:
+    """Look at every number, and that none is missing."""
+    levels, problem = _levels(context, promise)
+    if problem is not None:
+        return Outcome(False, problem)
+    n_rows = sum(level.num_rows for level in levels)
+    told = f"{n_rows} whole numbers, none negative; regions are not promised to add up to those above"
+    return Outcome(True, told)
+
+
+def check_group_table(context: Context, promise: GroupTable) -> Outcome:
+    """Add up every level."""
+    levels, problem = _levels(context, promise)
+    if problem is not None:
+        return Outcome(False, problem)
+    names = promise.levels
+    for depth in range(1, len(names)):
+        keys = [*names[1:depth], "size"]
+        summed = levels[depth].group_by(keys).aggregate([("groups", "sum")])
+        above = levels[depth - 1].select([*keys, "groups"])
+        order = [(key, "ascending") for key in keys]
+        left, right = summed.sort_by(order), above.sort_by(order)
+        if not all(
+            left[a].equals(right[b].cast(left[a].type))
+            for a, b in [*((key, key) for key in keys), ("groups_sum", "groups")]
+        ):
+            return Outcome(False, f'regions of level "{names[depth]}" do not add up to those above')
+    totals = {int(pc.sum(level["groups"]).as_py() or 0) for level in levels}
+    if len(totals) != 1 or (promise.total is not None and totals != {promise.total}):
+        return Outcome(False, "a level does not add up to the total")
+    return Outcome(True, f"{len(names)} levels add up to {totals.pop()} groups")
+
+
+def _levels(context: Context, promise: GroupCounts | GroupTable) -> tuple[list[pa.Table], str | None]:
+    """The rows of each level, and what is wrong with them by themselves."""
+    names = list(promise.levels)
+    table = context.folder.table(promise.file)
+    if table.column_names[: len(names) + 2] != [*names[1:], "level", "size", "groups"]:
+        raise Malformed("the columns of the file are not the promised ones")
+    groups = table["groups"]
+    if not pa.types.is_integer(groups.type) or groups.null_count or (pc.min(groups).as_py() or 0) < 0:
+        return [], "a number of groups is negative, missing or not whole"
+    if (pc.max(groups).as_py() or 0) * table.num_rows > MOST_GROUPS:
+        return [], "the numbers of groups are too large to be added up"
+    if set(pc.unique(table["level"]).to_pylist()) != set(names):
+        return [], "the levels of the file are not the promised ones"
+    plain = without_dictionary(table)
+    levels = [plain.filter(pc.equal(plain["level"], name)) for name in names]
+    n_sizes = pc.count_distinct(plain["size"], mode="all").as_py()
+    for depth, level in enumerate(levels):
+        regions = names[1 : depth + 1]
+        is_complete = level.num_rows == len(_distinct(level, regions)) * n_sizes
+        is_single = len(_distinct(level, [*regions, "size"])) == level.num_rows
+        if not (is_complete and is_single):
+            return [], f'a region of level "{names[depth]}" does not have every size once'
+    return levels, None
+
+
+def _distinct(table: pa.Table, names: list[str]) -> pa.Table:
+    """Distinct combinations of columns; of none there is one."""
+    return table.group_by(names).aggregate([]) if names else table.slice(0, 1)

@@ -1,0 +1,73 @@
+"""k-anonymity, and k-map, where k counts people of a population."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from louver.release.folder import Malformed, without_dictionary
+from louver.release.promises.base import Context, Outcome, Promise, count_distinct
+
+__all__ = ["KAnonymity", "KMap", "check_k_anonymity", "check_k_map"]
+
+Columns = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class KAnonymity(Promise):
+    """Every combination of published quasi-identifiers occurs k times or never."""
+
+    promise: Literal["k-anonymity"]
+    file: Literal["data/anonymized.parquet"]
+    quasi: Columns
+    k: Annotated[int, Field(ge=1)]
+
+
+class KMap(Promise):
+    """Every published combination is listed with the people of the population that it matches, k of them or more."""
+
+    promise: Literal["k-map"]
+    file: Literal["data/anonymized.parquet"]
+    quasi: Columns
+    k: Annotated[int, Field(ge=1)]
+    classes: Literal["data/classes.parquet"]
+
+
+def check_k_anonymity(context: Context, promise: KAnonymity) -> Outcome:
+    """Count the records of every class."""
+    classes = count_distinct(context.folder, promise.file, promise.quasi)
+    if not classes.num_rows:
+        return Outcome(True, "no records")
+    smallest = int(pc.min(classes["n"]).as_py())
+    told = f"smallest of {classes.num_rows} classes has {smallest} records, promised {promise.k}"
+    return Outcome(smallest >= promise.k, told)
+
+
+def check_k_map(context: Context, promise: KMap) -> Outcome:
+    """Look every class up in the list."""
+    published = count_distinct(context.folder, promise.file, promise.quasi)
+    keys = published.column_names[:-1]
+    if not published.num_rows:
+        return Outcome(True, "no records")
+    listed = context.folder.table(promise.classes, most_rows=context.folder.rows(promise.file))
+    listed = without_dictionary(listed.select([*promise.quasi, "people"]).rename_columns([*keys, "people"]))
+    if not pa.types.is_integer(listed.schema.field("people").type):
+        raise Malformed("numbers of people are not whole")
+    zeros = pa.array([0] * published.num_rows, pa.int64())
+    both = pa.concat_tables(
+        [
+            published.append_column("people", zeros),
+            listed.append_column("n", pa.array([0] * listed.num_rows, pa.int64())).select(
+                [*keys, "n", "people"]
+            ),
+        ],
+        promote_options="permissive",
+    )
+    found = both.group_by(keys).aggregate([("n", "sum"), ("people", "max")])
+    if found.num_rows != published.num_rows or listed.num_rows != published.num_rows:
+        return Outcome(False, "the classes listed are not those of the file")
+    fewest = int(pc.min(found["people_max"]).as_py() or 0)
+    told = f"a class matches at least {fewest} people, as its maker counted them, promised {promise.k}"
+    return Outcome(fewest >= promise.k, told)

@@ -1,0 +1,100 @@
+"""The mapping beside generalised records: what each published value stands for, and how many records carry it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from louver.release.folder import Folder, Malformed
+from louver.release.promises.base import Context, Outcome, Promise, count_distinct
+
+__all__ = [
+    "DATA",
+    "MAPPING",
+    "MappingPromise",
+    "attributes_of",
+    "check_mapping",
+    "lines_of",
+    "published_columns",
+    "read_mapping",
+]
+
+DATA = "data/anonymized.parquet"
+MAPPING = "data/mapping.parquet"
+
+SCHEMA = {
+    "attribute": pa.string(),
+    "published": pa.string(),
+    "sort": pa.string(),
+    "lower": pa.float64(),
+    "upper": pa.float64(),
+    "members": pa.list_(pa.string()),
+    "records": pa.int64(),
+}
+SORTS = {"interval", "set", "node", "missing", "anything"}
+
+Line = Mapping[str, Any]
+Value = tuple[object, ...]
+
+
+class MappingPromise(Promise):
+    """Every published value is in the mapping, which has no other, with as many records as it says."""
+
+    promise: Literal["mapping"]
+    file: Literal["data/anonymized.parquet"]
+    mapping: Literal["data/mapping.parquet"]
+
+
+def read_mapping(folder: Folder) -> pa.Table:
+    """The mapping, with the columns and types it must have; no value can be published more often than there are records."""
+    n_cells = folder.rows(DATA) * len(folder.schema(DATA))
+    mapping = folder.table(MAPPING, most_rows=n_cells)
+    if {field.name: field.type for field in mapping.schema} != SCHEMA:
+        raise Malformed("the mapping has other columns")
+    if not SORTS.issuperset(pc.unique(mapping["sort"]).to_pylist()):
+        raise Malformed("the mapping has values of an unknown sort")
+    return mapping
+
+
+def attributes_of(mapping: pa.Table) -> list[str]:
+    """Generalised columns, in the order of the mapping."""
+    return [str(name) for name in pc.unique(mapping["attribute"]).to_pylist()]
+
+
+def lines_of(mapping: pa.Table, name: str) -> list[Line]:
+    """What the mapping says of one column."""
+    lines: list[Line] = mapping.filter(pc.equal(mapping["attribute"], name)).to_pylist()
+    return lines
+
+
+def published_columns(folder: Folder, name: str) -> list[str]:
+    """Columns of the file that hold an attribute: itself, or the two ends of its intervals."""
+    return [name] if name in folder.schema(DATA).names else [f"{name}_lower", f"{name}_upper"]
+
+
+def value_of(line: Line, columns: list[str]) -> Value:
+    """What records publish of an attribute where a line of the mapping holds for them."""
+    if len(columns) == 1:
+        return (line["published"],)
+    return (line["members"][0], line["members"][-1]) if line["members"] else (line["lower"], line["upper"])
+
+
+def check_mapping(context: Context, promise: MappingPromise) -> Outcome:
+    """Count the records of every published value and compare."""
+    mapping = read_mapping(context.folder)
+    names = attributes_of(mapping)
+    for name in names:
+        columns = published_columns(context.folder, name)
+        found = count_distinct(context.folder, promise.file, columns).to_pydict()
+        *values, counts = found.values()
+        said: dict[Value, int] = {}
+        # A missing value and everything are both two empty ends.
+        for line in lines_of(mapping, name):
+            value = value_of(line, columns)
+            said[value] = said.get(value, 0) + line["records"]
+        if said != dict(zip(zip(*values, strict=True), counts, strict=True)):
+            return Outcome(False, f'the mapping of "{name}" does not fit the records')
+    return Outcome(True, f"{mapping.num_rows} published values of {len(names)} quasi-identifiers")

@@ -1,0 +1,48 @@
+"""Noisy answers in a release: drawn for the debit that the manifest names, and as private as it says.
+
+Spending verbs publish one file of measurements; what it says of itself must be what the manifest says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pyarrow.compute as pc
+
+from louver.release.folder import Folder, Malformed
+from louver.release.manifest import Manifest
+from louver.release.promises.base import Context, Outcome
+
+__all__ = ["MEASUREMENTS", "check_measurements"]
+
+MEASUREMENTS = {"groups": "measurements/groups.parquet", "topdown": "measurements/topdown.parquet"}
+"""Where each spending verb keeps them."""
+
+FORMAT = "louver measurements 1"
+
+
+def check_measurements(context: Context) -> Outcome:
+    """Compare the file's own description, and the entry beside every answer, with the manifest."""
+    manifest, name = context.manifest, MEASUREMENTS[context.manifest.verb]
+    for problem in _problems(context.folder, manifest, name):
+        return Outcome(False, problem)
+    paid = "seeded" if manifest.ledger_head is None else f"paid by entry {manifest.ledger_head.split(':')[0]}"
+    return Outcome(True, f"{context.folder.rows(name)} noisy answers, {paid}")
+
+
+def _problems(folder: Folder, manifest: Manifest, name: str) -> Iterator[str]:
+    told = json.loads(folder.metadata(name).get(b"louver", b"{}"))
+    if not isinstance(told, dict) or told.get("format") != FORMAT:
+        raise Malformed("the measurements do not describe themselves")
+    entry = told["entry"]
+    head = None if entry is None else f"{entry}:{told['entry_hash']}"
+    if head != manifest.ledger_head:
+        yield "the measurements are not those that the manifest's ledger entry paid for"
+    if told["not_private"] != manifest.not_private:
+        yield "the measurements and the manifest differ on whether the noise is private"
+    if head is None and not manifest.not_private:
+        yield "no ledger entry paid for the measurements, and the manifest calls them private"
+    for batch in folder.batches(name, ["entry"]):
+        if pc.unique(batch["entry"]).to_pylist() != [entry]:
+            yield "some measurements belong to another ledger entry"

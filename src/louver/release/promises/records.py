@@ -1,0 +1,25 @@
+"""How many records the file has."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from louver.release.promises.base import Context, Outcome, Promise
+
+__all__ = ["Records", "check_records"]
+
+
+class Records(Promise):
+    """The file has as many records as stated."""
+
+    promise: Literal["records"]
+    file: Literal["data/anonymized.parquet"]
+    records: Annotated[int, Field(ge=0)]
+
+
+def check_records(context: Context, promise: Records) -> Outcome:
+    """Count them in the file's metadata."""
+    found = context.folder.rows(promise.file)
+    return Outcome(found == promise.records, f"{found} records")

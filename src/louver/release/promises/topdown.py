@@ -1,0 +1,382 @@
+"""A TopDown release: microdata inside their domain, invariants and bounds kept, every table the sum of its people.
+
+Microdata are counted by leaf and cell while they are read; nothing is as large as leaves times cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import Annotated, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+from pydantic import BaseModel, ConfigDict, Field
+
+from louver._arrays import Bools, Ints
+from louver.data.write import spreadsheet_safe
+from louver.release.folder import BATCH_ROWS, Folder, Malformed, without_dictionary
+from louver.release.promises.base import Context, Outcome, Promise, count_distinct, places_in
+
+__all__ = ["TopDown", "check_topdown"]
+
+Labels = tuple[str, ...]
+Cells = dict[str, Labels]
+Names = Annotated[Labels, Field(min_length=1)]
+
+MOST_KEYS = 2**62
+"""Leaves times cells that a 64-bit number can tell apart."""
+
+
+class Table(BaseModel):
+    """A published table: its file, and for every label of its attributes the labels of the microdata it stands for."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    file: Annotated[str, Field(pattern=r"^data/tables/[^/\\]+\.parquet$")]
+    attributes: dict[str, dict[str, Labels]]
+
+
+class TopDown(Promise):
+    """Domains, structural zeros, invariants, bounds, and that every table is the sum of the people in it.
+
+    Attributes
+    ----------
+    regions : tuple of str
+        Geography columns of the microdata.
+    prefixes : tuple of int or None
+        Length of the leaf's code that names the region of each level; None where a leaf is a path with `/`.
+    exact : mapping
+        Level of each invariant.
+    cells : mapping
+        For every invariant and bound the labels that it counts, by attribute.
+    """
+
+    promise: Literal["topdown"]
+    file: Literal["data/microdata.parquet"]
+    csv: Literal["data/microdata.csv"] | None
+    regions: Names
+    prefixes: tuple[Annotated[int, Field(ge=0)], ...] | None
+    levels: Names
+    attributes: dict[str, Names]
+    structural_zeros: tuple[Cells, ...]
+    measurements: Literal["measurements/topdown.parquet"]
+    statements: Literal["public/statements.parquet"]
+    invariants: Literal["invariants.parquet"]
+    exact: dict[str, str]
+    cells: dict[str, Cells]
+    tables: dict[str, Table]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    """People counted by leaf and cell, and the regions above every leaf.
+
+    Attributes
+    ----------
+    leaf, cell, count : int64 (combinations,)
+    shape : tuple of int
+        Numbers of labels of the attributes, whose places a cell is made of.
+    region_of : tuple of int64 (leaves,)
+        For each level the region of every leaf.
+    regions : tuple of pyarrow.Array
+        For each level the codes of its regions.
+    """
+
+    leaf: Ints
+    cell: Ints
+    count: Ints
+    attributes: Mapping[str, Labels]
+    region_of: tuple[Ints, ...]
+    regions: tuple[pa.Array, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(labels) for labels in self.attributes.values())
+
+    def codes(self) -> dict[str, Ints]:
+        """Place of each combination's label, by attribute."""
+        places = np.unravel_index(self.cell, self.shape) if self.shape else ()
+        return dict(zip(self.attributes, places, strict=True))
+
+    def inside(self, cells: Mapping[str, Sequence[str]]) -> Bools:
+        """Combinations that have one of the labels in every attribute named."""
+        answer = np.ones(len(self.count), dtype=np.bool_)
+        codes = self.codes()
+        for name, labels in cells.items():
+            answer &= np.isin(codes[name], [self.attributes[name].index(label) for label in labels])
+        return answer
+
+    def by_region(self, level: int, cells: Mapping[str, Sequence[str]]) -> Ints:
+        """People in a set of cells, for every region of a level."""
+        kept = self.inside(cells)
+        of_region = self.region_of[level][self.leaf[kept]]
+        return np.bincount(of_region, self.count[kept], minlength=len(self.regions[level])).astype(np.int64)
+
+
+def check_topdown(context: Context, promise: TopDown) -> Outcome:
+    """Count the people once, then doubt everything that was said of them."""
+    _check_form(promise)
+    leaves = _leaves(context.folder, promise)
+    counted = _count_people(context.folder, promise, leaves)
+    if isinstance(counted, str):
+        return Outcome(False, counted)
+    for problem in _problems(context, promise, counted):
+        return Outcome(False, problem)
+    n_people = int(counted.count.sum())
+    told = (
+        f"{n_people} people in {len(leaves)} leaves; {len(promise.exact)} invariants, {len(promise.structural_zeros)} structural "
+        f"zeros, {len(promise.tables)} tables and all bounds hold"
+    )
+    return Outcome(True, told)
+
+
+def _check_form(promise: TopDown) -> None:
+    """Refuse parts that do not speak of the same attributes and levels."""
+    n_levels = len(promise.levels)
+    is_prefix = promise.prefixes is not None
+    if is_prefix and (len(promise.prefixes or ()) != n_levels or len(promise.regions) != 1):
+        raise Malformed("the prefixes are not one for each level")
+    if is_prefix and any(a >= b for a, b in pairwise(promise.prefixes or ())):
+        raise Malformed("the prefixes do not grow from level to level")
+    if not set(promise.exact.values()) <= set(promise.levels) or not set(promise.exact) <= set(promise.cells):
+        raise Malformed("an invariant speaks of no level or no cells")
+    for cells in (*promise.structural_zeros, *promise.cells.values()):
+        if any(not set(labels) <= set(promise.attributes.get(name, ())) for name, labels in cells.items()):
+            raise Malformed("a set of cells speaks of labels that no attribute has")
+    for table in promise.tables.values():
+        for name, merged in table.attributes.items():
+            if sorted(label for labels in merged.values() for label in labels) != sorted(
+                promise.attributes.get(name, ())
+            ):
+                raise Malformed("a table does not merge every label of an attribute once")
+
+
+def _leaves(folder: Folder, promise: TopDown) -> pa.Array:
+    """Codes of the leaves: the nodes of the last level that were measured."""
+    nodes = count_distinct(folder, promise.measurements, ["level", "node"])
+    return nodes.filter(pc.equal(nodes["0"], promise.levels[-1]))["1"].cast(pa.string()).combine_chunks()
+
+
+def _count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> People | str:
+    """Count the microdata by leaf and cell; a sentence where someone is outside the domain."""
+    names = [*promise.regions, *promise.attributes]
+    if folder.schema(promise.file).names != names:
+        raise Malformed("the microdata have other columns")
+    shape = [len(labels) for labels in promise.attributes.values()]
+    n_cells = prod(shape)
+    if len(leaves) * n_cells > MOST_KEYS:
+        raise Malformed("there are more cells than can be told apart")
+    found: list[tuple[Ints, Ints]] = []
+    for batch in folder.batches(promise.file, names):
+        leaf = places_in(_leaf_codes(batch, promise.regions), leaves)
+        if (leaf < 0).any():
+            return "a person is in a region that is not in the list of leaves"
+        codes = [places_in(batch[name], pa.array(labels)) for name, labels in promise.attributes.items()]
+        if any((code < 0).any() for code in codes):
+            return "a person has a label that is not in the domain"
+        cell = np.ravel_multi_index(codes, shape) if shape else np.zeros(batch.num_rows, np.int64)
+        found.append(np.unique(leaf * n_cells + cell, return_counts=True))
+        if sum(len(keys) for keys, _ in found) > 4 * BATCH_ROWS + 2 * len(found[0][0]):
+            found = [_added(found)]
+    keys, counts = _added(found)
+    leaf, cell = np.divmod(keys, n_cells)
+    regions = [_level_codes(leaves, promise, level) for level in range(len(promise.levels))]
+    encoded = [codes.dictionary_encode() for codes in regions]
+    return People(
+        leaf=leaf,
+        cell=cell,
+        count=counts,
+        attributes=promise.attributes,
+        region_of=tuple(e.indices.to_numpy(zero_copy_only=False).astype(np.int64) for e in encoded),
+        regions=tuple(e.dictionary for e in encoded),
+    )
+
+
+def _added(found: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    """Counts of equal keys added up."""
+    if not found:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    keys, place = np.unique(np.concatenate([keys for keys, _ in found]), return_inverse=True)
+    counts = np.bincount(place, np.concatenate([counts for _, counts in found]), minlength=len(keys))
+    return keys, counts.astype(np.int64)
+
+
+def _leaf_codes(batch: pa.Table, regions: Sequence[str]) -> pa.Array:
+    """Code of each person's leaf: the column itself, or the path over several."""
+    if len(regions) == 1:
+        return batch[regions[0]].combine_chunks()
+    paths = batch.select(list(regions)).append_column("row", pa.array(np.arange(batch.num_rows)))
+    columns = [paths[name].cast(pa.string()) for name in regions]
+    return pc.binary_join_element_wise(*columns, "/").combine_chunks()
+
+
+def _level_codes(leaves: pa.Array, promise: TopDown, level: int) -> pa.Array:
+    """The region of a level that each leaf lies in."""
+    if promise.prefixes is not None:
+        return pc.utf8_slice_codeunits(leaves, 0, promise.prefixes[level])
+    return pc.binary_join(pc.list_slice(pc.split_pattern(leaves, "/"), 0, level + 1), "/")
+
+
+def _problems(context: Context, promise: TopDown, people: People) -> Iterator[str]:
+    """What does not hold, if anything."""
+    folder = context.folder
+    yield from _variance_problems(context, promise)
+    for zero in promise.structural_zeros:
+        if people.inside(zero).any():
+            yield "there are people in a structural zero"
+    yield from _invariant_problems(folder, promise, people)
+    yield from _bound_problems(folder, promise, people)
+    if promise.csv is not None and not _is_same(folder, promise):
+        yield "the microdata as CSV are not those as Parquet"
+    for name, table in promise.tables.items():
+        if not _is_sum(folder, promise, people, table):
+            yield f'table "{name}" is not what the people add up to'
+
+
+def _variance_problems(context: Context, promise: TopDown) -> Iterator[str]:
+    """Where the measurements are not of the queries and variances that the manifest speaks of."""
+    facts = count_distinct(context.folder, promise.measurements, ["level", "query", "variance"])
+    found = set(zip(*(facts[key].to_pylist() for key in ("0", "1", "2")), strict=True))
+    stated = {
+        (level["name"], query["name"], query["variance"])
+        for level in context.manifest.results["levels"]
+        for query in level["queries"]
+    }
+    if found != stated:
+        yield "the measurements are not of the queries and variances that the manifest lists"
+    if {level for level, _, _ in found} != set(promise.levels):
+        yield "the measurements are not of the levels that were promised"
+
+
+def _invariant_problems(folder: Folder, promise: TopDown, people: People) -> Iterator[str]:
+    """Invariants that are not there or not kept exactly."""
+    place = {name: i for i, name in enumerate(promise.levels)}
+    n_wanted = sum(len(people.regions[place[level]]) for level in promise.exact.values())
+    exact = without_dictionary(folder.table(promise.invariants, most_rows=n_wanted))
+    stated = set(zip(exact["invariant"].to_pylist(), exact["level"].to_pylist(), strict=True))
+    if exact.num_rows != n_wanted or stated != set(promise.exact.items()):
+        yield "the invariants do not have one value for each region of their level"
+    for name, level in promise.exact.items():
+        rows = exact.filter(pc.equal(exact["invariant"], name))
+        region = places_in(rows["region"], people.regions[place[level]])
+        if len(np.unique(region)) != len(people.regions[place[level]]) or (region < 0).any():
+            yield "the invariants do not have one value for each region of their level"
+        held = people.by_region(place[level], promise.cells[name])[region]
+        broken = np.flatnonzero(held != _whole(rows["value"]))
+        if len(broken):
+            yield f'invariant "{name}" is not kept in {level} {rows["region"][broken[0].item()].as_py()}'
+
+
+def _bound_problems(folder: Folder, promise: TopDown, people: People) -> Iterator[str]:
+    """Bounds that are not respected."""
+    last = len(promise.levels) - 1
+    n_most = len(people.regions[last]) * max(1, len(promise.cells))
+    bounds = without_dictionary(folder.table(promise.statements, most_rows=n_most))
+    for name in pc.unique(bounds["statement"]).to_pylist():
+        rows = bounds.filter(pc.equal(bounds["statement"], name))
+        region = places_in(rows["region"], people.regions[last])
+        if (region < 0).any():
+            yield "a bound speaks of a region that is no leaf"
+        held = people.by_region(last, promise.cells[name])[region]
+        upper = _whole(pc.fill_null(rows["upper"], MOST_KEYS))
+        broken = np.flatnonzero((held < _whole(rows["lower"])) | (held > upper))
+        if len(broken):
+            where = rows["region"][broken[0].item()].as_py()
+            yield f'bound "{name}" does not hold in {promise.levels[last]} {where}'
+
+
+def _whole(column: pa.ChunkedArray) -> Ints:
+    """A column of whole numbers without gaps."""
+    if not pa.types.is_integer(column.type) or column.null_count:
+        raise Malformed("a count is missing or not whole")
+    answer: Ints = column.to_numpy().astype(np.int64)
+    return answer
+
+
+def _is_sum(folder: Folder, promise: TopDown, people: People, table: Table) -> bool:
+    """Whether a table holds, for every level and region, exactly what the microdata add up to."""
+    names = list(table.attributes)
+    n_most = len(promise.levels) * max(1, len(people.count))
+    rows = without_dictionary(folder.table(table.file, most_rows=n_most))
+    if rows.column_names != ["level", "region", *names, "count"]:
+        return False
+    shape = [len(merged) for merged in table.attributes.values()]
+    if max(map(len, people.regions)) * prod(shape) > MOST_KEYS:
+        raise Malformed("there are more cells than can be told apart")
+    merged_cell = _merged_cells(people, table, shape)
+    n_left = rows.num_rows
+    for level, level_name in enumerate(promise.levels):
+        keys = people.region_of[level][people.leaf] * prod(shape) + merged_cell
+        wanted = _added([(keys, people.count)])
+        here = rows.filter(pc.equal(rows["level"], level_name))
+        region = places_in(here["region"], people.regions[level])
+        codes = [places_in(here[name], pa.array(list(merged))) for name, merged in table.attributes.items()]
+        if any((code < 0).any() for code in (region, *codes)):
+            return False
+        cell = np.ravel_multi_index(codes, shape) if shape else np.zeros(here.num_rows, np.int64)
+        found = region * prod(shape) + cell
+        order = np.argsort(found)
+        if not np.array_equal(found[order], wanted[0]) or not np.array_equal(
+            _whole(here["count"])[order], wanted[1]
+        ):
+            return False
+        n_left -= here.num_rows
+    return bool(n_left == 0)
+
+
+def _merged_cells(people: People, table: Table, shape: Sequence[int]) -> Ints:
+    """Cell of a table that each combination of the microdata counts in."""
+    if not shape:
+        return np.zeros(len(people.count), np.int64)
+    codes, merged_codes = people.codes(), []
+    for name, merged in table.attributes.items():
+        new = {old: place for place, olds in enumerate(merged.values()) for old in olds}
+        merged_codes.append(
+            np.array([new[label] for label in people.attributes[name]], np.int64)[codes[name]]
+        )
+    answer: Ints = np.ravel_multi_index(merged_codes, shape)
+    return answer
+
+
+def _is_same(folder: Folder, promise: TopDown) -> bool:
+    """Whether a CSV file has the rows of the microdata, in their order."""
+    names = [*promise.regions, *promise.attributes]
+    safe_names = [str(spreadsheet_safe(pa.array([name]))[0]) for name in names]
+    options = csv.ConvertOptions(
+        column_types=dict.fromkeys(safe_names, pa.string()), strings_can_be_null=False
+    )
+    with csv.open_csv(folder.file(str(promise.csv)), convert_options=options) as reader:
+        if reader.schema.names != safe_names:
+            return False
+        written = _Rows(pa.Table.from_batches([batch]) for batch in reader)
+        for batch in folder.batches(promise.file, names):
+            text = written.next(batch.num_rows)
+            plain = [spreadsheet_safe(column.cast(pa.string())) for column in batch.columns]
+            if text is None or not all(a.equals(b) for a, b in zip(text.columns, plain, strict=True)):
+                return False
+        return written.next(1) is None
+
+
+class _Rows:
+    """Rows of a stream of tables, as many at a time as are asked for."""
+
+    def __init__(self, tables: Iterator[pa.Table]) -> None:
+        self._tables, self._left = tables, None
+
+    def next(self, n_rows: int) -> pa.Table | None:
+        """The next rows; None where there are fewer."""
+        parts: list[pa.Table] = []
+        left: pa.Table | None = self._left
+        while (have := sum(part.num_rows for part in parts)) < n_rows:
+            left = left if left is not None and left.num_rows else next(self._tables, None)
+            if left is None:
+                return None
+            parts.append(left.slice(0, n_rows - have))
+            left = left.slice(n_rows - have)
+        self._left = left
+        return pa.concat_tables(parts)

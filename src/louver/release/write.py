@@ -1,0 +1,188 @@
+"""Writing a release directory: whole or not at all, and only what keeps its promises."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from louver.errors import InputError, PromiseError
+from louver.release.folder import Folder
+from louver.release.manifest import MANIFEST, Manifest, file_entry, parse
+from louver.release.verify import check_promises
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["ReleaseWriter", "check_out"]
+
+
+def check_out(out: Path) -> None:
+    """Refuse a release directory that exists or cannot be made, before any work is done."""
+    if os.path.lexists(out):
+        raise InputError(f"option --out: {out.name} exists already; name a new folder.", option="--out")
+    if not out.parent.is_dir():
+        raise InputError(f"option --out: the folder above {out.name} does not exist.", option="--out")
+
+
+class ReleaseWriter:
+    """Builds a release in a hidden sibling folder and moves it into place once it is sealed.
+
+    Leaving the `with` block without `seal` removes everything that was written. What a run that was killed left behind is
+    removed when the next one for the same place begins; a folder that a live run holds is locked.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> out = Path(tempfile.mkdtemp()) / "release"
+    >>> with ReleaseWriter(out) as writer:
+    ...     _ = writer.path("data/a.txt").write_text("a")
+    >>> out.exists()
+    False
+    """
+
+    def __init__(self, out: str | Path) -> None:
+        self.out = Path(out)
+        check_out(self.out)
+        self._folder: Path | None = None
+        self._lock: int | None = None
+
+    def __enter__(self) -> ReleaseWriter:
+        prefix = f".{self.out.name}.partial-"
+        _sweep(self.out.parent, prefix)
+        try:
+            while self._lock is None:
+                self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self.out.parent))
+                self._lock = _locked(self._folder)
+        except OSError:
+            problem = f"option --out: the folder above {self.out.name} cannot be written to."
+        else:
+            return self
+        raise InputError(problem, option="--out")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._folder is not None and self._folder.exists():
+            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+        if isinstance(error, OSError):
+            message = f"option --out: {self.out.name} cannot be written; check permissions and disk space."
+            raise InputError(message, option="--out") from None
+
+    def path(self, name: str) -> Path:
+        """Where to write the file `name` (with `/`); its folder is made."""
+        assert self._folder is not None, "use ReleaseWriter in a with block"
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def seal(self, manifest: Manifest, log: Callable[[], str] | None = None) -> Manifest:
+        """Check every promise, hash all files, write the manifest, flush to disk, move into place.
+
+        Parameters
+        ----------
+        log : callable, optional
+            Logs the release in a ledger once it is known to be good, and returns the ledger's head for the manifest.
+
+        Raises
+        ------
+        PromiseError
+            Where the files do not keep a promise; nothing appears in place.
+        """
+        assert self._folder is not None, "use ReleaseWriter in a with block"
+        folder = self._folder
+        names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+        created = manifest.created or datetime.now(UTC).isoformat(timespec="seconds")
+        sealed = replace(manifest, created=created, files={name: file_entry(folder / name) for name in names})
+        _check_kept(Folder(folder, names), sealed)
+        check_out(self.out)
+        if log is not None:
+            sealed = replace(sealed, ledger_head=log())
+        (folder / MANIFEST).write_text(sealed.to_json(), encoding="utf-8")
+        for path in [*folder.rglob("*"), folder]:
+            _sync(path)
+        folder.chmod(_usual_mode(folder))
+        # A folder that appeared meanwhile is never replaced, not even an empty one.
+        check_out(self.out)
+        folder.rename(self.out)
+        _sync(self.out.parent)
+        return sealed
+
+
+def _check_kept(folder: Folder, manifest: Manifest) -> None:
+    """Refuse to publish files that do not keep what is promised of them: a mistake of ours, found in time."""
+    as_read = parse(json.loads(manifest.to_json()), folder.path.name)
+    for check in check_promises(folder, as_read):
+        if not check.passed:
+            raise PromiseError(
+                f'the release would not keep its promise "{check.name}" and was not written, which is a mistake in louver to be '
+                "reported; a debit for it stays pending, and a version that mends it can take it up.",
+                promise=check.name,
+            )
+
+
+def _usual_mode(folder: Path) -> int:
+    """Permissions that a new folder gets under the umask in force."""
+    probe = folder / ".mode"
+    probe.mkdir()
+    try:
+        return probe.stat().st_mode & 0o777
+    finally:
+        probe.rmdir()
+
+
+def _locked(folder: Path) -> int | None:
+    """Hold a folder until the descriptor is closed; None where a sweep took it away meanwhile."""
+    with suppress(FileNotFoundError):
+        handle = os.open(folder, os.O_RDONLY)
+        if sys.platform != "win32":
+            with suppress(OSError):  # a file system without locks is never swept
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        if folder.exists():
+            return handle
+        os.close(handle)
+    return None
+
+
+def _sweep(parent: Path, prefix: str) -> None:
+    """Remove folders of our own that runs for the same place left behind, and that no live process holds."""
+    with suppress(OSError):
+        for entry in list(os.scandir(parent)):
+            is_ours = entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
+            if (
+                sys.platform != "win32"
+                and is_ours
+                and entry.stat(follow_symlinks=False).st_uid == os.getuid()
+            ):
+                _remove_stale(Path(entry.path))
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove a folder, unless somebody holds it."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if sys.platform != "win32":
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        return
+    finally:
+        os.close(handle)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,129 @@
+"""Promises about sensitive columns hold in the file whatever the source made of their values."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+import louver as lv
+from louver.release.manifest import read_manifest
+from louver.schema.spec import read_spec
+
+DAYS = [datetime.date(2020, 1, day) for day in (1, 2, 3)]
+COLUMNS: dict[str, pa.Array] = {
+    "text": pa.array(["flu", "cold", "None"] * 4),
+    "categories": pa.array(["flu", "cold", "ulcer"] * 4).dictionary_encode(),
+    "whole": pa.array([1, 2, 30] * 4),
+    "real": pa.array([1.0, 2.5, 3e20] * 4),
+    "real with gaps": pa.array([1.0, None, 3.0] * 4),
+    "not a number": pa.array([1.0, float("nan"), 3.0] * 4, from_pandas=False),
+    "truth": pa.array([True, False, None] * 4),
+    "day": pa.array(DAYS * 4),
+    "time": pa.array([datetime.datetime(2020, 1, 1, hour) for hour in (1, 2, 3)] * 4),
+    "money": pa.array([Decimal("1.50"), Decimal("2.00"), Decimal("3.25")] * 4),
+    "text with gaps": pa.array(["flu", None, "cold"] * 4),
+    "empty text": pa.array(["flu", "", "cold"] * 4),
+}
+ASKED: dict[str, dict[str, Any]] = {
+    "l": {"l": 2},
+    "entropy": {"l": 1.5, "l_kind": "entropy"},
+    "equal": {"t": 0.6},
+    "ordered": {"t": 0.6, "distance": "ordered"},
+}
+
+
+def source(kind: str, column: pa.Array, folder: Path) -> Any:
+    table = pa.table({"age": [30, 31, 32, 33, 34, 35, 50, 51, 52, 53, 54, 99], "ill": column})
+    if kind == "dataframe":
+        return table
+    path = folder / f"people.{kind}"
+    if kind == "parquet":
+        pq.write_table(table, path)
+    else:
+        text = pa.types.is_dictionary(column.type)
+        csv.write_csv(table.set_column(1, "ill", column.cast(pa.string())) if text else table, path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "dataframe"])
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS.keys())
+def test_an_honest_release_verifies(kind: str, column: pa.Array, tmp_path: Path) -> None:
+    data = source(kind, column, tmp_path)
+    for name, asked in ASKED.items():
+        for suppress in (0.0, 0.1):
+            options = {
+                "quasi": ["age"],
+                "sensitive": ["ill"],
+                "k": 3,
+                "method": "greedy",
+                "suppress": suppress,
+            }
+            release = lv.anonymize(data, **options, **asked)
+            out = tmp_path / f"{name}-{suppress}"
+            release.write(out, "")
+            assert lv.verify(out).passed, str(lv.verify(out))
+
+
+def test_an_honest_hierarchical_release_verifies(tmp_path: Path) -> None:
+    tree = tmp_path / "tree.csv"
+    tree.write_text("1;low;*\n2;low;*\n30;high;*\n")
+    for number, column in enumerate(
+        (COLUMNS["whole"], pa.array([1.0, 2.0, 30.0] * 4), pa.array([1, None, 30] * 4))
+    ):
+        release = lv.anonymize(
+            source("parquet", column, tmp_path),
+            quasi=["age"],
+            sensitive=["ill"],
+            hierarchy={"ill": tree},
+            distance="hierarchical",
+            t=0.5,
+            k=3,
+            method="greedy",
+        )
+        release.write(tmp_path / str(number), "")
+        assert lv.verify(tmp_path / str(number)).passed
+
+
+def test_values_that_the_schema_merges_are_one_value(tmp_path: Path) -> None:
+    """Three spellings of two numbers: the file keeps all of them, the promise speaks of two."""
+    spec = tmp_path / "spec.toml"
+    spec.write_text('[attributes.ill]\nkind = "number"\nlabels = ["1", "2"]\n')
+    table = pa.table({"age": [1, 2, 3, 4, 5, 6], "ill": ["1", "1.0", "2", "1.00", "2", "2.0"]})
+    release = lv.anonymize(
+        table, schema=read_spec(spec).schema, quasi=["age"], sensitive=["ill"], l=2, k=3, method="greedy"
+    )
+    release.write(tmp_path / "out", "")
+    assert lv.verify(tmp_path / "out").passed
+    promised = read_manifest(tmp_path / "out").promises[-1]["values"]
+    assert sorted(map(sorted, promised)) == [["1", "1.0", "1.00"], ["2", "2.0"]]
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED.keys())
+def test_a_missing_value_that_only_a_suppressed_record_has_is_not_told(
+    asked: dict[str, Any], tmp_path: Path
+) -> None:
+    told = []
+    for number, ill in enumerate(("flu", None)):
+        table = pa.table({"age": [30] * 11 + [99], "ill": [*(["flu", "cold"] * 6)[:11], ill]})
+        release = lv.anonymize(table, quasi=["age"], sensitive=["ill"], k=3, suppress=0.1, steps=5, **asked)
+        if release.n_suppressed != 1:
+            assert asked.get("distance") == "ordered"  # nothing is left out where the order would tell
+            return
+        out = tmp_path / str(number)
+        release.write(out, "")
+        assert lv.verify(out).passed
+        told.append([entry.get("values") for entry in read_manifest(out).promises])
+    assert told[0] == told[1]
+
+
+def test_run_time_is_not_published(tmp_path: Path) -> None:
+    release = lv.anonymize(pa.table({"age": [1, 2, 3, 4]}), quasi=["age"], k=2, method="greedy")
+    release.write(tmp_path / "out", "")
+    assert release.seconds > 0 and read_manifest(tmp_path / "out").seconds is None
