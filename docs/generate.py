@@ -14,6 +14,7 @@ import pyarrow as pa
 from typer.main import get_command
 
 from louver.anonymize import anonymize
+from louver.audit import audit
 from louver.bounds import bounds, compare, suggest
 from louver.cli.app import app
 from louver.groups import groups
@@ -140,7 +141,7 @@ TOPDOWN_MEANINGS = {
     "manifest": "path of the manifest, or null",
 }
 
-LABELLED = ("].row", "].col", ".recodes", "mean_absolute_error", "constrained", "stages")
+LABELLED = ("].row", "].col", "].cell", ".recodes", "mean_absolute_error", "constrained", "stages")
 """Objects whose keys are labels of the data, levels or queries."""
 
 GROUPS_MEANINGS = {
@@ -174,7 +175,34 @@ KINDS = {
 }
 
 
+AUDIT_MEANINGS = {
+    "summary": "counts of cells",
+    "summary.targets": "cells audited",
+    "summary.exact": "cells with people whose count follows from the tables",
+    "summary.small_exact": "of these, with 0 < count < `--small`",
+    "summary.within": "cells known to within `--within` percent, but not exactly",
+    "summary.zero": "cells that are surely empty",
+    "summary.certified": "cells whose two bounds are proved and attained",
+    "summary.seconds": "run time",
+    "cells": "every target",
+    "cells[].table": "the table, or the target, that it is a cell of",
+    "cells[].cell": "its label of each attribute",
+    "cells[].lower": "proved lower bound",
+    "cells[].upper": "proved upper bound; null where nothing bounds it",
+    "cells[].certified": "whether tables that agree with all that is published attain both bounds",
+    "cells[].status": "`exact`, `zero`, `within`, `small` (surely below `--small`), `certain` (surely somebody) or `open`",
+    "cells[].because": "names of a smallest set of tables that gives the cell away; null where it is not",
+    "advice": "what to change so that no small cell is exact; null where nothing needs to change or nothing was found",
+    "advice.leave_out": "tables to leave out",
+    "advice.coarsen": "tables to publish in a coarser form, and how",
+    "advice.coarsen[].table": "its name",
+    "advice.coarsen[].how": "what to change",
+    "advice.safe": "whether the audit of what is left finds no small cell exact",
+    "advice.least": "whether no fewer tables would do",
+}
+
 OTHER_MEANINGS = {
+    "audit": AUDIT_MEANINGS,
     "anonymize": ANONYMIZE_MEANINGS,
     "louver groups": GROUPS_MEANINGS,
     "topdown check": CHECK_MEANINGS,
@@ -248,6 +276,8 @@ def json_reference() -> str:
             suggest(**table, **arranged),
         ),
     ]
+    linked = [{"name": "all", "by": ["ill"]}, {"name": "A", "by": ["ill"], "where": {"site": "A"}}]
+    sections.append(("`louver audit`", audit(**table, tables=linked)))
     sections.append(("`louver anonymize`", anonymize(people, quasi=["site", "count"], k=3, method="sorted")))
     counted = {
         "size": "count",

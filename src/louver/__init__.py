@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from louver._version import __version__
 
-__all__ = ["__version__", "anonymize", "bounds", "groups", "open", "topdown", "verify"]
+__all__ = ["__version__", "anonymize", "audit", "bounds", "groups", "open", "topdown", "verify"]
 
 if TYPE_CHECKING:
     from louver.anonymize import anonymize
+    from louver.audit import audit
     from louver.bounds import bounds
     from louver.groups import groups
     from louver.release.open import open_release as open

@@ -51,7 +51,7 @@ def test_bare_ledger_is_a_question(call_louver: Runner) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["spend"], "choose init, grant, show, abandon or verify"),
+        (["spend"], "choose init, admit, succeed, grant, show, abandon or verify"),
         (["show"], "argument FILE is missing"),
         (["abandon", "x.ledger"], "--entry is missing"),
         (["abandon", "missing.ledger", "--entry", "1"], "there is no ledger"),
@@ -65,6 +65,11 @@ def test_bare_ledger_is_a_question(call_louver: Runner) -> None:
         (["show", "missing.ledger"], "louver ledger init missing.ledger"),
         (["grant", "missing.ledger", "--epsilon", "1"], "there is no ledger"),
         (["verify", "missing.ledger"], "there is no ledger"),
+        (["admit", "x.ledger"], "argument DATA is missing"),
+        (["admit", "missing.ledger", "x.csv"], "there is no ledger"),
+        (["succeed", "x.ledger"], "argument NEW is missing"),
+        (["succeed", "missing.ledger", "new.ledger"], "there is no ledger"),
+        (["init", "x.ledger", "--epsilon", "1e99999999"], "--epsilon is not a number"),
     ],
 )
 def test_bad_input_is_one_sentence(
@@ -77,3 +82,38 @@ def test_bad_input_is_one_sentence(
     assert told in result.err
     assert result.err.startswith("louver ledger: ") and result.err.count("\n") == 1
     assert "friends" not in result.err and "much" not in result.err
+
+
+def test_a_population_from_its_first_source_to_its_successor(call_louver: Runner, tmp_path: Path) -> None:
+    file, people = tmp_path / "town.ledger", tmp_path / "people.csv"
+    people.write_text("name,ward\nAnn,1\n")
+    made = call_louver("ledger", "init", file, "--epsilon", "1", "--population", "the town")
+    assert made.code == 0 and "population: the town" in made.out
+    admitted = call_louver("ledger", "admit", file, people)
+    assert "pays for: people.csv" in admitted.out
+    Ledger(file).disclose("ward totals")
+    Ledger(file).log_refusal("topdown: reading")
+    shown = call_louver("ledger", "show", file)
+    lines = [line.split("  ", 2)[-1] for line in shown.out.split("\n")]
+    for ending in ("granted", "admitted: people.csv", "disclosed exactly: ward totals", "topdown: reading"):
+        assert any(line.endswith(ending) for line in lines), shown.out
+    succeeded = call_louver("ledger", "succeed", file, tmp_path / "next.ledger", "--json")
+    told = json.loads(succeeded.out)
+    assert (told["predecessor"], told["population"], told["disclosures"]) == (
+        "town.ledger",
+        "the town",
+        ["ward totals"],
+    )
+    assert "disclosed exactly: ward totals" in call_louver("ledger", "show", tmp_path / "next.ledger").out
+    assert "succeeded by next.ledger" in call_louver("ledger", "show", file).out
+    refused = call_louver("ledger", "grant", file, "--epsilon", "1")
+    assert refused.code == 2 and "was succeeded by next.ledger" in refused.err
+
+
+def test_a_second_ledger_for_a_copy_is_refused(call_louver: Runner, tmp_path: Path) -> None:
+    for name, end in (("people.csv", "\n"), ("copy.csv", "\r\n")):
+        (tmp_path / name).write_bytes(f"name,ward{end}Ann,1{end}".encode())
+    assert call_louver("ledger", "init", tmp_path / "people.csv.ledger", "--epsilon", "1").code == 0
+    second = call_louver("ledger", "init", tmp_path / "copy.csv.ledger", "--epsilon", "1")
+    assert second.code == 2 and "louver ledger admit people.csv.ledger copy.csv" in second.err
+    assert not (tmp_path / "copy.csv.ledger").exists()

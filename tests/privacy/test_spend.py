@@ -19,9 +19,9 @@ from louver.groups.options import GroupsOptions
 from louver.groups.result import MEASUREMENTS_FILE
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
+from louver.privacy.ledger_finding import find_ledger
 from louver.privacy.measurements import Measurements
 from louver.privacy.neighbours import Relation
-from louver.privacy.spend import find_ledger
 from louver.release.verify import verify
 from louver.schema.request import ask
 from louver.schema.spec import SourceOptions
@@ -240,7 +240,7 @@ def test_a_ledger_is_found_beside_the_data(people: Path) -> None:
     assert find_ledger(people) is None
     ledger = _ledger(people)
     for found in (find_ledger(people), find_ledger(str(people)), find_ledger(None, ledger.path)):
-        assert found is not None and found.path == ledger.path
+        assert found == ledger.path
     assert find_ledger("postgresql://host/base") is None
     with pytest.raises(InputError, match="no ledger"):
         find_ledger(people, people.with_name("none.ledger"))

@@ -2,6 +2,8 @@
 
 debit LEDGER N        make N debits of 1/2000 each, as fast as the lock allows; print how many were granted
 forked LEDGER N       fork N children of one process that each reserve and draw; print (key, nonce) digests
+succeed LEDGER N      call `succeed` for NEW-N.ledger; print whether it was this one
+handover DIRECTORY N  kill `succeed` at every Nth event, look, and call it again; print what was wrong
 crash DIRECTORY SEED  measure in a child that is killed, at named events and at random ones, then measure again
 """
 
@@ -70,6 +72,46 @@ def forked(ledger: Ledger, n: int) -> None:
             os._exit(0)
     for _ in range(n):
         os.wait()
+
+
+def succeed(ledger: Ledger, number: int) -> None:
+    try:
+        ledger.succeed(ledger.path.with_name(f"NEW-{number}.ledger"))
+        print("done")
+    except BudgetError:
+        print("refused")
+
+
+def handover(directory: Path, stride: int) -> None:
+    """Whatever the moment of a kill, two ledgers never both take debits, and a second call finishes."""
+    events = 0
+    for event in range(0, 10_000, stride):
+        here = directory / str(event)
+        here.mkdir()
+        old = Ledger.create(here / "old.ledger", LOSS.measure, LOSS.neighbours, Fraction(1))
+        old.seal(old.reserve(LOSS, request="r", purpose="test", dataset=dataset), {})
+        old.disclose("exact")
+        new = here / "new.ledger"
+
+        def until(event: int = event, here: Path = here, old: Ledger = old, new: Path = new) -> None:
+            (here / "events").write_text(str(events_until(event, partial(old.succeed, new))))
+
+        status = in_child(until)
+        if event == 0:
+            events = int((here / "events").read_text())
+        elif event > events:
+            break
+        else:
+            assert os.WIFSIGNALED(status), status
+        if new.exists() and old.state().successor is None:
+            print(f"event {event}: two ledgers take debits")
+        again = old.succeed(new)
+        state = again.state()
+        if (state.spent, state.disclosures, old.state().successor) != (LOSS.amount, ("exact",), "new.ledger"):
+            print(f"event {event}: not carried over")
+        if not (again.verify().is_sound and old.verify().is_sound):
+            print(f"event {event}: not sound")
+    print(f"{events // stride} kills")
 
 
 def _batches() -> list[TrueBatch]:
@@ -210,7 +252,7 @@ def _fresh(directory: Path) -> Path:
 
 if __name__ == "__main__":
     command, where, number = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-    if command == "crash":
-        crash(where, number)
+    if command in ("crash", "handover"):
+        {"crash": crash, "handover": handover}[command](where, number)
     else:
-        {"debit": debit, "forked": forked}[command](Ledger(where), number)
+        {"debit": debit, "forked": forked, "succeed": succeed}[command](Ledger(where), number)

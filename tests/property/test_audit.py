@@ -310,7 +310,7 @@ def test_the_verb_for_one_table_gives_the_same_bounds(truth, decimals):
     single = bounds(frame_of(truth), rows=rows, cols=cols, weight="count", decimals=decimals)
     table = {"name": "t", "rows": rows, "cols": cols, "decimals": decimals, "counts": "total"}
     joint = audit(
-        frame_of(truth), weight="count", tables=[table], targets=[{"by": [*rows, *cols]}], advise=False
+        frame_of(truth), weight="count", tables=[table], targets=[{"by": [*rows, *cols]}], no_advice=True
     )
     expected = {tuple({**cell.row, **cell.col}.items()): (cell.lower, cell.upper) for cell in single.cells()}
     for cell in joint.cells:

@@ -23,8 +23,9 @@ from louver.anonymize.publish import publish
 from louver.anonymize.result import AnonymizedRelease
 from louver.anonymize.solve import form_classes
 from louver.anonymize.watch import Watch
+from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
-from louver.privacy.spend import find_ledger
+from louver.privacy.ledger_finding import find_ledger
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.request import Request, SpecLike, door, requested
@@ -171,14 +172,14 @@ def anonymize(
     payer = None
     if out is not None:
         check_out(Path(out))
-        payer = find_ledger(request.data, ledger)
-        if payer is not None:
-            payer.state()  # a damaged one is refused before any work
+        source = request.source
+        payer = find_ledger(request.data, ledger, table=source.table, query=source.query)
+        dataset = fingerprint(request.data, table=source.table, query=source.query)
     release = _anonymize(request, run)
     if out is not None:
         page = None if report is None else report(release)
-        release = replace(release, ledger=None if payer is None else payer.path)
-        release.write(out, page, release.ledger)
+        release = replace(release, ledger=payer)
+        release.write(out, page, payer, dataset=dataset)
     return release
 
 

@@ -18,7 +18,7 @@ from louver.anonymize.comparison import Comparison
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.metrics import Risk, Utility
 from louver.optim.status import Status
-from louver.privacy.ledger import Ledger
+from louver.privacy.ledger import KeyedHash, Ledger
 from louver.release.manifest import Manifest
 from louver.release.write import ReleaseWriter
 
@@ -205,7 +205,14 @@ class AnonymizedRelease:
             warnings=warnings,
         )
 
-    def write(self, out: str | Path, report: str | None = None, ledger: str | Path | None = None) -> Manifest:
+    def write(
+        self,
+        out: str | Path,
+        report: str | None = None,
+        ledger: str | Path | None = None,
+        *,
+        dataset: KeyedHash | None = None,
+    ) -> Manifest:
         """Write the release directory.
 
         Parameters
@@ -216,6 +223,8 @@ class AnonymizedRelease:
             The HTML page to put into it.
         ledger : path, optional
             The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
+        dataset : KeyedHash, optional
+            Keyed hash of the data; the ledger refuses others than those it has admitted.
         """
         with ReleaseWriter(out) as writer:
             pq.write_table(self.table, writer.path(DATA_FILE))
@@ -224,12 +233,13 @@ class AnonymizedRelease:
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
             if report is not None:
                 writer.path("report.html").write_text(report, encoding="utf-8")
-            return writer.seal(self.manifest(), None if ledger is None else partial(self._log, Path(ledger)))
+            log = None if ledger is None else partial(self._log, Path(ledger), dataset)
+            return writer.seal(self.manifest(), log)
 
-    def _log(self, ledger: Path) -> str:
+    def _log(self, ledger: Path, dataset: KeyedHash | None) -> str:
         """Log the file as an exact disclosure; returns the ledger's head."""
         what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
-        return str(Ledger(ledger).disclose(what))
+        return str(Ledger(ledger).disclose(what, dataset=dataset))
 
     def __repr__(self) -> str:
         u, r = self.utility, self.risk

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,8 @@ from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
 from louver.run import Run
-from louver.schema.spec import Schema, validated
+from louver.schema.request import Request, SpecLike, door, requested
+from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
     from louver.data.read import ArrowStream
@@ -32,23 +32,25 @@ if TYPE_CHECKING:
 __all__ = ["Advice", "AuditOptions", "AuditedCell", "JointAudit", "Summary", "audit"]
 
 
+@door(AuditOptions)
 def audit(
     data: Data | None = None,
     *,
-    tables: Sequence[Mapping[str, Any]],
+    spec: SpecLike = None,
+    schema: Schema | None = None,
+    weight: str | None = None,
+    wide: Mapping[str, Mapping[str, str]] | None = None,
+    table: str | None = None,
+    query: str | None = None,
+    tables: Sequence[Mapping[str, Any]] = (),
     known: Sequence[Mapping[str, Any]] = (),
     targets: Sequence[Mapping[str, Any]] = (),
     small: int = 5,
     within: float = 0.0,
     decide: bool = False,
-    advise: bool = True,
+    no_advice: bool = False,
     seconds: float = 60.0,
-    table: str | None = None,
-    query: str | None = None,
-    weight: str | None = None,
-    wide: Mapping[str, Mapping[str, str]] | None = None,
-    schema: Schema | None = None,
-    folder: str | Path = "",
+    fail_on: str | None = None,
     run: Run | None = None,
 ) -> JointAudit:
     """Audit several tables together.
@@ -57,7 +59,17 @@ def audit(
     ----------
     data : path, PostgreSQL uri or dataframe, optional
         The records, or their counts with `weight`. Without them the audit is an outsider's: every table comes from a
-        file, and `schema` lists the labels.
+        file, and the spec or `schema` lists the labels.
+    spec : path, mapping or Spec, optional
+        A spec with the source, its attributes and a section `[audit]`; what is given here wins.
+    schema : Schema, optional
+        Labels, order, hierarchies and structural zeros; labels come from the data otherwise.
+    weight : str, optional
+        Column of counts.
+    wide : mapping, optional
+        Column of counts -> {attribute: label}, for tables with one column per cell.
+    table, query : str, optional
+        Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
     tables : sequence of mappings
         What is published: `name`, and `by` for counts or `rows` and `cols` for conditionals; see the guide.
     known : sequence of mappings
@@ -67,15 +79,17 @@ def audit(
     small : int
         Counts below this are small.
     within : float
-        Percentage within which a count counts as given away.
+        A count known to within so many percent is given away, too.
     decide : bool
         Only decide which small cells are given away, without bounds for the others.
-    advise : bool
-        Look for tables to leave out or to coarsen.
+    no_advice : bool
+        Do not look for tables to leave out or to coarsen.
     seconds : float
         After about so long the best found so far is returned.
-    folder : path
-        Where the files that tables name lie.
+    fail_on : {"exact", "small", "within"}, optional
+        What makes `passed` false.
+    run : Run, optional
+        Told how far the work is, and asked whether it shall end.
 
     Examples
     --------
@@ -89,45 +103,22 @@ def audit(
     >>> [(cell.lower, cell.upper, cell.because) for cell in both.cells]
     [(3, 3, ('all', 'A only')), (1, 1, ('all', 'A only'))]
     """
+    request = requested(spec, AuditOptions)
     started = time.perf_counter()
-    options = validated(
-        AuditOptions,
-        {
-            "tables": [dict(entry) for entry in tables],
-            "known": [dict(entry) for entry in known],
-            "targets": [dict(entry) for entry in targets],
-            "small": small,
-            "within": float(within),
-            "decide": decide,
-            "advise": advise,
-            "seconds": float(seconds),
-        },
-        "audit",
-    )
-    source = _Source(data=data, table=table, query=query, weight=weight, wide=wide)
-    loaded = _loaded(source, options, schema, str(folder))
-    findings = judge(loaded, options, run or Run())
-    return _result(options, loaded, findings, time.perf_counter() - started)
+    loaded = _loaded(request)
+    findings = judge(loaded, request.options, run or Run())
+    return _result(request.options, loaded, findings, time.perf_counter() - started)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """Where the records are."""
-
-    data: Data | None
-    table: str | None
-    query: str | None
-    weight: str | None
-    wide: Mapping[str, Mapping[str, str]] | None
-
-
-def _loaded(source: _Source, options: AuditOptions, schema: Schema | None, folder: str) -> Loaded:
+def _loaded(request: Request[AuditOptions]) -> Loaded:
+    options, schema, source = request.options, request.schema, request.source
     names = attribute_names(options)
     zeros = () if schema is None else schema.structural_zeros
     zeros = tuple(zero for zero in zeros if set(zero) <= set(names))
-    if source.data is None:
+    folder = "" if request.spec is None else str(request.spec.parent)
+    if request.data is None:
         return load(options, _listed_attributes(names, schema), None, zeros, folder)
-    with open_source(source.data, table=source.table, query=source.query) as opened:
+    with open_source(request.data, **source.opening()) as opened:
         histogram = tabulate(opened, names, weight=source.weight, wide=source.wide, schema=schema)
     return load(options, histogram.attributes, histogram, zeros, folder)
 
@@ -162,6 +153,7 @@ def _result(options: AuditOptions, loaded: Loaded, findings: Findings, seconds: 
         advice=findings.advice,
         small=options.small,
         within=options.within,
+        fail_on=options.fail_on,
         has_records=loaded.truth is not None,
     )
 

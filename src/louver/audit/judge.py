@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.audit.advise import Small, advise
+from louver.audit.contradiction import contradiction
 from louver.audit.domain import Domain, cross_attributes
 from louver.audit.explain import Cells, Reason, explain, forms_for
 from louver.audit.joint import decide, solve
@@ -21,7 +22,8 @@ from louver.audit.pieces import Cross
 from louver.audit.problem import build
 from louver.audit.result import Advice, AuditedCell
 from louver.audit.system import IntArray
-from louver.errors import InputError
+from louver.audit.words import in_words
+from louver.errors import InfeasibleError, InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 
@@ -72,7 +74,12 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
     if options.decide:
         bounds = _decided(loaded, cells, true, options, run)
     else:
-        bounds = _bounded(loaded, cells, SHARE_BOUNDS * options.seconds, run)
+        try:
+            bounds = _bounded(loaded, cells, SHARE_BOUNDS * options.seconds, run)
+        except InfeasibleError:
+            if loaded.truth is not None:
+                raise
+            raise contradiction(loaded, run) from None
     status = _statuses(bounds, true, options)
     is_bad = _is_disclosed(bounds, status, options)
     small = _small(cells, bounds, np.flatnonzero(is_bad))
@@ -80,7 +87,7 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
         loaded, small.cells, small.floor, small.ceiling, run, started + SHARE_REASONS * options.seconds
     )
     advice = None
-    if options.advise and is_bad.any():
+    if not options.no_advice and is_bad.any():
         deadline = started + max(options.seconds, time.monotonic() - started + 1)
         advice = advise(loaded, small, reasons, len(options.tables), run, deadline)
     reason_of = dict(zip(np.flatnonzero(is_bad).tolist(), reasons, strict=True))
@@ -268,6 +275,9 @@ def _judged(
                     status=status[number],
                     because=None if reason is None else tuple(names[piece] for piece in reason.pieces),
                     is_smallest=reason is not None and reason.is_smallest,
+                    words=None
+                    if reason is None
+                    else in_words(loaded, group.assign == cell, reason, int(bounds.lower[number]), upper),
                     true_count=None if true is None else int(true[number]),
                 )
             )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
 from pydantic_core import PydanticCustomError
 
+from louver.errors import InputError
+from louver.schema.options import Names, VerbOptions, option
 from louver.schema.validate import OWN, Options
 
 __all__ = ["MAX_COUNT", "AuditOptions", "KnownOptions", "TableOptions", "TargetOptions"]
 
 MAX_DECIMALS = 6
 MAX_COUNT = 2**33
-
-Names = Annotated[
-    tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
-]
 
 
 def _check_filter(value: Any) -> Any:
@@ -36,7 +34,7 @@ Filter = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_check_filter)]
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
-def _as_pair(value: Any) -> Any:
+def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -60,7 +58,7 @@ class TableOptions(Options):
     file: str | None = None
     value: Annotated[str, Field(min_length=1)] = "count"
     mark: Names = ()
-    mark_range: Annotated[tuple[Count, Count], BeforeValidator(_as_pair)] | None = None
+    mark_range: Annotated[tuple[Count, Count], BeforeValidator(_as_tuple)] | None = None
     total: Annotated[str, Field(min_length=1)] = "Total"
     unlisted: Literal["zero", "hidden"] | None = None
 
@@ -110,12 +108,12 @@ def _table_faults(table: TableOptions) -> list[tuple[bool, Any]]:
             "has a rounding without a base; add base",
         ),
         (
-            table.decimals is None and table.rounding in ("half-up", "half-even"),
-            "has a rounding without decimals",
-        ),
-        (
             table.base is not None and table.rounding in ("half-up", "half-even"),
             "has base, so rounding is nearest or random",
+        ),
+        (
+            table.decimals is None and table.rounding in ("half-up", "half-even"),
+            "has a rounding without decimals",
         ),
         (
             table.mark_range is not None and table.mark_range[0] > table.mark_range[1],
@@ -180,22 +178,45 @@ class TargetOptions(Options):
         return self
 
 
-class AuditOptions(Options):
+class AuditOptions(VerbOptions):
     """Everything `louver audit` can be told, but for where the records are."""
 
-    tables: Annotated[list[TableOptions], Field(min_length=1)]
-    known: list[KnownOptions] = Field(default_factory=list)
-    targets: list[TargetOptions] = Field(default_factory=list)
-    small: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 5
-    within: Annotated[FiniteFloat, Field(ge=0, lt=100)] = 0.0
-    decide: bool = False
-    advise: bool = True
-    seconds: Annotated[FiniteFloat, Field(gt=0)] = 60.0
-    fail_on: Literal["exact", "small", "within"] | None = None
+    verb: ClassVar[str] = "audit"
+    needs_data: ClassVar[bool] = False
 
-    @model_validator(mode="after")
-    def _check(self) -> AuditOptions:
-        names = [table.name for table in self.tables]
-        if len(set(names)) < len(names):
-            raise PydanticCustomError(OWN, "gives two tables one name; names must differ")
-        return self
+    tables: Annotated[tuple[TableOptions, ...], BeforeValidator(_as_tuple)] = ()
+    known: Annotated[tuple[KnownOptions, ...], BeforeValidator(_as_tuple)] = ()
+    targets: Annotated[tuple[TargetOptions, ...], BeforeValidator(_as_tuple)] = ()
+    small: int = option(5, "Counts below this are small.", metavar="N", group="limits", ge=1, le=MAX_COUNT)
+    within: FiniteFloat = option(
+        0.0,
+        "A count known to within so many percent is given away, too.",
+        metavar="P",
+        group="limits",
+        ge=0,
+        lt=100,
+    )
+    decide: bool = option(
+        False, "Only decide which small cells are given away; no bounds for the others.", group="search"
+    )
+    no_advice: bool = option(False, "Do not look for tables to leave out or to coarsen.", group="search")
+    seconds: FiniteFloat = option(
+        60.0, "Stop after about so long with the best found so far.", metavar="S", group="search", gt=0
+    )
+    fail_on: Literal["exact", "small", "within"] | None = option(
+        None,
+        "Exit with 1 if a cell is exact, if a small one is, or if one is within --within percent.",
+        metavar="exact|small|within",
+        group="limits",
+    )
+
+    def check(self) -> None:
+        """Refuse combinations that contradict one another."""
+        if not self.tables:
+            raise InputError("no table is listed; add one under [[audit.tables]].", option="tables")
+        names = [piece.name for piece in self.tables]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f'two tables have the name "{name}"; names must differ.', option="tables")
+        if self.fail_on == "within" and not self.within:
+            raise InputError("option --fail-on within needs --within, the percentage.", option="--within")

@@ -37,6 +37,8 @@ class AuditedCell:
         A smallest set of pieces that gives the cell away; None where it is not given away, or was not looked for.
     is_smallest : bool
         Whether it is proved that no fewer pieces do.
+    words : str or None
+        The reason in a sentence.
     true_count : int or None
         What the records say; confidential.
     """
@@ -49,6 +51,7 @@ class AuditedCell:
     status: str
     because: tuple[str, ...] | None = None
     is_smallest: bool = False
+    words: str | None = None
     true_count: int | None = None
 
     @property
@@ -126,6 +129,8 @@ class JointAudit:
         Percentage that counts as too close.
     has_records : bool
         False for an outsider's audit: bounds are proved, and attained by tables that were found.
+    fail_on : str or None
+        What makes `passed` false: `exact`, `small` or `within`.
     """
 
     tables: tuple[str, ...]
@@ -135,6 +140,14 @@ class JointAudit:
     small: int
     within: float
     has_records: bool
+    fail_on: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found that `fail_on` names."""
+        s = self.summary
+        found = {"exact": s.exact, "small": s.small_exact, "within": s.within + s.small_exact}
+        return self.fail_on is None or not found[self.fail_on]
 
     def disclosed(self) -> Iterator[AuditedCell]:
         """Cells that are given away: small and exact, or too close."""

@@ -10,6 +10,7 @@ __all__ = ["VERBS", "main"]
 
 VERBS = {
     "bounds": "Audit what a table of conditional frequencies gives away.",
+    "audit": "Audit what several tables give away together.",
     "anonymize": "Make microdata k-anonymous with little information loss.",
     "groups": "Release how many groups of each size every region has, with differential privacy.",
     "verify": "Recompute every promise of a release from its published files.",

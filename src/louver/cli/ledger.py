@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +16,22 @@ from louver.cli.parameters import CHECK_FAILED, Epsilon, Json, Rho, command, gro
 from louver.errors import InputError
 from louver.privacy.budget import Measure, fraction_of
 from louver.privacy.ledger import Ledger, LedgerState
+from louver.privacy.ledger_finding import admit_source, check_no_second
 from louver.privacy.neighbours import Relation
 
 app = group(VERBS["ledger"])
 help_alone(app)
+
+KINDS = {
+    "init": "made",
+    "grant": "granted",
+    "reserve": "debit",
+    "disclosure": "disclosed exactly",
+    "refusal": "refused for what the data hold",
+    "admit": "admitted",
+    "succeeded": "closed, succeeded by",
+}
+"""What the kinds of entries are called for a reader."""
 
 LedgerFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The ledger file.")]
 
@@ -34,6 +47,10 @@ def ledger_init(
             metavar="RELATION", help="add-remove-record, change-record or add-remove-unit; fixed for good."
         ),
     ] = "add-remove-record",
+    population: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Whose data it is for; sources are then admitted one by one."),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Make a ledger and grant it a first amount; the amount's measure stays the ledger's."""
@@ -41,7 +58,40 @@ def ledger_init(
         raise InputError(f"option --neighbours must be one of {', '.join(Relation)}.", option="--neighbours")
     measure, amount = _ledger_amount(epsilon, rho)
     path = _ledger_file(file)
-    return _show_ledger(Ledger.create(path, measure, Relation(neighbours), amount).state(), path, json)
+    check_no_second(path)
+    made = Ledger.create(path, measure, Relation(neighbours), amount, population=population)
+    return _show_ledger(made.state(), path, json)
+
+
+@command(app, name="admit")
+def ledger_admit(
+    file: LedgerFile = None,
+    data: Annotated[
+        str | None,
+        typer.Argument(metavar="DATA", help="File or postgresql:// address about the same people."),
+    ] = None,
+    table: Annotated[str | None, typer.Option(metavar="T", help="Table of a database.")] = None,
+    query: Annotated[str | None, typer.Option(metavar="Q", help="Query of a PostgreSQL database.")] = None,
+    json: Json = False,
+) -> int:
+    """Let a ledger pay for another copy, table or query about the same people."""
+    path = _ledger_file(file)
+    if data is None:
+        raise InputError("argument DATA is missing; name the data to be admitted.", option="DATA")
+    return _show_ledger(admit_source(Ledger(path), data, table=table, query=query), path, json)
+
+
+@command(app, name="succeed")
+def ledger_succeed(
+    file: LedgerFile = None,
+    new: Annotated[Path | None, typer.Argument(metavar="NEW", help="The ledger file to make.")] = None,
+    json: Json = False,
+) -> int:
+    """Carry on in a new ledger after data changed: it starts with what was spent, and the old one is closed."""
+    path = _ledger_file(file)
+    if new is None:
+        raise InputError("argument NEW is missing; name the ledger to make.", option="NEW")
+    return _show_ledger(Ledger(path).succeed(new).state(), new, json)
 
 
 @command(app, name="grant")
@@ -125,8 +175,32 @@ def _show_ledger(state: LedgerState, file: Path, as_json: bool) -> int:
         f"{file.name}: {state.measure} {state.remaining} left of {state.granted} granted ({state.neighbours}); "
         f"{len(state.sealed)} debits sealed, head {state.head.entry} {state.head.hash[:12]}"
     )
+    for line in (*_facts(state), *_history(state)):
+        say(f"  {line}")
     for entry, body in state.pending.items():
         say(f"  entry {entry} is pending: {body['amount']} for {body['purpose']}")
-    for what in state.disclosures:
-        say(f"  disclosed exactly: {what}")
     return 0
+
+
+def _facts(state: LedgerState) -> Iterator[str]:
+    if state.population is not None:
+        yield f"population: {state.population}"
+    for source in state.sources.values():
+        yield f"pays for: {source.words}"
+    if state.predecessor is not None:
+        yield f"carries on {state.predecessor}: {len(state.carried)} exact publications before the first line"
+        yield from (f"disclosed exactly: {one.what}" for one in state.carried)
+    if state.successor is not None:
+        yield f"succeeded by {state.successor}, takes no more entries"
+
+
+def _history(state: LedgerState) -> Iterator[str]:
+    """A dated line for every event; what became of a debit stands in its own line."""
+    shown = [event for event in state.events if event.kind not in ("seal", "abandon", "handed over")]
+    amounts = ["" if event.amount is None else str(event.amount) for event in shown]
+    width = max(map(len, amounts), default=0)
+    for event, amount in zip(shown, amounts, strict=True):
+        kind = KINDS.get(event.kind, event.kind)
+        fate = "" if event.state is None else f" ({event.state})"
+        date = event.at[:16].replace("T", " ")
+        yield f"{event.entry:>4}  {date:<16}  {amount:>{width}}  {kind}{': ' if event.what else ''}{event.what}{fate}"

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from louver.data.read import POSTGRES_SCHEMES, ArrowStream, open_source, quoted
+from louver.errors import LouverError
 
-__all__ = ["fingerprint"]
+__all__ = ["fingerprint", "has_same_records"]
 
 DATABASE_SUFFIXES = (".duckdb", ".db")
 
@@ -36,6 +37,17 @@ def fingerprint(
         return hmac.digest(secret, _record_sum(data, table, query), "sha256")
 
     return keyed
+
+
+def has_same_records(one: Path, other: Path) -> bool:
+    """Whether two files hold the same columns and records, in whatever order, format and line endings.
+
+    False also where a file cannot be read as a table.
+    """
+    try:
+        return _record_sum(one, None, None) == _record_sum(other, None, None)
+    except LouverError:
+        return False
 
 
 def _file_hash(path: Path, secret: bytes) -> bytes:

@@ -16,8 +16,8 @@ from __future__ import annotations
 import hashlib
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -45,7 +45,10 @@ __all__ = [
     "Publication",
     "Source",
     "ledger_beside",
+    "ledgers_admitting",
+    "ledgers_in",
     "request_digest",
+    "source_beside",
 ]
 
 KeyedHash = Callable[[bytes], bytes]
@@ -53,6 +56,8 @@ KeyedHash = Callable[[bytes], bytes]
 
 Composed = Callable[[Sequence[Mapping[str, Any]]], None]
 """Given the invariants published before, refuses new ones that must not be published beside them."""
+
+SUFFIX = ".ledger"
 
 FORMAT = 2
 """Of a reserved debit. Version 0.1 wrote none, and named requests otherwise."""
@@ -106,12 +111,34 @@ class Debit:
 
 def ledger_beside(source: Path) -> Path:
     """Return where the ledger of a source file is kept by default."""
-    return source.with_name(source.name + ".ledger")
+    return source.with_name(source.name + SUFFIX)
+
+
+def source_beside(ledger: Path) -> Path | None:
+    """Return the source file that a ledger lies beside by its name; None where there is none."""
+    source = ledger.with_name(ledger.name.removesuffix(SUFFIX))
+    return source if source != ledger and source.is_file() else None
 
 
 def request_digest(request: Mapping[str, Any]) -> str:
     """Name exactly what is to be measured, by which version; the same name resumes the same debit."""
     return hashlib.sha256(canonical({"request": request, "version": __version__}).encode()).hexdigest()
+
+
+def ledgers_in(folder: Path) -> Iterator[Ledger]:
+    """The ledgers of a folder that can be opened, in order of their names."""
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        with suppress(LouverError, OSError):
+            if not path.is_symlink():
+                yield Ledger(path)
+
+
+def ledgers_admitting(dataset: KeyedHash, ledgers: Iterable[Ledger]) -> Iterator[Ledger]:
+    """Those of some ledgers that know data of this content; one that is damaged knows nothing."""
+    for ledger in ledgers:
+        with suppress(LouverError):
+            if ledger.has_admitted(dataset):
+                yield ledger
 
 
 class Ledger(LedgerFile):
@@ -203,6 +230,7 @@ class Ledger(LedgerFile):
         table, query : str, optional
             Which part of a database.
         """
+        self._check_alone(dataset)
         data_hash = self._hashed(dataset)
         with self._writing() as db:
             state = self._open_state(db)
@@ -213,8 +241,8 @@ class Ledger(LedgerFile):
 
     def has_admitted(self, dataset: KeyedHash) -> bool:
         """Whether this ledger has paid for, or admitted, data of just this content."""
-        state = self.state()
-        return bool(state.sources) and self._hashed(dataset) in state.sources
+        sources = self.state().sources
+        return bool(sources) and self._hashed(dataset) in sources
 
     def check_affordable(
         self, loss: Loss, *, request: str | None = None, largest_unit: int | None = None
@@ -240,8 +268,8 @@ class Ledger(LedgerFile):
 
     def check_data(self, dataset: KeyedHash) -> None:
         """Refuse data that `reserve` would refuse as other data, before they are read."""
-        data_hash = self._hashed(dataset)
-        self._check_dataset(self.state(), data_hash)
+        self._check_alone(dataset)
+        self._check_dataset(self.state(), self._hashed(dataset))
 
     def is_pending(self, request: str) -> bool:
         """Whether an earlier run reserved a debit under this name and did not seal it."""
@@ -304,6 +332,7 @@ class Ledger(LedgerFile):
         composed : callable, optional
             Given all invariants published so far, in the same transaction, raises where these must not join them.
         """
+        self._check_alone(dataset)
         data_hash = self._hashed(dataset)
         with self._writing() as db:
             entries = self._entries(db)
@@ -343,6 +372,16 @@ class Ledger(LedgerFile):
         with self._reading() as db:
             secret = self._secret(db, self._entries(db))
         return dataset(secret).hex()  # takes long, so the file is not held meanwhile
+
+    def _check_alone(self, dataset: KeyedHash) -> None:
+        """Refuse a second budget for data that another ledger of the same folder pays for."""
+        if self.state().sources:
+            return
+        others = (other for other in ledgers_in(self.path.parent) if other.name != self.name)
+        for other in ledgers_admitting(dataset, others):
+            raise BudgetError(
+                f"{other.name} in the same folder pays for these data already; use that one, with --ledger."
+            )
 
     def _check_dataset(self, state: LedgerState, data_hash: str) -> None:
         if data_hash in state.sources:
@@ -501,7 +540,6 @@ class Ledger(LedgerFile):
         *,
         dataset: KeyedHash | None = None,
         invariants: Sequence[Mapping[str, Any]] = (),
-        composed: Composed | None = None,
     ) -> Head:
         """Log an exact disclosure (an invariant, a k-anonymous file): no budget covers it.
 
@@ -513,16 +551,15 @@ class Ledger(LedgerFile):
             The data it is about: binds the ledger as a debit does, and other data are refused.
         invariants : sequence of mapping
             The same for programs, as JSON.
-        composed : callable, optional
-            As for `reserve`.
         """
-        data_hash = None if dataset is None else self._hashed(dataset)
+        data_hash = None
+        if dataset is not None:
+            self._check_alone(dataset)
+            data_hash = self._hashed(dataset)
         with self._writing() as db:
             state = self._open_state(db)
             if data_hash is not None:
                 self._check_dataset(state, data_hash)
-            if composed is not None:
-                composed(state.invariants)
             published = Publication(what=what, invariants=tuple(invariants))
             return self._append(db, {"kind": "disclosure", **published.to_dict(), "dataset": data_hash})
 

@@ -63,20 +63,20 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line of a ledger's history."""
+    """One line of a ledger's history; a debit's `state` is pending, sealed or abandoned."""
 
     entry: int
     at: str
     kind: str
     what: str
     amount: Fraction | None = None
-    is_pending: bool = False
+    state: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The line for programs."""
         amount = None if self.amount is None else str(self.amount)
         told = {"entry": self.entry, "at": self.at, "kind": self.kind, "what": self.what}
-        return {**told, "amount": amount, "pending": self.is_pending}
+        return {**told, "amount": amount, "state": self.state}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +89,8 @@ class LedgerState:
         A successor starts with those of the ledger it carries on.
     pending, sealed : mapping
         Debits by the number of their entry: what was asked for, and the hashes of the files.
-    published : tuple of Publication
-        What was published exactly.
+    published, carried : tuple of Publication
+        What was published exactly; and the part of it that was published from ledgers before this one.
     refusals : tuple of str
         What operators were told by refusals that depend on the data.
     population : str or None
@@ -112,6 +112,7 @@ class LedgerState:
     pending: Mapping[int, Mapping[str, Any]]
     sealed: Mapping[int, Mapping[str, str]]
     published: tuple[Publication, ...]
+    carried: tuple[Publication, ...]
     refusals: tuple[str, ...]
     population: str | None
     sources: Mapping[str, Source]
@@ -192,6 +193,7 @@ class _Replay:
     pending: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     sealed: dict[int, Mapping[str, str]] = field(default_factory=dict)
     published: list[Publication] = field(default_factory=list)
+    n_carried: int = 0
     refusals: list[str] = field(default_factory=list)
     sources: dict[str, Source] = field(default_factory=dict)
     is_bound: bool = False
@@ -203,7 +205,7 @@ class _Replay:
         for entry in entries:
             self.events.append(self._added(entry.head.entry, entry.body))
         for event in self.events:
-            event["is_pending"] = event["entry"] in self.pending
+            event["state"] = self._debit_state(event)
         return LedgerState(
             measure=Measure(self.first["measure"]),
             neighbours=Relation(self.first["neighbours"]),
@@ -212,6 +214,7 @@ class _Replay:
             pending=self.pending,
             sealed=self.sealed,
             published=tuple(self.published),
+            carried=tuple(self.published[: self.n_carried]),
             refusals=tuple(self.refusals),
             population=self.first.get("population"),
             sources=self.sources,
@@ -267,6 +270,12 @@ class _Replay:
         at = str(body.get("at", ""))
         return {"entry": number, "at": at, "kind": body["kind"], "what": what, "amount": amount}
 
+    def _debit_state(self, event: Mapping[str, Any]) -> str | None:
+        if event["kind"] != "reserve":
+            return None
+        entry = event["entry"]
+        return "pending" if entry in self.pending else "sealed" if entry in self.sealed else "abandoned"
+
     def _meet(self, source: Source) -> None:
         self.sources.setdefault(source.dataset, source)
         self.is_bound = True
@@ -278,6 +287,7 @@ class _Replay:
         left = body["predecessor"]
         self.granted, self.spent = exact_fraction(left["granted"]), exact_fraction(left["spent"])
         self.published += map(Publication.from_dict, left["published"])
+        self.n_carried = len(self.published)
         self.refusals += left["refusals"]
         self.sources.update((one["dataset"], _source(one)) for one in left["sources"])
         return f"carries on {left['name']}"

@@ -36,6 +36,7 @@ from louver.privacy.ledger import (
     ledger_beside,
     request_digest,
 )
+from louver.privacy.ledger_finding import ledger_of
 from louver.privacy.measurements import Measurements, TrueBatch, sha256_of, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.run import Run
@@ -43,7 +44,6 @@ from louver.run import Run
 __all__ = [
     "Account",
     "Payment",
-    "find_ledger",
     "is_sealed",
     "measure",
     "measure_into",
@@ -55,33 +55,27 @@ REQUEST_FILE = "request.json"
 """In a folder of measurements: the request they were paid for."""
 
 
-def find_ledger(data: object, ledger: str | Path | None = None) -> Ledger | None:
-    """The ledger named, or the one beside the data file where there is one; None without."""
-    if ledger is not None:
-        return Ledger(Path(ledger))
-    beside = _beside(data)
-    return Ledger(beside) if beside is not None and beside.is_file() else None
-
-
-def open_ledger(data: object, ledger: str | Path | None, loss: Loss) -> Ledger:
+def open_ledger(
+    data: object,
+    ledger: str | Path | None,
+    loss: Loss,
+    *,
+    table: str | None = None,
+    query: str | None = None,
+) -> Ledger:
     """The ledger that pays `loss`; where there is none, says how to make it."""
-    path = Path(ledger) if ledger is not None else _beside(data)
+    path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query)
+    if path is None and isinstance(data, str | Path) and Path(data).is_file():
+        path = ledger_beside(Path(data))
     if path is None:
         raise InputError("option --ledger is missing; only a file has a ledger beside it.", option="--ledger")
     if not path.is_file():
         message = (
             f"there is no ledger {path.name}; make one with `louver ledger init {path.name} "
-            f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`."
+            f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`, or name the one of these people with --ledger."
         )
         raise InputError(message, file=path.name, option="--ledger")
     return Ledger(path)
-
-
-def _beside(data: object) -> Path | None:
-    """Where the ledger of a data file is kept; None for what is no file."""
-    if isinstance(data, str | Path) and Path(data).is_file():
-        return ledger_beside(Path(data))
-    return None
 
 
 def request_of(
@@ -186,7 +180,9 @@ class Account:
         return next((name for name in names if name and self.ledger.is_pending(name)), None)
 
     def begin(self, payment: Payment) -> None:
-        """Refuse what cannot be paid for and data of another ledger; the data are hashed, and not read before."""
+        """Refuse what cannot be paid for or published, and data of another ledger; the data are hashed, and not read before."""
+        if payment.composed is not None:
+            payment.composed(self.ledger.published_invariants())
         name = self.pending(payment) or payment.request or None
         self.ledger.check_affordable(payment.loss, request=name, largest_unit=payment.largest_unit)
         self.ledger.check_data(self._unchanged)

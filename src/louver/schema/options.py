@@ -77,11 +77,14 @@ class VerbOptions(Options):
         line does.
     no_source : tuple of str
         What can be told about a source and does not apply to this verb.
+    needs_data : bool
+        Whether the verb cannot work without records.
     """
 
     verb: ClassVar[str]
     place: ClassVar[str | None] = None
     no_source: ClassVar[tuple[str, ...]] = ()
+    needs_data: ClassVar[bool] = True
 
     def check(self) -> None:
         """Refuse combinations that contradict one another."""

@@ -102,7 +102,8 @@ def ask(
     options = validated(model, merged, model.place)
     options.check()
     options.check_source(source)
-    data = _data(data, read) if needs_data else data
+    if needs_data and (model.needs_data or data is None):
+        data = _data(data, read, is_needed=model.needs_data)
     known = schema if schema is not None or read is None else read.schema
     return Request(
         data=data, source=source, schema=known, options=options, spec=None if read is None else read.path
@@ -150,9 +151,11 @@ def _refuse(name: str) -> NoReturn:
     raise InputError(f"option {flag} is not a known key; check its spelling.", option=name)
 
 
-def _data(data: Any, spec: Spec | None) -> Any:
+def _data(data: Any, spec: Spec | None, *, is_needed: bool) -> Any:
     if data is not None:
         return data
+    if not is_needed:
+        return None if spec is None else spec.data
     if spec is None:
         raise InputError("argument FILE is missing; name the data, or a --spec that does.", option="FILE")
     if spec.data is None:

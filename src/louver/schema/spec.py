@@ -45,7 +45,7 @@ from louver.schema.validate import OWN, Options, validated
 
 __all__ = ["HierarchyRule", "Schema", "SourceOptions", "Spec", "as_spec", "read_spec", "validated"]
 
-VERBS = ("bounds", "anonymize", "groups", "topdown")
+VERBS = ("bounds", "audit", "anonymize", "groups", "topdown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +220,7 @@ class SpecOptions(Options):
     attributes: dict[str, AttributeOptions] = Field(default_factory=dict)
     structural_zeros: list[dict[str, Annotated[list[str], Field(min_length=1)]]] = Field(default_factory=list)
     bounds: dict[str, Any] = Field(default_factory=dict)
+    audit: dict[str, Any] = Field(default_factory=dict)
     anonymize: dict[str, Any] = Field(default_factory=dict)
     groups: dict[str, Any] = Field(default_factory=dict)
     topdown: dict[str, Any] = Field(default_factory=dict)

@@ -20,7 +20,7 @@ import numpy as np
 
 from louver._callable import make_callable
 from louver.engine.run import parse_engine
-from louver.errors import InputError
+from louver.errors import InputError, one_sentence
 from louver.privacy.ledger import Head, Ledger
 from louver.privacy.measurements import Measured, Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 Report = Callable[[TopDownRelease], str]
 
 
+@one_sentence()
 def topdown(
     spec: SpecLike,
     *,
@@ -130,11 +131,13 @@ def topdown(
     return _paid(plan, Path(out), payer, workers, resume, run, partial(_write, report=report, csv=csv))
 
 
+@one_sentence()
 def check(
     spec: SpecLike,
     *,
     invariants: Mapping[str, Any] | str | Path | None = None,
     table: tuple[str, str, Any] | None = None,
+    run: Run | None = None,
 ) -> KnowledgeCheck:
     """Check public knowledge before any budget is spent; the records are not opened.
 
@@ -147,6 +150,8 @@ def check(
     table : (level, region, counts), optional
         Counts of all cells of one region, or a file with the attributes and a column count; can they be divided among the
         leaves?
+    run : Run, optional
+        Asked whether the work shall end.
     """
     plan = make_plan(read_design(spec))
     spine = plan.design.spine
@@ -172,9 +177,12 @@ def check(
         if len(counts) != plan.design.n_cells:
             raise InputError(f"the table does not have {plan.design.n_cells} cells.", option="table")
         placed = (level, spine.codes[level].index(table[1]), counts)
+    if run is not None:
+        run.check()
     return check_knowledge(plan, invariants=given, table=placed)
 
 
+@one_sentence()
 def measure(
     spec: SpecLike,
     *,
@@ -212,6 +220,7 @@ def measure(
     return Measured(folder=folder, loss=plan.loss, head=head, seconds=time.perf_counter() - began)
 
 
+@one_sentence()
 def estimate(
     spec: SpecLike,
     *,
@@ -250,7 +259,8 @@ def _open_ledger(plan: QueryPlan, ledger: str | Path | None) -> Ledger:
     if design.is_own_file and not Path(design.data).is_file():
         name = Path(design.data).name
         raise InputError(f"{name} does not exist; correct the source in {design.spec.path.name}.", file=name)
-    return open_ledger(design.data, ledger, plan.loss)
+    source = design.spec.source
+    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query)
 
 
 def _seeded(

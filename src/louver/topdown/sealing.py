@@ -7,9 +7,10 @@ estimated, `checkpoints/`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from louver.privacy.ledger import Head, Ledger, Publication
 from louver.privacy.measurements import TrueBatch
@@ -18,6 +19,7 @@ from louver.privacy.spend import measure_into as spend_into
 from louver.release.manifest import MANIFEST, file_entry, read_manifest
 from louver.release.write import check_out
 from louver.run import Run
+from louver.topdown.composition import check_together, invariant_records
 from louver.topdown.measuring import (
     invariant_values,
     source_hash,
@@ -56,15 +58,22 @@ def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None 
 
 def payment_of(plan: QueryPlan) -> Payment:
     """What measuring costs, and what is published exactly with it."""
+    earlier = plan.earlier_request()
+
+    def composed(published: Sequence[Mapping[str, Any]]) -> None:
+        own = f"topdown {earlier[:16]}: "  # how version 0.1 logged the invariants of this very request
+        check_together(plan.design, [one for one in published if not str(one.get("words")).startswith(own)])
+
     return Payment(
         loss=plan.loss,
         request=plan.request(),
         purpose="TopDown measurements",
-        earlier=plan.earlier_request(),
+        earlier=earlier,
         publishes=tuple(
-            Publication(what=f'topdown: the counts of invariant "{statement.name}"')
-            for statement in plan.invariants
+            Publication(what=f'topdown: the counts of invariant "{record["name"]}"', invariants=(record,))
+            for record in invariant_records(plan.design)
         ),
+        composed=composed,
     )
 
 

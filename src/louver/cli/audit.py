@@ -1,0 +1,55 @@
+"""`louver audit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from louver.audit import AuditOptions
+from louver.audit import audit as audit_verb
+from louver.cli import VERBS
+from louver.cli.console import say, say_json
+from louver.cli.parameters import CHECK_FAILED, Given, Html, Json, SpecAgain, command, group, the_spec
+from louver.errors import InputError
+from louver.report.audit import write_audit_report
+from louver.report.page import check_page
+from louver.run import Run
+from louver.schema.request import ask
+
+app = group(VERBS["audit"])
+
+AuditSpec = Annotated[
+    Path | None,
+    typer.Argument(metavar="SPEC.toml", help="File with an [audit] section that lists the tables."),
+]
+
+
+@command(app, AuditOptions, epilog="Exit codes: 0 done, 1 a check failed (--fail-on), 2 bad input.")
+def audit(
+    *,
+    file: AuditSpec = None,
+    given: Given,
+    html: Html = None,
+    json: Json = False,
+    spec: SpecAgain = None,
+    run: Run,
+) -> int:
+    """Audit what several tables give away together."""
+    path = the_spec(file, spec)
+    if path is None:
+        raise InputError(
+            "argument SPEC.toml is missing; name a file with an [audit] section.", option="SPEC.toml"
+        )
+    request = ask(AuditOptions, None, path, given)
+    if html is not None:
+        check_page(html, request.files())
+    found = audit_verb(spec=request, run=run)
+    if html is not None:
+        write_audit_report(found, request, html)
+    if json:
+        say_json(found.to_json())
+    else:
+        say(repr(found) if html is None else f"{found!r}\nReport: {html}")
+    return 0 if found.passed else CHECK_FAILED

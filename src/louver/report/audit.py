@@ -1,0 +1,114 @@
+"""The report of a joint audit: which cells several tables give away, why, and what to change."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import islice
+from pathlib import Path
+
+from louver import __version__
+from louver.audit.options import AuditOptions
+from louver.audit.result import Advice, AuditedCell, JointAudit
+from louver.report.page import facts, page, picture, table, tiles, write_page
+from louver.schema.request import Request
+
+__all__ = ["audit_report", "write_audit_report"]
+
+MAX_LISTED = 200
+CAPTION = (
+    "Left: a red square marks a table of the smallest set that gives the cell away. Right: what is known about the cells "
+    "with the narrowest intervals; the dot is the true count."
+)
+METHOD = (
+    "<h2>How it was done</h2><p>Every cell is bounded by all tables at once, over all tables of whole numbers that agree "
+    "with what is published. A bound is proved in integers, by intervals, by the equalities, or by a linear program whose "
+    "duals are rounded and summed exactly; it is attained by a whole table that was checked. Where both meet it is "
+    "certified. A set of tables is smallest if no fewer of them give the cell away.</p>"
+)
+
+
+def audit_report(audit: JointAudit, source: str) -> str:
+    """The report as HTML."""
+    sections = [_verdict(audit), _tiles(audit), *_advice(audit.advice)]
+    worst = sorted(audit.disclosed(), key=lambda cell: (cell.lower, len(cell.because or ())))
+    if worst:
+        sections += ["<h2>Cells that are given away, and why</h2>", _cells(worst)]
+    sections += ["<h2>Tables against cells</h2>", picture(audit.plot(), CAPTION), _facts(audit), METHOD]
+    subtitle = f"Joint audit of {source}. For the data steward only: it shows confidential counts and is not for release."
+    title = "What these tables give away together"
+    return page(title, subtitle, sections, f"Made by louver {__version__}.")
+
+
+def write_audit_report(audit: JointAudit, request: Request[AuditOptions], path: Path) -> None:
+    """Write the report of one call."""
+    source = "a spec" if request.spec is None else request.spec.name
+    write_page(audit_report(audit, source), path)
+
+
+def _verdict(audit: JointAudit) -> str:
+    n_small, n_within = audit.summary.small_exact, audit.summary.within
+    if n_small or n_within:
+        parts = []
+        if n_small:
+            parts.append(f"{n_small:,} small {'count' if n_small == 1 else 'counts'} exactly")
+        if n_within:
+            parts.append(f"{n_within:,} to within {audit.within:g} %")
+        text = f"Anyone who puts the tables together learns {' and '.join(parts)}."
+        return f'<p class="verdict risk">{escape(text)}</p>'
+    if audit.summary.certified < audit.summary.targets:
+        text = "No small count was found to be given away; some bounds are proved but not attained."
+    else:
+        text = "No small count is given away, alone or together: every bound is proved and attained."
+    return f'<p class="verdict">{escape(text)}</p>'
+
+
+def _tiles(audit: JointAudit) -> str:
+    s = audit.summary
+    limit = f"small cells exact (0\u00a0<\u00a0count\u00a0<\u00a0{audit.small})"
+    entries = [
+        (s.small_exact, limit, s.small_exact > 0),
+        (s.within if audit.within else None, f"cells within {audit.within:g} %", s.within > 0),
+        (s.exact, f"of {s.targets:,} cells exact", False),
+        (s.zero, "cells surely empty", False),
+        (s.certified, "cells certified", False),
+    ]
+    return tiles(entries)
+
+
+def _advice(advice: Advice | None) -> list[str]:
+    if advice is None:
+        return []
+    steps = [f"Leave out {escape(name)}." for name in advice.leave_out]
+    steps += [f"Publish {escape(name)} {escape(how)}." for name, how in advice.coarsen]
+    proof = "No fewer tables would do." if advice.is_least else "Fewer tables might do."
+    listed = "".join(f"<li>{step}</li>" for step in steps)
+    return [
+        "<h2>What to change</h2>",
+        f"<ul>{listed}</ul><p>Audited again: no small cell is exact then. {proof}</p>",
+    ]
+
+
+def _cells(cells: list[AuditedCell]) -> str:
+    lines = [
+        (
+            cell.table,
+            ", ".join(f"{name}: {label}" for name, label in cell.cell.items()),
+            cell.lower,
+            cell.upper if cell.upper is not None else "",
+            cell.words or "not looked for",
+        )
+        for cell in islice(cells, MAX_LISTED)
+    ]
+    more = (
+        "" if len(cells) <= MAX_LISTED else f"<p>{len(cells) - MAX_LISTED:,} more are in the JSON result.</p>"
+    )
+    return f'<div class="scroll">{table(("of", "cell", "at least", "at most", "because"), lines)}</div>{more}'
+
+
+def _facts(audit: JointAudit) -> str:
+    entries = [
+        ("Tables", ", ".join(audit.tables)),
+        ("Records", "known" if audit.has_records else "not known: an outsider's audit"),
+        ("Seconds", f"{audit.summary.seconds:.1f}"),
+    ]
+    return f"<h2>What was audited</h2>{facts(entries)}"

@@ -1,0 +1,194 @@
+"""`louver audit` as a command, and every kind of input that it refuses in one sentence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from cli.command import Runner
+
+SECRET = "Zyx77Confidential"
+PEOPLE = "town,age,ill,count\n" + "\n".join(
+    f"{town},{age},{ill},{count}"
+    for town, age, ill, count in [
+        ("A", 30, "y", 7), ("A", 30, "n", 20), ("A", 40, "y", 9), ("A", 40, "n", 25),
+        ("B", 30, "y", 3), ("B", 30, "n", 11), ("B", 40, "y", 2), ("B", 40, "n", 14),
+    ]
+)  # fmt: skip
+SOURCE = '[source]\nfile = "people.csv"\nweight = "count"\n'
+AGES = '[attributes.age]\nkind = "integer"\n'
+DIFFERENCE = """
+[[audit.tables]]
+name = "everyone"
+by = ["age", "ill"]
+[[audit.tables]]
+name = "town A"
+by = ["age", "ill"]
+where = { town = "A" }
+"""
+
+
+def write(folder: Path, tables: str, *, head: str = SOURCE, **files: str) -> Path:
+    (folder / "people.csv").write_text(PEOPLE)
+    for name, content in files.items():
+        (folder / name.replace("_", ".")).write_text(content)
+    spec = folder / "audit.toml"
+    spec.write_text(head + tables)
+    return spec
+
+
+def test_two_tables_that_give_a_group_away(call_louver: Runner, tmp_path: Path) -> None:
+    spec = write(tmp_path, DIFFERENCE)
+    done = call_louver("audit", spec, "--json", "--fail-on", "small")
+    assert done.code == 1
+    told = json.loads(done.out)
+    assert told["summary"]["small_exact"] == 2
+    reasons = [c["because"] for c in told["cells"] if c["status"] == "exact" and 0 < c["lower"] < 5]
+    assert reasons == [["everyone", "town A"]] * 2
+    assert told["advice"]["safe"]
+
+
+def test_a_report_is_written(call_louver: Runner, tmp_path: Path) -> None:
+    spec = write(tmp_path, DIFFERENCE)
+    done = call_louver("audit", spec, "--html", tmp_path / "report.html")
+    assert done.code == 0
+    assert "small cells exact" in done.out
+    assert "minus" in (tmp_path / "report.html").read_text()
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A spec that cannot be used, and words that the sentence must have. `$` stands for a secret."""
+
+    name: str
+    says: str
+    tables: str
+    head: str = SOURCE
+    files: dict[str, str] = field(default_factory=dict)
+    more: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def one(name: str, says: str, *lines: str, **kwargs) -> Bad:
+    """One table of counts by town and illness, with more keys."""
+    return Bad(name, says, "\n".join(['[[audit.tables]]\nname = "t"', *lines, ""]), **kwargs)
+
+
+def listed(name: str, says: str, content: str, *lines: str, **kwargs) -> Bad:
+    """One table that is read from a file."""
+    return one(
+        name, says, 'by = ["town", "ill"]', 'file = "t.csv"', *lines, files={"t_csv": content}, **kwargs
+    )
+
+
+def shares(name: str, says: str, content: str, *lines: str) -> Bad:
+    return one(
+        name, says, 'rows = ["town"]', 'cols = ["ill"]', 'file = "t.csv"', *lines, files={"t_csv": content}
+    )
+
+
+BY = 'by = ["town", "ill"]'
+GOOD = "town,ill,count\nA,y,16\nA,n,45\nB,y,5\nB,n,25\n"
+OUTSIDE = '[attributes.town]\nlabels = ["A", "B"]\n[attributes.ill]\nlabels = ["y", "n"]\n'
+
+BAD = [
+    Bad("no section", "audit", ""),
+    Bad("no tables", "tables", "[audit]\nsmall = 3\n"),
+    Bad("no name", "name", '[[audit.tables]]\nby = ["town"]\n'),
+    Bad("two of one name", "names must differ", DIFFERENCE.replace('"town A"', '"everyone"')),
+    one("unknown key", "spelling", BY, 'wher = "x"'),
+    one("unknown attribute", "column", 'by = ["tawn"]'),
+    one("attribute twice", "twice", 'by = ["town", "town"]'),
+    one("counts and conditionals", "keep one", BY, 'rows = ["age"]', 'cols = ["ill"]'),
+    one("rows without cols", "both rows and cols", 'rows = ["town"]'),
+    one("base for conditionals", "conditionals do not take", 'rows = ["town"]', 'cols = ["ill"]', "base = 5"),
+    one("decimals for counts", "only conditionals take", BY, "decimals = 2"),
+    one("base of one", "at least 2", BY, "base = 1"),
+    one("rounding without base", "without a base", BY, 'rounding = "nearest"'),
+    one("half-up without decimals", "without decimals", 'rows = ["town"]', 'cols = ["ill"]', 'rounding = "half-up"'),
+    one("half-up with base", "nearest or random", BY, "base = 5", 'rounding = "half-up"'),
+    one("random without file", "needs file", BY, "base = 5", 'rounding = "random"'),
+    one("mark without file", "no file to read", BY, 'mark = ["x"]'),
+    one("mark range backwards", "ends before it starts", BY, 'file = "t.csv"', "mark_range = [4, 1]", files={"t_csv": GOOD}),
+    one("below zero", "at least 1", BY, "below = 0"),
+    one("too many decimals", "at most 6", 'rows = ["town"]', 'cols = ["ill"]', "decimals = 7"),
+    one("filter is not a table", "table of labels", BY, "where = 3"),
+    one("filter with a number", "in quotes", BY, "where = { town = 3 }"),
+    one("filter with an unknown label", "no such label", BY, 'where = { town = "$" }'),
+    one("recode of another attribute", "does not use", BY, 'recode = { age = { old = ["30"] } }'),
+    one("recode with an unknown label", "check its spelling", BY, 'recode = { town = { all = ["$"] } }'),
+    one("recode that is no table", "must be a table", BY, "recode = { town = 3 }"),
+    one("hidden cell of another attribute", "has not", BY, 'hide = [{ age = "30" }]'),
+    one("hidden total without totals", "set totals", BY, 'hide = [{ town = "A" }]'),
+    one("hidden cell with an unknown label", "check its spelling", BY, 'hide = [{ town = "$", ill = "y" }]'),
+    one("file and below", "mark says", BY, 'file = "t.csv"', "below = 3", files={"t_csv": GOOD}),
+    one("file that is not there", "t.csv", BY, 'file = "t.csv"'),
+    listed("file without a column", "count", "town,ill\nA,y\n"),
+    listed("label of no attribute", "row 1", "town,ill,count\n$,y,1\n"),
+    listed("a cell twice", "row 1 gave already", "town,ill,count\nA,y,16\nA,y,16\n"),
+    listed("a mark that is not told", "list the marks", GOOD.replace("16", "$")),
+    listed("a negative count", "neither a count", GOOD.replace("16", "-16")),
+    listed("a fraction", "neither a count", GOOD.replace("16", "16.5")),
+    listed("cells left out", "unlisted", "town,ill,count\nA,y,16\n"),
+    listed("totals left out", "unlisted", GOOD, "totals = true"),
+    listed("a total where none is told", "totals is not set", GOOD + "Total,y,21\n"),
+    listed("a count that the records do not have", "row 2 of t.csv does not agree", GOOD.replace("45", "46")),
+    listed("a total that does not add up", "does not agree", GOOD + "A,Total,60\nB,Total,30\nTotal,y,21\nTotal,n,70\nTotal,Total,91\n",
+           "totals = true"),
+    listed("not a multiple of the base", "multiple of the base 5", GOOD, "base = 5"),
+    shares("shares that do not add up", "do not add up to 1", "town,ill,count\nA,y,1/3\nA,n,1/3\nB,y,1/6\nB,n,5/6\n"),
+    shares("a percentage", "above 1", "town,ill,count\nA,y,26\nA,n,74\nB,y,17\nB,n,83\n"),
+    shares("a share of text", "no share", "town,ill,count\nA,y,$\nA,n,1\nB,y,0\nB,n,1\n"),
+    shares("more decimals than told", "more decimals", "town,ill,count\nA,y,0.262\nA,n,0.738\nB,y,0.17\nB,n,0.83\n", "decimals = 2"),
+    shares("shares that the records do not have", "does not agree", "town,ill,count\nA,y,0.27\nA,n,0.73\nB,y,0.17\nB,n,0.83\n",
+           "decimals = 2"),
+    shares("another number of people", "differs from the records", "town,ill,count\nA,y,16/61\nA,n,45/61\nB,y,1/6\nB,n,5/6\n", "n = 90"),
+    Bad("a statement that tells nothing", "tells nothing", DIFFERENCE + '[[audit.known]]\nwhere = { town = "A" }\n'),
+    Bad("a statement with two bounds", "keep one", DIFFERENCE + '[[audit.known]]\nwhere = { town = "A" }\nexactly = 3\nat_most = 4\n'),
+    Bad("a statement backwards", "above at_most", DIFFERENCE + '[[audit.known]]\nwhere = { town = "A" }\nat_least = 3\nat_most = 1\n'),
+    Bad("a statement against the records", "does not agree with the records",
+        DIFFERENCE + '[[audit.known]]\nname = "k"\nwhere = { town = "A" }\nexactly = 3\n'),
+    Bad("a target of nothing", "names no cells", DIFFERENCE + '[[audit.targets]]\nname = "x"\n'),
+    Bad("a target twice", "twice", DIFFERENCE + '[[audit.targets]]\nby = ["age", "age"]\n'),
+    Bad("small of zero", "at least 1", DIFFERENCE, more=("--small", "0")),
+    Bad("within a hundred", "less than 100", DIFFERENCE, more=("--within", "100")),
+    Bad("no time", "greater than 0", DIFFERENCE, more=("--seconds", "0")),
+    Bad("fail on within without within", "--within", DIFFERENCE, more=("--fail-on", "within")),
+    one("no records and no file", "no file, and there are no records", BY, head=OUTSIDE),
+    one("no records and no labels", "must be listed", BY, 'file = "t.csv"', head="", files={"t_csv": GOOD}),
+    one("decide without records", "needs the records", BY, 'file = "t.csv"', head=OUTSIDE, files={"t_csv": GOOD}, more=("--decide",)),
+    one("small targets without records", "needs the records", BY, 'file = "t.csv"', '[[audit.targets]]\nby = ["town"]\nonly_small = true',
+        head=OUTSIDE, files={"t_csv": GOOD}),
+    one("counts that only records tell", "give n", 'rows = ["town"]', 'cols = ["ill"]', 'file = "t.csv"', 'counts = "rows"', head=OUTSIDE,
+        files={"t_csv": "town,ill,count\nA,y,1/2\nA,n,1/2\nB,y,1/2\nB,n,1/2\n"}),
+    one("a file whose totals do not add up", "contradicts itself", BY, 'file = "t.csv"', "totals = true", head=OUTSIDE,
+        files={"t_csv": GOOD + "A,Total,60\nB,Total,30\nTotal,y,21\nTotal,n,70\nTotal,Total,91\n"}),
+    Bad("two files that contradict each other", 'tables "t" and "u" contradict each other',
+        '[[audit.tables]]\nname = "t"\nby = ["town"]\nfile = "t.csv"\n[[audit.tables]]\nname = "u"\nby = ["ill"]\nfile = "u.csv"\n',
+        head=OUTSIDE, files={"t_csv": "town,count\nA,3\nB,4\n", "u_csv": "ill,count\ny,3\nn,3\n"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", BAD, ids=str)
+def test_bad_input_is_one_sentence(bad: Bad, call_louver: Runner, tmp_path: Path) -> None:
+    files = {name: content.replace("$", SECRET) for name, content in bad.files.items()}
+    spec = write(tmp_path, bad.tables.replace("$", SECRET), head=bad.head, **files)
+    done = call_louver("audit", spec, *bad.more)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("louver") and done.err.count("\n") == 1
+    assert bad.says in done.err
+    assert SECRET not in done.err
+
+
+def test_a_spec_is_needed(call_louver: Runner) -> None:
+    done = call_louver("audit")
+    assert done.code == 2 and "SPEC.toml" in done.err
+
+
+def test_there_are_enough_bad_inputs() -> None:
+    assert len(BAD) >= 40
