@@ -47,9 +47,9 @@ def test_verify_refuses_freeform_records_that_meet_too_few(tmp_path: Path) -> No
 
 
 def test_freeform_takes_nothing_beside_k() -> None:
-    with pytest.raises(InputError, match="freeform method takes no"):
+    with pytest.raises(InputError, match="takes no"):
         lv.anonymize(people(), quasi=["age"], k=3, method="freeform-greedy", sampling_weight="stands_for")
-    with pytest.raises(InputError, match="freeform method takes no"):
+    with pytest.raises(InputError, match="takes no"):
         lv.anonymize(people(), quasi=["age"], k=3, method="freeform-greedy", sensitive=["ill"], l=2)
 
 
