@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None, measured: Callable[[Case, float
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", help="parts of the names of cases to run")
-    parser.add_argument("--seconds", type=float, default=120.0, help="limit of each case")
+    parser.add_argument("--seconds", type=float, default=900.0, help="limit of each case")
     parser.add_argument("--adult", type=Path, help="the Adult file, for its two age bandings")
     options = parser.parse_args(arguments)
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scipy", "ortools"))
