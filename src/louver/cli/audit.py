@@ -11,7 +11,7 @@ from louver.audit import AuditOptions
 from louver.audit import audit as audit_verb
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
-from louver.cli.parameters import CHECK_FAILED, Given, Html, Json, command, group
+from louver.cli.parameters import CHECK_FAILED, Given, Html, Json, SpecAgain, command, group, the_spec
 from louver.errors import InputError
 from louver.report.audit import write_audit_report
 from louver.report.page import check_page
@@ -27,13 +27,22 @@ AuditSpec = Annotated[
 
 
 @command(app, AuditOptions, epilog="Exit codes: 0 done, 1 a check failed (--fail-on), 2 bad input.")
-def audit(*, spec: AuditSpec = None, given: Given, html: Html = None, json: Json = False, run: Run) -> int:
+def audit(
+    *,
+    file: AuditSpec = None,
+    given: Given,
+    html: Html = None,
+    json: Json = False,
+    spec: SpecAgain = None,
+    run: Run,
+) -> int:
     """Audit what several tables give away together."""
-    if spec is None:
+    path = the_spec(file, spec)
+    if path is None:
         raise InputError(
             "argument SPEC.toml is missing; name a file with an [audit] section.", option="SPEC.toml"
         )
-    request = ask(AuditOptions, None, spec, given)
+    request = ask(AuditOptions, None, path, given)
     if html is not None:
         check_page(html, request.files())
     found = audit_verb(spec=request, run=run)

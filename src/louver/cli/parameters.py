@@ -1,4 +1,4 @@
-"""Options of a command, made from the models of its verb."""
+"""Options of a command, made from the model of its verb."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from louver.cli.console import say
 from louver.errors import InputError
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
+from louver.schema.validate import Options
 
 __all__ = [
     "CHECK_FAILED",
@@ -22,17 +23,21 @@ __all__ = [
     "Given",
     "Html",
     "Json",
+    "Out",
+    "Payer",
     "Rho",
+    "SpecAgain",
     "SpecFile",
     "command",
     "group",
     "help_alone",
+    "the_spec",
 ]
 
 CHECK_FAILED = 1
 
 Given = dict[str, Any]
-"""A command's parameter of this kind takes every option of its models that was written, parsed."""
+"""A command's parameter of this kind takes every option of its model that was written, parsed."""
 
 File = Annotated[
     str | None,
@@ -49,6 +54,9 @@ Payer = Annotated[
 SpecFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),
+]
+SpecAgain = Annotated[
+    Path | None, typer.Option("--spec", metavar="FILE", help="The same, written as for the other verbs.")
 ]
 TYPES: dict[str, Any] = {"flag": bool, "int": int | None, "float": float | None}
 Command = Callable[..., int]
@@ -69,14 +77,19 @@ def help_alone(app: typer.Typer) -> None:
 
 
 def command(
-    app: typer.Typer, *models: type[VerbOptions], name: str | None = None, epilog: str | None = None
+    app: typer.Typer,
+    model: type[Options] | None = None,
+    *,
+    only: tuple[str, ...] | None = None,
+    name: str | None = None,
+    epilog: str | None = None,
 ) -> Callable[[Command], Command]:
     """Register a function as a command.
 
-    Of its parameters, `given` becomes the options of the models and, for a verb that opens data, of their source; `run` is
-    the command's `Run`; the others are Typer's.
+    Of its parameters, `given` becomes the options of the model (or `only` some) and, for a verb that opens data, of its
+    source; `run` is the command's `Run`; the others are Typer's.
     """
-    told = [one for model in models for one in _options(model)]
+    told = [one for one in _options(model) if only is None or one.name in only]
 
     def register(function: Command) -> Command:
         @wraps(function)
@@ -99,11 +112,19 @@ def command(
     return register
 
 
-def _options(model: type[VerbOptions]) -> Iterator[Described]:
+def the_spec(argument: Path | None, option: Path | None) -> Path | None:
+    """The spec of a verb that takes it as its argument, and as --spec like the others."""
+    if argument is not None and option is not None:
+        raise InputError("the spec is named twice; give SPEC.toml or --spec.", option="--spec")
+    return argument or option
+
+
+def _options(model: type[Options] | None) -> Iterator[Described]:
+    if model is None:
+        return
     yield from described(model)
-    for one in described(SourceOptions):
-        if one.name not in model.no_source:
-            yield one
+    if issubclass(model, VerbOptions):
+        yield from (one for one in described(SourceOptions) if one.name not in model.no_source)
 
 
 def _slot(one: Described) -> str:

@@ -20,11 +20,11 @@ import numpy as np
 
 from louver._callable import make_callable
 from louver.engine.run import parse_engine
-from louver.errors import InputError
+from louver.errors import InputError, one_sentence
 from louver.privacy.ledger import Head, Ledger
 from louver.privacy.measurements import Measured, Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise
-from louver.privacy.spend import open_ledger
+from louver.privacy.spend import is_sealed, open_ledger
 from louver.release.write import ReleaseWriter, check_out
 from louver.run import Run
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 Report = Callable[[TopDownRelease], str]
 
 
+@one_sentence()
 def topdown(
     spec: SpecLike,
     *,
@@ -130,11 +131,13 @@ def topdown(
     return _paid(plan, Path(out), payer, workers, resume, run, partial(_write, report=report, csv=csv))
 
 
+@one_sentence()
 def check(
     spec: SpecLike,
     *,
     invariants: Mapping[str, Any] | str | Path | None = None,
     table: tuple[str, str, Any] | None = None,
+    run: Run | None = None,
 ) -> KnowledgeCheck:
     """Check public knowledge before any budget is spent; the records are not opened.
 
@@ -147,6 +150,8 @@ def check(
     table : (level, region, counts), optional
         Counts of all cells of one region, or a file with the attributes and a column count; can they be divided among the
         leaves?
+    run : Run, optional
+        Asked whether the work shall end.
     """
     plan = make_plan(read_design(spec))
     spine = plan.design.spine
@@ -172,9 +177,12 @@ def check(
         if len(counts) != plan.design.n_cells:
             raise InputError(f"the table does not have {plan.design.n_cells} cells.", option="table")
         placed = (level, spine.codes[level].index(table[1]), counts)
+    if run is not None:
+        run.check()
     return check_knowledge(plan, invariants=given, table=placed)
 
 
+@one_sentence()
 def measure(
     spec: SpecLike,
     *,
@@ -212,6 +220,7 @@ def measure(
     return Measured(folder=folder, loss=plan.loss, head=head, seconds=time.perf_counter() - began)
 
 
+@one_sentence()
 def estimate(
     spec: SpecLike,
     *,
@@ -298,7 +307,9 @@ def _paid(
     if not is_released:
         check_out(out)
     if is_released:  # stopped after the move
-        release = replace(_estimate_from(plan, out, workers, run, {}), path=out)
+        # The levels that were finished are still beside the release, unless the folder was cleared too.
+        kept = is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], ledger)
+        release = replace(_estimate_from(plan, work if kept else out, workers, run, {}), path=out)
     else:
         began = time.perf_counter()
         measure_into(plan, work, ledger, run)

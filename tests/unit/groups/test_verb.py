@@ -71,7 +71,7 @@ def _options(domain: Path, **more: Any) -> dict[str, Any]:
 
 def test_exact_counts_come_out_of_almost_no_noise(people: Path, domain: Path) -> None:
     released = groups(people, **_options(domain, epsilon=1000, seed=1, evaluate=True))
-    assert released.plan.regions.leaves == (
+    assert released.plan.regions.leaf_labels == (
         ("GA", "Cobb"),
         ("NY", "Bronx"),
         ("NY", "Kings"),

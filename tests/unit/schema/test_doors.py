@@ -11,15 +11,20 @@ from typing import Any
 import pytest
 
 import louver as lv
+from louver import topdown
 from louver.anonymize import AnonymizeOptions, anonymize
 from louver.audit import AuditOptions, audit
 from louver.bounds import BoundsOptions, bounds, compare, suggest
-from louver.groups import GroupsOptions, groups, preview
+from louver.groups import GroupsOptions, estimate, groups, measure, preview
 from louver.schema.options import VerbOptions, described
 from louver.schema.request import SOURCE
 from louver.schema.source import SourceOptions
+from louver.topdown.options import CheckOptions, RunOptions
 
+RUN = set(RunOptions.model_fields)
 OWN = {"data", "spec", "schema", "run"}
+
+NO_DATA = {"data", "schema", "table", "query", "domain_from_data", "seed", "evaluate", "as_published"}
 
 # Verb, options of the model that its door does not take, and keywords of its own. What a door leaves out is a function of
 # its own in Python (`bounds.suggest`), or about the exit code (`fail_on`).
@@ -41,9 +46,16 @@ DOORS: list[tuple[Callable[..., Any], type[VerbOptions], set[str], set[str]]] = 
     (anonymize, AnonymizeOptions, set(), {"out", "ledger", "report"}),
     (groups, GroupsOptions, {"schema"}, {"out", "ledger", "report"}),
     (
+        measure,
+        GroupsOptions,
+        {"schema", "domain_from_data", "seed", "evaluate", "as_published"},
+        {"out", "ledger", "resume"},
+    ),
+    (estimate, GroupsOptions, NO_DATA, {"measurements", "out", "report"}),
+    (
         preview,
         GroupsOptions,
-        {"data", "schema", "table", "query", "domain_from_data", "seed", "evaluate", "as_published"},
+        NO_DATA,
         {"expect"},
     ),
 ]
@@ -81,6 +93,23 @@ def test_every_keyword_is_documented(
     assert set(inspect.signature(door).parameters) <= documented
 
 
+@pytest.mark.parametrize(
+    ("door", "left_out", "own"),
+    [
+        (topdown.topdown, {"measurements"}, {"spec", "data", "out", "ledger", "report", "run"}),
+        (topdown.measure, RUN - {"resume"}, {"spec", "data", "out", "ledger", "run"}),
+        (topdown.estimate, RUN - {"engine", "csv", "measurements"}, {"spec", "out", "report", "run"}),
+    ],
+    ids=name_of,
+)
+def test_topdown_is_told_in_its_spec(door: Callable[..., Any], left_out: set[str], own: set[str]) -> None:
+    """Beside the spec there are only the options of the run."""
+    parameters = inspect.signature(door).parameters
+    assert set(parameters) == (RUN - left_out) | own
+    for name in RUN - left_out - {"measurements"}:
+        assert parameters[name].default == RunOptions.model_fields[name].default, name
+
+
 def documented_names(door: Callable[..., Any]) -> set[str]:
     """Names in the headings of the docstring's Parameters section."""
     section = inspect.getdoc(door).partition("Parameters\n----------\n")[2]  # type: ignore[union-attr]
@@ -89,17 +118,21 @@ def documented_names(door: Callable[..., Any]) -> set[str]:
     return {name for heading in headings for name in heading.split(", ")}
 
 
-@pytest.mark.parametrize("model", [*{model for _, model, _, _ in DOORS}, SourceOptions], ids=name_of)
+@pytest.mark.parametrize(
+    "model",
+    [AnonymizeOptions, BoundsOptions, GroupsOptions, SourceOptions, RunOptions, CheckOptions],
+    ids=name_of,
+)
 def test_every_option_is_told(model: type[VerbOptions]) -> None:
     """Help, group and, unless it is a flag, what stands for the value."""
     for one in described(model):
-        assert one.help.endswith(".") and one.group, one.name
+        assert one.help.endswith((".", "?")) and one.group, one.name
         assert (one.metavar is None) == (one.form == "flag"), one.name
     missing = set(model.model_fields) - {one.name for one in described(model)}
     assert missing <= {"file", "uri", "wide", "tables", "known", "targets"}
 
 
-@pytest.mark.parametrize("verb", ["anonymize", "audit", "bounds", "groups"])
+@pytest.mark.parametrize("verb", ["anonymize", "audit", "bounds", "groups", "topdown"])
 def test_help_is_the_verbs_own_page(verb: str) -> None:
     package = getattr(lv, verb)
     assert inspect.signature(package) == inspect.signature(getattr(package, verb))
