@@ -193,7 +193,7 @@ def test_a_run_stopped_in_the_middle_of_estimating_is_carried_on(town, ledger, t
 
 def test_a_run_stopped_after_the_move_is_done(town, ledger, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("louver.topdown.shutil.rmtree", lambda *_, **__: None)
+        patch.setattr("louver.topdown.solve.shutil.rmtree", lambda *_, **__: None)
         first = topdown(town, out=tmp_path / "out")
     assert (tmp_path / ".out.topdown").exists()
     with monkeypatch.context() as patch:  # the levels are there: none is estimated again
