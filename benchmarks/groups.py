@@ -26,9 +26,10 @@ from fractions import Fraction
 import numpy as np
 from scipy import sparse, stats
 
+from louver.data.regions import RegionTree
 from louver.groups.mechanisms import MECHANISMS, count_violations
 from louver.groups.plan import SizePlan, chosen_shares, equal_shares, make_plan
-from louver.groups.problem import GroupTable, NoisyAnswers, Regions, Total
+from louver.groups.problem import GroupTable, NoisyAnswers, Total
 from louver.groups.simulate import LevelError, errors, measured
 from louver.optim.trees import LevelTree
 from louver.privacy.budget import Loss, Measure
@@ -81,13 +82,13 @@ def main() -> None:
             accuracy(table, name, epsilon, options.runs, options.mechanisms)
 
 
-def _regions(counts: Sequence[Sequence[int]]) -> Regions:
+def _regions(counts: Sequence[Sequence[int]]) -> RegionTree:
     """A hierarchy with numbers for names."""
     levels: list[list[tuple[str, ...]]] = [[()]]
     for level in counts:
         levels.append([(*r, f"{i:05d}") for r, n in zip(levels[-1], level, strict=True) for i in range(n)])
     names = tuple(f"level {k + 1}" for k in range(1, len(levels)))
-    return Regions(
+    return RegionTree(
         ("total", *names), tuple(r for level in levels for r in level), LevelTree.from_counts(counts)
     )
 

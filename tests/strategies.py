@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from louver.data.regions import RegionTree
 from louver.topdown.implied import UNBOUNDED, LevelStatements
-from louver.topdown.spine import Spine
 
 
 @st.composite
@@ -22,7 +22,7 @@ def spines(draw, max_depth=3, max_children=3, max_leaves=6):
             break
         paths = longer
     names = [f"level{i}" for i in range(len(paths[0]))]
-    return Spine.from_columns(paths, names)
+    return RegionTree.from_columns(paths, names)
 
 
 @st.composite

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.command import Runner
+from louver.errors import InputError
 
 SECRET = "Zyx77Confidential"
 PEOPLE = "name,age,town,ill\n" + "".join(
@@ -204,3 +205,19 @@ def test_verify_needs_a_release(name: str, folder: Path, call_louver: Runner) ->
     done = call_louver("verify", name)
     assert (done.code, done.out) == (2, "")
     assert "no release directory" in done.err and done.err.count("\n") == 1
+
+
+def test_a_report_that_fails_leaves_no_release(
+    call_louver: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What can fail comes before the release is moved into place."""
+    (tmp_path / "people.csv").write_text("age,ill\n" + "".join(f"{age},flu\n" for age in range(6)))
+
+    def refuse(*_: object) -> str:
+        raise InputError("a picture cannot be drawn.")
+
+    monkeypatch.setattr("louver.report.anonymize.inside_report", refuse)
+    asked = ("anonymize", tmp_path / "people.csv", "--quasi=age", "-k", "3", "--out", tmp_path / "out")
+    done = call_louver(*asked, "--html", tmp_path / "inside.html")
+    assert done.code == 2 and "picture" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]

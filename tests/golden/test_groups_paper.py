@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from louver.data.regions import RegionTree
 from louver.groups.methods.direct import solve_dynamic
 from louver.groups.methods.integer_program import solve_by_tables
-from louver.groups.problem import GroupTable, NoisyAnswers, Query, Regions, Total, answers
+from louver.groups.problem import GroupTable, NoisyAnswers, Query, Total, answers
 from louver.optim.trees import LevelTree
 
 # Table 2: user, unit, region.
@@ -40,7 +41,7 @@ def _table() -> GroupTable:
         size = sum(1 for _, other, _ in RECORDS if other == unit)
         assert size == SIZES[unit]
         cells[(region,), size] = cells.get(((region,), size), 0) + 1
-    regions = Regions.from_leaves(("state",), [("GA",), ("NY",)])
+    regions = RegionTree.from_leaves(("state",), [("GA",), ("NY",)])
     return GroupTable.from_cells(regions, cells, 5, Total.NOISY)
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from louver.data.regions import RegionTree
 from louver.topdown.implied import UNBOUNDED, Kind, LevelStatements, derive, set_sums
-from louver.topdown.spine import Spine
 from oracles import topdown as oracle
 
 FEMALE, COED, MALE = 0b001, 0b010, 0b100
 
 
 def tree(*leaves):
-    return Spine.from_columns([("r", leaf) for leaf in leaves], ("nation", "region"))
+    return RegionTree.from_columns([("r", leaf) for leaf in leaves], ("nation", "region"))
 
 
 def leaves_only(spine, masks, lower, upper):
@@ -120,7 +120,9 @@ def flow_is_feasible(counts, flow):
 
 
 def test_seven_counties_agree_with_the_flow_of_section_7_3_1():
-    spine = Spine.from_columns([("US", *county[:2]) for county in COUNTIES], ("nation", "state", "county"))
+    spine = RegionTree.from_columns(
+        [("US", *county[:2]) for county in COUNTIES], ("nation", "state", "county")
+    )
     least, present, totals, stated = county_statements()
     statements = [LevelStatements.nothing(1), LevelStatements.nothing(2), stated]
     implied = derive(spine, 3, statements)

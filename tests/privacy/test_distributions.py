@@ -13,16 +13,18 @@ import pytest
 
 from louver.errors import InputError
 from louver.optim.kernels.sampling.inverse_cdf import UNDECIDED, look_up
+from louver.privacy.budget import Loss
+from louver.privacy.distributions import DISTRIBUTIONS as REGISTERED
 from louver.privacy.distributions import (
-    LARGEST_SCALE,
-    STORED_BITS,
-    TOP_BITS,
     DiscreteGaussian,
     DiscreteLaplace,
     Distribution,
     Geometric,
+    noise_for,
     table_of,
 )
+from louver.privacy.exact import LARGEST_SCALE, STORED_BITS, TOP_BITS
+from louver.privacy.neighbours import Relation
 from oracles.noise import DIGITS, gaussian_weights, laplace_weights
 
 DISTRIBUTIONS = [
@@ -118,3 +120,12 @@ def test_scales_that_are_refused() -> None:
 def test_large_scales_have_no_table() -> None:
     assert table_of(DiscreteLaplace(Fraction(10_000))) is None
     assert table_of(DiscreteGaussian(Fraction(10**8))) is None
+
+
+@pytest.mark.parametrize("kind", REGISTERED)
+def test_every_distribution_costs_what_it_was_made_for(kind: type[Distribution]) -> None:
+    loss = Loss(Fraction(1, 7), kind.measure, Relation.CHANGE_RECORD)
+    made = noise_for(loss, l1=3, l2_squared=5)
+    assert isinstance(made, kind)
+    assert made.price(made.sensitivity(3, 5)) == loss.amount
+    assert made.opendp_sensitivity(Fraction(4)) in (2.0, 4.0)

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from louver.data.regions import RegionTree
 from louver.groups.mechanisms import MECHANISMS
 from louver.groups.plan import SizePlan, equal_shares, make_plan
-from louver.groups.problem import GroupTable, Query, Regions, Total, answers
+from louver.groups.problem import GroupTable, Query, Total, answers
 from louver.groups.simulate import measured
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.neighbours import Relation
@@ -54,7 +55,7 @@ def proven_loss(first: np.ndarray, second: np.ndarray) -> float:
 
 def _tables(leaves: int, largest: int, per_cell: int, total: Total) -> tuple[GroupTable, GroupTable]:
     """A unit of the first region has one member more in the second table."""
-    regions = Regions.from_leaves(("zone",), [(f"{i:04d}",) for i in range(leaves)])
+    regions = RegionTree.from_leaves(("zone",), [(f"{i:04d}",) for i in range(leaves)])
     first = 0 if total is Total.PUBLIC else 1
     counts = np.full((leaves, largest + 1 - first), per_cell, np.int64)
     before, after = counts.copy(), counts.copy()
@@ -140,7 +141,7 @@ def test_the_attack_catches_noise_that_is_too_small() -> None:
 
 def _lone(total: Total) -> tuple[GroupTable, GroupTable]:
     """Somebody who is alone in a unit of the first region is there, or not; what happens in the second is the same."""
-    regions = Regions.from_leaves(("zone",), [("0",), ("1",)])
+    regions = RegionTree.from_leaves(("zone",), [("0",), ("1",)])
     first = 0 if total is Total.PUBLIC else 1
     present = np.zeros((2, 31 - first), np.int64)
     present[0, 1 - first], present[1, 2 - first] = 1, 5

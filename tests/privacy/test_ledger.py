@@ -349,8 +349,6 @@ def test_what_is_published_exactly_is_logged_with_its_debit_once(ledger: Ledger)
 
     with pytest.raises(InputError, match="not beside these"):
         ledger.reserve(**asked | {"request": "s", "composed": refuse})
-    with pytest.raises(InputError, match="not beside these"):
-        ledger.disclose("more", composed=refuse)
     assert ledger.state().spent == Fraction(1, 10) and len(ledger.state().disclosures) == 1
 
 

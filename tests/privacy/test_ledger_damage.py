@@ -235,6 +235,32 @@ def test_what_sqlite_says_is_told_by_its_code(ledger: Ledger, code: int, says: s
         raise error
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits on files")
+@pytest.mark.parametrize("limit", [0, 4096, 10_000, 20_000])
+def test_a_ledger_made_without_room_is_whole_or_not_there(tmp_path: Path, limit: int) -> None:
+    """What was committed may still be in the write-ahead log, which is not moved into place."""
+    path = tmp_path / "x.ledger"
+    make = (
+        "import resource, sys\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
+        "from louver.cli import main\n"
+        f"sys.argv = ['louver', 'ledger', 'init', {str(path)!r}, '--epsilon', '1']\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", make], env=child_environment(), capture_output=True, text=True
+    )
+    assert done.returncode == (0 if path.exists() else 2), done.stderr
+    assert "damaged" not in done.stderr
+    if path.exists():
+        assert Ledger(path).verify().is_sound
+
+
+def test_bytes_that_sqlite_quotes_are_damage(ledger: Ledger) -> None:
+    with pytest.raises(InputError, match="damaged"), ledger._reading():
+        raise UnicodeDecodeError("utf-8", b"\xe2", 0, 1, "in SQLite's own message")
+
+
 def test_a_full_disk_while_a_ledger_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "no space left")

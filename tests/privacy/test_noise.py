@@ -13,19 +13,21 @@ import pytest
 
 from louver.errors import BudgetError, InputError
 from louver.optim.kernels.sampling.chacha20 import GROUP_WORDS
+from louver.privacy import exact
+from louver.privacy import gaussian as gaussian_module
+from louver.privacy import laplace as laplace_module
 from louver.privacy import noise as noise_module
 from louver.privacy.distributions import STORED_BITS, DiscreteGaussian, DiscreteLaplace, Distribution
+from louver.privacy.exact import NOISE_LIMIT
 from louver.privacy.noise import (
     MAX_COUNT,
     MAX_DRAWS,
     MAX_GROUPS,
-    NOISE_LIMIT,
     NOISY_LIMIT,
     KeyedNoise,
     Nonce,
     OpenDPNoise,
     perturb,
-    price,
     settle,
 )
 from oracles.noise import DIGITS, gaussian_weights, laplace_weights, p_value, pooled_p_value
@@ -218,21 +220,21 @@ def test_large_scales_by_the_slower_method(distribution: Distribution) -> None:
 def test_the_slower_method_on_scales_that_a_table_can_check() -> None:
     """Small scales drawn by the slow method have the exact mass, zero included."""
     words = _fresh(6)
-    laplace = np.array([noise_module._draw_large_laplace(Fraction(3, 2), words) for _ in range(4000)])
+    laplace = np.array([laplace_module.draw_large_laplace(Fraction(3, 2), words) for _ in range(4000)])
     assert p_value(laplace, _weights(DiscreteLaplace(Fraction(3, 2)))) > ACCEPT
-    gaussian = np.array([noise_module._draw_large_gaussian(Fraction(5, 2), words) for _ in range(4000)])
+    gaussian = np.array([gaussian_module.draw_large_gaussian(Fraction(5, 2), words) for _ in range(4000)])
     assert p_value(gaussian, _weights(DiscreteGaussian(Fraction(5, 2)))) > ACCEPT
 
 
 def test_acceptance_reads_on_until_it_is_certain() -> None:
     x = Fraction(189, 1000)
-    lower, upper = noise_module.exp_minus(x, 64)
-    assert noise_module._is_accepted(x, iter([lower - 1]))
-    assert not noise_module._is_accepted(x, iter([upper]))
-    long_lower, long_upper = noise_module.exp_minus(x, 128)
+    lower, upper = exact.exp_minus(x, 64)
+    assert exact.is_accepted(x, iter([lower - 1]))
+    assert not exact.is_accepted(x, iter([upper]))
+    long_lower, long_upper = exact.exp_minus(x, 128)
     assert long_lower >> 64 == lower
-    assert noise_module._is_accepted(x, iter([lower, (long_lower & ALL_ONES) - 1]))
-    assert not noise_module._is_accepted(x, iter([lower, long_upper & ALL_ONES]))
+    assert exact.is_accepted(x, iter([lower, (long_lower & ALL_ONES) - 1]))
+    assert not exact.is_accepted(x, iter([lower, long_upper & ALL_ONES]))
 
 
 def test_replay_gives_the_same_draws_and_nonces_differ() -> None:
@@ -322,13 +324,13 @@ def test_sums_never_wrap_around() -> None:
 
 
 def test_noise_is_cut_before_it_overflows() -> None:
-    assert noise_module._signed(2**70, 1) == -NOISE_LIMIT
-    assert noise_module._signed(2**70, 0) == NOISE_LIMIT
+    assert exact.signed(2**70, 1) == -NOISE_LIMIT
+    assert exact.signed(2**70, 0) == NOISE_LIMIT
 
 
 def test_price() -> None:
-    assert price(DiscreteLaplace(Fraction(10)), Fraction(2)) == Fraction(1, 5)
-    assert price(DiscreteGaussian(Fraction(10)), Fraction(2)) == Fraction(1, 10)
+    assert DiscreteLaplace(Fraction(10)).price(Fraction(2)) == Fraction(1, 5)
+    assert DiscreteGaussian(Fraction(10)).price(Fraction(2)) == Fraction(1, 10)
     assert KeyedNoise.from_seed(0).price(DiscreteLaplace(Fraction(10)), Fraction(2)) == Fraction(1, 5)
 
 
@@ -338,7 +340,7 @@ def test_laplace_loss_is_at_most_its_price(distribution: DiscreteLaplace) -> Non
     weights = [float(w) for w in laplace_weights(distribution.scale, 40)]
     mass = [weights[0], *(w / 2 for w in weights[1:])]
     for sensitivity in (1, 2, 3):
-        epsilon = float(price(distribution, Fraction(sensitivity)))
+        epsilon = float(distribution.price(Fraction(sensitivity)))
         worst = max(math.log(mass[abs(x)] / mass[abs(x - sensitivity)]) for x in range(-30, 31))
         assert worst == pytest.approx(epsilon)
 
@@ -378,7 +380,7 @@ def test_opendp_is_paid_what_its_map_says(
     paid = opendp_noise.price(distribution, sensitivity)
     d_in = math.sqrt(sensitivity) if isinstance(distribution, DiscreteGaussian) else float(sensitivity)
     assert paid >= Fraction(opendp_noise._measurement(distribution).map(d_in))
-    assert paid == price(distribution, sensitivity)  # the scale was rounded up by enough
+    assert paid == distribution.price(sensitivity)  # the scale was rounded up by enough
 
 
 def test_opendp_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,6 +392,6 @@ def test_opendp_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_float_rounding_is_upward() -> None:
     for x in (Fraction(1, 3), Fraction(2, 3), Fraction(10**20 + 1, 7), Fraction(5)):
-        assert Fraction(noise_module._float_up(x)) >= x
-        assert Fraction(noise_module._sqrt_up(x)) ** 2 >= x
-        assert noise_module._float_up(x) <= math.nextafter(float(x), math.inf)
+        assert Fraction(exact.float_up(x)) >= x
+        assert Fraction(exact.sqrt_up(x)) ** 2 >= x
+        assert exact.float_up(x) <= math.nextafter(float(x), math.inf)

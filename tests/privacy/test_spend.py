@@ -134,7 +134,7 @@ def test_one_noise_never_meets_public_and_noisy_totals(
     given = {"size": "size", "groups": "n", "regions": ["state"], "domain": str(tmp_path / "regions.csv")}
     given |= {"max_size": 4, "epsilon": 1, "mechanism": "M_H^dp", "min_size": 1}
     first = {**given, "total": "public", "out": tmp_path / "public"}
-    _stopped(monkeypatch, "louver.groups._estimate", lambda: groups(counted, **first))
+    _stopped(monkeypatch, "louver.groups.solve.estimate_from", lambda: groups(counted, **first))
     shutil.copy2(ledger.path, copy)
     groups(counted, **first)
     shutil.copy2(copy, ledger.path)
@@ -154,11 +154,17 @@ def test_noise_by_opendp_is_logged_as_lost_when_stopped(
     pytest.importorskip("opendp", reason="needs the extra opendp")
     ledger = _ledger(people)
     given = _options(people, noise="opendp")
-    _stopped(monkeypatch, "louver.groups._estimate", lambda: groups(people, **given, out=tmp_path / "out"))
+    _stopped(
+        monkeypatch,
+        "louver.groups.solve.estimate_from",
+        lambda: groups(people, **given, out=tmp_path / "out"),
+    )
     (body,) = ledger.state().pending.values()
     assert body["replayable"] is False
     _stopped(
-        monkeypatch, "louver.groups._estimate", lambda: groups(people, **_options(people), out=tmp_path / "o")
+        monkeypatch,
+        "louver.groups.solve.estimate_from",
+        lambda: groups(people, **_options(people), out=tmp_path / "o"),
     )
     assert [body["replayable"] for body in ledger.state().pending.values()] == [False, True]
 

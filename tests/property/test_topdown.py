@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from louver.data.regions import RegionTree
 from louver.errors import InfeasibleError
 from louver.optim.kernels.families.rounding import rank_of, split_count
 from louver.optim.status import Status
@@ -17,7 +18,6 @@ from louver.topdown.implied import Kind, LevelStatements, derive, leaf_bounds, s
 from louver.topdown.least_squares import encode, solve
 from louver.topdown.problem import Families, Problem, Query, SparseLevel, Workload
 from louver.topdown.rounding import round_counts
-from louver.topdown.spine import Spine
 from oracles import topdown as oracle
 from strategies import bounds_around, laminar_masks, stated_trees
 
@@ -68,7 +68,7 @@ def test_bounds_on_sets_are_exactly_what_leaf_tables_allow(tree):
 @PLENTY
 @given(st.data())
 def test_contradictions_are_found_and_nothing_else_is_called_one(data):
-    spine = Spine.from_columns([("r", "a"), ("r", "b")], ("root", "leaf"))
+    spine = RegionTree.from_columns([("r", "a"), ("r", "b")], ("root", "leaf"))
     n_types = data.draw(st.integers(1, 3))
     masks = data.draw(laminar_masks(n_types))
     numbers = st.integers(0, 3)
@@ -89,7 +89,7 @@ def test_contradictions_are_found_and_nothing_else_is_called_one(data):
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=1, max_size=3))
 def test_two_by_two_margins_are_complete(tables):
     """Lemma 1: rows {1, 3} and {0, 2}, columns {2, 3} and {0, 1} of cells numbered 2 column + row."""
-    spine = Spine.from_columns([("r", str(i)) for i in range(len(tables))], ("root", "leaf"))
+    spine = RegionTree.from_columns([("r", str(i)) for i in range(len(tables))], ("root", "leaf"))
     leaves = np.array(tables)
     masks = (0b1010, 0b1100, 0b1111)
     held = set_sums(leaves)[:, list(masks)]
@@ -137,7 +137,7 @@ def problems(draw):
         ]
         for counts in (truth.sum(axis=0, keepdims=True), truth)
     ]
-    spine = Spine.from_columns([("r", f"{i}") for i in range(m)], ("root", "leaf"))
+    spine = RegionTree.from_columns([("r", f"{i}") for i in range(m)], ("root", "leaf"))
     implied = derive(spine, n_types, [LevelStatements.nothing(1), stated])
     problem = Problem(
         spine=spine, n_cells=n_cells, is_possible=np.ones(n_cells, bool), type_of=type_of, implied=implied,

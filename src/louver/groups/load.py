@@ -10,13 +10,14 @@ from pydantic import BaseModel
 
 from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
+from louver.data.regions import RegionTree
 from louver.data.units import UnitCells, count_units, read_unit_counts
 from louver.data.values import read_text
 from louver.errors import InputError
 from louver.groups.mechanisms import find_mechanism
 from louver.groups.options import GroupsOptions
 from louver.groups.plan import SizePlan, chosen_shares, equal_shares, make_plan, priced
-from louver.groups.problem import GroupTable, Regions, Total
+from louver.groups.problem import GroupTable, Total
 from louver.privacy.ledger import KeyedHash, Publication, request_digest
 from louver.privacy.noise import Noise, OpenDPNoise
 from louver.privacy.spend import Account, Payment, open_ledger, request_of
@@ -64,7 +65,7 @@ class Asked:
     options : GroupsOptions
     noise : Noise or None
         Another source of noise than the debit's key.
-    regions : Regions or None
+    regions : RegionTree or None
         The public list; None where regions are taken from the data.
     """
 
@@ -72,7 +73,7 @@ class Asked:
     source: SourceOptions
     options: GroupsOptions
     noise: Noise | None
-    regions: Regions | None
+    regions: RegionTree | None
 
     @classmethod
     def check(cls, request: Request[GroupsOptions]) -> Asked:
@@ -111,7 +112,7 @@ class Asked:
             raise InputError(message, option="--domain")
         return self.plan(self.regions)
 
-    def plan(self, regions: Regions) -> SizePlan:
+    def plan(self, regions: RegionTree) -> SizePlan:
         """How all levels are measured, at the price of the noise asked for."""
         options, budget = self.options, self.options.budget()
         assert options.max_size is not None
@@ -232,8 +233,8 @@ class Asked:
     def _table(self, counted: UnitCells, name: str) -> GroupTable:
         options, total = self.options, Total(self.options.total)
         assert options.max_size is not None
-        regions = self.regions or Regions.from_leaves(options.regions, counted.leaves)
-        known = set(regions.leaves)
+        regions = self.regions or RegionTree.from_leaves(options.regions, counted.leaves)
+        known = set(regions.leaf_labels)
         if any(leaf not in known for leaf in counted.leaves):
             raise InputError(
                 f"{name} has a region that the domain does not list; add it to the domain or drop its rows.",
@@ -255,7 +256,7 @@ def _check_domain(data: Any, domain: str | None) -> None:
         )
 
 
-def _listed(domain: str, levels: tuple[str, ...]) -> Regions:
+def _listed(domain: str, levels: tuple[str, ...]) -> RegionTree:
     """Read the public list of regions."""
     with open_source(domain) as source:
         rows = read_text(source, levels)
@@ -266,4 +267,4 @@ def _listed(domain: str, levels: tuple[str, ...]) -> Regions:
                     f'column "{column}" in {source.name} has no value on row {number}; give every row one.'
                 )
                 raise InputError(message, file=source.name, column=column, row=number)
-    return Regions.from_leaves(levels, [tuple(str(label) for label in row) for row in rows])
+    return RegionTree.from_leaves(levels, [tuple(str(label) for label in row) for row in rows])

@@ -14,13 +14,13 @@ from itertools import pairwise, product
 import numpy as np
 
 from louver._arrays import Ints
+from louver.data.regions import RegionTree
 from louver.errors import BudgetError, InputError
 from louver.groups.mechanisms import Mechanism
 from louver.groups.problem import (
     GroupTable,
     NoisyAnswers,
     Query,
-    Regions,
     Total,
     answers,
     first_size,
@@ -28,7 +28,7 @@ from louver.groups.problem import (
 )
 from louver.optim.trees import LevelTree
 from louver.privacy.budget import Loss, Measure, compose_sequential, split
-from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace, Distribution
+from louver.privacy.distributions import Distribution, noise_for
 from louver.privacy.measurements import NoisyBatch, TrueBatch
 from louver.privacy.noise import Noise, Nonce
 
@@ -78,7 +78,7 @@ class SizePlan:
     mechanism : Mechanism
     query : Query
         What the mechanism adds noise to, with this kind of total.
-    regions : Regions
+    regions : RegionTree
     first_size, largest_size : int
         Sizes told apart.
     total : Total
@@ -89,7 +89,7 @@ class SizePlan:
 
     mechanism: Mechanism
     query: Query
-    regions: Regions
+    regions: RegionTree
     first_size: int
     largest_size: int
     total: Total
@@ -126,7 +126,7 @@ class SizePlan:
 
 def make_plan(
     mechanism: Mechanism,
-    regions: Regions,
+    regions: RegionTree,
     largest_size: int,
     budget: Loss,
     shares: Sequence[Fraction],
@@ -141,7 +141,7 @@ def make_plan(
     Parameters
     ----------
     mechanism : Mechanism
-    regions : Regions
+    regions : RegionTree
     largest_size : int
         Units beyond it are counted with it.
     budget : Loss
@@ -168,13 +168,13 @@ def make_plan(
     if len(shares) != regions.tree.n_levels:
         raise BudgetError(
             f"{len(shares)} budget shares are given for {regions.tree.n_levels} levels; "
-            f"give one each for {', '.join(regions.levels)}."
+            f"give one each for {', '.join(regions.names)}."
         )
     first = first_size(total, smallest_size)
     levels = []
     is_private = True
     for name, n_regions, loss, share in zip(
-        regions.levels, regions.tree.level_sizes, split(budget, shares), shares, strict=True
+        regions.names, regions.tree.level_sizes, split(budget, shares), shares, strict=True
     ):
         true = sensitivity(
             query,
@@ -193,7 +193,7 @@ def make_plan(
                 share=share,
                 loss=loss,
                 sensitivity=used,
-                distribution=_noise(loss, used),
+                distribution=noise_for(loss, l1=used, l2_squared=used * used),
             )
         )
     return SizePlan(
@@ -208,20 +208,13 @@ def make_plan(
     )
 
 
-def _noise(loss: Loss, l1: int) -> Distribution:
-    """Noise for an integer query: an L1 sensitivity bounds the squared L2 sensitivity by its square."""
-    if loss.measure is Measure.EPSILON:
-        return DiscreteLaplace(l1 / loss.amount)
-    return DiscreteGaussian(Fraction(l1 * l1) / (2 * loss.amount))
-
-
 def priced(plan: SizePlan, noise: Noise) -> SizePlan:
     """The same plan at the price of a source of noise: every level costs at least what the source says."""
     levels = []
     for level in plan.levels:
-        # For Gaussian noise the squared L2 sensitivity, which the square of the L1 sensitivity bounds.
-        power = 1 if level.loss.measure is Measure.EPSILON else 2
-        asked = noise.price(level.distribution, Fraction(level.sensitivity) ** power)
+        # The square of the L1 sensitivity bounds the squared L2 sensitivity.
+        changed = level.distribution.sensitivity(level.sensitivity, level.sensitivity**2)
+        asked = noise.price(level.distribution, changed)
         levels.append(replace(level, loss=replace(level.loss, amount=max(level.loss.amount, asked))))
     return replace(plan, levels=tuple(levels))
 

@@ -10,16 +10,15 @@ them, because a unit that loses its only member stays in the list, unless such u
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 
 import numpy as np
 
 from louver._arrays import Ints
-from louver.errors import BudgetError, InputError
+from louver.data.regions import RegionTree
+from louver.errors import BudgetError
 from louver.optim.trees import LevelTree
 from louver.privacy.neighbours import Relation, steps
 
@@ -27,17 +26,12 @@ __all__ = [
     "GroupTable",
     "NoisyAnswers",
     "Query",
-    "Regions",
     "Total",
     "answers",
     "first_size",
     "sensitivity",
     "sizes_of",
 ]
-
-
-ROOT = "total"
-"""Name of the root level, which always exists."""
 
 
 class Total(StrEnum):
@@ -62,93 +56,19 @@ def first_size(total: Total, smallest: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Regions:
-    """A public hierarchy of regions.
-
-    Attributes
-    ----------
-    levels : tuple of str
-        Names of the levels; the first is `total`.
-    labels : tuple of tuple of str
-        For every region, in the order of `tree`, its labels from the second level down to its own.
-    tree : LevelTree
-
-    Examples
-    --------
-    >>> regions = Regions.from_leaves(("state", "county"), [("NY", "Kings"), ("GA", "Cobb"), ("NY", "Bronx")])
-    >>> regions.labels
-    ((), ('GA',), ('NY',), ('GA', 'Cobb'), ('NY', 'Bronx'), ('NY', 'Kings'))
-    """
-
-    levels: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...]
-    tree: LevelTree
-
-    @classmethod
-    def from_leaves(cls, levels: Sequence[str], leaves: Sequence[tuple[str, ...]]) -> Regions:
-        """Build the hierarchy from the labels of its leaf regions, each listed once."""
-        if not leaves:
-            raise InputError(
-                "the domain lists no regions; give one row for each leaf region.", option="domain"
-            )
-        if len(set(leaves)) < len(leaves):
-            row = next(i for i, leaf in enumerate(leaves) if leaf in leaves[:i])
-            raise InputError(
-                f"the domain lists one leaf region again on row {row + 1}; list each once.",
-                row=row + 1,
-                option="domain",
-            )
-        if ROOT in levels:
-            raise InputError(
-                f'a region level is named "{ROOT}", which is the root\'s name; rename it.', option="regions"
-            )
-        by_level = [sorted({leaf[:k] for leaf in leaves}) for k in range(len(levels) + 1)]
-        counts = []
-        for here, below in pairwise(by_level):
-            children = Counter(child[:-1] for child in below)
-            counts.append([children[region] for region in here])
-        labels = tuple(label for level in by_level for label in level)
-        return cls((ROOT, *levels), labels, LevelTree.from_counts(counts))
-
-    @property
-    def leaves(self) -> tuple[tuple[str, ...], ...]:
-        """Labels of the leaf regions, in order."""
-        return self.labels[self.tree.level(self.tree.n_levels - 1)]
-
-    @property
-    def node_names(self) -> tuple[str, ...]:
-        """One public name for every region, as measurements use it: labels joined by slashes; no two regions share one.
-
-        Slashes and backslashes inside a label follow a backslash, and an empty label is written as one with a dash; the root's
-        name is empty.
-
-        Examples
-        --------
-        >>> Regions.from_leaves(("a", "b"), [("x/", "y"), ("x", "/y"), ("", "z")]).node_names
-        ('', '\\\\-', 'x', 'x\\\\/', '\\\\-/z', 'x/\\\\/y', 'x\\\\//y')
-        """
-        return tuple("/".join(map(_escaped, labels)) for labels in self.labels)
-
-
-def _escaped(label: str) -> str:
-    """A label inside a name: without a bare slash, and never empty."""
-    return label.replace("\\", "\\\\").replace("/", "\\/") or "\\-"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class GroupTable:
     """Numbers of groups by region and size. True counts stay inside the wall; released ones are estimates.
 
     Attributes
     ----------
-    regions : Regions
+    regions : RegionTree
     counts : int64 (n_regions, n_sizes)
         Read-only.
     first_size : int
         Size that the first column counts: 0 or 1.
     """
 
-    regions: Regions
+    regions: RegionTree
     counts: Ints
     first_size: int
 
@@ -158,7 +78,7 @@ class GroupTable:
     @classmethod
     def from_cells(
         cls,
-        regions: Regions,
+        regions: RegionTree,
         cells: Mapping[tuple[tuple[str, ...], int], int],
         largest: int,
         total: Total,
@@ -169,8 +89,8 @@ class GroupTable:
         Groups smaller than `smallest` count with it. That brings no two sizes further apart, so it changes no sensitivity.
         """
         first = first_size(total, smallest)
-        leaf_counts = np.zeros((len(regions.leaves), largest + 1 - first), np.int64)
-        row_of = {leaf: row for row, leaf in enumerate(regions.leaves)}
+        leaf_counts = np.zeros((len(regions.leaf_labels), largest + 1 - first), np.int64)
+        row_of = {leaf: row for row, leaf in enumerate(regions.leaf_labels)}
         for (leaf, size), groups in cells.items():
             leaf_counts[row_of[leaf], max(size, first) - first] += groups
         return cls(regions, regions.tree.sum_up(leaf_counts), first)
@@ -272,7 +192,7 @@ def sensitivity(
     total : Total
         With a public total neighbours share the list of units, so units cannot be added or removed.
     n_level_regions, n_sizes : int
-        Regions of the level, and sizes (columns) counted.
+        RegionTree of the level, and sizes (columns) counted.
     largest_quantity : int
         Most that one record adds to its unit's size.
 

@@ -123,10 +123,10 @@ class GroupRelease:
     def _region_columns(self, repeats: int) -> dict[str, pa.Array]:
         regions = self.plan.regions
         columns: dict[str, pa.Array] = {}
-        for k, name in enumerate(regions.levels[1:]):
+        for k, name in enumerate(regions.names[1:]):
             labels = [labels[k] if len(labels) > k else None for labels in regions.labels]
             columns[name] = _repeated(labels, repeats)
-        columns["level"] = _repeated([regions.levels[len(labels)] for labels in regions.labels], repeats)
+        columns["level"] = _repeated([regions.names[len(labels)] for labels in regions.labels], repeats)
         return columns
 
     def plot(self) -> Figure:
@@ -159,7 +159,7 @@ class GroupRelease:
             warnings.append("M_c^ch with its published noise loses far more than it claims (ERRATA G1).")
         if not plan.mechanism.is_consistent:
             warnings.append(
-                "Regions need not add up to those above them: every number was rounded by itself."
+                "RegionTree need not add up to those above them: every number was rounded by itself."
             )
         return Manifest(
             verb="groups",
@@ -188,7 +188,7 @@ class GroupRelease:
 
     def _promise(self) -> dict[str, Any]:
         """What `verify` recomputes from the published table."""
-        about = {"file": DATA_FILE, "levels": list(self.plan.regions.levels)}
+        about = {"file": DATA_FILE, "levels": list(self.plan.regions.names)}
         if not self.plan.mechanism.is_consistent:
             return {"promise": "group-counts", **about}
         total = self.total_groups if self.plan.total is Total.PUBLIC else None

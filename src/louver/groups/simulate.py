@@ -11,8 +11,9 @@ from statistics import fmean
 import numpy as np
 
 from louver._arrays import Ints
+from louver.data.regions import RegionTree
 from louver.groups.plan import SizePlan, noisy_answers, true_batches
-from louver.groups.problem import GroupTable, NoisyAnswers, Regions, Total, sizes_of
+from louver.groups.problem import GroupTable, NoisyAnswers, Total, sizes_of
 from louver.optim.trees import LevelTree
 from louver.privacy.measurements import NoisyBatch
 from louver.privacy.noise import KeyedNoise, Noise, perturb
@@ -95,7 +96,7 @@ def errors(released: Ints, true: Ints, tree: LevelTree) -> tuple[LevelError, ...
 
 
 def stand_in(
-    regions: Regions, largest_size: int, n_groups: int, first: int, mean_size: float = 2.5
+    regions: RegionTree, largest_size: int, n_groups: int, first: int, mean_size: float = 2.5
 ) -> GroupTable:
     """Make a public table to forecast on: groups spread evenly over leaf regions, sizes geometric with a given mean; `first` is 0 or 1.
 
@@ -103,7 +104,7 @@ def stand_in(
     """
     shares = np.zeros(largest_size + 1 - first)
     shares[1 - first :] = (1 - 1 / mean_size) ** np.arange(largest_size)
-    n_leaves = len(regions.leaves)
+    n_leaves = len(regions.leaf_labels)
     wanted = np.outer(np.full(n_leaves, n_groups / n_leaves), shares / shares.sum())
     # Rounding cumulative numbers keeps the total and leaves no size out for good.
     rounded = np.diff(np.rint(wanted.ravel().cumsum()), prepend=0).astype(np.int64)

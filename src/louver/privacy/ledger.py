@@ -540,7 +540,6 @@ class Ledger(LedgerFile):
         *,
         dataset: KeyedHash | None = None,
         invariants: Sequence[Mapping[str, Any]] = (),
-        composed: Composed | None = None,
     ) -> Head:
         """Log an exact disclosure (an invariant, a k-anonymous file): no budget covers it.
 
@@ -552,8 +551,6 @@ class Ledger(LedgerFile):
             The data it is about: binds the ledger as a debit does, and other data are refused.
         invariants : sequence of mapping
             The same for programs, as JSON.
-        composed : callable, optional
-            As for `reserve`.
         """
         data_hash = None
         if dataset is not None:
@@ -563,8 +560,6 @@ class Ledger(LedgerFile):
             state = self._open_state(db)
             if data_hash is not None:
                 self._check_dataset(state, data_hash)
-            if composed is not None:
-                composed(state.invariants)
             published = Publication(what=what, invariants=tuple(invariants))
             return self._append(db, {"kind": "disclosure", **published.to_dict(), "dataset": data_hash})
 

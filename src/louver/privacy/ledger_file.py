@@ -132,6 +132,7 @@ class LedgerFile:
                 db.execute("INSERT INTO secret VALUES (?)", (secret,))
                 for text in texts:
                     made._append_text(db, text)
+            made._empty_log(is_new=True)  # closing would try too, and hide that the disk is full
             yield unfinished
         except FileExistsError:
             raise
@@ -165,6 +166,8 @@ class LedgerFile:
                 db.close()
         except sqlite3.Error as error:
             raise self._problem(_reason(error)) from None
+        except UnicodeDecodeError:  # a message of SQLite that quotes damaged bytes
+            raise self._problem(_DAMAGED) from None
 
     def _check_magic(self) -> None:
         """SQLite would take an empty file for a new database and write into it."""
@@ -240,9 +243,9 @@ class LedgerFile:
             raise self._problem(_DAMAGED)
         return secret
 
-    def _empty_log(self) -> bool:
+    def _empty_log(self, *, is_new: bool = False) -> bool:
         """Empty the write-ahead log, which still holds erased keys; waits for readers, False where one stays."""
-        with self._reading() as db:
+        with self._reading(is_new=is_new) as db:
             is_busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return not is_busy
 

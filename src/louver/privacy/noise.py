@@ -8,9 +8,7 @@ proof that the draws have exactly the stated distribution is `docs/proofs/noise.
 from __future__ import annotations
 
 import hashlib
-import math
 import os
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
@@ -22,18 +20,10 @@ from louver._arrays import Ints
 from louver.errors import BudgetError, InputError
 from louver.optim.kernels.sampling.chacha20 import GROUP_WORDS, LANES, chacha20_words
 from louver.optim.kernels.sampling.inverse_cdf import UNDECIDED, sample_inplace
-from louver.privacy.distributions import (
-    STORED_BITS,
-    TOP_BITS,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Distribution,
-    Geometric,
-    table_of,
-)
-from louver.privacy.intervals import exp_minus
+from louver.privacy.distributions import Distribution, table_of
+from louver.privacy.exact import NOISE_LIMIT, draw_geometric, locate, signed
 
-__all__ = ["KeyedNoise", "Noise", "Nonce", "OpenDPNoise", "perturb", "price"]
+__all__ = ["KeyedNoise", "Noise", "Nonce", "OpenDPNoise", "perturb", "settle"]
 
 KEY_BYTES = 32
 
@@ -46,14 +36,8 @@ MAX_GROUPS = (1 << 32) // LANES
 MAX_COUNT = 1 << 53
 """Largest absolute true count accepted."""
 
-NOISE_LIMIT = 1 << 62
-"""Noise is cut here, so that a true count can be added without overflow."""
-
 NOISY_LIMIT = 1 << 61
 """Noisy counts are cut here; this is post-processing of the uncut sum (see the proof)."""
-
-SMALL_SCALE = 1024
-"""Scale of the geometric variable that the slower method draws from a table."""
 
 
 class Nonce(NamedTuple):
@@ -77,30 +61,6 @@ class Noise(Protocol):
     def price(self, distribution: Distribution, sensitivity: Fraction) -> Fraction:
         """Return what adding this noise to a query costs, at least."""
         ...
-
-
-def price(distribution: Distribution, sensitivity: Fraction) -> Fraction:
-    """Privacy loss of adding exact noise to an integer query.
-
-    Parameters
-    ----------
-    distribution : DiscreteLaplace or DiscreteGaussian
-    sensitivity : Fraction
-        L1 sensitivity for Laplace noise, squared L2 sensitivity for Gaussian noise.
-
-    Returns
-    -------
-    Fraction
-        Epsilon for Laplace noise, rho for Gaussian noise.
-
-    Examples
-    --------
-    >>> price(DiscreteLaplace(Fraction(20)), Fraction(2)), price(DiscreteGaussian(Fraction(50)), Fraction(2))
-    (Fraction(1, 10), Fraction(1, 50))
-    """
-    if isinstance(distribution, DiscreteLaplace):
-        return sensitivity / distribution.scale
-    return sensitivity / (2 * distribution.sigma_squared)
 
 
 def perturb(true_counts: Ints, distribution: Distribution, noise: Noise, nonce: Nonce) -> Ints:
@@ -133,6 +93,7 @@ class KeyedNoise:
 
     Examples
     --------
+    >>> from louver.privacy.distributions import DiscreteLaplace
     >>> noise = KeyedNoise.from_seed(1)
     >>> noise.draw(DiscreteLaplace(Fraction(10)), 5, Nonce(0, 0, 0)).tolist()
     [-3, 41, 1, -4, 5]
@@ -160,7 +121,7 @@ class KeyedNoise:
         raise BudgetError("a source of noise cannot be copied to another process; open the debit there.")
 
     def price(self, distribution: Distribution, sensitivity: Fraction) -> Fraction:
-        return price(distribution, sensitivity)
+        return distribution.price(sensitivity)
 
     def draw(self, distribution: Distribution, n: int, nonce: Nonce) -> Ints:
         """Draw n values of `distribution` for `nonce`.
@@ -175,7 +136,7 @@ class KeyedNoise:
         table = table_of(distribution)
         if table is None:
             words = _words(state, 0)
-            return np.fromiter((_draw_large(distribution, words) for _ in range(n)), np.int64, n)
+            return np.fromiter((distribution.draw_large(words) for _ in range(n)), np.int64, n)
         out = np.empty(n, np.int64)
         sample_inplace(state, *table, out)
         words = _words(state, -(-n // GROUP_WORDS))
@@ -217,95 +178,16 @@ def settle(distribution: Distribution, word: int, words: Iterator[int]) -> int:
 
     Parameters
     ----------
-    distribution : DiscreteLaplace or DiscreteGaussian
+    distribution : Distribution
     word : int
         The word the draw began with.
     words : iterator of int
         Fresh 64-bit words.
     """
-    magnitude = _locate(distribution, word >> 1, words)
-    if isinstance(distribution, DiscreteLaplace) and magnitude == distribution.n_thresholds:
-        magnitude += _draw_geometric(distribution.tail, words)
-    return _signed(magnitude, word)
-
-
-def _signed(magnitude: int, word: int) -> int:
-    magnitude = min(magnitude, NOISE_LIMIT)
-    return -magnitude if word & 1 else magnitude
-
-
-def _locate(distribution: Distribution | Geometric, u: int, words: Iterator[int]) -> int:
-    """Count the thresholds below U, whose first 63 bits are `u`, reading as many more bits as it takes."""
-    bits, wanted = TOP_BITS, STORED_BITS
-    while True:
-        while bits < wanted:
-            u = u << 64 | next(words)
-            bits += 64
-        lower, upper = distribution.cumulative(bits)
-        above = bisect_left(upper, u)
-        # `above` thresholds lie certainly below U, those with lower > u certainly above it.
-        if above == bisect_right(lower, u):
-            return above
-        wanted = bits + 64
-
-
-def _draw_geometric(tail: Geometric, words: Iterator[int]) -> int:
-    """Draw a geometric variable; past the table's end begin again there (memorylessness)."""
-    total = 0
-    while True:
-        k = _locate(tail, next(words) >> 1, words)
-        total += k
-        if k < tail.n_thresholds:
-            return total
-
-
-def _draw_large(distribution: Distribution, words: Iterator[int]) -> int:
-    """Draw where a table would be too large."""
-    if isinstance(distribution, DiscreteLaplace):
-        return _draw_large_laplace(distribution.scale, words)
-    return _draw_large_gaussian(distribution.sigma_squared, words)
-
-
-def _draw_large_laplace(scale: Fraction, words: Iterator[int]) -> int:
-    """Draw offset + width * block: a geometric variable splits into these independent parts."""
-    width = 1 << max(0, math.ceil(scale / SMALL_SCALE) - 1).bit_length()
-    blocks = Geometric(scale / width)
-    while True:
-        word = next(words)
-        offset = (word >> 1) % width
-        if not _is_accepted(offset / scale, words):
-            continue
-        magnitude = offset + width * _draw_geometric(blocks, words)
-        if magnitude or not word & 1:  # minus zero is drawn again, or zero would come twice
-            return _signed(magnitude, word)
-
-
-def _draw_large_gaussian(sigma_squared: Fraction, words: Iterator[int]) -> int:
-    """Accept a Laplace draw y with probability exp(-(|y| - sigma^2 / t)^2 / (2 sigma^2)).
-
-    Notes
-    -----
-    **Implements**: Canonne, Kamath & Steinke (2020), Algorithm 3, on exact acceptance tests.
-    """
-    t = math.isqrt(math.floor(sigma_squared)) + 1
-    while True:
-        y = _draw_large_laplace(Fraction(t), words)
-        distance = abs(y) - sigma_squared / t
-        if _is_accepted(distance * distance / (2 * sigma_squared), words):
-            return y
-
-
-def _is_accepted(x: Fraction, words: Iterator[int]) -> bool:
-    """Return True with probability exactly e^-x."""
-    u = bits = 0
-    while True:
-        u = u << 64 | next(words)
-        bits += 64
-        lower, upper = exp_minus(x, bits)
-        if u < lower:
-            return True
-        if u >= upper:
-            return False
+    magnitude = locate(distribution, word >> 1, words)
+    if distribution.tail is not None and magnitude == distribution.n_thresholds:
+        magnitude += draw_geometric(distribution.tail, words)
+    return signed(magnitude, word)
 
 
 class OpenDPNoise:
@@ -333,8 +215,8 @@ class OpenDPNoise:
 
     def price(self, distribution: Distribution, sensitivity: Fraction) -> Fraction:
         """Return the larger of the exact price and what OpenDP's privacy map says."""
-        root = _sqrt_up(sensitivity) if isinstance(distribution, DiscreteGaussian) else _float_up(sensitivity)
-        return max(price(distribution, sensitivity), Fraction(self._measurement(distribution).map(root)))
+        asked = self._measurement(distribution).map(distribution.opendp_sensitivity(sensitivity))
+        return max(distribution.price(sensitivity), Fraction(asked))
 
     def draw(self, distribution: Distribution, n: int, nonce: Nonce) -> Ints:
         """Draw n values; the nonce names the batch but does not decide the draws."""
@@ -343,20 +225,4 @@ class OpenDPNoise:
 
     def _measurement(self, distribution: Distribution) -> Any:
         domain = self._opendp.vector_domain(self._opendp.atom_domain(T="i64"))
-        if isinstance(distribution, DiscreteLaplace):
-            scale = _float_up(distribution.scale * (1 + Fraction(1, 1 << 48)))
-            return self._opendp.m.make_laplace(domain, self._opendp.l1_distance(T="f64"), scale=scale)
-        scale = _sqrt_up(distribution.sigma_squared * (1 + Fraction(1, 1 << 48)))
-        return self._opendp.m.make_gaussian(domain, self._opendp.l2_distance(T="f64"), scale=scale)
-
-
-def _float_up(x: Fraction) -> float:
-    """Return the smallest float at or above x."""
-    nearest = float(x)
-    return nearest if Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
-
-
-def _sqrt_up(x: Fraction) -> float:
-    """Return a float at or above the square root of x, and within two units of it."""
-    root = math.sqrt(_float_up(x))
-    return root if Fraction(root) ** 2 >= x else math.nextafter(root, math.inf)
+        return distribution.by_opendp(self._opendp, domain)

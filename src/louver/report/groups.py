@@ -108,13 +108,13 @@ def _pictures(release: GroupRelease) -> list[str]:
     if tree.n_levels > 1:
         second = range(tree.level(1).start, tree.level(1).stop)
         for r in second[:MOST_PICTURES]:
-            pictures.append(picture(plot_release(release, r), f"{regions.levels[1]}: {regions.labels[r][0]}"))
+            pictures.append(picture(plot_release(release, r), f"{regions.names[1]}: {regions.labels[r][0]}"))
         if len(second) > MOST_PICTURES:
             pictures.append(f"<p>The first {MOST_PICTURES} of {len(second):,} regions; the file has all.</p>")
     if tree.n_levels > 2:
         lowest = range(tree.level(tree.n_levels - 1).start, tree.n_regions)
         told = f"The first {MOST_PANELS} of {len(lowest):,}" if len(lowest) > MOST_PANELS else "All"
-        caption = f"{told} regions of the lowest level ({regions.levels[-1]}), with two standard deviations."
+        caption = f"{told} regions of the lowest level ({regions.names[-1]}), with two standard deviations."
         pictures.append(picture(plot_regions(release, lowest[:MOST_PANELS]), caption))
     return pictures
 

@@ -6,12 +6,8 @@ follows the measuring never opens the records.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,26 +17,21 @@ import numpy as np
 from louver._callable import make_callable
 from louver.engine.run import parse_engine
 from louver.errors import InputError, one_sentence
-from louver.privacy.ledger import Head, Ledger
-from louver.privacy.measurements import Measured, Measurements, write_measurements
-from louver.privacy.noise import KeyedNoise
-from louver.privacy.spend import open_ledger
-from louver.release.write import ReleaseWriter, check_out
+from louver.privacy.measurements import Measured
+from louver.release.write import check_out
 from louver.run import Run
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
-from louver.topdown.estimation import estimate as estimate_levels
-from louver.topdown.measuring import (
-    SealedCounts,
-    invariant_values,
-    read_invariants,
-    true_batches,
-    true_levels,
-    write_invariants,
-)
 from louver.topdown.plan import QueryPlan, make_plan
-from louver.topdown.problem import SparseLevel
-from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, QueryError, TopDownRelease
-from louver.topdown.sealing import checkpoints_of, is_finished, measure_into, measurements_path
+from louver.topdown.result import QueryError, TopDownRelease
+from louver.topdown.sealing import measure_into
+from louver.topdown.solve import (
+    Report,
+    estimate_from,
+    open_payer,
+    release_paid,
+    release_seeded,
+    write_release,
+)
 from louver.topdown.spec import SpecLike, read_design
 
 __all__ = [
@@ -60,8 +51,6 @@ if TYPE_CHECKING:
     from louver.data.read import ArrowStream
 
     Data = str | Path | ArrowStream
-
-Report = Callable[[TopDownRelease], str]
 
 
 @one_sentence()
@@ -122,13 +111,17 @@ def topdown(
     if seed is not None:
         if out is not None:
             check_out(Path(out))
-        return _seeded(plan, seed, evaluate, workers, run, partial(_write, out=out, report=report, csv=csv))
+        return release_seeded(
+            plan, seed, evaluate, workers, run, partial(write_release, out=out, report=report, csv=csv)
+        )
     if evaluate:
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
-    payer = _open_ledger(plan, ledger)
-    return _paid(plan, Path(out), payer, workers, resume, run, partial(_write, report=report, csv=csv))
+    payer = open_payer(plan, ledger)
+    return release_paid(
+        plan, Path(out), payer, workers, resume, run, partial(write_release, report=report, csv=csv)
+    )
 
 
 @one_sentence()
@@ -212,7 +205,7 @@ def measure(
     """
     plan = make_plan(read_design(spec, data))
     folder = Path(out)
-    payer = _open_ledger(plan, ledger)
+    payer = open_payer(plan, ledger)
     if not resume:
         check_out(folder)
     began = time.perf_counter()
@@ -249,136 +242,8 @@ def estimate(
     folder = Path(measurements)
     if out is not None:
         check_out(Path(out))
-    release = _estimate_from(plan, folder, workers, run, {})
-    return _write(release, folder, out=out, report=report, csv=csv)
-
-
-def _open_ledger(plan: QueryPlan, ledger: str | Path | None) -> Ledger:
-    """The ledger that pays, opened before anything is read."""
-    design = plan.design
-    if design.is_own_file and not Path(design.data).is_file():
-        name = Path(design.data).name
-        raise InputError(f"{name} does not exist; correct the source in {design.spec.path.name}.", file=name)
-    source = design.spec.source
-    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query)
-
-
-def _seeded(
-    plan: QueryPlan,
-    seed: int,
-    evaluate: bool,
-    workers: int,
-    run: Run | None,
-    write: Callable[[TopDownRelease, Path], TopDownRelease],
-) -> TopDownRelease:
-    """Run with noise that anyone can repeat, in a temporary folder."""
-    with tempfile.TemporaryDirectory(prefix="louver-topdown-") as name:
-        folder = Path(name)
-        began = time.perf_counter()
-        levels = true_levels(plan.design)
-        tabulated = time.perf_counter()
-        values = invariant_values(plan, levels)
-        write_invariants(folder / INVARIANTS_FILE, plan, values)
-        path = measurements_path(folder)
-        noise, design = KeyedNoise.from_seed(seed), plan.design.measured_fingerprint()
-        write_measurements(path, true_batches(plan, levels), noise, design=design, run=run)
-        seconds = {"tabulate": tabulated - began, "measure": time.perf_counter() - tabulated}
-        release = _estimate_from(plan, folder, workers, run, seconds)
-        if evaluate:
-            release = replace(release, evaluation=_errors(release, levels))
-        return write(release, folder)
-
-
-def _paid(
-    plan: QueryPlan,
-    out: Path,
-    ledger: Ledger,
-    workers: int,
-    resume: bool,
-    run: Run | None,
-    write: Callable[..., TopDownRelease],
-) -> TopDownRelease:
-    """Measure into a folder beside the release, estimate with checkpoints, release, clear the folder."""
-    work = out.with_name(f".{out.name}.topdown")
-    if not resume and os.path.lexists(work):
-        message = f"option --out: a run for {out.name} was interrupted; add --resume to carry it on."
-        raise InputError(message, option="--resume")
-    is_released = resume and is_finished(plan, out, ledger)
-    if not is_released:
-        check_out(out)
-    if is_released:  # stopped after the move
-        release = replace(_estimate_from(plan, out, workers, run, {}), path=out)
-    else:
-        began = time.perf_counter()
-        measure_into(plan, work, ledger, run)
-        seconds = {"measure": time.perf_counter() - began}
-        release = write(_estimate_from(plan, work, workers, run, seconds), work, out=out)
-    shutil.rmtree(work, ignore_errors=True)
-    return release
-
-
-def _estimate_from(
-    plan: QueryPlan, folder: Path, workers: int, run: Run | None, seconds: dict[str, float]
-) -> TopDownRelease:
-    """Estimate from the measurements and invariants of a folder."""
-    path = folder / MEASUREMENTS_FILE
-    if not path.is_file():
-        raise InputError(f"{folder.name} holds no measurements; measure first.", option="--measurements")
-    began = time.perf_counter()
-    description = Measurements(path).description()
-    if description["design"] != plan.design.measured_fingerprint():
-        message = f"{path.name} was not measured by this spec; give the measurements that belong to it."
-        raise InputError(message, file=path.name, option="--measurements")
-    problem = plan.problem(read_invariants(folder / INVARIANTS_FILE, plan))
-    result = estimate_levels(
-        problem,
-        SealedCounts(path, plan),
-        kept_margin=plan.kept_margin(),
-        workers=workers,
-        checkpoints=checkpoints_of(plan, folder),
-        run=run,
-    )
-    entry = description["entry"]
-    return TopDownRelease(
-        plan=plan,
-        estimate=result,
-        is_private=not description["not_private"],
-        head=None if entry is None else Head(entry, description["entry_hash"]),
-        seconds={**seconds, "estimate": time.perf_counter() - began},
-    )
-
-
-def _write(
-    release: TopDownRelease, folder: Path, *, out: str | Path | None, report: Report | None, csv: bool
-) -> TopDownRelease:
-    """Make the release directory, measurements and invariants included, if one is asked for."""
-    if out is None:
-        return release
-    began = time.perf_counter()
-    with ReleaseWriter(out) as writer:
-        for name in (MEASUREMENTS_FILE, INVARIANTS_FILE):
-            shutil.copyfile(folder / name, writer.path(name))
-        release = replace(release, path=Path(out))
-        parameters = release.plan.design.options.model_dump(mode="json")
-        release.write_into(writer, parameters, report(release) if report else None, csv=csv)
-    return replace(release, seconds={**release.seconds, "write": time.perf_counter() - began})
-
-
-def _errors(release: TopDownRelease, truth: tuple[SparseLevel, ...]) -> tuple[QueryError, ...]:
-    """Mean absolute errors of every query at every level."""
-    design = release.plan.design
-    errors = []
-    for level, histogram in enumerate(list(release.levels())[::-1]):
-        for query in design.queries:
-            difference = query.answer(histogram) - query.answer(truth[level])
-            errors.append(
-                QueryError(
-                    level=design.spine.names[level],
-                    query=query.name,
-                    mean_absolute=float(np.abs(difference).mean()),
-                )
-            )
-    return tuple(errors)
+    release = estimate_from(plan, folder, workers, run, {})
+    return write_release(release, folder, out=out, report=report, csv=csv)
 
 
 make_callable(__name__, topdown)

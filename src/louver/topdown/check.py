@@ -17,6 +17,7 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.data.read import open_source
+from louver.data.regions import RegionTree
 from louver.data.tabulate import tabulate
 from louver.data.values import read_text
 from louver.errors import InfeasibleError, InputError
@@ -32,7 +33,6 @@ from louver.topdown.implied import (
 )
 from louver.topdown.plan import QueryPlan
 from louver.topdown.spec import Design
-from louver.topdown.spine import Spine
 
 __all__ = ["Clash", "KnowledgeCheck", "check_knowledge", "find_clash", "read_counts", "read_values"]
 
@@ -297,7 +297,7 @@ def _first_contradiction(plan: QueryPlan, invariants: Mapping[str, Ints]) -> tup
     return 0, 0
 
 
-def _subtree(spine: Spine, level: int, region: int) -> tuple[Spine, list[int]]:
+def _subtree(spine: RegionTree, level: int, region: int) -> tuple[RegionTree, list[int]]:
     """The spine below a region, and the number of the first region of each of its levels."""
     start, stop = region, region + 1
     codes, starts, offsets = [], [], []
@@ -309,11 +309,12 @@ def _subtree(spine: Spine, level: int, region: int) -> tuple[Spine, list[int]]:
             starts.append(below - below[0])
             start, stop = int(below[0]), int(below[-1])
     names = spine.names[level:]
-    return Spine(names=names, codes=tuple(codes), starts=tuple(starts)), offsets
+    labels = spine.leaf_labels[start:stop]
+    return RegionTree(names=names, codes=tuple(codes), leaf_labels=labels, starts=tuple(starts)), offsets
 
 
 def _parts(
-    plan: QueryPlan, invariants: Mapping[str, Ints], level: int, offsets: Sequence[int], spine: Spine
+    plan: QueryPlan, invariants: Mapping[str, Ints], level: int, offsets: Sequence[int], spine: RegionTree
 ) -> list[_Part]:
     """All statements about regions of a subtree that bind, those with the largest numbers first."""
     parts = []
@@ -339,7 +340,7 @@ def _parts(
     return sorted(parts, key=lambda part: -part.lower)
 
 
-def _statements(spine: Spine, parts: Sequence[_Part]) -> list[LevelStatements]:
+def _statements(spine: RegionTree, parts: Sequence[_Part]) -> list[LevelStatements]:
     """Chosen parts as statements of every level."""
     levels = []
     for level, n_regions in enumerate(spine.sizes):

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louver.data.regions import SEPARATOR
 from louver.errors import InputError
 from louver.privacy.neighbours import Relation
 from louver.topdown.spec import MAX_CELLS, Design
-from louver.topdown.spine import SEPARATOR
 
 __all__ = ["Verdict", "check_together", "invariant_records", "judge", "space_of"]
 

@@ -27,10 +27,10 @@ from enum import StrEnum
 import numpy as np
 
 from louver._arrays import Ints
+from louver.data.regions import RegionTree
 from louver.errors import InfeasibleError, InputError
 from louver.optim.kernels.families.polymatroid import UNBOUNDED as _UNBOUNDED
 from louver.optim.kernels.families.polymatroid import box_inplace
-from louver.topdown.spine import Spine
 
 __all__ = [
     "MAX_TYPES",
@@ -124,7 +124,7 @@ class Implied:
 
     Parameters
     ----------
-    spine : Spine
+    spine : RegionTree
     n_types : int
     kind : Kind
     statements : tuple of LevelStatements
@@ -135,7 +135,7 @@ class Implied:
         Whether any region of a level is constrained at all.
     """
 
-    spine: Spine
+    spine: RegionTree
     n_types: int
     kind: Kind
     statements: tuple[LevelStatements, ...]
@@ -191,13 +191,13 @@ class Implied:
 
 
 def derive(
-    spine: Spine, n_types: int, statements: Sequence[LevelStatements], *, above_leaves: bool = True
+    spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], *, above_leaves: bool = True
 ) -> Implied:
     """Derive the bounds of every region from statements about regions of any level.
 
     Parameters
     ----------
-    spine : Spine
+    spine : RegionTree
     n_types : int
         At most MAX_TYPES.
     statements : sequence of LevelStatements
@@ -220,7 +220,7 @@ def derive(
     Example 1 of the paper: female, co-ed and male dorms; 98 students in each of two regions, the first without
     male and the second without female dorms.
 
-    >>> spine = Spine.from_columns([("town", "1"), ("town", "2")], ("town", "region"))
+    >>> spine = RegionTree.from_columns([("town", "1"), ("town", "2")], ("town", "region"))
     >>> stated = LevelStatements(masks=(1, 4, 7), lower=np.array([[0, 0, 98], [0, 0, 98]]),
     ...                          upper=np.array([[UNBOUNDED, 0, 98], [0, UNBOUNDED, 98]]))
     >>> implied = derive(spine, 3, [LevelStatements.nothing(1), stated])
@@ -391,7 +391,7 @@ def _no_bounds(n_regions: int) -> tuple[Ints, Ints]:
     return np.zeros((n_regions, 0), np.int64), np.zeros((n_regions, 0), np.int64)
 
 
-def _add_up_leaves(spine: Spine, n_types: int, leaves: LevelStatements) -> tuple[Ints, Ints]:
+def _add_up_leaves(spine: RegionTree, n_types: int, leaves: LevelStatements) -> tuple[Ints, Ints]:
     """Sums of the leaves' bounds for the level above them, some thousand leaves at a time."""
     level = spine.n_levels - 2
     starts = spine.starts[level]
@@ -410,13 +410,13 @@ def _add_up_leaves(spine: Spine, n_types: int, leaves: LevelStatements) -> tuple
     return lower, upper
 
 
-def _check_leaves(spine: Spine, lower: Ints, upper: Ints, first: int) -> None:
+def _check_leaves(spine: RegionTree, lower: Ints, upper: Ints, first: int) -> None:
     clash = np.flatnonzero((lower > upper).any(axis=1))
     if len(clash):
         raise _contradiction(spine, spine.n_levels - 1, first + int(clash[0]))
 
 
-def _contradiction(spine: Spine, level: int, region: int) -> InfeasibleError:
+def _contradiction(spine: RegionTree, level: int, region: int) -> InfeasibleError:
     message = (
         f'the public knowledge about {spine.names[level]} "{spine.codes[level][region]}" contradicts itself; '
         "run `louver topdown check` to see which statements clash."
@@ -425,7 +425,7 @@ def _contradiction(spine: Spine, level: int, region: int) -> InfeasibleError:
 
 
 def _cut(
-    spine: Spine, level: int, n_types: int, stated: LevelStatements, bounds: tuple[Ints, Ints]
+    spine: RegionTree, level: int, n_types: int, stated: LevelStatements, bounds: tuple[Ints, Ints]
 ) -> tuple[Ints, Ints]:
     """Cut the bounds that follow from below by what is stated about the regions themselves."""
     everything = (1 << n_types) - 1

@@ -65,13 +65,14 @@ class Fractional:
         return flat.reshape(-1, max(n_children, 1))
 
 
-def solve(problem: Problem, families: Families, batch: Batch) -> Fractional:
-    """Solve all families of a batch, given as `encode` arranges them too.
+def solve(problem: Problem, families: Families, batch: Batch | None = None) -> Fractional:
+    """Solve all families of a batch; `batch` is what `encode` makes of them, where it was called already.
 
     Notes
     -----
     **Cost**: 0.1-0.5 ms for a parent with 20 children and 40 cells; 0.2 s for 150 children and 400 cells.
     """
+    batch = encode(problem, families) if batch is None else batch
     sizes = np.diff(batch.cell_start) * np.diff(batch.child_start)
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     counts = np.zeros(offsets[-1])

@@ -99,7 +99,7 @@ def _true_leaves(design: Design) -> SparseLevel:
 def _region_attributes(design: Design) -> tuple[Attribute, ...]:
     """Region columns with the labels of the public list, so that no other is accepted."""
     columns = design.geography_columns
-    paths = [code.split("/") if len(columns) > 1 else [code] for code in design.spine.leaves]
+    paths = design.spine.leaf_labels
     labels = [dict.fromkeys(path[axis] for path in paths) for axis in range(len(columns))]
     return tuple(
         Attribute(name=column, labels=tuple(own)) for column, own in zip(columns, labels, strict=True)
@@ -108,10 +108,10 @@ def _region_attributes(design: Design) -> tuple[Attribute, ...]:
 
 def _leaf_of(design: Design, regions: tuple[Attribute, ...], codes: Ints) -> Ints:
     """Number of the leaf each row belongs to, -1 where the combination of labels is none."""
-    place = {code: leaf for leaf, code in enumerate(design.spine.leaves)}
+    place = {labels: leaf for leaf, labels in enumerate(design.spine.leaf_labels)}
     combinations, inverse = np.unique(codes, axis=0, return_inverse=True)
     found = [
-        place.get("/".join(region.labels[code] for region, code in zip(regions, row, strict=True)), -1)
+        place.get(tuple(region.labels[code] for region, code in zip(regions, row, strict=True)), -1)
         for row in combinations
     ]
     return np.array(found, dtype=np.int64)[inverse.ravel()]

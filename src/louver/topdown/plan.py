@@ -21,7 +21,7 @@ import numpy as np
 from louver._arrays import Ints
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, compose_sequential, epsilon_at, fraction_of, split
-from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace, Distribution
+from louver.privacy.distributions import Distribution, noise_for
 from louver.privacy.ledger import request_digest
 from louver.privacy.neighbours import Relation
 from louver.privacy.spend import request_of
@@ -269,9 +269,7 @@ def sensitivity(neighbours: Relation) -> tuple[int, int]:
 
 def _noise(loss: Loss) -> Distribution:
     l1, l2_squared = sensitivity(loss.neighbours)
-    if loss.measure is Measure.EPSILON:
-        return DiscreteLaplace(l1 / loss.amount)
-    return DiscreteGaussian(Fraction(l2_squared) / (2 * loss.amount))
+    return noise_for(loss, l1=l1, l2_squared=l2_squared)
 
 
 def _is_known(design: Design, level: int, query: Query) -> bool:

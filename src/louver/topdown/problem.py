@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from louver._arrays import Bools, Ints
+from louver.data.regions import RegionTree
 from louver.errors import InputError
 from louver.topdown.implied import Implied
-from louver.topdown.spine import Spine
 
 __all__ = [
     "Families",
@@ -78,7 +78,7 @@ class Problem:
 
     Parameters
     ----------
-    spine : Spine
+    spine : RegionTree
     n_cells : int
     is_possible : ndarray of bool, shape (cells,)
         False for structural zeros.
@@ -90,7 +90,7 @@ class Problem:
         One for each level.
     """
 
-    spine: Spine
+    spine: RegionTree
     n_cells: int
     is_possible: Bools
     type_of: Ints
@@ -248,12 +248,12 @@ class Families:
         return self.parents.cell[span], self.parents.count[span]
 
 
-def split_batches(spine: Spine, level: int, n_values: int) -> list[tuple[int, int]]:
+def split_batches(spine: RegionTree, level: int, n_values: int) -> list[tuple[int, int]]:
     """Divide the parents of a level's regions into batches of consecutive ones.
 
     Parameters
     ----------
-    spine : Spine
+    spine : RegionTree
     level : int
     n_values : int
         Noisy values per region.
@@ -277,7 +277,7 @@ def split_batches(spine: Spine, level: int, n_values: int) -> list[tuple[int, in
     return batches
 
 
-def region_range(spine: Spine, level: int, batch: tuple[int, int]) -> tuple[int, int]:
+def region_range(spine: RegionTree, level: int, batch: tuple[int, int]) -> tuple[int, int]:
     """Regions of a level that the parents of a batch have as children."""
     if level == 0:
         return 0, 1

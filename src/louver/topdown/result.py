@@ -153,7 +153,7 @@ class TopDownRelease:
         names = design.geography_columns
         if len(names) == 1:
             return {names[0]: _labelled(leaf, design.spine.leaves)}
-        paths = [code.split("/") for code in design.spine.leaves]
+        paths = design.spine.leaf_labels
         columns = {}
         for axis, name in enumerate(names):
             labels = {label: i for i, label in enumerate(dict.fromkeys(path[axis] for path in paths))}

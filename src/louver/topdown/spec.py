@@ -47,6 +47,7 @@ from pydantic import BeforeValidator, Field
 
 from louver._arrays import Bools, Ints
 from louver.data.read import open_source
+from louver.data.regions import RegionTree
 from louver.data.values import read_text
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
@@ -57,7 +58,6 @@ from louver.schema.spec import Spec, as_spec
 from louver.schema.validate import Options, validated
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.problem import Query
-from louver.topdown.spine import Spine
 
 __all__ = ["DETAILED", "Design", "SpecLike", "Statement", "TopDownOptions", "read_design"]
 
@@ -179,7 +179,7 @@ class Design:
         Attributes that make the cells, in the order of the spec.
     is_possible : ndarray of bool, shape (cells,)
         False for structural zeros.
-    spine : Spine
+    spine : RegionTree
     queries : tuple of Query
         All queries, the detailed one last.
     query_attributes : tuple of tuple of Attribute
@@ -197,7 +197,7 @@ class Design:
     options: TopDownOptions
     attributes: tuple[Attribute, ...]
     is_possible: Bools
-    spine: Spine
+    spine: RegionTree
     queries: tuple[Query, ...]
     query_attributes: tuple[tuple[Attribute, ...], ...]
     level_shares: tuple[Fraction, ...]
@@ -343,7 +343,7 @@ def _cell_codes(attributes: Sequence[Attribute]) -> Ints:
     return grids.reshape(len(attributes), -1).T.astype(np.int64)
 
 
-def _read_spine(spec: Spec, records: Any, geography: GeographyOptions, where: str) -> Spine:
+def _read_spine(spec: Spec, records: Any, geography: GeographyOptions, where: str) -> RegionTree:
     """The tree of regions from the public list of leaves."""
     is_coded = geography.column is not None and geography.prefixes is not None
     if is_coded == (geography.columns is not None):
@@ -354,8 +354,8 @@ def _read_spine(spec: Spec, records: Any, geography: GeographyOptions, where: st
     rows = _read_rows(path, columns)
     try:
         if geography.prefixes is not None:
-            return Spine.from_prefixes([row[0] for row in rows], geography.levels, geography.prefixes)
-        return Spine.from_columns(rows, geography.levels)
+            return RegionTree.from_prefixes([row[0] for row in rows], geography.levels, geography.prefixes)
+        return RegionTree.from_columns(rows, geography.levels)
     except InputError as error:
         message = f"{Path(geography.leaves).name}: {error}"
         raise InputError(message, file=geography.leaves, row=error.row, option=error.option) from None
@@ -432,7 +432,7 @@ def _build_queries(
 
 
 def _read_shares(
-    options: TopDownOptions, spine: Spine, queries: Sequence[Query], where: str
+    options: TopDownOptions, spine: RegionTree, queries: Sequence[Query], where: str
 ) -> tuple[tuple[Fraction, ...], tuple[Mapping[str, Fraction], ...]]:
     """Exact shares, checked to sum to one (ERRATA T1)."""
     given = options.shares
@@ -488,7 +488,7 @@ def _cell_set(labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribut
 
 
 def _invariant(
-    given: InvariantOptions, spine: Spine, attributes: Sequence[Attribute], place: str
+    given: InvariantOptions, spine: RegionTree, attributes: Sequence[Attribute], place: str
 ) -> Statement:
     if given.level not in spine.names:
         raise InputError(f"{place} names no level of the geography.", option="level")
@@ -508,7 +508,7 @@ def _bound(
     spec: Spec,
     records: Any,
     geography: GeographyOptions,
-    spine: Spine,
+    spine: RegionTree,
     attributes: Sequence[Attribute],
     place: str,
 ) -> Statement:
@@ -547,13 +547,13 @@ class _SideTable:
     order: Ints  # row of the file for each leaf
 
     @classmethod
-    def read(cls, path: Path, geography: GeographyOptions, spine: Spine) -> _SideTable:
+    def read(cls, path: Path, geography: GeographyOptions, spine: RegionTree) -> _SideTable:
         columns = geography.columns if geography.columns is not None else [geography.column or ""]
         rows = _read_rows(path, columns)
-        place = {code: leaf for leaf, code in enumerate(spine.leaves)}
+        place = {labels: leaf for leaf, labels in enumerate(spine.leaf_labels)}
         order = np.full(len(place), -1, dtype=np.int64)
         for number, row in enumerate(rows):
-            leaf = place.get("/".join(row))
+            leaf = place.get(row)
             if leaf is None:
                 message = f"{path.name} names a region on row {number + 1} that is not in the list of leaves."
                 raise InputError(message, file=path.name, row=number + 1)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from louver.data.read import open_source
 from louver.data.write import replacing, write_csv, write_parquet
@@ -61,3 +63,21 @@ def test_a_file_that_cannot_be_written(tmp_path, place):
     with pytest.raises(InputError, match="cannot be written; check its folder"):
         write_csv(TABLE, tmp_path / place)
     assert os.listdir(tmp_path) == []
+
+
+def test_no_cell_of_a_csv_file_is_a_formula(tmp_path: Path) -> None:
+    """Text that a spreadsheet would compute gets an apostrophe, numbers stay numbers, and one apostrophe less is the text again."""
+    labels = ["=1+1", "+cmd", "-2+3", "@sum", "\tx", "\rx", "'s", "-1", "+1.5e3", "a=b", "", None]
+    table = pa.table({"=label": pa.array(labels).dictionary_encode(), "number": list(range(-3, 9))})
+    write_csv(table, tmp_path / "a.csv")
+    text = (tmp_path / "a.csv").read_text()
+    back = csv.read_csv(
+        tmp_path / "a.csv",
+        parse_options=csv.ParseOptions(newlines_in_values=True),
+        convert_options=csv.ConvertOptions(column_types={"'=label": pa.string()}, strings_can_be_null=True),
+    )
+    assert back.column_names == ["'=label", "number"] and back["number"].to_pylist() == list(range(-3, 9))
+    written = back["'=label"].to_pylist()
+    assert [value.removeprefix("'") if value else value for value in written][:10] == labels[:10]
+    assert not any(value and value[0] in "=+@\t\r" and value != "+1.5e3" for value in written)
+    assert "-3" in text and '"-1"' in text

@@ -112,11 +112,7 @@ def test_cancelled_anywhere_nothing_is_left_and_the_next_run_pays_nothing_more(
     people: Path, ledger: Ledger, tmp_path: Path
 ) -> None:
     before = {path.name for path in tmp_path.iterdir()}
-    counter = _At(10**9)
-    groups(people, **_options(people, seed=1), run=counter.run)
-    n_checks = 10**9 - counter.left
-    assert n_checks > 5
-    for moment in sorted({0, 1, 2, n_checks // 2, n_checks - 1}):
+    for moment in (0, 1, 2, 5, 12):  # any run asks more often than that, whatever its noise
         with pytest.raises(Cancelled):
             groups(people, **_options(people), out=tmp_path / "release", run=_At(moment).run)
         assert {path.name for path in tmp_path.iterdir()} == before

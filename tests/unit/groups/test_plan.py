@@ -8,10 +8,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from louver.data.regions import RegionTree
 from louver.errors import BudgetError, InputError
 from louver.groups.mechanisms import MECHANISMS
 from louver.groups.plan import LARGEST_LOSS, chosen_shares, equal_shares, level_noise, make_plan
-from louver.groups.problem import Query, Regions, Total
+from louver.groups.problem import Query, Total
 from louver.optim.trees import LevelTree
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.neighbours import Relation
@@ -65,7 +66,7 @@ def test_chosen_shares_beat_every_split_of_a_grid(name: str, is_weighted: bool) 
 
 
 def test_what_is_measured_depends_on_the_total() -> None:
-    regions = Regions.from_leaves(("state",), [("GA",), ("NY",)])
+    regions = RegionTree.from_leaves(("state",), [("GA",), ("NY",)])
     budget = Loss(Fraction(1), Measure.EPSILON, Relation.ADD_REMOVE_RECORD)
     queries = {
         total: make_plan(MECHANISMS["louver"], regions, 3, budget, equal_shares(2), total=total).query

@@ -1,4 +1,4 @@
-"""Regions, tables and queries; sensitivities by enumeration of all neighbours of all small data sets."""
+"""RegionTree, tables and queries; sensitivities by enumeration of all neighbours of all small data sets."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from louver.data.regions import RegionTree
 from louver.errors import BudgetError, InputError
-from louver.groups.problem import GroupTable, Query, Regions, Total, answers, sensitivity, sizes_of
+from louver.groups.problem import GroupTable, Query, Total, answers, sensitivity, sizes_of
 from louver.optim.trees import LevelTree
 from louver.privacy.neighbours import Relation
 from oracles.groups import data_sets, leaf_counts
@@ -132,10 +133,10 @@ def test_sensitivity_where_empty_units_count_with_size_1(query: Query, relation:
         sensitivity(query, relation, Total.PUBLIC, n_level_regions=n, n_sizes=largest)
         for n in tree.level_sizes
     ]
-    regions = Regions.from_leaves(("a", "b"), [("x", "p"), ("x", "q"), ("y", "p"), ("y", "q")])
+    regions = RegionTree.from_leaves(("a", "b"), [("x", "p"), ("x", "q"), ("y", "p"), ("y", "q")])
 
     def answer(data: Data) -> np.ndarray:
-        cells = Counter((regions.leaves[leaf], size) for leaf, size in data.values())
+        cells = Counter((regions.leaf_labels[leaf], size) for leaf, size in data.values())
         return answers(GroupTable.from_cells(regions, cells, largest, Total.PUBLIC, 1).counts, query, tree)
 
     worst = [0] * tree.n_levels
@@ -170,18 +171,18 @@ def test_sizes_come_back(query: Query) -> None:
 
 def test_regions_are_checked() -> None:
     with pytest.raises(InputError, match="no regions"):
-        Regions.from_leaves(("state",), [])
+        RegionTree.from_leaves(("state",), [])
     with pytest.raises(InputError, match="again on row 3") as caught:
-        Regions.from_leaves(("state",), [("GA",), ("NY",), ("GA",)])
+        RegionTree.from_leaves(("state",), [("GA",), ("NY",), ("GA",)])
     assert caught.value.row == 3
     with pytest.raises(InputError, match='named "total"'):
-        Regions.from_leaves(("total",), [("GA",)])
+        RegionTree.from_leaves(("total",), [("GA",)])
 
 
 def test_equal_labels_under_different_parents_are_different_regions() -> None:
-    regions = Regions.from_leaves(("state", "county"), [("NY", "Kent"), ("MI", "Kent"), ("MI", "Eaton")])
-    assert regions.levels == ("total", "state", "county")
-    assert regions.leaves == (("MI", "Eaton"), ("MI", "Kent"), ("NY", "Kent"))
+    regions = RegionTree.from_leaves(("state", "county"), [("NY", "Kent"), ("MI", "Kent"), ("MI", "Eaton")])
+    assert regions.names == ("total", "state", "county")
+    assert regions.leaf_labels == (("MI", "Eaton"), ("MI", "Kent"), ("NY", "Kent"))
     assert regions.tree.level_sizes == (1, 2, 3)
     assert len(set(regions.node_names)) == 6
 
@@ -191,12 +192,12 @@ LABEL = st.text(st.sampled_from("/\\\\-a"), max_size=3)
 
 @given(st.sets(st.tuples(LABEL, LABEL), min_size=1, max_size=12))
 def test_node_names_are_unique_whatever_the_labels(leaves: set[tuple[str, str]]) -> None:
-    regions = Regions.from_leaves(("a", "b"), sorted(leaves))
+    regions = RegionTree.from_leaves(("a", "b"), sorted(leaves))
     assert len(set(regions.node_names)) == len(regions.labels) == len(set(regions.labels))
 
 
 def test_a_table_knows_its_size() -> None:
-    regions = Regions.from_leaves(("state",), [("GA",), ("NY",)])
+    regions = RegionTree.from_leaves(("state",), [("GA",), ("NY",)])
     table = GroupTable.from_cells(regions, {(("GA",), 0): 4, (("NY",), 2): 1}, 2, Total.PUBLIC)
     assert table.counts.tolist() == [[4, 0, 1], [4, 0, 0], [0, 0, 1]]
     assert (table.n_groups, table.first_size, table.largest_size) == (5, 0, 2)

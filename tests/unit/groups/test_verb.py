@@ -71,7 +71,7 @@ def _options(domain: Path, **more: Any) -> dict[str, Any]:
 
 def test_exact_counts_come_out_of_almost_no_noise(people: Path, domain: Path) -> None:
     released = groups(people, **_options(domain, epsilon=1000, seed=1, evaluate=True))
-    assert released.plan.regions.leaves == (
+    assert released.plan.regions.leaf_labels == (
         ("GA", "Cobb"),
         ("NY", "Bronx"),
         ("NY", "Kings"),
@@ -260,7 +260,7 @@ def test_a_stopped_run_is_carried_on(
         raise _Stop
 
     target = {
-        "estimate": "louver.groups._estimate",
+        "estimate": "louver.groups.solve.estimate_from",
         "move": "louver.release.write.ReleaseWriter.seal",
         "seal": "louver.privacy.ledger.Ledger.seal",
     }[where]
@@ -715,7 +715,10 @@ def test_a_stopped_run_with_noise_by_opendp(
         raise _Stop
 
     with monkeypatch.context() as patched:
-        target = {"estimate": "louver.groups._estimate", "seal": "louver.privacy.ledger.Ledger.seal"}[where]
+        target = {
+            "estimate": "louver.groups.solve.estimate_from",
+            "seal": "louver.privacy.ledger.Ledger.seal",
+        }[where]
         patched.setattr(target, stop)
         with pytest.raises(_Stop):
             groups(people, **_options(domain, noise="opendp"), out=out)

@@ -273,3 +273,8 @@ def test_in_a_browser(
     letters = "[...document.querySelectorAll('svg text')].map(text => text.getBoundingClientRect().height)"
     assert min(sheet.evaluate(letters)) > 5
     sheet.close()
+
+
+def test_pages_that_stay_inside_are_for_their_owner(tmp_path: Path) -> None:
+    write_page("<p>inside</p>", tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from louver.data.regions import RegionTree
 from louver.engine.run import run_pieces
 from louver.errors import InfeasibleError, InputError, SolverError
 from louver.release.verify import verify
@@ -18,7 +19,6 @@ from louver.topdown.failsafe import distance_to_feasibility, rescue
 from louver.topdown.implied import UNBOUNDED, LevelStatements, derive
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import Families, Problem, Query, SparseLevel, Workload
-from louver.topdown.spine import Spine
 from oracles import topdown as oracle
 from topdown_town import SPEC, write_town
 
@@ -41,7 +41,7 @@ class Given:
 
 def dormitories(*, is_possible=(True, True, True, True), implied=False):
     """A town of two blocks, each with three people in its dormitory at least."""
-    spine = Spine.from_columns([("t", "1"), ("t", "2")], ("town", "block"))
+    spine = RegionTree.from_columns([("t", "1"), ("t", "2")], ("town", "block"))
     stated = LevelStatements(masks=(2,), lower=np.array([[3], [3]]), upper=np.full((2, 1), UNBOUNDED))
     bounds = derive(spine, 2, [LevelStatements.nothing(1), stated], above_leaves=implied)
     return Problem(
@@ -128,7 +128,7 @@ def test_problems_that_cannot_be():
 
 
 def test_contradictions_name_the_region():
-    spine = Spine.from_columns([("t", "1"), ("t", "2")], ("town", "block"))
+    spine = RegionTree.from_columns([("t", "1"), ("t", "2")], ("town", "block"))
     leaf = LevelStatements(masks=(1, 3), lower=np.array([[0, 0], [4, 0]]), upper=np.array([[9, 9], [9, 3]]))
     with pytest.raises(InfeasibleError, match='block "t/2"'):
         derive(spine, 2, [LevelStatements.nothing(1), leaf])
@@ -140,10 +140,10 @@ def test_contradictions_name_the_region():
 
 def test_leaves_that_cannot_be():
     with pytest.raises(InputError, match="leaf row 2 does not have a label") as error:
-        Spine.from_columns([("t", "1"), ("t", "")], ("town", "block"))
+        RegionTree.from_columns([("t", "1"), ("t", "")], ("town", "block"))
     assert error.value.row == 2
     with pytest.raises(InputError, match="list of leaves is empty"):
-        Spine.from_columns([], ("town", "block"))
+        RegionTree.from_columns([], ("town", "block"))
 
 
 def test_no_workers():

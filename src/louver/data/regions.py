@@ -1,41 +1,49 @@
-"""The spine: the tree of regions, level by level, from the root to the leaves.
+"""The tree of regions, level by level, from the root to the leaves. It is public.
 
-Every level lists its regions in ascending order of their codes, and the children of a region stand next to
-each other in the level below.
+Every level lists its regions in ascending order of their labels, and the children of a region stand next to each other in
+the level below. Verbs differ in where the root comes from and in how a region is named: each has its own way to build one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from louver._arrays import Ints
 from louver.errors import InputError
+from louver.optim.trees import LevelTree
 
-__all__ = ["Spine"]
+__all__ = ["ROOT", "SEPARATOR", "RegionTree"]
 
 SEPARATOR = "/"
+"""Between the labels of a path that names a region."""
+
+ROOT = "total"
+"""Name of a root level that no column stands for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Spine:
-    """Regions by level; build one with `from_prefixes` or `from_columns`.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RegionTree:
+    """Regions by level; build one with `from_prefixes`, `from_columns` or, with a root above all columns, `from_leaves`.
 
     Parameters
     ----------
     names : tuple of str
         Names of the levels, the root first.
     codes : tuple of tuple of str
-        Codes of the regions of each level, unique within it.
+        Public names of the regions of each level, unique within it.
+    leaf_labels : tuple of tuple of str
+        For every leaf what the region columns of the data say: its labels from the first column on, or its code alone.
     starts : tuple of ndarray of int64
         For each level but the last: region i has the children starts[i] to starts[i + 1] of the next one.
 
     Examples
     --------
-    >>> spine = Spine.from_prefixes(["44001", "44003", "44005"], ("state", "county"), (2, 5))
+    >>> spine = RegionTree.from_prefixes(["44001", "44003", "44005"], ("state", "county"), (2, 5))
     >>> spine.sizes, spine.codes[0]
     ((1, 3), ('44',))
     >>> spine.children(0, 0)
@@ -44,6 +52,7 @@ class Spine:
 
     names: tuple[str, ...]
     codes: tuple[tuple[str, ...], ...]
+    leaf_labels: tuple[tuple[str, ...], ...]
     starts: tuple[Ints, ...]
 
     def __post_init__(self) -> None:
@@ -51,7 +60,7 @@ class Spine:
             start.flags.writeable = False
 
     @classmethod
-    def from_prefixes(cls, leaves: Sequence[str], names: Sequence[str], lengths: Sequence[int]) -> Spine:
+    def from_prefixes(cls, leaves: Sequence[str], names: Sequence[str], lengths: Sequence[int]) -> RegionTree:
         """Build from leaf codes whose prefixes name the regions above.
 
         Parameters
@@ -77,10 +86,11 @@ class Spine:
                     f"leaf code {row} does not have {lengths[-1]} characters; correct the code or prefixes."
                 )
                 raise InputError(message, row=row, option="prefixes")
-        return cls._build(names, [tuple(leaf[:length] for length in lengths) for leaf in leaves])
+        paths = [tuple(leaf[:length] for length in lengths) for leaf in leaves]
+        return cls._checked(names, paths, [(leaf,) for leaf in leaves])
 
     @classmethod
-    def from_columns(cls, rows: Sequence[Sequence[str]], names: Sequence[str]) -> Spine:
+    def from_columns(cls, rows: Sequence[Sequence[str]], names: Sequence[str]) -> RegionTree:
         """Build from one row per leaf with a label for each level; equal labels in two parents are two regions.
 
         The code of a region is the path to it: the labels from the first level on, joined by slashes.
@@ -94,10 +104,42 @@ class Spine:
                     f"leaf row {row} has a label with a slash; rename it.", row=row, option="columns"
                 )
         paths = [tuple(SEPARATOR.join(labels[: depth + 1]) for depth in range(len(names))) for labels in rows]
-        return cls._build(names, paths)
+        return cls._checked(names, paths, [tuple(labels) for labels in rows])
 
     @classmethod
-    def _build(cls, names: Sequence[str], paths: list[tuple[str, ...]]) -> Spine:
+    def from_leaves(cls, levels: Sequence[str], leaves: Sequence[tuple[str, ...]]) -> RegionTree:
+        """Build from the labels of the leaves, one for each of `levels`, under a root of its own.
+
+        The code of a region is its labels joined by slashes, and the root's is empty. Slashes and backslashes inside a label
+        follow a backslash, and an empty label is written as one with a dash: no two regions share a code.
+
+        Examples
+        --------
+        >>> tree = RegionTree.from_leaves(("state", "county"), [("NY", "Kings"), ("GA", "Cobb"), ("NY", "Bronx")])
+        >>> tree.labels
+        ((), ('GA',), ('NY',), ('GA', 'Cobb'), ('NY', 'Bronx'), ('NY', 'Kings'))
+        >>> RegionTree.from_leaves(("a", "b"), [("x/", "y"), ("x", "/y"), ("", "z")]).node_names
+        ('', '\\\\-', 'x', 'x\\\\/', '\\\\-/z', 'x/\\\\/y', 'x\\\\//y')
+        """
+        if not leaves:
+            raise InputError(
+                "the domain lists no regions; give one row for each leaf region.", option="domain"
+            )
+        if len(set(leaves)) < len(leaves):
+            row = next(i for i, leaf in enumerate(leaves) if leaf in leaves[:i]) + 1
+            message = f"the domain lists one leaf region again on row {row}; list each once."
+            raise InputError(message, row=row, option="domain")
+        if ROOT in levels:
+            raise InputError(
+                f'a region level is named "{ROOT}", which is the root\'s name; rename it.', option="regions"
+            )
+        return cls._build((ROOT, *levels), [("", *leaf) for leaf in leaves], leaves, _joined)
+
+    @classmethod
+    def _checked(
+        cls, names: Sequence[str], paths: list[tuple[str, ...]], labels: Sequence[tuple[str, ...]]
+    ) -> RegionTree:
+        """Build from codes that are whole on every level; refuse what is no tree with one root."""
         if not names or len(set(names)) < len(names):
             raise InputError("the spine needs at least one level and different names.", option="levels")
         if not paths:
@@ -109,6 +151,24 @@ class Spine:
                 raise InputError(
                     f"leaf row {row} occurs twice; list every leaf once.", row=row, option="leaves"
                 )
+        built = cls._build(names, paths, labels, lambda path: path[-1])
+        if len(built.codes[0]) != 1:
+            message = (
+                f'level "{names[0]}" has more than one region; add a level above it that holds them all.'
+            )
+            raise InputError(message, option="levels")
+        return built
+
+    @classmethod
+    def _build(
+        cls,
+        names: Sequence[str],
+        paths: list[tuple[str, ...]],
+        labels: Sequence[tuple[str, ...]],
+        code_of: Callable[[tuple[str, ...]], str],
+    ) -> RegionTree:
+        """Put the leaves in order; a region begins where a path differs from the one before it."""
+        order = sorted(range(len(paths)), key=lambda i: paths[i])
         codes: list[list[str]] = [[] for _ in names]
         starts: list[list[int]] = [[] for _ in names[1:]]
         previous: tuple[str, ...] = ()
@@ -116,18 +176,14 @@ class Spine:
             path = paths[i]
             depth = next((d for d, (a, b) in enumerate(zip(path, previous, strict=False)) if a != b), 0)
             for level in range(depth, len(names)):
-                codes[level].append(path[level])
+                codes[level].append(code_of(path[: level + 1]))
                 if level + 1 < len(names):
                     starts[level].append(len(codes[level + 1]))
             previous = path
-        if len(codes[0]) != 1:
-            message = (
-                f'level "{names[0]}" has more than one region; add a level above it that holds them all.'
-            )
-            raise InputError(message, option="levels")
         return cls(
             names=tuple(names),
             codes=tuple(tuple(level) for level in codes),
+            leaf_labels=tuple(labels[i] for i in order),
             starts=tuple(
                 np.array([*start, len(below)], dtype=np.int64)
                 for start, below in zip(starts, codes[1:], strict=True)
@@ -169,3 +225,30 @@ class Spine:
         """Sum rows that belong to the regions of level + 1 into rows for those of `level`."""
         sums: Ints = np.add.reduceat(counts, self.starts[level][:-1], axis=0)
         return sums
+
+    @cached_property
+    def tree(self) -> LevelTree:
+        """The same tree as arrays, regions numbered level by level."""
+        return LevelTree.from_counts([np.diff(start).tolist() for start in self.starts])
+
+    @cached_property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """For every region, level by level, its labels from the first column down to its own level."""
+        above = self.n_levels - len(self.leaf_labels[0])
+        return tuple(
+            self.leaf_labels[self.leaf_range(level, region, region + 1)[0]][: level + 1 - above]
+            for level, codes in enumerate(self.codes)
+            for region in range(len(codes))
+        )
+
+    @cached_property
+    def node_names(self) -> tuple[str, ...]:
+        """One public name for every region, level by level, as measurements use it."""
+        return tuple(code for level in self.codes for code in level)
+
+
+def _joined(path: tuple[str, ...]) -> str:
+    """The labels below the root in one name that no other region has."""
+    return SEPARATOR.join(
+        label.replace("\\", "\\\\").replace(SEPARATOR, "\\/") or "\\-" for label in path[1:]
+    )

@@ -1,0 +1,168 @@
+"""From a plan to a release: measure, estimate with checkpoints, write; and what a run that was interrupted left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from louver.errors import InputError
+from louver.privacy.ledger import Head, Ledger
+from louver.privacy.measurements import Measurements, write_measurements
+from louver.privacy.noise import KeyedNoise
+from louver.privacy.spend import is_sealed, open_ledger
+from louver.release.write import ReleaseWriter, check_out
+from louver.run import Run
+from louver.topdown.estimation import estimate as estimate_levels
+from louver.topdown.measuring import (
+    SealedCounts,
+    invariant_values,
+    read_invariants,
+    true_batches,
+    true_levels,
+    write_invariants,
+)
+from louver.topdown.plan import QueryPlan
+from louver.topdown.problem import SparseLevel
+from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, QueryError, TopDownRelease
+from louver.topdown.sealing import checkpoints_of, is_finished, measure_into, measurements_path
+
+__all__ = ["Report", "estimate_from", "open_payer", "release_paid", "release_seeded", "write_release"]
+
+Report = Callable[[TopDownRelease], str]
+
+
+def open_payer(plan: QueryPlan, ledger: str | Path | None) -> Ledger:
+    """The ledger that pays, opened before anything is read."""
+    design = plan.design
+    if design.is_own_file and not Path(design.data).is_file():
+        name = Path(design.data).name
+        raise InputError(f"{name} does not exist; correct the source in {design.spec.path.name}.", file=name)
+    source = design.spec.source
+    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query)
+
+
+def release_seeded(
+    plan: QueryPlan,
+    seed: int,
+    evaluate: bool,
+    workers: int,
+    run: Run | None,
+    write: Callable[[TopDownRelease, Path], TopDownRelease],
+) -> TopDownRelease:
+    """Run with noise that anyone can repeat, in a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="louver-topdown-") as name:
+        folder = Path(name)
+        began = time.perf_counter()
+        levels = true_levels(plan.design)
+        tabulated = time.perf_counter()
+        values = invariant_values(plan, levels)
+        write_invariants(folder / INVARIANTS_FILE, plan, values)
+        path = measurements_path(folder)
+        noise, design = KeyedNoise.from_seed(seed), plan.design.measured_fingerprint()
+        write_measurements(path, true_batches(plan, levels), noise, design=design, run=run)
+        seconds = {"tabulate": tabulated - began, "measure": time.perf_counter() - tabulated}
+        release = estimate_from(plan, folder, workers, run, seconds)
+        if evaluate:
+            release = replace(release, evaluation=_errors(release, levels))
+        return write(release, folder)
+
+
+def release_paid(
+    plan: QueryPlan,
+    out: Path,
+    ledger: Ledger,
+    workers: int,
+    resume: bool,
+    run: Run | None,
+    write: Callable[..., TopDownRelease],
+) -> TopDownRelease:
+    """Measure into a folder beside the release, estimate with checkpoints, release, clear the folder."""
+    work = out.with_name(f".{out.name}.topdown")
+    if not resume and os.path.lexists(work):
+        message = f"option --out: a run for {out.name} was interrupted; add --resume to carry it on."
+        raise InputError(message, option="--resume")
+    is_released = resume and is_finished(plan, out, ledger)
+    if not is_released:
+        check_out(out)
+    if is_released:  # stopped after the move
+        # The levels that were finished are still beside the release, unless the folder was cleared too.
+        kept = is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], ledger)
+        release = replace(estimate_from(plan, work if kept else out, workers, run, {}), path=out)
+    else:
+        began = time.perf_counter()
+        measure_into(plan, work, ledger, run)
+        seconds = {"measure": time.perf_counter() - began}
+        release = write(estimate_from(plan, work, workers, run, seconds), work, out=out)
+    shutil.rmtree(work, ignore_errors=True)
+    return release
+
+
+def estimate_from(
+    plan: QueryPlan, folder: Path, workers: int, run: Run | None, seconds: dict[str, float]
+) -> TopDownRelease:
+    """Estimate from the measurements and invariants of a folder."""
+    path = folder / MEASUREMENTS_FILE
+    if not path.is_file():
+        raise InputError(f"{folder.name} holds no measurements; measure first.", option="--measurements")
+    began = time.perf_counter()
+    description = Measurements(path).description()
+    if description["design"] != plan.design.measured_fingerprint():
+        message = f"{path.name} was not measured by this spec; give the measurements that belong to it."
+        raise InputError(message, file=path.name, option="--measurements")
+    problem = plan.problem(read_invariants(folder / INVARIANTS_FILE, plan))
+    result = estimate_levels(
+        problem,
+        SealedCounts(path, plan),
+        kept_margin=plan.kept_margin(),
+        workers=workers,
+        checkpoints=checkpoints_of(plan, folder),
+        run=run,
+    )
+    entry = description["entry"]
+    return TopDownRelease(
+        plan=plan,
+        estimate=result,
+        is_private=not description["not_private"],
+        head=None if entry is None else Head(entry, description["entry_hash"]),
+        seconds={**seconds, "estimate": time.perf_counter() - began},
+    )
+
+
+def write_release(
+    release: TopDownRelease, folder: Path, *, out: str | Path | None, report: Report | None, csv: bool
+) -> TopDownRelease:
+    """Make the release directory, measurements and invariants included, if one is asked for."""
+    if out is None:
+        return release
+    began = time.perf_counter()
+    with ReleaseWriter(out) as writer:
+        for name in (MEASUREMENTS_FILE, INVARIANTS_FILE):
+            shutil.copyfile(folder / name, writer.path(name))
+        release = replace(release, path=Path(out))
+        parameters = release.plan.design.options.model_dump(mode="json")
+        release.write_into(writer, parameters, report(release) if report else None, csv=csv)
+    return replace(release, seconds={**release.seconds, "write": time.perf_counter() - began})
+
+
+def _errors(release: TopDownRelease, truth: tuple[SparseLevel, ...]) -> tuple[QueryError, ...]:
+    """Mean absolute errors of every query at every level."""
+    design = release.plan.design
+    errors = []
+    for level, histogram in enumerate(list(release.levels())[::-1]):
+        for query in design.queries:
+            difference = query.answer(histogram) - query.answer(truth[level])
+            errors.append(
+                QueryError(
+                    level=design.spine.names[level],
+                    query=query.name,
+                    mean_absolute=float(np.abs(difference).mean()),
+                )
+            )
+    return tuple(errors)
