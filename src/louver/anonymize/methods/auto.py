@@ -100,7 +100,7 @@ def solve(
             best = _best_start(problem, watch)
     if best.loss == 0:
         best = replace(best, status=Status.OPTIMAL, lower_bound=0)
-    if best.status is Status.OPTIMAL or problem.requirements.matches:
+    if best.status is Status.OPTIMAL or problem.requirements.matches or watch.is_over:
         return best
     try:
         with watch.stage("bound"):
