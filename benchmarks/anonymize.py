@@ -36,10 +36,10 @@ import pyarrow as pa
 import pyarrow.csv
 
 import louver as lv
-from louver.anonymize import auto, exact, freeform, greedy, k_member, mondrian, split_carry
-from louver.anonymize import sorted as sorted_order
 from louver.anonymize.columns import NumericColumn
-from louver.anonymize.freeform import Matching
+from louver.anonymize.methods import auto, exact, freeform, greedy, k_member, mondrian, split_carry
+from louver.anonymize.methods import sorted_cut as sorted_order
+from louver.anonymize.methods.freeform import Matching
 from louver.anonymize.problem import Answer, Problem
 from louver.anonymize.watch import Watch
 from louver.optim.status import Status
@@ -77,7 +77,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(PARTS)}; all by default")
+    parser.add_argument(
+        "parts", nargs="*", help=f"any of {', '.join(PARTS)}, or all; a quick look without any"
+    )
     parser.add_argument("--adult", default=os.environ.get("LOUVER_ADULT"))
     parser.add_argument("--fars", default=os.environ.get("LOUVER_FARS"))
     parser.add_argument("--seconds", type=float, nargs="*", default=[10.0, 60.0], help="for auto")
@@ -86,6 +88,10 @@ def main() -> None:
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--alone", action="store_true", help="run `million` in this process")
     options = parser.parse_args()
+    if not options.parts:
+        options.small, options.seconds, options.milp_seconds, options.plain_seconds = True, [2.0], 2.0, 2.0
+    if options.parts == ["all"]:
+        options.parts = list(PARTS)
     unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"there is no part {', '.join(sorted(unknown))}")

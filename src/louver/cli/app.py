@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from louver import __version__
 from louver.cli import VERBS
-from louver.cli.console import console_run, say, tolerant_output
+from louver.cli.console import say, stopping_signal, tolerant_output
 from louver.errors import Cancelled, LouverError, one_sentence, printable
 
 __all__ = ["app", "run_app"]
@@ -75,27 +75,26 @@ def run_app() -> int:
     # Matplotlib complains about a home it cannot write to; stderr is for our own sentences.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     tolerant_output()
-    with console_run() as (run, stopped_by):
-        try:
-            with one_sentence():
-                result = app(prog_name="louver", standalone_mode=False, obj=run)
-            code = result if isinstance(result, int) else 0
-        except (Cancelled, KeyboardInterrupt):
-            code = INTERRUPTED
-        except LouverError as error:
-            code = _fail(name, str(error))
-        except typer.TyperException as error:
-            code = _fail(name, _usage_problem(error))
-        except SystemExit:  # how the parser ends when whoever reads our output has gone
-            code = OUTPUT_CLOSED
-        except MemoryError:
-            code = _fail(name, "the table is too large for this machine's memory; use fewer attributes.")
-        except Exception as error:
-            if os.environ.get("LOUVER_DEBUG"):
-                raise
-            code = _fail(name, _internal_problem(error), INTERNAL)
-        if code == INTERRUPTED:
-            code = _fail(name, "stopped.", 128 + stopped_by[0] if stopped_by else INTERRUPTED)
+    try:
+        with one_sentence():
+            result = app(prog_name="louver", standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+    except (Cancelled, KeyboardInterrupt):
+        code = INTERRUPTED
+    except LouverError as error:
+        code = _fail(name, str(error))
+    except typer.TyperException as error:
+        code = _fail(name, _usage_problem(error))
+    except SystemExit:  # how the parser ends when whoever reads our output has gone
+        code = OUTPUT_CLOSED
+    except MemoryError:
+        code = _fail(name, "the table is too large for this machine's memory; use fewer attributes.")
+    except Exception as error:
+        if os.environ.get("LOUVER_DEBUG"):
+            raise
+        code = _fail(name, _internal_problem(error), INTERNAL)
+    if code == INTERRUPTED:
+        code = _fail(name, "stopped.", 128 + stopping_signal())
     return code
 
 

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import codecs
-import json
 import os
-import re
 import signal
-import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from louver.run import Run
 
-__all__ = ["console_run", "say", "say_json", "tolerant_output"]
+if TYPE_CHECKING:
+    import socket
+
+__all__ = ["console_run", "say", "say_json", "stopping_signal", "tolerant_output"]
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 GRACE_SECONDS = 0.6
 """Work that has not noticed by then that it shall stop is interrupted where it stands."""
 BAR_AFTER_SECONDS, REDRAW_SECONDS = 1.0, 0.1
+_caught: list[int] = []
 PLAIN = {"→": "->", "…": "...", "×": "x", "≤": "<=", "≥": ">=", "–": "-", "±": "+-"}
 
 
@@ -38,6 +39,9 @@ def say_json(text: str) -> None:
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
+        import json
+        import re
+
         text = re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
     typer.echo(text)
 
@@ -58,28 +62,32 @@ def _in_other_letters(error: UnicodeError) -> tuple[str, int]:
 
 
 @contextmanager
-def console_run() -> Iterator[tuple[Run, list[int]]]:
-    """The `Run` of a command, and a list that holds the signal that stopped it.
-
-    Ctrl-C, SIGTERM and SIGHUP cancel; a second one ends the process at once.
-    """
+def console_run() -> Iterator[Run]:
+    """The `Run` of a command: Ctrl-C, SIGTERM and SIGHUP cancel it; a second one ends the process at once."""
     with _bar() as show:
         run = Run(show)
-        with _signals(run) as stopped_by:
-            yield run, stopped_by
+        with _signals(run):
+            yield run
+
+
+def stopping_signal() -> int:
+    """The signal that stopped the command; that of Ctrl-C where it came before there was a `Run`."""
+    return _caught[0] if _caught else signal.SIGINT
 
 
 @contextmanager
-def _signals(run: Run) -> Iterator[list[int]]:
+def _signals(run: Run) -> Iterator[None]:
     """Watch for signals in a thread of its own.
 
     The interpreter runs handlers in the main thread between two instructions of Python, so not while a kernel computes there.
     The wake-up socket is written by the system's own handler, whatever the main thread does; a thread reads it and sets
     the flag that kernels poll.
     """
-    caught: list[int] = []
+    import socket
+
+    _caught.clear()
     if threading.current_thread() is not threading.main_thread():
-        yield caught
+        yield
         return
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
@@ -91,10 +99,10 @@ def _signals(run: Run) -> Iterator[list[int]]:
 
     before = {number: signal.signal(number, interrupt) for number in SIGNALS}
     wakeup = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-    watcher = threading.Thread(target=_watch, args=(ours, run, caught, is_late), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(ours, run, is_late), daemon=True)
     watcher.start()
     try:
-        yield caught
+        yield
     finally:
         signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():
@@ -104,7 +112,7 @@ def _signals(run: Run) -> Iterator[list[int]]:
         ours.close()
 
 
-def _watch(ours: socket.socket, run: Run, caught: list[int], is_late: threading.Event) -> None:
+def _watch(ours: socket.socket, run: Run, is_late: threading.Event) -> None:
     """Cancel on the first signal, interrupt the main thread where that takes too long, end on the second signal."""
     while True:
         try:
@@ -112,17 +120,17 @@ def _watch(ours: socket.socket, run: Run, caught: list[int], is_late: threading.
         except TimeoutError:
             ours.settimeout(None)
             is_late.set()
-            _interrupt_main_thread(caught[0])
+            _interrupt_main_thread(_caught[0])
             ours.recv(1)  # our own
             continue
         if not received:
             return
         if received[0] not in SIGNALS:
             continue
-        if caught:
+        if _caught:
             os.write(2, b"louver: stopped.\n")
             os._exit(128 + received[0])
-        caught.append(received[0])
+        _caught.append(received[0])
         run.cancel()
         ours.settimeout(GRACE_SECONDS)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from louver.cli.console import say
+from louver.cli.console import console_run, say
 from louver.errors import InputError
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
@@ -41,7 +41,10 @@ Given = dict[str, Any]
 
 File = Annotated[
     str | None,
-    typer.Argument(metavar="FILE", help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address."),
+    typer.Argument(
+        metavar="FILE",
+        help="CSV, Parquet, Excel, Stata, SPSS, SAS or DuckDB file, or a postgresql:// address.",
+    ),
 ]
 Epsilon = Annotated[str | None, typer.Option(metavar="E", help="Amount in pure epsilon, such as 0.5 or 1/2.")]
 Rho = Annotated[str | None, typer.Option(metavar="R", help="Amount in rho (zero-concentrated), such as 0.1.")]
@@ -93,17 +96,17 @@ def command(
 
     def register(function: Command) -> Command:
         @wraps(function)
-        def call(context: typer.Context, **written: Any) -> int:
+        def call(**written: Any) -> int:
             given = {one.name: _parsed(one, written.pop(_slot(one))) for one in told}
             if told:
                 written["given"] = {key: value for key, value in given.items() if value is not None}
-            if "run" in parameters:
-                written["run"] = context.obj
-            return function(**written)
+            if "run" not in parameters:
+                return function(**written)
+            with console_run() as run:
+                return function(**written, run=run)
 
         parameters = signature(function, eval_str=True).parameters
-        shown = [Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
-        shown += _expanded(parameters.values(), told)
+        shown = _expanded(parameters.values(), told)
         call.__signature__ = signature(function).replace(parameters=shown)  # type: ignore[attr-defined]
         call.__annotations__ = {one.name: one.annotation for one in shown}
         app.command(name, epilog=epilog)(call)

@@ -123,12 +123,12 @@ def test_cancelled_anywhere_nothing_is_left_and_the_next_run_pays_nothing_more(
 
 def test_a_solver_without_callback_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """The child sleeps instead of solving; the call ends all the same, and so does the child."""
-    monkeypatch.setattr(child, "_CHILD", "import time; time.sleep(600)")
+    monkeypatch.setattr("louver.run.CHILD", "import time; time.sleep(600)")
     run = Run()
     threading.Timer(0.3, run.cancel).start()
     with pytest.raises(Cancelled):
         child.interruptible_milp(run, c=[1.0])
-    monkeypatch.setattr(child, "_CHILD", "raise SystemExit(3)")
+    monkeypatch.setattr("louver.run.CHILD", "raise SystemExit(3)")
     with pytest.raises(SolverError, match="ended early"):
         child.interruptible_milp(Run(), c=[1.0])
 
