@@ -112,3 +112,8 @@ def test_a_cancelled_run_that_pays_is_carried_on(call: Call, tmp_path: Path) -> 
             call(folder, Run())
         assert ledger.state().spent == cost and not ledger.state().pending
         assert verify(folder / "out").passed and not list(folder.glob(".out*"))
+
+
+def test_a_child_is_handed_more_than_a_pipe_holds() -> None:
+    """A child that starts slower than we look after it got only the first 64 KiB, and both waited for ever."""
+    assert Run().call(len, bytes(1_000_000)) == 1_000_000
