@@ -48,6 +48,11 @@ def audit(
     wide: Mapping[str, Mapping[str, str]] | None = None,
     table: str | None = None,
     query: str | None = None,
+    decimal_mark: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    keep_codes: bool | None = None,
+    where: str | None = None,
     tables: Sequence[Mapping[str, Any]] = (),
     known: Sequence[Mapping[str, Any]] = (),
     targets: Sequence[Mapping[str, Any]] = (),
@@ -78,7 +83,11 @@ def audit(
     wide : mapping, optional
         Column of counts -> {attribute: label}, for tables with one column per cell.
     table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
+        Table of a DuckDB file or PostgreSQL database, or sheet of an Excel file; query for PostgreSQL.
+    decimal_mark, encoding, delimiter, keep_codes : optional
+        How a file is read: `docs/files.md`.
+    where : str, optional
+        Condition on the rows that are read, such as "age >= 18 and state in ('GA', 'NY')".
     tables : sequence of mappings
         What is published: `name`, and `by` for counts or `rows` and `cols` for conditionals; see the guide.
     known : sequence of mappings
