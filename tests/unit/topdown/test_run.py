@@ -578,6 +578,10 @@ def test_invariants_that_do_not_belong_are_refused(town, ledger, tmp_path):
     pq.write_table(table.slice(0, 1), folder / "invariants.parquet")
     with pytest.raises(InputError, match="does not hold the invariants"):
         estimate(town, measurements=folder)
+    for odd in ([[1]] * len(table), [None] * len(table), [1.5] * len(table)):
+        pq.write_table(table.set_column(3, "value", pa.array(odd)), folder / "invariants.parquet")
+        with pytest.raises(InputError, match="does not hold the invariants"):
+            estimate(town, measurements=folder)
     (folder / "invariants.parquet").write_text("nothing")
     with pytest.raises(InputError, match="does not hold the invariants"):
         estimate(town, measurements=folder)
