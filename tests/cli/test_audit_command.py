@@ -198,3 +198,22 @@ def test_a_spec_is_needed(call_louver: Runner) -> None:
 
 def test_there_are_enough_bad_inputs() -> None:
     assert len(BAD) >= 40
+
+
+def test_a_publication_that_gives_people_away_is_refused_with_its_reason(
+    call_louver: Runner, tmp_path: Path
+) -> None:
+    everyone, town_a = DIFFERENCE.split("[[audit.tables]]")[1:]
+    target = '[[audit.targets]]\nby = ["town", "age", "ill"]\n'
+    memory = ("--register", tmp_path / "register")
+    spec = write(tmp_path, f"[[audit.tables]]{everyone}{target}")
+    first = call_louver("audit", spec, *memory, "--publish", tmp_path / "one")
+    assert first.code == 0 and "Published: " in first.out
+    assert call_louver("verify", tmp_path / "one").code == 0
+    spec = write(tmp_path, f"[[audit.tables]]{town_a}{target}")
+    second = call_louver("audit", spec, *memory, "--publish", tmp_path / "two")
+    assert second.code == 1
+    assert 'Not published: "everyone (published' in second.out and 'minus "town A" leaves' in second.out
+    assert not (tmp_path / "two").exists()
+    third = call_louver("audit", spec, "--publish", tmp_path / "three")
+    assert third.code == 2 and "--register" in third.err
