@@ -36,10 +36,10 @@ import pyarrow as pa
 import pyarrow.csv
 
 import louver as lv
-from louver.anonymize import auto, exact, freeform, greedy, k_member, mondrian, split_carry
-from louver.anonymize import sorted as sorted_order
 from louver.anonymize.columns import NumericColumn
-from louver.anonymize.freeform import Matching
+from louver.anonymize.methods import auto, exact, freeform, greedy, k_member, mondrian, split_carry
+from louver.anonymize.methods import sorted_cut as sorted_order
+from louver.anonymize.methods.freeform import Matching
 from louver.anonymize.problem import Answer, Problem
 from louver.anonymize.watch import Watch
 from louver.optim.status import Status

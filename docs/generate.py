@@ -141,7 +141,7 @@ TOPDOWN_MEANINGS = {
     "manifest": "path of the manifest, or null",
 }
 
-LABELLED = ("].row", "].col", "].cell", ".recodes", "mean_absolute_error", "constrained", "stages")
+LABELLED = ("].row", "].col", "].cell", "].cells", ".recodes", "mean_absolute_error", "constrained", "stages")
 """Objects whose keys are labels of the data, levels or queries."""
 
 GROUPS_MEANINGS = {
@@ -199,6 +199,12 @@ AUDIT_MEANINGS = {
     "advice.coarsen[].how": "what to change",
     "advice.safe": "whether the audit of what is left finds no small cell exact",
     "advice.least": "whether no fewer tables would do",
+    "hide": "with `--hide`: one entry for every table with hidden small cells",
+    "hide[].table": "its name",
+    "hide[].cells": "further cells to hide, by their labels; a total leaves attributes out",
+    "hide[].small_cells": "cells that are hidden because they are small",
+    "hide[].safe": "whether no small cell can be worked out then",
+    "hide[].least": "whether no fewer further cells would do",
 }
 
 OTHER_MEANINGS = {
@@ -276,8 +282,11 @@ def json_reference() -> str:
             suggest(**table, **arranged),
         ),
     ]
-    linked = [{"name": "all", "by": ["ill"]}, {"name": "A", "by": ["ill"], "where": {"site": "A"}}]
-    sections.append(("`louver audit`", audit(**table, tables=linked)))
+    linked = [
+        {"name": "all", "by": ["site", "ill"], "below": 4, "totals": True},
+        {"name": "A", "by": ["ill"], "where": {"site": "A"}},
+    ]
+    sections.append(("`louver audit`", audit(**table, tables=linked, hide=True)))
     sections.append(("`louver anonymize`", anonymize(people, quasi=["site", "count"], k=3, method="sorted")))
     counted = {
         "size": "count",

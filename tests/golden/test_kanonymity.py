@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from louver.anonymize import exact, greedy, split_carry
-from louver.anonymize import sorted as sorted_method
 from louver.anonymize.columns import NumericColumn
+from louver.anonymize.methods import exact, greedy, split_carry
+from louver.anonymize.methods import sorted_cut as sorted_method
 from louver.anonymize.problem import Problem
 
 # Table 1(a): age, sex (F 0, M 1), zip code.

@@ -14,7 +14,7 @@ from louver.errors import BudgetError, InputError
 from louver.privacy import composition
 from louver.privacy.budget import epsilon_at
 from louver.privacy.composition import Coordinates, delta_at, largest_rho
-from oracles.composition import enumerated_delta
+from oracles.privacy_loss import enumerated_delta
 
 PRODUCTION_2020 = [Fraction(share, 1000) for share in (25, 351, 109, 168, 306, 40)]
 """Shares of rho at US, state, county, tract, block group and block in the 2020 redistricting data."""

@@ -11,13 +11,22 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from louver.anonymize import auto, exact, freeform, greedy, k_member, mondrian, neighbourhood, split_carry
-from louver.anonymize import sorted as sorted_method
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
-from louver.anonymize.freeform import Matching
+from louver.anonymize.methods import (
+    auto,
+    exact,
+    freeform,
+    greedy,
+    k_member,
+    mondrian,
+    neighbourhood,
+    split_carry,
+)
+from louver.anonymize.methods import sorted_cut as sorted_method
+from louver.anonymize.methods.freeform import Matching
+from louver.anonymize.methods.split_carry import Carry
 from louver.anonymize.problem import SUPPRESSED, Problem
 from louver.anonymize.requirements import Distance, LKind, Sensitive
-from louver.anonymize.split_carry import Carry
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
 from oracles.kanonymity_milp import solve_milp

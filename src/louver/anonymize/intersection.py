@@ -28,7 +28,7 @@ from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import given_values
 from louver.anonymize.generalise import Sort
 from louver.anonymize.load import MISSING, Loaded
-from louver.anonymize.result import DATA_FILE, MAPPING_FILE
+from louver.anonymize.result import DATA_FILE, MAPPING_FILE, AnonymizedRelease
 from louver.data.read import Source
 from louver.data.tabulate import read_codes
 from louver.errors import InputError
@@ -37,7 +37,7 @@ from louver.release.verify import verify
 from louver.schema.attribute import Attribute
 from louver.schema.spec import Schema
 
-__all__ = ["Earlier", "Intersection", "intersect", "known_values", "read_earlier"]
+__all__ = ["Earlier", "Intersection", "as_earlier", "intersect", "known_values", "read_earlier"]
 
 
 BLOCK_CELLS = 1 << 24
@@ -132,6 +132,17 @@ def read_earlier(folder: str | Path, columns: Sequence[str]) -> Earlier:
             column=absent[0],
         )
     return earlier
+
+
+def as_earlier(release: AnonymizedRelease) -> Earlier:
+    """A release that was just made, beside those that it is compared with."""
+    return Earlier(
+        name="this release",
+        table=release.table,
+        mapping=release.mapping,
+        missing_matches=release.parameters["missing"] == "match",
+        is_order_kept=release.is_order_kept,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

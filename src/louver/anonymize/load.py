@@ -24,7 +24,7 @@ from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
 from louver.schema.spec import Schema
 
-__all__ = ["Loaded", "load"]
+__all__ = ["Loaded", "load", "shown_codes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,6 +97,13 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None) -> Lo
             for a in attributes
         },
     )
+
+
+def shown_codes(attribute: Attribute, published: Ints, loaded: Loaded) -> list[int]:
+    """Codes of the values that are public or published; one that only records left out have is not named."""
+    shown = set(np.unique(published).tolist())
+    public = loaded.public[attribute.name]
+    return [code for code, label in enumerate(attribute.labels) if code in shown or label in public]
 
 
 def _own_label(attribute: Attribute, schema: Schema | None) -> frozenset[str]:

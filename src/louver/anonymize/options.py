@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 
+from louver.anonymize.guarantee import Guarantee
+from louver.anonymize.methods import METHODS
 from louver.errors import InputError
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.source import SourceOptions
 
-__all__ = ["METHODS", "SPLIT_CARRY", "AnonymizeOptions", "Method"]
+__all__ = ["AnonymizeOptions"]
 
-Method = Literal[
-    "auto",
-    "exact",
-    "split-carry",
-    "greedy",
-    "sorted",
-    "mondrian",
-    "mondrian-relaxed",
-    "k-member",
-    "freeform-greedy",
-    "freeform-sort-greedy",
-    "freeform-hungarian",
-]
-METHODS: tuple[str, ...] = Method.__args__  # type: ignore[attr-defined]
+if TYPE_CHECKING:
+    MethodName = str
+else:
+    MethodName = Literal[tuple(METHODS)]
 
-SPLIT_CARRY = ("sets", "boundary", "carry", "size", "accepted", "subproblem_seconds")
-"""Options of Split & Carry alone."""
+WEAKER = [method.name for method in METHODS.values() if method.guarantee is Guarantee.FREEFORM]
 
 
 class AnonymizeOptions(VerbOptions):
@@ -55,10 +46,11 @@ class AnonymizeOptions(VerbOptions):
     weights: dict[str, Annotated[FiniteFloat, Field(ge=0)]] = option(
         {}, "Importance of quasi-identifiers (default 1).", metavar="A=.8,B=.2", group="columns"
     )
-    method: Method = option(
+    method: MethodName = option(
         "auto",
-        "auto (default), exact, split-carry, greedy, sorted, mondrian, mondrian-relaxed, k-member; "
-        "weaker: freeform-greedy, freeform-sort-greedy, freeform-hungarian.",
+        f"{', '.join(name for name in METHODS if name not in WEAKER)}; weaker: {', '.join(WEAKER)}.".replace(
+            "auto", "auto (default)", 1
+        ),
         metavar="M",
         group="method",
     )
@@ -240,15 +232,26 @@ class AnonymizeOptions(VerbOptions):
                 option="--sampling-weight",
                 column=self.sampling_weight,
             )
-        if self.method.startswith("freeform-") and (self.population or self.sampling_weight or self.class_id):
-            raise InputError(
-                "a freeform method takes no --population, --sampling-weight or --class-id; choose another --method.",
-                option="--method",
-            )
-        for name in SPLIT_CARRY:
-            if getattr(self, name) is not None and self.method != "split-carry":
-                flag = f"--{name.replace('_', '-')}"
-                raise InputError(f"option {flag} needs --method split-carry.", option=flag)
+        self._check_method()
         for name in ("size", "accepted"):
             if getattr(self, name) is not None and self.carry != "bubble":
                 raise InputError(f"option --{name} needs --carry bubble.", option=f"--{name}")
+
+    def _check_method(self) -> None:
+        """Refuse what the method cannot take, and options of other methods."""
+        refuses = METHODS[self.method].refuses
+        if any(getattr(self, name) for name in refuses):
+            told = f"{', '.join(map(flag_of, refuses[:-1]))} or {flag_of(refuses[-1])}"
+            raise InputError(
+                f"the method {self.method} takes no {told}; choose another --method.", option="--method"
+            )
+        for method in METHODS.values():
+            for name in method.own_options:
+                if getattr(self, name) is not None and self.method != method.name:
+                    flag = flag_of(name)
+                    raise InputError(f"option {flag} needs --method {method.name}.", option=flag)
+
+
+def flag_of(name: str) -> str:
+    """The option of the command line that sets a field."""
+    return f"--{name.replace('_', '-')}"

@@ -282,6 +282,11 @@ class Problem:
         losses: Floats = full + np.array(lost)
         return losses
 
+    def lost_shares(self, answer: Answer) -> Floats:
+        """Sum over records of the share of each column that is lost, weights aside."""
+        unweighted = replace(self, columns=tuple(replace(column, weight=1.0) for column in self.columns))  # type: ignore[type-var]
+        return unweighted.column_losses(answer)
+
     def information_loss(self, answer: Answer) -> float:
         """The loss (34) in real numbers; differs from the answer's units only by rounding."""
         return float(self.column_losses(answer).sum())

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver.anonymize.comparison import Comparison
-from louver.anonymize.freeform import WEAKER
+from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.metrics import Risk, Utility
 from louver.optim.status import Status
 from louver.privacy.ledger import KeyedHash, Ledger
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from louver.anonymize.curve import CurvePoint
     from louver.anonymize.intersection import Intersection
 
-__all__ = ["CLASSES_FILE", "DATA_FILE", "MAPPING_FILE", "AnonymizedRelease", "Guarantee"]
+__all__ = ["CLASSES_FILE", "DATA_FILE", "MAPPING_FILE", "AnonymizedRelease"]
 
 DATA_FILE = "data/anonymized.parquet"
 MAPPING_FILE = "data/mapping.parquet"
@@ -39,14 +38,6 @@ MOSTLY_LOST = (
     "More than half of the quasi-identifiers' detail is lost: ask for less (a smaller k or l, a larger t, fewer "
     "quasi-identifiers) or allow some records to be left out (--suppress)."
 )
-
-
-class Guarantee(StrEnum):
-    """What a release promises."""
-
-    K_ANONYMITY = "k-anonymity"
-    K_MAP = "k-map"
-    FREEFORM = "freeform"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

@@ -22,6 +22,9 @@ LOOK_SECONDS = 0.05
 
 STAGE = "forming classes"
 
+STAGES = ("reading", "first answer", "bound", "search", "publishing")
+"""What a result tells the seconds of."""
+
 Result = TypeVar("Result")
 
 
@@ -78,6 +81,11 @@ class Watch:
         if self.left <= 0 or self.run.is_cancelled:
             self.stop[0] = 1
         return bool(self.stop[0])
+
+    @property
+    def told(self) -> dict[str, float]:
+        """Seconds of the stages that a steward knows."""
+        return {name: seconds for name, seconds in self.took.items() if name in STAGES}
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -48,6 +48,7 @@ def audit(
     small: int = 5,
     within: float = 0.0,
     decide: bool = False,
+    hide: bool = False,
     no_advice: bool = False,
     seconds: float = 60.0,
     fail_on: str | None = None,
@@ -82,6 +83,8 @@ def audit(
         A count known to within so many percent is given away, too.
     decide : bool
         Only decide which small cells are given away, without bounds for the others.
+    hide : bool
+        Propose further cells to hide, so that no cell hidden by `below` can be worked out.
     no_advice : bool
         Do not look for tables to leave out or to coarsen.
     seconds : float
@@ -151,6 +154,7 @@ def _result(options: AuditOptions, loaded: Loaded, findings: Findings, seconds: 
         summary=summary,
         cells=cells,
         advice=findings.advice,
+        hide=findings.hide,
         small=options.small,
         within=options.within,
         fail_on=options.fail_on,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
@@ -15,13 +15,15 @@ from louver.audit.advise import Small, advise
 from louver.audit.contradiction import contradiction
 from louver.audit.domain import Domain, cross_attributes
 from louver.audit.explain import Cells, Reason, explain, forms_for
+from louver.audit.hide import Pattern, hide
 from louver.audit.joint import decide, solve
 from louver.audit.load import Loaded
 from louver.audit.options import AuditOptions
 from louver.audit.pieces import Cross
 from louver.audit.problem import build
-from louver.audit.result import Advice, AuditedCell
+from louver.audit.result import Advice, AuditedCell, HidingPlan
 from louver.audit.system import IntArray
+from louver.audit.window import window
 from louver.audit.words import in_words
 from louver.errors import InfeasibleError, InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
@@ -54,6 +56,7 @@ class Findings:
 
     cells: tuple[AuditedCell, ...]
     advice: Advice | None
+    hide: tuple[HidingPlan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,7 +94,11 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
         deadline = started + max(options.seconds, time.monotonic() - started + 1)
         advice = advise(loaded, small, reasons, len(options.tables), run, deadline)
     reason_of = dict(zip(np.flatnonzero(is_bad).tolist(), reasons, strict=True))
-    return Findings(cells=tuple(_judged(loaded, groups, bounds, status, reason_of, true)), advice=advice)
+    plans: list[HidingPlan] = []
+    if options.hide:
+        plans = _plans(loaded, options, run, started + 2 * options.seconds)
+    judged = _judged(loaded, groups, bounds, status, reason_of, true)
+    return Findings(cells=tuple(judged), advice=advice, hide=tuple(plans))
 
 
 # Targets ----------------------------------------------------------------------------------------------------------
@@ -185,7 +192,7 @@ def _decided(loaded: Loaded, cells: Cells, true: IntArray | None, options: Audit
     lower, upper = np.zeros_like(true), np.full_like(true, UNBOUNDED)
     certified = np.zeros(len(true), dtype=bool)
     chosen = np.flatnonzero((true > 0) & (true < options.small))
-    floor, ceiling = _window(true[chosen], options.within)
+    floor, ceiling = window(true[chosen], options.within)
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
     forms = forms_for(problem, cells.pick(chosen))
     verdict = decide(problem, forms, floor, ceiling, run, SHARE_BOUNDS * options.seconds)
@@ -195,12 +202,39 @@ def _decided(loaded: Loaded, cells: Cells, true: IntArray | None, options: Audit
     return _Bounds(lower=lower, upper=upper, certified=certified)
 
 
-def _window(true: IntArray, within: float) -> tuple[IntArray, IntArray]:
-    """Counts within so many percent of the true ones."""
-    share = Fraction(str(within)) / 100
-    floor = [-(-(int(x) * (1 - share)) // 1) for x in true]
-    ceiling = [int(x) * (1 + share) // 1 for x in true]
-    return np.array(floor, dtype=np.int64), np.array(ceiling, dtype=np.int64)
+# Further cells to hide --------------------------------------------------------------------------------------------
+
+
+def _plans(loaded: Loaded, options: AuditOptions, run: Run, deadline: float) -> list[HidingPlan]:
+    """A pattern for each table whose small cells are hidden, the ones before it already in their pattern."""
+    if loaded.truth is None:
+        raise InputError(
+            "option --hide needs the records; leave it out for an outsider's audit.", option="--hide"
+        )
+    plans = []
+    for number, table in enumerate(options.tables):
+        if table.below is None:
+            continue
+        found = hide(loaded, number, table.below, options.within, run, deadline)
+        plans.append(_plan(loaded, number, found))
+        loaded = replace(loaded, pieces=(*loaded.pieces[:number], found.piece, *loaded.pieces[number + 1 :]))
+    return plans
+
+
+def _plan(loaded: Loaded, number: int, found: Pattern) -> HidingPlan:
+    piece = loaded.pieces[number]
+    cells = [
+        loaded.domain.labels(margin.cross, int(cell))
+        for margin, hidden, primary in zip(piece.margins, found.hidden, found.primary, strict=True)
+        for cell in np.flatnonzero(hidden & ~primary)
+    ]
+    return HidingPlan(
+        table=piece.name,
+        cells=tuple(cells),
+        small_cells=found.n_primary,
+        is_safe=found.is_safe,
+        is_least=found.is_least,
+    )
 
 
 # What it amounts to -----------------------------------------------------------------------------------------------
@@ -227,7 +261,7 @@ def _statuses(bounds: _Bounds, true: IntArray | None, options: AuditOptions) -> 
 def _is_within(lower: IntArray, upper: IntArray, true: IntArray | None, within: float) -> NDArray[np.bool_]:
     """Whether an interval lies within so many percent of the true count; of some count where it is not known."""
     if true is not None:
-        floor, ceiling = _window(true, within)
+        floor, ceiling = window(true, within)
         return (true > 0) & (lower >= floor) & (upper <= ceiling)
     share = Fraction(str(within)) / 100
     return np.array(

@@ -199,6 +199,11 @@ class AuditOptions(VerbOptions):
     decide: bool = option(
         False, "Only decide which small cells are given away; no bounds for the others.", group="search"
     )
+    hide: bool = option(
+        False,
+        "Propose further cells to hide, so that no cell hidden by `below` can be worked out.",
+        group="search",
+    )
     no_advice: bool = option(False, "Do not look for tables to leave out or to coarsen.", group="search")
     seconds: FiniteFloat = option(
         60.0, "Stop after about so long with the best found so far.", metavar="S", group="search", gt=0
@@ -218,5 +223,9 @@ class AuditOptions(VerbOptions):
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f'two tables have the name "{name}"; names must differ.', option="tables")
+        if self.hide and not any(piece.below is not None for piece in self.tables):
+            raise InputError(
+                "option --hide needs a table with below, whose small cells are hidden.", option="--hide"
+            )
         if self.fail_on == "within" and not self.within:
             raise InputError("option --fail-on within needs --within, the percentage.", option="--within")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = ["Advice", "AuditedCell", "JointAudit", "Summary"]
+__all__ = ["Advice", "AuditedCell", "HidingPlan", "JointAudit", "Summary"]
 
 SHOWN_ROWS = 12
 
@@ -112,6 +112,39 @@ class Advice:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HidingPlan:
+    """Cells of one table to hide beside its small ones.
+
+    Attributes
+    ----------
+    table : str
+    cells : tuple of dict
+        Further cells, by their labels; one that leaves an attribute out is a total.
+    small_cells : int
+        Cells that are hidden because they are small.
+    is_safe : bool
+        Whether no small cell can be worked out then, audited.
+    is_least : bool
+        Whether it is proved that no fewer further cells would do.
+    """
+
+    table: str
+    cells: tuple[dict[str, str], ...]
+    small_cells: int
+    is_safe: bool
+    is_least: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "cells": list(self.cells),
+            "small_cells": self.small_cells,
+            "safe": self.is_safe,
+            "least": self.is_least,
+        }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JointAudit:
     """What several published tables give away together. It stays inside: it holds true counts.
@@ -123,6 +156,8 @@ class JointAudit:
     summary : Summary
     cells : tuple of AuditedCell
     advice : Advice or None
+    hide : tuple of HidingPlan
+        One for every table whose small cells are hidden, where it was asked for.
     small : int
         Counts below this are small.
     within : float
@@ -141,6 +176,7 @@ class JointAudit:
     within: float
     has_records: bool
     fail_on: str | None = None
+    hide: tuple[HidingPlan, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -161,6 +197,7 @@ class JointAudit:
             "summary": asdict(self.summary),
             "cells": [cell.to_dict() for cell in self.cells],
             "advice": None if self.advice is None else self.advice.to_dict(),
+            "hide": [plan.to_dict() for plan in self.hide],
         }
 
     def to_json(self) -> str:
@@ -201,6 +238,12 @@ class JointAudit:
             lines.append("  without the records: no certificates by the truth")
         if self.advice is not None and self.advice.leave_out:
             lines.append(f"  safe without: {', '.join(self.advice.leave_out)}")
+        for plan in self.hide:
+            how = "no fewer would do" if plan.is_least else "the fewest found"
+            told = f"{len(plan.cells):,} more cells beside {plan.small_cells:,} small ones ({how})"
+            lines.append(
+                f"  hide in {plan.table}: {told if plan.is_safe else 'no pattern found that protects all'}"
+            )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -31,7 +31,9 @@ SCALE = 2**20
 MAX_DUAL = 2.0**50
 
 SHORT, LONG = 1000, 6000
-"""Steps of a first and of a last repair."""
+"""Steps of a first repair for every hundred equalities, and of one that starts near a vertex."""
+
+MAX_EFFORTS, PRIME = 3, 7919
 
 MIN_GAIN = 4
 """Sides that a program for many targets has to settle for the next one to be worth it."""
@@ -88,6 +90,12 @@ class Component:
             self.attained_lower = np.full(len(self.lower), UNBOUNDED, dtype=np.int64)
             self.attained_upper = np.full(len(self.lower), -UNBOUNDED, dtype=np.int64)
 
+    @property
+    def _short(self) -> int:
+        """Programs grow faster than repairs: the more rows, the longer a repair is tried before."""
+        n_basic = 0 if self.coordinates is None else len(self.coordinates.basic)
+        return SHORT * max(1, n_basic // 100)
+
     def _settle_constants(self) -> None:
         """What no step can move is determined by the equalities."""
         if self.coordinates is not None:
@@ -117,6 +125,11 @@ class Component:
             if self.is_late():
                 return
             self.side(quantity, is_upper, number)
+        for effort in range(1, MAX_EFFORTS + 1):
+            for number, (quantity, is_upper) in enumerate(self._sides(below, above), start=1):
+                if self.is_late():
+                    return
+                self._insist(quantity, is_upper, effort, effort * PRIME + number)
         if self.system.n_columns <= SMALL_REST:
             for quantity, is_upper in self._sides(below, above):
                 if self.is_late():
@@ -146,7 +159,7 @@ class Component:
             bound = self.upper[quantity] if is_upper else self.lower[quantity]
             if (bound <= ceiling) if is_upper else (bound >= floor):
                 continue
-            if self._reach(quantity, beyond, self._start_of(quantity, is_upper), SHORT, seed):
+            if self._reach(quantity, beyond, self._start_of(quantity, is_upper), self._short, seed):
                 return
             answer = self._prove(quantity, is_upper)
             bound = self.upper[quantity] if is_upper else self.lower[quantity]
@@ -204,7 +217,7 @@ class Component:
 
     def side(self, quantity: int, is_upper: bool, seed: int) -> None:
         """One bound of one quantity: repair, then a program, then repair from its vertex."""
-        if self._is_settled(quantity, is_upper) or self._aim(quantity, is_upper, None, SHORT, seed):
+        if self._is_settled(quantity, is_upper) or self._aim(quantity, is_upper, None, self._short, seed):
             return
         answer = self._prove(quantity, is_upper)
         if answer is None or self.system.truth is None or self._is_settled(quantity, is_upper):
@@ -213,6 +226,14 @@ class Component:
             start = self.system.truth + blend * (answer.point - self.system.truth)
             if self._aim(quantity, is_upper, np.rint(start).astype(np.int64), LONG, seed):
                 return
+
+    def _insist(self, quantity: int, is_upper: bool, effort: int, seed: int) -> None:
+        """Longer repairs, from the truth and from the nearest table."""
+        if self._is_settled(quantity, is_upper):
+            return
+        steps = 4 * effort * LONG
+        if not self._aim(quantity, is_upper, None, steps, seed):
+            self._aim(quantity, is_upper, self.system.truth, steps, seed)
 
     def _is_settled(self, quantity: int, is_upper: bool) -> bool:
         if is_upper:

@@ -15,6 +15,7 @@ from louver.bounds.problem import Arrangement, TwoWayTable, ZeroRows, arrange
 from louver.bounds.result import BoundsAudit, Comparison, Solution, Summary, summarise
 from louver.bounds.rounded import Rounding, published_values, solve_rounded
 from louver.data.histogram import Histogram
+from louver.run import Run
 
 __all__ = ["AuditOptions", "audit_table", "compare", "summary_of"]
 
@@ -86,10 +87,16 @@ def summary_of(histogram: Histogram, arrangement: Arrangement, options: AuditOpt
     return audit_table(table, arrangement, options).summary
 
 
-def compare(histogram: Histogram, arrangements: Sequence[Arrangement], options: AuditOptions) -> Comparison:
+def compare(
+    histogram: Histogram, arrangements: Sequence[Arrangement], options: AuditOptions, run: Run | None = None
+) -> Comparison:
     """Audit several arrangements of one histogram and sort them by risk."""
     started = time.perf_counter()
-    lines = [(arrangement, summary_of(histogram, arrangement, options)) for arrangement in arrangements]
+    lines = []
+    for number, arrangement in enumerate(arrangements):
+        if run is not None:
+            run.report("auditing arrangements", number, len(arrangements))
+        lines.append((arrangement, summary_of(histogram, arrangement, options)))
     lines.sort(key=lambda line: line[1].risk)
     return Comparison(lines=tuple(lines), seconds=time.perf_counter() - started)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 from math import prod
 
@@ -25,6 +25,7 @@ from louver.bounds.audit import AuditOptions, summary_of
 from louver.bounds.problem import Arrangement
 from louver.bounds.result import Suggestion, Suggestions, Summary
 from louver.data.histogram import Histogram
+from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 
@@ -37,8 +38,6 @@ State = tuple[tuple[str, Partition], ...]
 DENSE_CELLS = 100_000
 """Up to this many cells an entropy is summed over all of them, beyond it over those that occur."""
 
-Progress = Callable[[float, str], None]
-
 TOLERANCE_BITS = 1e-9
 """Differences in information below this are rounding errors of the logarithms."""
 
@@ -49,7 +48,7 @@ def suggest(
     options: AuditOptions,
     *,
     seconds: float = 30.0,
-    progress: Progress | None = None,
+    run: Run | None = None,
 ) -> Suggestions:
     """Search for safe redesigns of an arrangement, for at most `seconds`.
 
@@ -58,8 +57,8 @@ def suggest(
     histogram : Histogram
         The table before recodes of the arrangement; redesigns are at least as coarse as those recodes, and theirs
         are from the labels of this table.
-    progress : callable, optional
-        Called with the share of time used and the number of arrangements examined.
+    run : Run, optional
+        Told the share of time used and the number of arrangements examined.
 
     Returns
     -------
@@ -73,20 +72,21 @@ def suggest(
     beat the best safe arrangement so far, and finds good ones early.
     """
     started = time.perf_counter()
-    search = _Search(_Space(histogram, arrangement), options)
-    while search.by_bits and time.perf_counter() - started < seconds:
+    run = Run() if run is None else run
+    search = _Search(_Space(histogram, arrangement), options, run, started + seconds)
+    while search.by_bits and not search.is_over:
         search.prove()
         search.dive()
-        if progress is not None:
-            progress((time.perf_counter() - started) / seconds, f"{search.examined} arrangements examined")
+        share = min(1.0, (time.perf_counter() - started) / seconds)
+        run.report(f"searching redesigns, {search.examined} arrangements examined", share, 1.0)
     return search.suggestions(time.perf_counter() - started)
 
 
 class _Search:
     """The states met so far and the safe arrangements among them that nothing beats."""
 
-    def __init__(self, space: _Space, options: AuditOptions) -> None:
-        self.space, self.options = space, options
+    def __init__(self, space: _Space, options: AuditOptions, run: Run, deadline: float) -> None:
+        self.space, self.options, self.run, self.deadline = space, options, run, deadline
         self.by_bits: list[tuple[float, int, State]] = []
         self.by_risk: list[tuple[int, float, int, State]] = []
         self.bound: dict[State, float] = {}
@@ -95,6 +95,10 @@ class _Search:
         self.total_bits = space.bits(space.start())
         self._meet(space.start())
         self._follow(space.start())
+
+    @property
+    def is_over(self) -> bool:
+        return time.perf_counter() >= self.deadline
 
     @property
     def examined(self) -> int:
@@ -117,6 +121,8 @@ class _Search:
             _, _, _, state = heapq.heappop(self.by_risk)
             if self.bound[state] > self.best_bits + TOLERANCE_BITS:
                 for child in self.space.children(state):
+                    if self.is_over:
+                        return
                     if child not in self.summaries:
                         self._meet(child)
                         self._follow(child)
@@ -133,6 +139,7 @@ class _Search:
             heapq.heappush(self.by_risk, (small_cells, -self.bound[state], self.examined, state))
 
     def _examine(self, state: State) -> Summary:
+        self.run.check()
         if state not in self.summaries:
             redesign = self.space.arrangement(state)
             summary = summary_of(self.space.original, redesign, self.options)

@@ -7,9 +7,9 @@ from html import escape
 from pathlib import Path
 
 from louver import __version__
-from louver.anonymize.freeform import WEAKER
+from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.plot import plot_comparison, plot_curve
-from louver.anonymize.result import AnonymizedRelease, Guarantee
+from louver.anonymize.result import AnonymizedRelease
 from louver.report.page import facts, page, picture, table, tiles, write_page
 
 __all__ = ["anonymize_report", "inside_report", "reports"]

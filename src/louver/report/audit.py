@@ -8,7 +8,7 @@ from pathlib import Path
 
 from louver import __version__
 from louver.audit.options import AuditOptions
-from louver.audit.result import Advice, AuditedCell, JointAudit
+from louver.audit.result import Advice, AuditedCell, HidingPlan, JointAudit
 from louver.report.page import facts, page, picture, table, tiles, write_page
 from louver.schema.request import Request
 
@@ -30,6 +30,7 @@ METHOD = (
 def audit_report(audit: JointAudit, source: str) -> str:
     """The report as HTML."""
     sections = [_verdict(audit), _tiles(audit), *_advice(audit.advice)]
+    sections += [_plan(plan) for plan in audit.hide]
     worst = sorted(audit.disclosed(), key=lambda cell: (cell.lower, len(cell.because or ())))
     if worst:
         sections += ["<h2>Cells that are given away, and why</h2>", _cells(worst)]
@@ -86,6 +87,20 @@ def _advice(advice: Advice | None) -> list[str]:
         "<h2>What to change</h2>",
         f"<ul>{listed}</ul><p>Audited again: no small cell is exact then. {proof}</p>",
     ]
+
+
+def _plan(plan: HidingPlan) -> str:
+    """Further cells to hide in one table."""
+    head = f"<h2>Further cells to hide in {escape(plan.table)}</h2>"
+    if not plan.is_safe:
+        return f"{head}<p>No pattern was found that protects all its small cells beside the other tables.</p>"
+    lines = [
+        (", ".join(f"{name}: {label}" for name, label in cell.items()) or "the grand total",)
+        for cell in plan.cells
+    ]
+    proof = "No fewer would do." if plan.is_least else "Fewer might do."
+    told = f"<p>With these, none of its {plan.small_cells:,} small cells can be worked out. {proof}</p>"
+    return f"{head}{told}{table(('cell',), lines)}"
 
 
 def _cells(cells: list[AuditedCell]) -> str:

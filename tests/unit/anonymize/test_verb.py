@@ -12,10 +12,7 @@ import pytest
 import louver as lv
 from louver.errors import InfeasibleError, InputError
 from louver.report.anonymize import anonymize_report
-
-AGES = [31, 33, 34, 52, 55, 58, 60]
-ILL = ["flu", "flu", "cold", "cold", "flu", "ulcer", "cold"]
-TOWN = ["Ayr", "Ayr", "Bute", "Cairn", "Cairn", "Doon", "Doon"]
+from small_people import AGES, ILL, TOWN
 
 
 def people(**more: object) -> pa.Table:

@@ -7,12 +7,12 @@ import threading
 import numpy as np
 import pytest
 
-from louver.anonymize import auto, exact, freeform, greedy, k_member, mondrian, split_carry
-from louver.anonymize import sorted as sorted_method
 from louver.anonymize.columns import NumericColumn
+from louver.anonymize.methods import auto, exact, freeform, greedy, k_member, mondrian, split_carry
+from louver.anonymize.methods import sorted_cut as sorted_method
+from louver.anonymize.methods.split_carry import Carry
 from louver.anonymize.problem import Problem
 from louver.anonymize.requirements import Distance, Sensitive
-from louver.anonymize.split_carry import Carry
 from louver.anonymize.watch import Watch
 from louver.errors import Cancelled
 from louver.run import Run

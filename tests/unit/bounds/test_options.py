@@ -8,6 +8,7 @@ from louver.bounds.options import BoundsOptions, parse_arrangements, read_arrang
 from louver.bounds.problem import ZeroRows
 from louver.bounds.rounded import Rounding
 from louver.errors import InputError
+from louver.schema.request import ask
 from louver.schema.spec import validated
 
 CLASHES = [
@@ -38,6 +39,11 @@ def options(**values):
     return validated(BoundsOptions, {"rows": ["a"], "cols": ["b"], **values}, "options")
 
 
+def check(**values):
+    """The options and the weight of the source, checked as a call would."""
+    ask(BoundsOptions, "table.csv", None, {"rows": ["a"], "cols": ["b"], **values})
+
+
 def as_option(name):
     return "--" + name.replace("_", "-")
 
@@ -48,11 +54,11 @@ def test_options_that_cannot_be_used_together(first, second):
     more = {"weight": "p", "n": 9} if "conditionals" in values else {}
     for one in (first, second):
         needed = more if one == "conditionals" else {}
-        options(**{one: values[one]}, **needed).check()
+        check(**{one: values[one]}, **needed)
     with pytest.raises(
         InputError, match=f"options {as_option(first)} and {as_option(second)} cannot"
     ) as caught:
-        options(**values, **more).check()
+        check(**values, **more)
     assert caught.value.option == as_option(second)
 
 
@@ -66,7 +72,7 @@ def test_options_that_cannot_be_used_together(first, second):
 )
 def test_options_that_need_another(values, option):
     with pytest.raises(InputError) as caught:
-        options(**values).check()
+        check(**values)
     assert caught.value.option == option
 
 

@@ -11,6 +11,7 @@ from louver.bounds.audit import AuditOptions, summary_of
 from louver.bounds.problem import Arrangement
 from louver.bounds.suggest import _Search, _Space, suggest
 from louver.data.histogram import Histogram
+from louver.run import Run
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
 from louver.schema.recode import Recode
@@ -137,7 +138,7 @@ def test_it_stops_in_time_without_claiming_a_proof_and_tells_its_progress():
         Arrangement(rows=("a",), cols=("b", "c", "d")),
         AuditOptions(small=10**6),
         seconds=0.05,
-        progress=lambda share, text: told.append((share, text)),
+        run=Run(lambda stage, done, total: told.append((done / total, stage))),
     )
     assert not found.is_proved
     assert told and told[0][0] > 0

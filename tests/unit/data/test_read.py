@@ -198,3 +198,15 @@ def test_column_names_that_are_not_text(tmp_path):
     path.write_bytes(path.read_bytes().replace(b"a column name", b"a column\xffname"))
     with pytest.raises(InputError, match="odd.parquet is not a Parquet file"):
         open_source(path)
+
+
+def test_a_file_that_is_held_is_not_parsed_again(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("age,town\n31,Ayr\n,Bute\n")
+    with open_source(path) as source:
+        assert source.read_all()["town"].to_pylist() == ["Ayr", "Bute"]
+        path.unlink()
+        assert source.first_row("SELECT age, town FROM records LIMIT 1 OFFSET 1") == {
+            "age": None,
+            "town": "Bute",
+        }

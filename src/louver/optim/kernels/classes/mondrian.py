@@ -160,9 +160,12 @@ def steps_to_wait(limits, shrinking, n_shrinking, growing, n_growing):
 
 @kernel
 def steps_to_match(geometry, requirements, codes, ordered, side):
-    """The fewest steps after which the growing part matches enough of the population: a larger part matches more."""
+    """The fewest steps after which the growing part matches enough of the population, which more of it only raises.
+
+    One step more than there are where it never does.
+    """
     n = ordered.shape[0]
-    low, high = 0, n // 2
+    low, high = 0, n // 2 + 1
     while low < high:
         step = (low + high) // 2
         part = ordered[n // 2 - step :] if side < 0 else ordered[: n // 2 + step]

@@ -6,8 +6,8 @@ import numba
 import numpy as np
 import pytest
 
-from louver.anonymize.auto import _Annealing
-from louver.anonymize.sorted import solve as sorted_order
+from louver.anonymize.methods.auto import _Annealing
+from louver.anonymize.methods.sorted_cut import solve as sorted_order
 from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.annealing import new_draft, place_inplace
 from louver.optim.kernels.classes.draft_partition import (

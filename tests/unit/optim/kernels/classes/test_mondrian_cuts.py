@@ -22,9 +22,9 @@ ASKED = [
 ]
 
 
-def problem_of(asked, seed, matches=0):
+def problem_of(asked, seed, matches=0, n=40):
     random = np.random.default_rng(seed)
-    n, population = 40, 60 if matches else 0
+    population = 60 if matches else 0
     values = random.integers(0, 25, n + population).astype(float)
     # Sensitive values hang together with the column that is cut.
     codes = np.minimum(4, (values[:n] / 25 * 5 * random.random(n)).astype(int))
@@ -49,12 +49,13 @@ def plain_cut(problem, is_strict):
 
 
 @pytest.mark.parametrize("is_strict", [False, True])
+@pytest.mark.parametrize("n", [40, 41])
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(
     ("asked", "matches"), [*((asked, 0) for asked in ASKED), ({}, 0), ({}, 9), ({"l": 3}, 25)]
 )
-def test_the_nearest_cut_equals_that_of_trying_all(asked, matches, seed, is_strict):
-    problem = problem_of(asked, seed, matches)
+def test_the_nearest_cut_equals_that_of_trying_all(asked, matches, seed, n, is_strict):
+    problem = problem_of(asked, seed, matches, n)
     found = nearest_cut(
         problem.geometry,
         problem.requirements,

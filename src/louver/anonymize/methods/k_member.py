@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from louver.anonymize.greedy import grown_classes
+from louver.anonymize.methods.greedy import grown_classes
+from louver.anonymize.methods.method import Method
+from louver.anonymize.methods.repair import repaired
 from louver.anonymize.problem import Partition, Problem
-from louver.anonymize.repair import repaired
 from louver.anonymize.watch import Watch
 
-__all__ = ["solve"]
+__all__ = ["METHOD", "solve"]
 
 
 def solve(problem: Problem, watch: Watch | None = None) -> Partition:
@@ -24,3 +25,6 @@ def solve(problem: Problem, watch: Watch | None = None) -> Partition:
     watch = watch or Watch()
     labels = grown_classes(problem, watch, farthest_first=True)
     return problem.partition(repaired(problem, labels, watch), method="k-member")
+
+
+METHOD = Method(name="k-member", solve=lambda problem, watch, _: solve(problem, watch))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from louver.anonymize.methods.method import Method
+from louver.anonymize.methods.repair import repaired
 from louver.anonymize.problem import Partition, Problem
-from louver.anonymize.repair import repaired
 from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.consecutive_classes import best_segments
 
-__all__ = ["initial", "solve"]
+__all__ = ["METHOD", "initial", "solve"]
 
 
 def solve(problem: Problem, watch: Watch | None = None) -> Partition:
@@ -33,3 +34,6 @@ def initial(problem: Problem) -> Partition:
     k = problem.least_size
     labels = np.minimum(np.arange(problem.n_records) // k, problem.n_records // k - 1)
     return problem.partition(repaired(problem, labels, Watch()), method="initial")
+
+
+METHOD = Method(name="sorted", solve=lambda problem, watch, _: solve(problem, watch))

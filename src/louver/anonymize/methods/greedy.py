@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from louver._arrays import Ints
+from louver.anonymize.methods.method import Method
+from louver.anonymize.methods.repair import repaired
 from louver.anonymize.problem import Partition, Problem
-from louver.anonymize.repair import repaired
 from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.consecutive_classes import best_segments
 from louver.optim.kernels.classes.greedy import assign_leftovers_inplace, greedy_labels
 
-__all__ = ["grown_classes", "solve"]
+__all__ = ["METHOD", "grown_classes", "solve"]
 
 
 def solve(problem: Problem, watch: Watch | None = None, *, published_leftovers: bool = False) -> Partition:
@@ -57,3 +58,6 @@ def grown_classes(
         problem.geometry, problem.codes, labels, int(labels.max()) + 1, not published_leftovers
     )
     return labels
+
+
+METHOD = Method(name="greedy", solve=lambda problem, watch, _: solve(problem, watch))

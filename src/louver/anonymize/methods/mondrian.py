@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from louver.anonymize.methods.method import Method
+from louver.anonymize.methods.repair import repaired
 from louver.anonymize.problem import Partition, Problem
-from louver.anonymize.repair import repaired
 from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.mondrian import mondrian_labels
 
@@ -36,3 +37,9 @@ def solve(problem: Problem, watch: Watch | None = None, *, is_strict: bool = Tru
     )
     method = "mondrian" if is_strict else "mondrian-relaxed"
     return problem.partition(repaired(problem, labels, watch), method=method)
+
+
+STRICT = Method(name="mondrian", solve=lambda problem, watch, _: solve(problem, watch))
+RELAXED = Method(
+    name="mondrian-relaxed", solve=lambda problem, watch, _: solve(problem, watch, is_strict=False)
+)

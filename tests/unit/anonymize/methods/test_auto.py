@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from louver.anonymize import auto, exact, greedy, k_member
-from louver.anonymize import sorted as sorted_method
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
-from louver.anonymize.neighbourhood import find_neighbours
+from louver.anonymize.methods import auto, exact, greedy, k_member
+from louver.anonymize.methods import sorted_cut as sorted_method
+from louver.anonymize.methods.neighbourhood import find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Problem
 from louver.anonymize.requirements import Sensitive
 from louver.anonymize.watch import Watch

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from louver._arrays import Ints
-from louver.anonymize import exact, greedy, k_member
-from louver.anonymize import sorted as sorted_order
-from louver.anonymize.neighbourhood import find_neighbours
+from louver.anonymize.methods import exact, greedy, k_member, sorted_cut
+from louver.anonymize.methods.method import Method
+from louver.anonymize.methods.neighbourhood import find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
 from louver.anonymize.watch import NODES_PER_SECOND, Watch
 from louver.engine.run import run_pieces
@@ -21,7 +21,7 @@ from louver.optim.kernels.classes.draft_partition import LANES
 from louver.optim.kernels.classes.loss import INTERVAL, KIND, N_FIELDS, class_losses
 from louver.optim.status import Status
 
-__all__ = ["solve", "warm_up"]
+__all__ = ["METHOD", "solve", "warm_up"]
 
 EXACT_RECORDS = 40
 """Up to this many records the optimum is sought first, in EXACT_SHARE of the time or NODES_PER_STEP for each step."""
@@ -86,7 +86,7 @@ def solve(
     With a population (k-map) nothing is annealed: to count who matches a class costs too much to be done at every
     step, so the best start is the answer.
 
-    The lower bound is that of `louver.anonymize.neighbourhood`, or that of `exact`.
+    The lower bound is that of `louver.anonymize.methods.neighbourhood`, or that of `exact`.
 
     **Cost**: the start about n log n; then as long as told. O(n (m + NEIGHBOURS)) memory.
     """
@@ -110,7 +110,7 @@ def solve(
 
 def _best_start(problem: Problem, watch: Watch) -> Partition:
     """The best of the starts that there is time for; one there always is."""
-    first = sorted_order.solve(problem, watch)
+    first = sorted_cut.solve(problem, watch)
     starts = [first] if watch.is_over else [greedy.solve(problem, watch), first]
     if problem.n_records <= K_MEMBER_RECORDS and not watch.is_over:
         starts.append(k_member.solve(problem, watch))
@@ -271,3 +271,10 @@ def _loss_per_losing_record(problem: Problem, partition: Partition) -> float:
     """Mean loss of the records in classes that lose anything, in units."""
     losses = class_losses(problem.geometry, problem.codes, partition.labels, partition.n_classes)
     return float(losses.sum() / max(1, partition.sizes[losses > 0].sum()))
+
+
+METHOD = Method(
+    name="auto",
+    solve=lambda problem, watch, options: solve(problem, watch, steps=options.steps),
+    warm_up=warm_up,
+)

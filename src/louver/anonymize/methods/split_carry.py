@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from louver._arrays import Ints
-from louver.anonymize import exact
-from louver.anonymize import sorted as sorted_order
+from louver.anonymize.methods import exact, sorted_cut
+from louver.anonymize.methods.method import Method
+from louver.anonymize.methods.repair import repaired
 from louver.anonymize.problem import Partition, Problem
-from louver.anonymize.repair import repaired
 from louver.anonymize.watch import NODES_PER_SECOND, Watch
 
-__all__ = ["Carry", "solve"]
+if TYPE_CHECKING:
+    from louver.anonymize.options import AnonymizeOptions
+
+__all__ = ["METHOD", "Carry", "solve"]
 
 
 N_SETS = 5
@@ -68,7 +72,7 @@ def solve(
     -----
     Implements: Liang & Samavi (2020), Algorithm 1 with section 3.1; the parameter l, the subset carry and the bubble
     carry of section 6.
-    Departs: sub-problems are solved by `louver.anonymize.exact`, whose classes have fewer than 2k records; a boundary
+    Departs: sub-problems are solved by `louver.anonymize.methods.exact`, whose classes have fewer than 2k records; a boundary
     record then has fewer than k records indirectly equivalent to it, and its whole class is carried. S = 2 works (K6).
     Requirements beside k are met by uniting classes at the end.
 
@@ -169,7 +173,7 @@ class _Chain:
     def _keep_cut(self, members: Ints) -> None:
         """Keep the best cut of the sorted order of all that is left."""
         part = self.problem.part(members)
-        for line in sorted_order.solve(part).classes():
+        for line in sorted_cut.solve(part).classes():
             self._keep(members[line])
 
     def _kept(self, classes: list[Ints], boundary: Ints, *, is_subset: bool) -> Ints:
@@ -194,3 +198,24 @@ class _Chain:
     def _keep(self, members: Ints) -> None:
         self.labels[members] = self._n_classes
         self._n_classes += 1
+
+
+def _asked(problem: Problem, watch: Watch, options: AnonymizeOptions) -> Partition:
+    return solve(
+        problem,
+        watch,
+        n_sets=options.sets or N_SETS,
+        boundary=options.boundary,
+        carry=Carry(options.carry or Carry.CLASSES),
+        size=options.size,
+        accepted=options.accepted,
+        subproblem_seconds=options.subproblem_seconds,
+        subproblem_nodes=None if options.steps is None else exact.NODES_PER_STEP * options.steps,
+    )
+
+
+METHOD = Method(
+    name="split-carry",
+    solve=_asked,
+    own_options=("sets", "boundary", "carry", "size", "accepted", "subproblem_seconds"),
+)

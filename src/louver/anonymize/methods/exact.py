@@ -7,13 +7,14 @@ the records is searched for among the classes whose reduced costs fit a budget, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
-from louver.anonymize import greedy
-from louver.anonymize import sorted as sorted_method
+from louver.anonymize.methods import greedy, sorted_cut
+from louver.anonymize.methods.method import Method
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
@@ -27,7 +28,10 @@ from louver.optim.kernels.classes.set_partitioning import (
 )
 from louver.optim.status import Status
 
-__all__ = ["solve"]
+if TYPE_CHECKING:
+    from louver.anonymize.options import AnonymizeOptions
+
+__all__ = ["METHOD", "solve"]
 
 UNLIMITED_NODES = 2**62
 CAPACITY = 1 << 12
@@ -184,7 +188,7 @@ def _search(compact: _Compact, best: Partition, prices: _Prices, work: _Work) ->
 def _first_partition(problem: Problem, watch: Watch) -> Partition:
     """A good partition; where none is found by leaving whole classes out, one that loses more than any other."""
     try:
-        starts = (greedy.solve(problem, watch), sorted_method.solve(problem, watch))
+        starts = (greedy.solve(problem, watch), sorted_cut.solve(problem, watch))
         return min(starts, key=lambda partition: partition.loss)
     except InfeasibleError:
         if not problem.max_suppressed:
@@ -375,3 +379,14 @@ def _covered(
     work.spend(n_nodes)
     labels = None if cost == NO_COST else compact.labels_of(classes[chosen[chosen >= 0]])
     return labels, n_nodes <= max_nodes
+
+
+NODES_PER_STEP = 1000
+
+
+def _asked(problem: Problem, watch: Watch, options: AnonymizeOptions) -> Partition:
+    nodes = None if options.steps is None else NODES_PER_STEP * options.steps
+    return solve(problem, watch, max_nodes=nodes)
+
+
+METHOD = Method(name="exact", solve=_asked)

@@ -1,6 +1,6 @@
 """Freeform generalisation: every published record matches k original ones, but need not equal k published ones.
 
-This is weaker than k-anonymity. Results, manifests and reports always say so (`WEAKER`).
+This is weaker than k-anonymity. Results, manifests and reports always say so (`louver.anonymize.guarantee.WEAKER`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Ints
-from louver.anonymize import sorted as sorted_order
+from louver.anonymize.guarantee import Guarantee
+from louver.anonymize.methods import sorted_cut
+from louver.anonymize.methods.method import Method
 from louver.anonymize.problem import Problem
 from louver.anonymize.watch import Watch
 from louver.errors import InputError
@@ -26,15 +28,10 @@ from louver.optim.kernels.classes.freeform import (
 from louver.optim.kernels.classes.loss import class_regions, merge_inplace
 from louver.optim.status import Status
 
-__all__ = ["MAX_RECORDS", "WEAKER", "Freeform", "Matching", "solve"]
+__all__ = ["MAX_RECORDS", "METHODS", "Freeform", "Matching", "solve"]
 
 MAX_RECORDS = 20_000
 """Beyond this the costs of all pairs would not fit in memory (1.6 GB)."""
-
-WEAKER = (
-    "Freeform generalisation is weaker than k-anonymity: each published record fits k original records, and each original "
-    "record fits k published ones, but published records need not have k - 1 others equal to them."
-)
 
 
 class Matching(StrEnum):
@@ -124,7 +121,7 @@ def solve(problem: Problem, watch: Watch | None = None, *, matching: Matching = 
 def _cut(problem: Problem, watch: Watch) -> Ints:
     """Each record matched to the k - 1 that follow it in its class of the best cut of the sorted order."""
     matches = np.empty((problem.n_records, problem.k), np.int64)
-    for members in sorted_order.solve(problem, watch).classes():
+    for members in sorted_cut.solve(problem, watch).classes():
         for r in range(problem.k):
             matches[members, r] = np.roll(members, -r)
     return matches
@@ -160,3 +157,15 @@ def _matched(costs: NDArray[np.int32], matching: Matching, stop: NDArray[np.uint
     if matching is Matching.HUNGARIAN or (not stop[0] and complete_inplace(costs, match, stop)):
         match = assignment(costs, stop)
     return match
+
+
+def _method(matching: Matching) -> Method:
+    return Method(
+        name=f"freeform-{matching.value}",
+        solve=lambda problem, watch, _: solve(problem, watch, matching=matching),
+        guarantee=Guarantee.FREEFORM,
+        refuses=("population", "sampling_weight", "class_id"),
+    )
+
+
+METHODS = tuple(_method(matching) for matching in Matching)

@@ -1,0 +1,181 @@
+"""From classes to what is published: the table, its mapping, its promises, and what the steward is told of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from louver._arrays import Bools, Floats, Ints
+from louver.anonymize.columns import given_values
+from louver.anonymize.comparison import compare
+from louver.anonymize.generalise import generalise, mapping_table, released_table
+from louver.anonymize.guarantee import Guarantee
+from louver.anonymize.load import Loaded, shown_codes
+from louver.anonymize.methods import METHODS
+from louver.anonymize.methods.freeform import Freeform
+from louver.anonymize.metrics import published_losses, risk_of, utility_of
+from louver.anonymize.options import AnonymizeOptions
+from louver.anonymize.problem import Answer, Partition
+from louver.anonymize.result import CLASSES_FILE, DATA_FILE, MAPPING_FILE, AnonymizedRelease
+
+__all__ = ["publish"]
+
+
+def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> AnonymizedRelease:
+    """The release that these classes make."""
+    problem = loaded.problem
+    members, starts = answer.grouped()
+    published = [
+        generalise(attribute, column, problem.rows[members], starts, loaded.public[attribute.name])
+        for attribute, column in zip(loaded.attributes, problem.columns, strict=True)
+    ]
+    group_of = np.full(loaded.records.num_rows, -1, np.int64)
+    group_of[problem.rows] = answer.labels
+    mapping = mapping_table(published, answer.sizes)
+    losses = published_losses(mapping)
+    table = released_table(
+        loaded.records,
+        published,
+        group_of,
+        drop=options.identifying,
+        as_bounds=options.format == "bounds",
+        class_ids=_shuffled(len(starts)) if options.class_id else None,
+    )
+    if not options.keep_order:
+        table = table.take(pa.array(_shuffled(table.num_rows)))
+    quasi = tuple(name for p in published for name in p.column_names(options.format == "bounds"))
+    guarantee = _guarantee(options)
+    classes = None
+    if guarantee is Guarantee.K_MAP:
+        values = dict(column for p in published for column in p.columns(options.format == "bounds"))
+        classes = pa.table({**values, "people": problem.population_matches(answer)})
+    sizes = answer.sizes
+    if isinstance(answer, Freeform):
+        _, sizes = np.unique(np.stack([p.of_group for p in published], axis=1), axis=0, return_counts=True)
+    lost = problem.lost_shares(answer)
+    return AnonymizedRelease(
+        table=table,
+        mapping=mapping,
+        published_losses=losses,
+        classes=classes,
+        guarantee=guarantee,
+        method=answer.method,
+        k=options.k,
+        quasi=quasi,
+        status=answer.status,
+        n_classes=len(sizes),
+        n_suppressed=answer.n_suppressed,
+        lower_bound=None if answer.lower_bound is None else answer.lower_bound * problem.unit,
+        risk=risk_of(
+            sizes,
+            problem.points().multiplicity,
+            _people(loaded, answer),
+            problem.record_matches(answer) if isinstance(answer, Freeform) else None,
+        ),
+        utility=utility_of(
+            list(options.quasi),
+            np.array([column.weight for column in problem.columns]),
+            lost,
+            sizes,
+            answer.n_suppressed,
+            options.k,
+        ),
+        comparison=compare(problem.columns, published, problem.rows, answer.sizes),
+        promises=_promises(group_of >= 0, quasi, losses, loaded, options),
+        parameters=_parameters(options),
+        is_order_kept=options.keep_order,
+        subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
+    )
+
+
+def _guarantee(options: AnonymizeOptions) -> Guarantee:
+    guarantee = METHODS[options.method].guarantee
+    return Guarantee.K_MAP if options.k_map and guarantee is Guarantee.K_ANONYMITY else guarantee
+
+
+def _parameters(options: AnonymizeOptions) -> dict[str, Any]:
+    """What was asked for, without the names of files and folders."""
+    kept = options.model_dump(exclude={"hierarchy", "population", "against", "curve"})
+    return kept | {"hierarchy": list(options.hierarchy), "population": options.population is not None}
+
+
+def _people(loaded: Loaded, answer: Answer) -> Floats | None:
+    """People of the population that each group matches, by count or by sampling weights."""
+    if loaded.represents is not None:
+        weights = loaded.represents[loaded.problem.rows]
+        is_kept = answer.labels >= 0
+        people: Floats = np.bincount(answer.labels[is_kept], weights[is_kept], minlength=len(answer.sizes))  # type: ignore[assignment]
+        return people
+    if len(loaded.problem.requirements.population):
+        return loaded.problem.population_matches(answer).astype(np.float64)
+    return None
+
+
+def _promises(
+    is_kept: Bools,
+    quasi: tuple[str, ...],
+    losses: list[tuple[str, float]],
+    loaded: Loaded,
+    options: AnonymizeOptions,
+) -> tuple[Mapping[str, Any], ...]:
+    about: dict[str, Any] = {"file": DATA_FILE, "quasi": list(quasi), "k": options.k}
+    guarantee = _guarantee(options)
+    if guarantee is Guarantee.K_MAP:
+        about["classes"] = CLASSES_FILE
+    elif guarantee is Guarantee.FREEFORM:
+        about["mapping"] = MAPPING_FILE
+        about["open"] = _matching_anything(loaded, options)
+    promises: list[Mapping[str, Any]] = [
+        {"promise": "records", "file": DATA_FILE, "records": int(is_kept.sum())},
+        {"promise": "mapping", "file": DATA_FILE, "mapping": MAPPING_FILE},
+        {"promise": "losses", "mapping": MAPPING_FILE, "by_column": losses},
+        {"promise": guarantee.value, **about},
+    ]
+    for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
+        shown = shown_codes(attribute, limits.codes[is_kept], loaded)
+        texts = _published_texts(
+            loaded.records[attribute.name].filter(pa.array(is_kept)), limits.codes[is_kept]
+        )
+        common = {
+            "file": DATA_FILE,
+            "quasi": list(quasi),
+            "sensitive": attribute.name,
+            "values": [texts.get(code, []) for code in shown],
+        }
+        if options.l is not None:
+            promises.append({"promise": "l-diversity", **common, "kind": options.l_kind, "l": options.l})
+        if options.t is not None:
+            levels = [level[shown].tolist() for level in limits.ancestors]
+            closeness = {"distance": options.distance, "hierarchy": levels, "t": options.t}
+            promises.append({"promise": "t-closeness", **common, **closeness})
+    return tuple(promises)
+
+
+def _published_texts(column: pa.ChunkedArray, codes: Ints) -> dict[int, list[str | None]]:
+    """For every code of a sensitive column the values of the file that stand for it, as text; None where there is none."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    values = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    places = values.indices.to_numpy(zero_copy_only=False)
+    texts: dict[int, list[str | None]] = {}
+    for code, place in np.unique(np.stack([codes, places], axis=1), axis=0).tolist():
+        value = values.dictionary[place].as_py()
+        texts.setdefault(code, []).append(None if value is None else str(value))
+    return texts
+
+
+def _matching_anything(loaded: Loaded, options: AnonymizeOptions) -> list[str]:
+    """Quasi-identifiers with missing values that match anything."""
+    if options.missing != "match":
+        return []
+    rows = loaded.problem.rows
+    return [c.name for c in loaded.problem.columns if np.isnan(given_values(c, rows)).any()]
+
+
+def _shuffled(n: int) -> Ints:
+    """A random order from the operating system's randomness."""
+    return np.argsort(np.frombuffer(os.urandom(8 * n), dtype=np.uint64), kind="stable")

@@ -1,0 +1,55 @@
+"""From the problem to classes: the method that was asked for, under the watch, and what closeness asks in the end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from louver.anonymize.load import Loaded, shown_codes
+from louver.anonymize.methods import METHODS
+from louver.anonymize.methods.repair import close_as_published
+from louver.anonymize.options import AnonymizeOptions
+from louver.anonymize.problem import Answer, Partition, Problem
+from louver.anonymize.requirements import Distance
+from louver.anonymize.watch import Watch
+from louver.optim.status import Status
+
+__all__ = ["form_classes", "solve"]
+
+
+def form_classes(loaded: Loaded, options: AnonymizeOptions, watch: Watch) -> Answer:
+    """Classes that may be published."""
+    answer = solve(loaded.problem, options, watch)
+    if options.t is None or not isinstance(answer, Partition):
+        return answer
+    if not _leaves_values_out(loaded, answer):
+        return close_as_published(loaded.problem, answer, watch)
+    # Closeness would be measured by values that are not published: then nothing is left out, and no bound is known.
+    everybody = solve(replace(loaded.problem, max_suppressed=0), options, watch)
+    assert isinstance(everybody, Partition)
+    return replace(everybody, status=Status.FEASIBLE, lower_bound=None)
+
+
+def solve(problem: Problem, options: AnonymizeOptions, watch: Watch) -> Answer:
+    """The answer of the method: compile what it needs, then let its time begin."""
+    method = METHODS[options.method]
+
+    def work(watch: Watch) -> Answer:
+        if watch.is_limited:
+            with watch.stage("compiling"):
+                method.solve(problem.tiny(), Watch(), options.model_copy(update={"carry": None, "steps": 1}))
+                if method.warm_up is not None:
+                    method.warm_up(problem)
+            watch.restart()
+        return method.solve(problem, watch, options)
+
+    return watch.attend(work)
+
+
+def _leaves_values_out(loaded: Loaded, answer: Partition) -> bool:
+    """Whether an ordered distance counts values that are neither published nor public."""
+    kept = loaded.problem.rows[answer.labels >= 0]
+    return any(
+        len(shown_codes(attribute, limits.codes[kept], loaded)) < limits.n_values
+        for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True)
+        if limits.distance is Distance.ORDERED
+    )

@@ -1,0 +1,369 @@
+"""A good call of each verb, and the ways in which it is spoilt."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import csv
+
+from fuzz.hostile import (
+    MARKER,
+    csv_bytes,
+    damaged,
+    odd_csv,
+    odd_parquet,
+    odd_text,
+    odd_toml,
+    parquet_bytes,
+)
+
+__all__ = ["DRAFTS", "Draft", "spoil", "write"]
+
+Option = str | None  # None for a flag
+
+
+@dataclass
+class Draft:
+    """A command that works, file by file and option by option."""
+
+    command: tuple[str, ...]
+    argument: str
+    files: dict[str, bytes]
+    options: dict[str, Option]
+    pool: Mapping[str, Sequence[Option]]
+    told: list[str] = field(default_factory=list)
+    links: list[Callable[[Path], object]] = field(default_factory=list)
+
+
+SITES, ILLS, SEXES = ("A", "B", "C"), ("no", "mild", "severe"), ("f", "m")
+COUNTS = (12, 3, 1, 0, 7, 9, 40, 2, 5, 1, 1, 30, 4, 6, 8, 11, 0, 3)
+HEADER = ["site", "ill", "sex", "age", "home", "count", "name"]
+
+
+def records() -> list[list[str]]:
+    """Eighteen rows: the cells of a small table, or as many people."""
+    cells = [(site, ill, sex) for site in SITES for ill in ILLS for sex in SEXES]
+    return [
+        [*cell, str(20 + 7 * (i % 9)), f"h{i // 2}", str(count), MARKER]
+        for i, (cell, count) in enumerate(zip(cells, COUNTS, strict=True))
+    ]
+
+
+RECODE = '[ill]\nsome = ["mild", "severe"]\n\n[age]\nbins = [25, 55]\n'
+GIVEN = '[[known]]\nrow = { site = "A" }\ncol = { ill = "no" }\nat_least = 1\nat_most = 900\n\n[[known]]\nrow = { site = "B" }\nexactly = 87\n'
+ARRANGEMENTS = '[[arrangement]]\nname = "first"\nrows = ["site"]\ncols = ["ill"]\n\n[[arrangement]]\nrows = ["sex"]\ncols = ["ill"]\nrecode = { ill = { some = ["mild", "severe"] } }\n'
+HIERARCHY = "A;north;*\nB;north;*\nC;south;*\n"
+BOUNDS_SPEC = """[source]
+file = "data.csv"
+weight = "count"
+
+[attributes.site]
+labels = ["A", "B", "C"]
+hierarchy = "site.csv"
+
+[attributes.age]
+kind = "integer"
+bins = [25, 55]
+
+[[structural_zeros]]
+site = ["C"]
+ill = ["severe"]
+
+[bounds]
+rows = ["site"]
+cols = ["ill"]
+small = 5
+"""
+CELLS = "site,ill\nA,no\nB,severe\n"
+CONDITIONALS = [["A", "no", "1/2"], ["A", "mild", "1/2"], ["B", "no", "2/3"], ["B", "mild", "1/3"]]
+
+
+def bounds(draw: random.Random) -> Draft:
+    files = {
+        "data.csv": csv_bytes(HEADER, records()),
+        "recode.toml": RECODE.encode(),
+        "given.toml": GIVEN.encode(),
+        "cells.csv": CELLS.encode(),
+        "arrangements.toml": ARRANGEMENTS.encode(),
+        "site.csv": HIERARCHY.encode(),
+        "spec.toml": BOUNDS_SPEC.encode(),
+        "conditionals.csv": csv_bytes(["site", "ill", "share"], CONDITIONALS),
+    }
+    table: dict[str, Option] = {"rows": "site", "cols": "ill", "weight": "count"}
+    starts: list[tuple[str, dict[str, Option]]] = [
+        ("data.csv", table),
+        ("data.csv", {**table, "recode": "recode.toml", "rows": "site,age"}),
+        ("data.csv", {**table, "given": "given.toml"}),
+        ("data.csv", {**table, "cells": "cells.csv"}),
+        ("data.csv", {"weight": "count", "arrangements": "arrangements.toml"}),
+        ("", {"spec": "spec.toml"}),
+        (
+            "conditionals.csv",
+            {"rows": "site", "cols": "ill", "weight": "share", "conditionals": None, "n": "12"},
+        ),
+        ("data.csv", {**table, "suggest": None, "seconds": "0.05"}),
+        ("data.csv", {**table, "decimals": "3", "fail-on": "small"}),
+        ("data.csv", {"rows": "site,sex", "cols": "ill", "html": "page.html"}),
+    ]
+    weights = (4, 4, 4, 4, 4, 6, 6, 1, 4, 1)
+    argument, options = draw.choices(starts, weights)[0]
+    pool: dict[str, Sequence[Option]] = {
+        "rows": ("site", "site,sex", "ill,age,home", "count", "name", "nothing"),
+        "cols": ("ill", "sex", "ill,sex", "site"),
+        "weight": ("count", "age", "name"),
+        "n": ("12", "0", "1", "99999999999999999999"),
+        "recode": ("recode.toml", "given.toml", "data.csv"),
+        "given": ("given.toml", "recode.toml"),
+        "cells": ("cells.csv", "data.csv"),
+        "arrangements": ("arrangements.toml",),
+        "decimals": ("0", "1", "9", "10"),
+        "rounding": ("half-up", "half-even"),
+        "small": ("1", "0", "1000000"),
+        "fail-on": ("small", "rows", "any"),
+        "table": ("t",),
+        "query": ("SELECT 1",),
+        "spec": ("spec.toml",),
+        "html": ("page.html", "no/such/page.html", "."),
+        "json": (None,),
+        "conditionals": (None,),
+        "drop-zero-rows": (None,),
+        "merge-zero-rows": (None,),
+    }
+    return Draft(("bounds",), argument, files, dict(options), pool)
+
+
+def anonymize(draw: random.Random) -> Draft:
+    files = {
+        "data.csv": csv_bytes(HEADER, records()),
+        "site.csv": HIERARCHY.encode(),
+        "population.csv": csv_bytes(HEADER, records() * 3),
+        "spec.toml": b'[source]\nfile = "data.csv"\n\n[anonymize]\nquasi = ["site", "age"]\nk = 3\nidentifying = ["name"]\nmethod = "sorted"\nhierarchy = { site = "site.csv" }\nweights = { age = 2.5 }\n',
+    }
+    method = draw.choice(("sorted", "greedy", "mondrian", "k-member", "freeform-greedy", "mondrian-relaxed"))
+    base: dict[str, Option] = {
+        "quasi": "site,age",
+        "k": "3",
+        "identifying": "name",
+        "method": method,
+        "out": "out",
+    }
+    extra: list[dict[str, Option]] = [
+        {},
+        {},
+        {"hierarchy": "site=site.csv"},
+        {"sensitive": "ill", "l": "2"},
+        {"sensitive": "ill", "t": "0.5"},
+        {"suppress": "0.2"},
+        {"weights": "site=2,age=.5"},
+        {"population": "population.csv", "k-map": None},
+        {"ordered": "site"},
+        {"format": "bounds", "class-id": None},
+    ]
+    pool: dict[str, Sequence[Option]] = {
+        "quasi": ("site", "site,age,sex", "count", "home,name", "nothing"),
+        "k": ("1", "2", "18", "19", "0", "99999999999999999999"),
+        "method": ("sorted", "greedy", "mondrian", "nothing"),
+        "sensitive": ("ill", "site", "count"),
+        "identifying": ("name", "home", "site"),
+        "ordered": ("site", "age"),
+        "hierarchy": ("site=site.csv", "site=data.csv", "age=site.csv", "site=", "=site.csv"),
+        "weights": ("site=1", "site=0,age=0", "site=-1", "site=nan", "site=1e308,age=1e308"),
+        "l": ("1", "2", "1e308", "3.5", "inf"),
+        "l-kind": ("distinct", "entropy"),
+        "t": ("0", "0.5", "1", "1e-300"),
+        "distance": ("equal", "ordered", "hierarchical"),
+        "suppress": ("0", "1", "0.5"),
+        "steps": ("0", "1"),
+        "sampling-weight": ("count", "age"),
+        "population": ("population.csv", "site.csv"),
+        "population-count": ("count",),
+        "missing": ("category", "match", "error"),
+        "format": ("labels", "bounds"),
+        "against": ("nowhere", ".", "data.csv"),
+        "ledger": ("data.csv", "none.ledger"),
+        "curve": ("2,3", "0", "1000"),
+        "out": ("out", ".", "..", "data.csv", "no/such/folder", "x" * 300),
+        "one-hot": ("site",),
+        "spec": ("spec.toml",),
+        "json": (None,),
+        "keep-order": (None,),
+        "class-id": (None,),
+        "k-map": (None,),
+        "normalise": (None,),
+        "html": ("page.html", "no/such/page.html"),
+    }
+    if draw.random() < 0.15:
+        return Draft(("anonymize",), "", files, {"spec": "spec.toml", "out": "out"}, pool)
+    return Draft(("anonymize",), "data.csv", files, {**base, **draw.choice(extra)}, pool)
+
+
+def groups(draw: random.Random) -> Draft:
+    rows = [row for row in records() for _ in range(2)]
+    domain = [[site, ill] for site in SITES for ill in ILLS]
+    counted = [[site, ill, str(size), str(3 - size)] for site, ill in domain for size in (1, 2)]
+    files = {
+        "data.csv": csv_bytes(HEADER, rows),
+        "domain.csv": csv_bytes(["site", "ill"], domain),
+        "counted.csv": csv_bytes(["site", "ill", "size", "groups"], counted),
+        "spec.toml": b'[source]\nfile = "data.csv"\n\n[groups]\nunit = "home"\nregions = ["site", "ill"]\ndomain = "domain.csv"\nmax_size = 5\nepsilon = "1/2"\nacross = "split"\ntotal = "noisy"\n',
+    }
+    base: dict[str, Option] = {
+        "regions": "site,ill",
+        "domain": "domain.csv",
+        "max-size": "5",
+        "epsilon": "1",
+        "seed": "3",
+        "out": "out",
+    }
+    by_unit: dict[str, Option] = {**base, "unit": "home", "across": "split"}
+    starts: list[tuple[str, dict[str, Option]]] = [
+        ("data.csv", by_unit),
+        ("data.csv", {**by_unit, "total": "public"}),
+        ("data.csv", {**by_unit, "quantity": "age", "max-quantity": "90"}),
+        ("counted.csv", {**base, "size": "size", "groups": "groups"}),
+        ("data.csv", {**{k: v for k, v in by_unit.items() if k != "out"}, "forecast": "100", "json": None}),
+        ("", {"spec": "spec.toml", "seed": "1", "out": "out"}),
+    ]
+    pool: dict[str, Sequence[Option]] = {
+        "unit": ("home", "name", "nothing"),
+        "regions": ("site", "ill,site", "site,site", "home", "name"),
+        "domain": ("domain.csv", "data.csv", "spec.toml", "counted.csv"),
+        "domain-from-data": (None,),
+        "max-size": ("1", "0", "1000001", "50"),
+        "min-size": ("0", "1", "2"),
+        "epsilon": ("1", "0", "-1", "1e-9", "1e99999999", "1/3", "1/0", "nan", "0x1"),
+        "rho": ("0.1", "1e400", "1e-400"),
+        "shares": ("equal", "chosen", "1/2,1/4,1/4", "1,1", "1/2,1/2,0"),
+        "mechanism": ("louver", "M_H^dp", "M_c^dp", "M_H^r", "M_c^r", "M_c^ch", "M_H"),
+        "noise": ("louver", "other"),
+        "total": ("public", "noisy"),
+        "neighbours": ("add-remove-record", "change-record", "add-remove-unit"),
+        "quantity": ("age", "count", "name"),
+        "max-quantity": ("1", "90", "99999999999999999999"),
+        "across": ("error", "split"),
+        "ledger": ("none.ledger", "data.csv", "."),
+        "forecast": ("1", "0", "-1", "1000000"),
+        "seed": ("0", "-1", "99999999999999999999"),
+        "out": ("out", ".", "data.csv", "no/such"),
+        "size": ("size",),
+        "groups": ("groups",),
+        "spec": ("spec.toml",),
+        "evaluate": (None,),
+        "as-published": (None,),
+        "json": (None,),
+    }
+    argument, options = draw.choice(starts)
+    return Draft(("groups",), argument, files, dict(options), pool)
+
+
+DRAFTS: dict[str, Callable[[random.Random], Draft]] = {
+    "bounds": bounds,
+    "anonymize": anonymize,
+    "groups": groups,
+}
+
+
+def spoil(draw: random.Random, draft: Draft, n_times: int | None = None) -> Draft:
+    """Change a draft in a few places."""
+    for _ in range(draw.choice((0, 1, 1, 1, 2, 2, 3)) if n_times is None else n_times):
+        draw.choice((_change_option, _add_option, _drop_option, _spoil_file, _spoil_file, _spoil_file))(
+            draw, draft
+        )
+    return draft
+
+
+def _change_option(draw: random.Random, draft: Draft) -> None:
+    name = draw.choice(list(draft.options))
+    _set(draw, draft, name)
+
+
+def _add_option(draw: random.Random, draft: Draft) -> None:
+    _set(draw, draft, draw.choice(list(draft.pool)))
+
+
+def _set(draw: random.Random, draft: Draft, name: str) -> None:
+    known = draft.pool.get(name, ("1",))
+    value = draw.choice(list(known))
+    if value is not None and draw.random() < 0.4:
+        value = typed(odd_text(draw))
+    draft.options[name] = value
+    draft.told.append(f"--{name}={value!r:.40}")
+
+
+def _drop_option(draw: random.Random, draft: Draft) -> None:
+    name = draw.choice(list(draft.options))
+    if len(draft.options) > 1:
+        del draft.options[name]
+        draft.told.append(f"no --{name}")
+
+
+def _spoil_file(draw: random.Random, draft: Draft) -> None:
+    used = [
+        name
+        for name in draft.files
+        if name == draft.argument or any(name in (v or "") for v in draft.options.values())
+    ]
+    name = draw.choice(used or list(draft.files))
+    content = draft.files[name]
+    way = draw.random()
+    if way < 0.06:
+        del draft.files[name]
+        draft.told.append(f"no {name}")
+    elif way < 0.1:
+        del draft.files[name]
+        draft.links.append(lambda folder: (folder / name).mkdir(exist_ok=True))
+        draft.told.append(f"{name} is a folder")
+    elif way < 0.25 or not content:
+        draft.files[name] = damaged(draw, content)
+        draft.told.append(f"{name} is damaged")
+    elif name.endswith(".toml"):
+        draft.files[name] = odd_toml(draw, content.decode("utf-8", "replace"))
+        draft.told.append(f"{name} is odd")
+    elif name == draft.argument and way < 0.45 and name.endswith(".csv"):
+        _to_parquet(draw, draft)
+    elif name.endswith(".csv"):
+        header, *rows = [line.split(",") for line in content.decode("utf-8", "replace").split("\n") if line]
+        draft.files[name] = odd_csv(draw, header, rows)
+        draft.told.append(f"{name} is odd")
+
+
+def _to_parquet(draw: random.Random, draft: Draft) -> None:
+    """The data as Parquet, mostly odd."""
+    try:
+        table = csv.read_csv(pa.py_buffer(draft.files[draft.argument]))
+    except (pa.ArrowException, ValueError):
+        return
+    if not table.column_names or not len(table):
+        return
+    del draft.files[draft.argument]
+    draft.argument = "data.parquet"
+    try:
+        draft.files["data.parquet"] = (
+            odd_parquet(draw, table) if draw.random() < 0.8 else parquet_bytes(table)
+        )
+    except (pa.ArrowException, ValueError, KeyError):
+        draft.files["data.parquet"] = parquet_bytes(table)
+    draft.told.append("the data are odd Parquet")
+
+
+def typed(text: str) -> str:
+    """A text as an operating system hands it over: no zero byte, no lone surrogate but those of stray bytes."""
+    return text.replace("\0", "").replace("\ud800", "\udcff")
+
+
+def write(draft: Draft, folder: Path) -> tuple[str, ...]:
+    """Write the files of a draft, and give its arguments."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in draft.files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    for link in draft.links:
+        link(folder)
+    flags = [
+        f"-{n}{v}" if n == "k" else f"--{n}" if v is None else f"--{n}={v}" for n, v in draft.options.items()
+    ]
+    return (*draft.command, *([draft.argument] if draft.argument else []), *flags)
