@@ -12,7 +12,7 @@ from louver.audit import audit as audit_verb
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
 from louver.cli.parameters import CHECK_FAILED, Given, Html, Json, SpecAgain, command, group, the_spec
-from louver.errors import InputError
+from louver.errors import InputError, printable
 from louver.report.audit import write_audit_report
 from louver.report.page import check_page
 from louver.run import Run
@@ -51,5 +51,5 @@ def audit(
     if json:
         say_json(found.to_json())
     else:
-        say(repr(found) if html is None else f"{found!r}\nReport: {html}")
+        say(repr(found) if html is None else f"{found!r}\nReport: {printable(html)}")
     return 0 if found.passed else CHECK_FAILED

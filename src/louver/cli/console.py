@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from louver.run import Run
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ PLAIN = {"→": "->", "…": "...", "×": "x", "≤": "<=", "≥": ">=", "–": 
 
 def say(text: str) -> None:
     """Print lines of a result on stdout; of control characters, only line breaks are left."""
-    typer.echo("".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text))
+    _write("".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text))
 
 
 def say_json(text: str) -> None:
@@ -43,7 +41,12 @@ def say_json(text: str) -> None:
         import re
 
         text = re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
-    typer.echo(text)
+    _write(text)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def tolerant_output() -> None:
