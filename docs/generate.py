@@ -205,6 +205,8 @@ AUDIT_MEANINGS = {
     "hide[].small_cells": "cells that are hidden because they are small",
     "hide[].safe": "whether no small cell can be worked out then",
     "hide[].least": "whether no fewer further cells would do",
+    "earlier": "tables that `--register` says were published before; they are audited, too",
+    "published": "folder that `--publish` wrote the tables to; null where it did not",
 }
 
 OTHER_MEANINGS = {

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from louver.errors import Cancelled, SolverError
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -136,20 +138,19 @@ class Run:
         import subprocess
 
         self.check()
-        given: bytes | None = pickle.dumps(sys.path) + pickle.dumps((function, args, keywords))
+        given = pickle.dumps(sys.path) + pickle.dumps((function, args, keywords))
         pipe, command = subprocess.PIPE, [sys.executable, "-P", "-c", CHILD]
         # A session of its own: Ctrl-C at a terminal reaches us alone, and we end the child.
         with subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
         ) as child:
             try:
+                _hand_over(child, given)
                 while True:
                     self.check()
-                    try:
-                        answer = child.communicate(given, timeout=POLL_SECONDS)[0]
+                    with suppress(subprocess.TimeoutExpired):
+                        answer = child.communicate(timeout=POLL_SECONDS)[0]
                         break
-                    except subprocess.TimeoutExpired:
-                        given = None  # it has been handed over, or is on its way
             except BaseException:
                 child.kill()
                 raise
@@ -158,3 +159,17 @@ class Run:
             raise SolverError(message)
         result: R = pickle.loads(answer)
         return result
+
+
+def _hand_over(child: Popen[bytes], given: bytes) -> None:
+    """Write in a thread: it may be more than a pipe holds, and `communicate` forgets what is left after a timeout."""
+    from threading import Thread
+
+    pipe, child.stdin = child.stdin, None
+    assert pipe is not None
+
+    def write() -> None:
+        with suppress(OSError), pipe:  # the child may have been ended
+            pipe.write(given)
+
+    Thread(target=write, daemon=True).start()

@@ -155,6 +155,12 @@ BAD = [
         DIFFERENCE + '[[audit.known]]\nname = "k"\nwhere = { town = "A" }\nexactly = 3\n'),
     Bad("a target of nothing", "names no cells", DIFFERENCE + '[[audit.targets]]\nname = "x"\n'),
     Bad("a target twice", "twice", DIFFERENCE + '[[audit.targets]]\nby = ["age", "age"]\n'),
+    Bad("hide without hidden cells", "needs a table with below", DIFFERENCE, more=("--hide",)),
+    Bad("nobody where the records have people", "rule out a cell that the records have",
+        DIFFERENCE + '[[audit.known]]\nwhere = { town = "A" }\nat_most = 0\n'),
+    Bad("conditionals and counts that do not go together", "contradict",
+        '[[audit.tables]]\nname = "t"\nrows = ["town"]\ncols = ["ill"]\nfile = "t.csv"\nn = 4\n',
+        head=OUTSIDE, files={"t_csv": "town,ill,count\nA,y,1/3\nA,n,2/3\nB,y,1/2\nB,n,1/2\n"}),
     Bad("small of zero", "at least 1", DIFFERENCE, more=("--small", "0")),
     Bad("within a hundred", "less than 100", DIFFERENCE, more=("--within", "100")),
     Bad("no time", "greater than 0", DIFFERENCE, more=("--seconds", "0")),
@@ -192,3 +198,22 @@ def test_a_spec_is_needed(call_louver: Runner) -> None:
 
 def test_there_are_enough_bad_inputs() -> None:
     assert len(BAD) >= 40
+
+
+def test_a_publication_that_gives_people_away_is_refused_with_its_reason(
+    call_louver: Runner, tmp_path: Path
+) -> None:
+    everyone, town_a = DIFFERENCE.split("[[audit.tables]]")[1:]
+    target = '[[audit.targets]]\nby = ["town", "age", "ill"]\n'
+    memory = ("--register", tmp_path / "register")
+    spec = write(tmp_path, f"[[audit.tables]]{everyone}{target}")
+    first = call_louver("audit", spec, *memory, "--publish", tmp_path / "one")
+    assert first.code == 0 and "Published: " in first.out
+    assert call_louver("verify", tmp_path / "one").code == 0
+    spec = write(tmp_path, f"[[audit.tables]]{town_a}{target}")
+    second = call_louver("audit", spec, *memory, "--publish", tmp_path / "two")
+    assert second.code == 1
+    assert 'Not published: "everyone (published' in second.out and 'minus "town A" leaves' in second.out
+    assert not (tmp_path / "two").exists()
+    third = call_louver("audit", spec, "--publish", tmp_path / "three")
+    assert third.code == 2 and "--register" in third.err

@@ -68,7 +68,7 @@ FILES = [
     Bad("file is a folder", "is a directory", (".", *WEIGHTED)),
     data("empty file", "data.csv is empty", b""),
     data("header only", "data.csv has no rows", "site,ill,count\n"),
-    data("unknown ending", "has no known ending", COUNTED, file="data.xlsx"),
+    data("unknown ending", "has no known ending", COUNTED, file="data.txt"),
     data("gzip by name only", "is not a gzip file", COUNTED, file="data.csv.gz"),
     data("gzip in disguise", "gzip-compressed", gzip.compress(COUNTED.encode())),
     data(

@@ -71,8 +71,19 @@ def _options(people: Path, **more: Any) -> dict[str, Any]:
     return {**given, "domain": str(people.with_name("regions.csv")), **more}
 
 
+READ_OTHERWISE: dict[str, Any] = {
+    "table": "t",
+    "query": "q",
+    "decimal_mark": ",",
+    "encoding": "cp1252",
+    "delimiter": ";",
+    "keep_codes": True,
+    "where": "state = 'GA'",
+}
+
+
 def test_every_option_is_in_the_request_or_left_out_for_a_reason() -> None:
-    named = {f"groups.{name}" for name in OTHERWISE} | {"source.table", "source.query"}
+    named = {f"groups.{name}" for name in OTHERWISE} | {f"source.{name}" for name in READ_OTHERWISE}
     unused = {
         "source.weight",
         "source.wide",
@@ -84,12 +95,12 @@ def test_every_option_is_in_the_request_or_left_out_for_a_reason() -> None:
     asked = {"geography", "shares", "queries", "invariants", "epsilon", "rho", "delta", "neighbours"}
     fields = {f"topdown.{name}" for name in TopDownOptions.model_fields}
     fields |= {f"source.{name}" for name in SourceOptions.model_fields}
-    read = {f"source.{name}" for name in ("table", "query", "weight", "wide")}
+    read = {f"source.{name}" for name in (*READ_OTHERWISE, "weight", "wide")}
     assert {f"topdown.{name}" for name in asked} | read | set(topdown_plan.NOT_IN_REQUEST) == fields
 
 
-def _request(people: Path, table: str | None = None, query: str | None = None, **more: Any) -> str:
-    asked = Asked.check(ask(GroupsOptions, people, None, _options(people) | {"table": table, "query": query}))
+def _request(people: Path, reading: dict[str, Any] | None = None, **more: Any) -> str:
+    asked = Asked.check(ask(GroupsOptions, people, None, _options(people) | (reading or {})))
     plan = asked.plan(asked.regions)  # type: ignore[arg-type]
     changed = asked.options.model_copy(update=more)
     return Asked(
@@ -104,11 +115,36 @@ def test_another_option_is_another_request(people: Path, option: str) -> None:
 
 
 def test_another_source_or_budget_is_another_request(people: Path) -> None:
-    requests = [_request(people), _request(people, table="t"), _request(people, query="q")]
+    requests = [_request(people)]
+    requests += [_request(people, {option: value}) for option, value in READ_OTHERWISE.items()]
+    requests.append(_request(people, {"where": "state = 'NY'"}))
     for more in ({"epsilon": 2}, {"shares": ["1/3", "2/3"]}):
         asked = Asked.check(ask(GroupsOptions, people, None, _options(people, **more)))
         requests.append(asked.payment(asked.plan(asked.regions)).request)  # type: ignore[arg-type]
-    assert len(set(requests)) == 5
+    assert len(set(requests)) == len(READ_OTHERWISE) + 4
+
+
+def test_a_request_named_before_options_of_reading_were_added_keeps_its_name(people: Path) -> None:
+    source = SourceOptions(encoding="utf-8", where=None)
+    assert set(source.named()) == {"file", "uri", "table", "query", "weight", "wide"}
+    assert "where" in SourceOptions(where="state = 'GA'").named()
+    asked = Asked.check(ask(GroupsOptions, people, None, _options(people, where="state = 'GA'")))
+    assert asked.payment(asked.plan(asked.regions)).earlier is None  # type: ignore[arg-type]
+
+
+def test_two_filters_spend_from_one_budget(people: Path) -> None:
+    """The ledger is bound to the whole source, whatever part of it is read."""
+    ledger = _ledger(people)
+    for number, where in enumerate(["state = 'GA'", "state = 'NY'"]):
+        groups(people, **_options(people, where=where), out=people.with_name(f"out{number}"))
+    assert ledger.state().spent == 2
+    with pytest.raises(BudgetError):
+        groups(people, **_options(people, where="state in ('GA')"), out=people.with_name("out2"))
+
+
+def test_a_filter_needs_neighbours_that_may_come_and_go(people: Path) -> None:
+    with pytest.raises(InputError, match="--where cannot be used with neighbours change-record"):
+        ask(GroupsOptions, people, None, _options(people, where="state = 'GA'", neighbours="change-record"))
 
 
 class _Stop(Exception):

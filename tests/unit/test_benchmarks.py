@@ -131,3 +131,13 @@ def test_topdown_peers_agree_on_a_small_state(solvers_benchmark, tmp_path, capsy
     assert set(worst) == {"PIQP", "Clarabel"} and max(map(abs, worst.values())) < 1e-6
     assert solvers_benchmark._compare_rounding("some", place.problem, bundle) >= {"HiGHS same"}
     assert "PIQP" in capsys.readouterr().out
+
+
+def test_audit_case_in_small(monkeypatch, capsys):
+    audit_benchmark = load_benchmark("audit", monkeypatch)
+    case = audit_benchmark.Case("small", audit_benchmark.named("12", "23", "13"), target=1.0)
+    line = audit_benchmark.measure(case, 60.0)
+    assert line.certified == line.sides == 2 * 60
+    assert not line.misses()
+    audit_benchmark.show(line)
+    assert "100.00%" in capsys.readouterr().out

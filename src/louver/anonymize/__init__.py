@@ -48,6 +48,11 @@ def anonymize(
     schema: Schema | None = None,
     table: str | None = None,
     query: str | None = None,
+    decimal_mark: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    keep_codes: bool | None = None,
+    where: str | None = None,
     quasi: str | Sequence[str] = (),
     k: int = 5,
     identifying: str | Sequence[str] = (),
@@ -97,7 +102,11 @@ def anonymize(
     schema : Schema, optional
         Kinds, labels, order and hierarchies of the columns.
     table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
+        Table of a DuckDB file or PostgreSQL database, or sheet of an Excel file; query for PostgreSQL.
+    decimal_mark, encoding, delimiter, keep_codes : optional
+        How a file is read: `docs/files.md`.
+    where : str, optional
+        Condition on the rows that are read, such as "age >= 18 and state in ('GA', 'NY')".
     quasi : sequence of str
         Quasi-identifying columns, which are generalised.
     k : int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -268,6 +269,7 @@ def _labelled(attribute: Attribute, codes: Ints, weight: float, n: int, options:
             column=name,
         )
     if attribute.hierarchy is not None:
+        _check_levels(name, attribute.hierarchy)
         leaf = np.array([attribute.hierarchy.leaves.index(label) for label in attribute.labels])
         ancestors = [
             attribute.hierarchy.ancestors(level)[leaf] for level in range(attribute.hierarchy.n_levels)
@@ -289,6 +291,26 @@ def _labelled(attribute: Attribute, codes: Ints, weight: float, n: int, options:
         weight=weight,
         one_hot=name in options.one_hot,
     )
+
+
+def _check_levels(name: str, hierarchy: Hierarchy) -> None:
+    """Refuse a label that stands for other leaves at another level: published, nobody could tell which."""
+    times = Counter(label for labels in hierarchy.levels for label in labels)
+    first_at: dict[str, tuple[int, bytes]] = {}
+    for level, labels in enumerate(hierarchy.levels):
+        nodes = hierarchy.ancestors(level)
+        for code, label in enumerate(labels):
+            if times[label] == 1:
+                continue
+            below = np.flatnonzero(nodes == code).tobytes()
+            other, leaves = first_at.setdefault(label, (level, below))
+            if leaves != below:
+                raise InputError(
+                    f'the hierarchy of column "{name}" ({hierarchy.source}) has a label that stands for other leaves at '
+                    f"level {level} than at level {other}; rename one of them.",
+                    option="--hierarchy",
+                    column=name,
+                )
 
 
 def _sensitive(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -> Sensitive:

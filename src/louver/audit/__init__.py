@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
+from louver.audit.archive import earlier_names, from_entry, to_content
 from louver.audit.judge import Findings, judge
 from louver.audit.load import Loaded, attribute_names, load
 from louver.audit.options import AuditOptions
+from louver.audit.publish import publish as publish_tables
 from louver.audit.result import Advice, AuditedCell, JointAudit, Summary
+from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
+from louver.release.register import Entry, Register
+from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.request import Request, SpecLike, door, requested
 from louver.schema.spec import Schema
@@ -42,6 +48,11 @@ def audit(
     wide: Mapping[str, Mapping[str, str]] | None = None,
     table: str | None = None,
     query: str | None = None,
+    decimal_mark: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    keep_codes: bool | None = None,
+    where: str | None = None,
     tables: Sequence[Mapping[str, Any]] = (),
     known: Sequence[Mapping[str, Any]] = (),
     targets: Sequence[Mapping[str, Any]] = (),
@@ -49,6 +60,8 @@ def audit(
     within: float = 0.0,
     decide: bool = False,
     hide: bool = False,
+    registry: str | Path | None = None,
+    publish: str | Path | None = None,
     no_advice: bool = False,
     seconds: float = 60.0,
     fail_on: str | None = None,
@@ -70,7 +83,11 @@ def audit(
     wide : mapping, optional
         Column of counts -> {attribute: label}, for tables with one column per cell.
     table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
+        Table of a DuckDB file or PostgreSQL database, or sheet of an Excel file; query for PostgreSQL.
+    decimal_mark, encoding, delimiter, keep_codes : optional
+        How a file is read: `docs/files.md`.
+    where : str, optional
+        Condition on the rows that are read, such as "age >= 18 and state in ('GA', 'NY')".
     tables : sequence of mappings
         What is published: `name`, and `by` for counts or `rows` and `cols` for conditionals; see the guide.
     known : sequence of mappings
@@ -85,6 +102,10 @@ def audit(
         Only decide which small cells are given away, without bounds for the others.
     hide : bool
         Propose further cells to hide, so that no cell hidden by `below` can be worked out.
+    registry : path, optional
+        Folder that keeps what was published; all of it is audited together with the tables.
+    publish : path, optional
+        Write the tables as a release to this folder and enter them into the register, if no small cell is given away.
     no_advice : bool
         Do not look for tables to leave out or to coarsen.
     seconds : float
@@ -108,14 +129,55 @@ def audit(
     """
     request = requested(spec, AuditOptions)
     started = time.perf_counter()
-    loaded = _loaded(request)
+    memory = _memory(request)
+    loaded = _loaded(request, memory)
     findings = judge(loaded, request.options, run or Run())
-    return _result(request.options, loaded, findings, time.perf_counter() - started)
+    found = _result(request.options, loaded, findings, memory, time.perf_counter() - started)
+    return _published(found, request, loaded, memory)
 
 
-def _loaded(request: Request[AuditOptions]) -> Loaded:
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """The register, what the records are called in it, and the entries about them."""
+
+    register: Register
+    records: str
+    entries: tuple[Entry, ...]
+
+
+def _memory(request: Request[AuditOptions]) -> _Memory | None:
+    options = request.options
+    if options.registry is None:
+        return None
+    if request.data is None:
+        raise InputError(
+            "option --register needs the records; an outsider publishes nothing.", option="--register"
+        )
+    if options.publish is not None:
+        check_out(Path(options.publish))
+    register = Register(options.registry)
+    records = fingerprint(request.data, **request.source.opening())(register.key).hex()
+    return _Memory(register, records, tuple(entry for entry in register.entries if entry.records == records))
+
+
+def _published(
+    found: JointAudit, request: Request[AuditOptions], loaded: Loaded, memory: _Memory | None
+) -> JointAudit:
+    """Write the tables and remember them, unless cells are given away."""
+    options = request.options
+    if options.publish is None or memory is None or any(True for _ in found.disclosed()):
+        return found
+    content = to_content(loaded.pieces[: len(options.tables)], loaded.domain.attributes)
+    publish_tables(
+        Path(options.publish), loaded, options, lambda: memory.register.append(memory.records, content)
+    )
+    return replace(found, published=options.publish)
+
+
+def _loaded(request: Request[AuditOptions], memory: _Memory | None) -> Loaded:
     options, schema, source = request.options, request.schema, request.source
-    names = attribute_names(options)
+    entries = () if memory is None else memory.entries
+    names = tuple(dict.fromkeys((*attribute_names(options), *earlier_names(entries))))
     zeros = () if schema is None else schema.structural_zeros
     zeros = tuple(zero for zero in zeros if set(zero) <= set(names))
     folder = "" if request.spec is None else str(request.spec.parent)
@@ -123,7 +185,8 @@ def _loaded(request: Request[AuditOptions]) -> Loaded:
         return load(options, _listed_attributes(names, schema), None, zeros, folder)
     with open_source(request.data, **source.opening()) as opened:
         histogram = tabulate(opened, names, weight=source.weight, wide=source.wide, schema=schema)
-    return load(options, histogram.attributes, histogram, zeros, folder)
+    earlier = [piece for entry in entries for piece in from_entry(entry, histogram.attributes)]
+    return load(options, histogram.attributes, histogram, zeros, folder, earlier)
 
 
 def _listed_attributes(names: Sequence[str], schema: Schema | None) -> list[Attribute]:
@@ -138,7 +201,9 @@ def _listed_attributes(names: Sequence[str], schema: Schema | None) -> list[Attr
     return [coded[name] for name in names]
 
 
-def _result(options: AuditOptions, loaded: Loaded, findings: Findings, seconds: float) -> JointAudit:
+def _result(
+    options: AuditOptions, loaded: Loaded, findings: Findings, memory: _Memory | None, seconds: float
+) -> JointAudit:
     cells = findings.cells
     summary = Summary(
         targets=len(cells),
@@ -155,6 +220,7 @@ def _result(options: AuditOptions, loaded: Loaded, findings: Findings, seconds: 
         cells=cells,
         advice=findings.advice,
         hide=findings.hide,
+        earlier=0 if memory is None else sum(len(entry.content["tables"]) for entry in memory.entries),
         small=options.small,
         within=options.within,
         fail_on=options.fail_on,

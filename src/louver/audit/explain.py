@@ -18,7 +18,7 @@ from louver.audit.problem import Forms, Problem, build, forms_of
 from louver.audit.system import IntArray
 from louver.run import Run
 
-__all__ = ["Cells", "Reason", "explain", "forms_for", "is_confined"]
+__all__ = ["Cells", "Reason", "explain", "forms_for", "verdicts"]
 
 EXHAUSTIVE = 400
 """Subsets of pieces that are tried one size after another before sets are shrunk one by one."""
@@ -76,7 +76,7 @@ def forms_for(problem: Problem, cells: Cells) -> Forms:
     )
 
 
-def is_confined(
+def verdicts(
     loaded: Loaded,
     chosen: Sequence[int],
     cells: Cells,
@@ -84,13 +84,11 @@ def is_confined(
     ceiling: IntArray,
     run: Run,
     seconds: float = np.inf,
-) -> NDArray[np.bool_]:
-    """Whether the chosen pieces alone prove each cell to lie in [floor, ceiling]."""
+) -> NDArray[np.int8]:
+    """Whether the chosen pieces alone confine each cell to [floor, ceiling]: 1 proved, 0 refuted, -1 not known."""
     pieces = [loaded.pieces[number] for number in chosen]
     problem = build(loaded.domain, pieces, loaded.truth, loaded.is_possible)
-    verdict = decide(problem, forms_for(problem, cells), floor, ceiling, run, seconds)
-    is_in: NDArray[np.bool_] = verdict == 1
-    return is_in
+    return decide(problem, forms_for(problem, cells), floor, ceiling, run, seconds)
 
 
 def explain(
@@ -105,7 +103,7 @@ def explain(
         if spent > EXHAUSTIVE or not search.open:
             break
         for chosen in combinations(range(n_pieces), size):
-            search.try_set(chosen, is_smallest=True)
+            search.try_set(chosen, is_in_order=True)
     while search.open and not search.is_late():
         search.shrink_one()
     return search.reasons
@@ -126,16 +124,17 @@ class _Search:
         self.loaded, self.cells, self.run, self.deadline = loaded, cells, run, deadline
         self.floor, self.ceiling = floor, ceiling
         self.open = list(range(cells.size))
+        self.doubtful: set[int] = set()
         self.reasons: list[Reason | None] = [None] * cells.size
 
     def is_late(self) -> bool:
         self.run.check()
         return time.monotonic() > self.deadline
 
-    def holds(self, chosen: Sequence[int], some: Sequence[int]) -> NDArray[np.bool_]:
+    def holds(self, chosen: Sequence[int], some: Sequence[int]) -> NDArray[np.int8]:
         picked = np.array(some, dtype=np.int64)
         left = max(0.0, self.deadline - time.monotonic())
-        return is_confined(
+        return verdicts(
             self.loaded,
             chosen,
             self.cells.pick(picked),
@@ -145,21 +144,23 @@ class _Search:
             left,
         )
 
-    def try_set(self, chosen: tuple[int, ...], *, is_smallest: bool) -> None:
-        """Explain by this set all open cells that it confines."""
+    def try_set(self, chosen: tuple[int, ...], *, is_in_order: bool) -> None:
+        """Explain by this set all open cells that it confines; `is_in_order` says that all smaller sets came before."""
         if not self.open or self.is_late():
             return
-        held = self.holds(chosen, self.open)
-        for number, is_held in zip(list(self.open), held, strict=True):
-            if is_held:
+        for number, verdict in zip(list(self.open), self.holds(chosen, self.open), strict=True):
+            if verdict == 1:
+                is_smallest = len(chosen) == 1 or (is_in_order and number not in self.doubtful)
                 self.reasons[number] = Reason(chosen, is_smallest)
                 self.open.remove(number)
+            elif verdict < 0:
+                self.doubtful.add(number)
 
     def shrink_one(self) -> None:
         """Leave pieces out, halves first, while the first open cell stays confined; then try the set on all others."""
         first = self.open[0]
         kept = list(range(len(self.loaded.pieces)))
-        if not self.holds(kept, [first])[0]:
+        if self.holds(kept, [first])[0] != 1:
             self.open.remove(first)
             return
         width = max(1, len(kept) // 2)
@@ -167,12 +168,12 @@ class _Search:
             start = 0
             while start < len(kept) and not self.is_late():
                 rest = kept[:start] + kept[start + width :]
-                if rest and self.holds(rest, [first])[0]:
+                if rest and self.holds(rest, [first])[0] == 1:
                     kept = rest
                 else:
                     start += width
             width //= 2
         if not self.is_late():
-            self.try_set(tuple(kept), is_smallest=len(kept) == 1)
+            self.try_set(tuple(kept), is_in_order=False)
         if first in self.open:
             self.open.remove(first)

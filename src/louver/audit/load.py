@@ -63,6 +63,7 @@ def load(
     histogram: Histogram | None,
     structural_zeros: Sequence[Mapping[str, Sequence[str]]] = (),
     folder: str = "",
+    earlier: Sequence[Piece] = (),
 ) -> Loaded:
     """Bind the options to the attributes, and to the records where there are any.
 
@@ -74,6 +75,8 @@ def load(
         The records, over the same attributes.
     folder : str
         Where the files of the pieces lie.
+    earlier : sequence of Piece
+        What was published before.
     """
     if histogram is not None and histogram.total > MAX_COUNT:
         raise InputError(
@@ -83,7 +86,8 @@ def load(
     known = [_statement_cross(entry, attributes, f"known {n}") for n, entry in enumerate(options.known, 1)]
     targets = [_target(entry, attributes, n) for n, entry in enumerate(options.targets, 1)]
     zeros = [_zero_cross(zero) for zero in structural_zeros]
-    domain = refined(attributes, [*crosses, *known, *zeros], [target.cross for target in targets])
+    before = [cross for piece in earlier for cross in piece.crosses]
+    domain = refined(attributes, [*crosses, *known, *zeros, *before], [target.cross for target in targets])
     truth = None if histogram is None else domain.counts(histogram)
     pieces = [
         _piece(table, cross, domain, truth, folder)
@@ -99,7 +103,11 @@ def load(
         for zero in zeros:
             is_possible &= domain.assign(zero) < 0
     return Loaded(
-        domain=domain, pieces=tuple(pieces), targets=tuple(targets), truth=truth, is_possible=is_possible
+        domain=domain,
+        pieces=(*pieces, *earlier),
+        targets=tuple(targets),
+        truth=truth,
+        is_possible=is_possible,
     )
 
 

@@ -204,6 +204,19 @@ class AuditOptions(VerbOptions):
         "Propose further cells to hide, so that no cell hidden by `below` can be worked out.",
         group="search",
     )
+    registry: str | None = option(
+        None,
+        "Folder that keeps what was published; all of it is audited together with the tables.",
+        metavar="DIR",
+        flag="--register",
+        group="publication",
+    )
+    publish: str | None = option(
+        None,
+        "Write the tables as a release to this folder and enter them into the register, if no small cell is given away.",
+        metavar="DIR",
+        group="publication",
+    )
     no_advice: bool = option(False, "Do not look for tables to leave out or to coarsen.", group="search")
     seconds: FiniteFloat = option(
         60.0, "Stop after about so long with the best found so far.", metavar="S", group="search", gt=0
@@ -223,6 +236,10 @@ class AuditOptions(VerbOptions):
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f'two tables have the name "{name}"; names must differ.', option="tables")
+        if self.publish is not None and self.registry is None:
+            raise InputError(
+                "option --publish needs --register, the folder that remembers it.", option="--publish"
+            )
         if self.hide and not any(piece.below is not None for piece in self.tables):
             raise InputError(
                 "option --hide needs a table with below, whose small cells are hidden.", option="--hide"

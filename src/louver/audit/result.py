@@ -166,6 +166,10 @@ class JointAudit:
         Percentage that counts as too close.
     has_records : bool
         False for an outsider's audit: bounds are proved, and attained by tables that were found.
+    earlier : int
+        Tables that the register says were published before; they are the last of `tables`.
+    published : str or None
+        Folder that the tables were written to; None where they were not, because cells are given away or nobody asked.
     fail_on : str or None
         What makes `passed` false: `exact`, `small` or `within`.
     """
@@ -179,6 +183,8 @@ class JointAudit:
     has_records: bool
     fail_on: str | None = None
     hide: tuple[HidingPlan, ...] = ()
+    earlier: int = 0
+    published: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -200,6 +206,8 @@ class JointAudit:
             "cells": [cell.to_dict() for cell in self.cells],
             "advice": None if self.advice is None else self.advice.to_dict(),
             "hide": [plan.to_dict() for plan in self.hide],
+            "earlier": self.earlier,
+            "published": self.published,
         }
 
     def to_json(self) -> str:
@@ -236,6 +244,8 @@ class JointAudit:
             f"  {s.exact:,} of {s.targets:,} cells exact, {s.zero:,} surely empty, {s.within:,} within {self.within:g} %",
             f"  {s.certified:,} certified: bounds proved and attained",
         ]
+        if self.earlier:
+            lines.append(f"  {self.earlier} of the tables were published before")
         if not self.has_records:
             lines.append("  without the records: no certificates by the truth")
         if self.advice is not None and self.advice.leave_out:

@@ -33,7 +33,7 @@ MAX_DUAL = 2.0**50
 SHORT, LONG = 1000, 6000
 """Steps of a first repair for every hundred equalities, and of one that starts near a vertex."""
 
-MAX_EFFORTS, PRIME = 3, 7919
+PRIME = 7919
 
 MIN_GAIN = 4
 """Sides that a program for many targets has to settle for the next one to be worth it."""
@@ -125,11 +125,10 @@ class Component:
             if self.is_late():
                 return
             self.side(quantity, is_upper, number)
-        for effort in range(1, MAX_EFFORTS + 1):
-            for number, (quantity, is_upper) in enumerate(self._sides(below, above), start=1):
-                if self.is_late():
-                    return
-                self._insist(quantity, is_upper, effort, effort * PRIME + number)
+        for number, (quantity, is_upper) in enumerate(self._sides(below, above), start=PRIME):
+            if self.is_late():
+                return
+            self._insist(quantity, is_upper, number)
         if self.system.n_columns <= SMALL_REST:
             for quantity, is_upper in self._sides(below, above):
                 if self.is_late():
@@ -227,13 +226,11 @@ class Component:
             if self._aim(quantity, is_upper, np.rint(start).astype(np.int64), LONG, seed):
                 return
 
-    def _insist(self, quantity: int, is_upper: bool, effort: int, seed: int) -> None:
-        """Longer repairs, from the truth and from the nearest table."""
-        if self._is_settled(quantity, is_upper):
+    def _insist(self, quantity: int, is_upper: bool, seed: int) -> None:
+        """Longer repairs, from the nearest table and from the truth."""
+        if self._is_settled(quantity, is_upper) or self._aim(quantity, is_upper, None, 3 * LONG, seed):
             return
-        steps = 4 * effort * LONG
-        if not self._aim(quantity, is_upper, None, steps, seed):
-            self._aim(quantity, is_upper, self.system.truth, steps, seed)
+        self._aim(quantity, is_upper, self.system.truth, 3 * LONG, seed)
 
     def _is_settled(self, quantity: int, is_upper: bool) -> bool:
         if is_upper:

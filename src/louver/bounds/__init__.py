@@ -59,6 +59,11 @@ def bounds(
     wide: Mapping[str, Mapping[str, str]] | None = None,
     table: str | None = None,
     query: str | None = None,
+    decimal_mark: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    keep_codes: bool | None = None,
+    where: str | None = None,
     rows: str | Sequence[str] = (),
     cols: str | Sequence[str] = (),
     conditionals: bool = False,
@@ -88,7 +93,11 @@ def bounds(
     wide : mapping, optional
         Column of counts -> {attribute: label}, for tables with one column per cell.
     table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
+        Table of a DuckDB file or PostgreSQL database, or sheet of an Excel file; query for PostgreSQL.
+    decimal_mark, encoding, delimiter, keep_codes : optional
+        How a file is read: `docs/files.md`.
+    where : str, optional
+        Condition on the rows that are read, such as "age >= 18 and state in ('GA', 'NY')".
     rows, cols : sequence of str
         Attributes that make the rows and the columns; all others are summed over.
     conditionals : bool
@@ -133,6 +142,11 @@ def compare(
     wide: Mapping[str, Mapping[str, str]] | None = None,
     table: str | None = None,
     query: str | None = None,
+    decimal_mark: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    keep_codes: bool | None = None,
+    where: str | None = None,
     arrangements: str | Path | Sequence[Mapping[str, Any]] | None = None,
     decimals: int | None = None,
     rounding: str = "half-up",
@@ -163,6 +177,11 @@ def suggest(
     wide: Mapping[str, Mapping[str, str]] | None = None,
     table: str | None = None,
     query: str | None = None,
+    decimal_mark: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    keep_codes: bool | None = None,
+    where: str | None = None,
     rows: str | Sequence[str] = (),
     cols: str | Sequence[str] = (),
     recode: str | Path | Mapping[str, Any] | None = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from louver.audit import AuditOptions
+from louver.audit import AuditOptions, JointAudit
 from louver.audit import audit as audit_verb
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
@@ -51,5 +51,22 @@ def audit(
     if json:
         say_json(found.to_json())
     else:
-        say(repr(found) if html is None else f"{found!r}\nReport: {printable(html)}")
-    return 0 if found.passed else CHECK_FAILED
+        say(
+            "\n".join(
+                [repr(found), *_outcome(found, request.options)]
+                + ([] if html is None else [f"Report: {printable(html)}"])
+            )
+        )
+    is_refused = request.options.publish is not None and found.published is None
+    return 0 if found.passed and not is_refused else CHECK_FAILED
+
+
+def _outcome(found: JointAudit, options: AuditOptions) -> list[str]:
+    """What became of a publication, with the first reason where it was refused."""
+    if options.publish is None:
+        return []
+    if found.published is not None:
+        return [printable(f"Published: {found.published}")]
+    worst = next(found.disclosed())
+    cell = ", ".join(worst.cell.values())
+    return [printable(f"Not published: {worst.words or 'a small count is given away.'} It is about {cell}.")]

@@ -41,7 +41,10 @@ Given = dict[str, Any]
 
 File = Annotated[
     str | None,
-    typer.Argument(metavar="FILE", help="CSV, CSV.gz, Parquet or DuckDB file, or a postgresql:// address."),
+    typer.Argument(
+        metavar="FILE",
+        help="CSV, Parquet, Excel, Stata, SPSS, SAS or DuckDB file, or a postgresql:// address.",
+    ),
 ]
 Epsilon = Annotated[str | None, typer.Option(metavar="E", help="Amount in pure epsilon, such as 0.5 or 1/2.")]
 Rho = Annotated[str | None, typer.Option(metavar="R", help="Amount in rho (zero-concentrated), such as 0.1.")]

@@ -74,9 +74,13 @@ def binned_sql(text: str, attribute: Attribute, recode: Recode) -> str:
 
 
 def find_row(source: Source, condition: str, **parameters: object) -> int:
-    """Number of the first data row that meets an SQL condition which some row is known to meet."""
+    """Number of the first data row that meets an SQL condition which some row of `records` is known to meet.
+
+    Rows are counted as they stand in the source, those that `--where` leaves out too.
+    """
     # A scan keeps the order of the rows, and so does a window over all of them.
-    numbered = f"SELECT row_number() OVER () AS row, ({condition}) AS is_hit FROM records"
+    is_hit = f"({source.condition}) AND ({condition})"
+    numbered = f"SELECT row_number() OVER () AS row, {is_hit} AS is_hit FROM whole"
     found = source.first_row(f"SELECT min(row) AS row FROM ({numbered}) WHERE is_hit", **parameters)
     assert found is not None
     return int(found["row"])

@@ -8,18 +8,26 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from louver.data.read import POSTGRES_SCHEMES, ArrowStream, open_source, quoted
+from louver.data.read import DATABASES, POSTGRES_SCHEMES, ArrowStream, open_source, quoted
 from louver.errors import LouverError
 
 __all__ = ["fingerprint", "has_same_records"]
 
-DATABASE_SUFFIXES = (".duckdb", ".db")
-
 
 def fingerprint(
-    data: str | os.PathLike[str] | ArrowStream, *, table: str | None = None, query: str | None = None
+    data: str | os.PathLike[str] | ArrowStream,
+    *,
+    table: str | None = None,
+    query: str | None = None,
+    **reading: object,
 ) -> Callable[[bytes], bytes]:
     """Return a function from a secret key to the hash of the data.
+
+    Parameters
+    ----------
+    **reading
+        How `open_source` reads them, which does not change what they are: a ledger is bound to the whole source, and two
+        filters of it spend from one budget.
 
     Notes
     -----
@@ -28,7 +36,7 @@ def fingerprint(
     the hashes added up, so their order does not matter; the names of the columns are hashed with them.
     """
     is_file = isinstance(data, str | os.PathLike) and not (
-        str(data).startswith(POSTGRES_SCHEMES) or str(data).lower().endswith(DATABASE_SUFFIXES)
+        str(data).startswith(POSTGRES_SCHEMES) or str(data).lower().endswith(DATABASES)
     )
 
     def keyed(secret: bytes) -> bytes:
@@ -58,7 +66,7 @@ def _file_hash(path: Path, secret: bytes) -> bytes:
 def _record_sum(data: str | os.PathLike[str] | ArrowStream, table: str | None, query: str | None) -> bytes:
     """Sum of the hashes of all records, modulo 2^256."""
     total = 0
-    with open_source(data, table=table, query=query) as source:
+    with open_source(data, table=table, query=query, decimal_mark=".") as source:
         # The length of each value before it, so that no two records read the same.
         columns = [f"coalesce(CAST({quoted(name)} AS VARCHAR), chr(0))" for name in source.columns]
         text = " || ".join(f"length({column}) || ':' || {column}" for column in columns)

@@ -6,10 +6,9 @@ none of them leaves this module; what does says file, column and row.
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -18,16 +17,25 @@ from typing import Any, Protocol
 import duckdb
 import pyarrow as pa
 
+from louver.data.decimals import check_commas, with_points
+from louver.data.filter import filter_sql
+from louver.data.formats import EXCEL, STATISTICAL, read_excel, read_statistical
+from louver.data.names import no_such_column
+from louver.data.postgres import POSTGRES_SCHEMES, copy_postgres
 from louver.data.scratch import Scratch
-from louver.data.separated import Header, check_names, find_fault, read_header
+from louver.data.separated import Header, TextFile, check_names, find_fault, read_header, text_file
+from louver.data.sql import file_literal, literal, quoted, split_table
 from louver.errors import InputError
+from louver.schema.where import parse_where
 
-__all__ = ["Source", "name_of", "open_source", "quoted"]
+__all__ = ["POSTGRES_SCHEMES", "Source", "name_of", "open_source", "quoted"]
 
 MEMORY_LIMIT = "1GB"
 BATCH_ROWS = 2**17
-POSTGRES_SCHEMES = ("postgresql://", "postgres://")
-UNDEFINED_TABLE = "42P01"  # SQLSTATE
+SEPARATED = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+DATABASES = (".duckdb", ".db")
+RAW, WHOLE, RECORDS = "raw", "whole", "records"
+"""Views one on another: as it is stored; as it is read, with every row; the rows asked for."""
 
 
 class ArrowStream(Protocol):
@@ -45,14 +53,20 @@ class Source:
     name : str
         What messages call it: the file name without its folder.
     connection : DuckDBPyConnection
-        Private in-memory database with the view `records` on the data.
+        Private in-memory database with the view `records` on the data, and `whole` with the rows that `--where` leaves out.
+    types : dict
+        Column -> type in DuckDB.
+    condition : str
+        SQL for the rows of `whole` that are in `records`.
     """
 
     name: str
     connection: duckdb.DuckDBPyConnection
     types: dict[str, str] = field(default_factory=dict)
+    condition: str = "true"
     _scratch: Scratch
-    _path: Path | None = None
+    _held: ExitStack = field(default_factory=ExitStack)
+    _text: TextFile | None = None
     _header: Header | None = None
 
     @property
@@ -79,13 +93,13 @@ class Source:
     def close(self) -> None:
         """Close the database and remove what it spilled to disk."""
         self.connection.close()
+        self._held.close()
         self._scratch.close()
 
     def check_column(self, column: str) -> None:
         """Refuse a column that the data do not have."""
         if column not in self.types:
-            message = f'{self.name} has no column "{column}"; check the spelling.'
-            raise InputError(message, file=self.name, column=column)
+            raise no_such_column(self, column, has_header=self._header is not None)
 
     def read_all(self) -> pa.Table:
         """All columns of all records, which stay in memory; a CSV file is not parsed again for later queries."""
@@ -120,8 +134,8 @@ class Source:
 
     def _fault(self) -> InputError:
         """What to say when the data could not be read."""
-        if self._path is not None and self._header is not None:
-            found = find_fault(self._path, self._header)
+        if self._text is not None and self._header is not None:
+            found = find_fault(self._text, self._header)
             if found is not None:
                 return found
             reason = "mixes line endings or has a line that is too long; save it again as plain CSV"
@@ -130,20 +144,49 @@ class Source:
         return InputError(f"{self.name} {reason}.", file=self.name)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """How a source is read; see `open_source`."""
+
+    table: str | None
+    query: str | None
+    decimal_mark: str | None
+    encoding: str
+    delimiter: str | None
+    keep_codes: bool
+    where: str | None
+
+
 def open_source(
-    data: str | os.PathLike[str] | ArrowStream, *, table: str | None = None, query: str | None = None
+    data: str | os.PathLike[str] | ArrowStream,
+    *,
+    table: str | None = None,
+    query: str | None = None,
+    decimal_mark: str | None = None,
+    encoding: str = "utf-8",
+    delimiter: str | None = None,
+    keep_codes: bool = False,
+    where: str | None = None,
 ) -> Source:
     """Open a table of records.
 
     Parameters
     ----------
     data : path, uri or dataframe
-        A `.csv`, `.csv.gz`, `.tsv`, `.tsv.gz` or `.parquet` file; a `.duckdb` or `.db` file, with `table`; a
-        `postgresql://` uri, with `table` or `query`; or a dataframe with the Arrow interface.
+        A `.csv`, `.csv.gz`, `.tsv`, `.tsv.gz` or `.parquet` file; a `.duckdb` or `.db` file, with `table`; a file of Excel,
+        Stata, SPSS or SAS; a `postgresql://` uri, with `table` or `query`; or a dataframe with the Arrow interface.
     table : str, optional
-        Table or view, with its schema in front where needed ("census.persons").
+        Table or view, with its schema in front where needed ("census.persons"); the sheet of an Excel file.
     query : str, optional
         SQL run by the PostgreSQL server in a read-only transaction.
+    decimal_mark : {".", ","}, optional
+        What marks decimals in numbers that are text. Without it, a column that looks as if it were a comma is refused.
+    encoding, delimiter : str, optional
+        Of separated text; an encoding also of a file of Stata, SPSS or SAS that does not tell its own.
+    keep_codes : bool
+        Leave the value labels of Stata, SPSS and SAS aside.
+    where : str, optional
+        Condition on the rows, see `louver.schema.where`.
 
     Returns
     -------
@@ -158,21 +201,28 @@ def open_source(
     Notes
     -----
     **Cost**: files are read where they are, batch by batch; DuckDB keeps to 1 GB and spills to a private
-    folder that goes with the source. Nothing is downloaded.
+    folder that goes with the source. Files of Excel, Stata, SPSS and SAS, and text that is not UTF-8, are held in memory.
+    Nothing is downloaded.
     """
+    reading = _Reading(
+        table=table,
+        query=query,
+        decimal_mark=decimal_mark,
+        encoding=encoding,
+        delimiter=delimiter,
+        keep_codes=keep_codes,
+        where=where,
+    )
     source = _start(name_of(data, table))
     try:
-        _attach(source, data, table, query)
+        _attach(source, data, reading)
         _describe(source)
+        _read_decimals(source, decimal_mark)
+        _select_rows(source, where)
     except BaseException:
         source.close()
         raise
     return source
-
-
-def quoted(identifier: str) -> str:
-    """An identifier in SQL."""
-    return '"' + identifier.replace('"', '""') + '"'
 
 
 def name_of(data: object, table: str | None) -> str:
@@ -216,59 +266,92 @@ def _encrypt_spill(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("SET force_mbedtls_unsafe = true; SET temp_file_encryption = true")
 
 
-def _attach(source: Source, data: object, table: str | None, query: str | None) -> None:
-    """Make the view `records`, by the kind of `data`."""
+def _attach(source: Source, data: object, reading: _Reading) -> None:
+    """Make the view `raw`, by the kind of `data`."""
+    kind = _kind(data)
+    _check_reading(kind, reading)
     if isinstance(data, str) and data.startswith(POSTGRES_SCHEMES):
-        _attach_postgres(source, data, table, query)
-    elif query is not None:
+        copy_postgres(source.connection, RAW, source.name, data, reading.table, reading.query)
+    elif reading.query is not None:
         raise InputError("a query needs a PostgreSQL address; leave it out (--query).", option="query")
     elif isinstance(data, str | os.PathLike):
-        _attach_file(source, Path(data), table)
-    elif table is not None:
+        _attach_file(source, Path(data), kind, reading)
+    elif reading.table is not None:
         raise InputError("a dataframe has no tables; leave the table out.", option="table")
     else:
         _attach_dataframe(source, data)
 
 
-def _attach_file(source: Source, path: Path, table: str | None) -> None:
+def _kind(data: object) -> str:
+    """The ending of a file; empty for what is no file."""
+    if not isinstance(data, str | os.PathLike) or str(data).startswith(POSTGRES_SCHEMES):
+        return ""
+    path = Path(data)
     kind = path.with_suffix("").suffix + path.suffix if path.suffix.lower() == ".gz" else path.suffix
-    kind = kind.lower()
+    return kind.lower()
+
+
+def _check_reading(kind: str, reading: _Reading) -> None:
+    """Refuse what cannot be said about this kind of data."""
+    is_text, is_coded = kind in SEPARATED, kind in STATISTICAL
+    for option, is_given, is_apt, what in (
+        ("--delimiter", reading.delimiter is not None, is_text, "CSV and TSV files"),
+        (
+            "--encoding",
+            reading.encoding != "utf-8",
+            is_text or is_coded,
+            "CSV, TSV, Stata, SPSS and SAS files",
+        ),
+        ("--keep-codes", reading.keep_codes, is_coded, "Stata, SPSS and SAS files"),
+    ):
+        if is_given and not is_apt:
+            raise InputError(f"option {option} is for {what}; leave it out.", option=option[2:])
+
+
+def _attach_file(source: Source, path: Path, kind: str, reading: _Reading) -> None:
     if not os.path.exists(path):  # not Path.exists, which raises on a name that is too long
         raise InputError(f"{source.name} does not exist; check the path.", file=source.name)
     if path.is_dir():
         raise InputError(f"{source.name} is a directory; give a file.", file=source.name)
-    if kind in (".duckdb", ".db"):
-        _attach_database(source, path, table)
+    if kind in DATABASES:
+        _attach_database(source, path, reading.table)
         return
-    if table is not None:
+    if kind in EXCEL:
+        _attach_table(source, read_excel(path, reading.table))
+        return
+    if reading.table is not None:
         message = f"{source.name} is a single table; leave the table out (--table)."
         raise InputError(message, file=source.name, option="table")
-    if kind in (".csv", ".csv.gz", ".tsv", ".tsv.gz"):
-        _attach_separated(source, path)
+    if kind in SEPARATED:
+        _attach_separated(source, path, reading)
     elif kind == ".parquet":
         _attach_parquet(source, path)
+    elif kind in STATISTICAL:
+        encoding = None if reading.encoding == "utf-8" else reading.encoding
+        _attach_table(source, read_statistical(path, encoding, keep_codes=reading.keep_codes))
     else:
-        expected = ".csv, .csv.gz, .tsv, .parquet, .duckdb or .db"
+        expected = ".csv, .csv.gz, .tsv, .parquet, .duckdb, .db, .xlsx, .dta, .sav or .sas7bdat"
         raise InputError(f"{source.name} has no known ending; give {expected}.", file=source.name)
 
 
-def _attach_separated(source: Source, path: Path) -> None:
+def _attach_separated(source: Source, path: Path, reading: _Reading) -> None:
     """Every column as text: labels such as "01" keep their zeros."""
-    header = read_header(path)
-    source._path, source._header = path, header
-    columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in header.names)
+    text = text_file(path, reading.encoding, source._scratch.path, source._held)
+    header = read_header(text, reading.delimiter)
+    source._text, source._header = text, header
+    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header.names)
     options = [
-        _file_literal(path),
+        file_literal(text.path),
         "auto_detect = false",
         "header = true",
         f"columns = {{{columns}}}",
-        f"delim = {_literal(header.separator)}",
+        f"delim = {literal(header.separator)}",
         "quote = '\"'",
         "escape = '\"'",
         "nullstr = ''",
         "strict_mode = true",
         "hive_partitioning = false",
-        f"compression = '{'gzip' if header.is_compressed else 'none'}'",
+        f"compression = '{'gzip' if text.is_compressed else 'none'}'",
     ]
     _create_view(source, f"read_csv({', '.join(options)})")
 
@@ -283,7 +366,7 @@ def _attach_parquet(source: Source, path: Path) -> None:
     if names is None:
         raise InputError(f"{source.name} is not a Parquet file; check how it was made.", file=source.name)
     check_names(names, source.name)
-    _create_view(source, f"read_parquet({_file_literal(path)}, hive_partitioning = false)")
+    _create_view(source, f"read_parquet({file_literal(path)}, hive_partitioning = false)")
 
 
 def _attach_database(source: Source, path: Path, table: str | None) -> None:
@@ -291,14 +374,14 @@ def _attach_database(source: Source, path: Path, table: str | None) -> None:
         message = f"{source.name} is a database; name the table to read (--table)."
         raise InputError(message, file=source.name, option="table")
     try:
-        source.connection.execute(f"ATTACH {_literal(str(path.absolute()))} AS origin (READ_ONLY)")
+        source.connection.execute(f"ATTACH {literal(str(path.absolute()))} AS origin (READ_ONLY)")
         is_open = True
     except duckdb.Error:
         is_open = False
     if not is_open:
         message = f"{source.name} cannot be opened as a DuckDB database; check that it is one and that no other program has it open."
         raise InputError(message, file=source.name)
-    schema, name = _split_table(table, "main")
+    schema, name = split_table(table, "main")
     found = source.first_row(
         "SELECT 1 FROM information_schema.tables"
         " WHERE table_catalog = 'origin' AND table_schema = $schema AND table_name = $name",
@@ -327,57 +410,18 @@ def _attach_dataframe(source: Source, data: object) -> None:
     if frame is None:
         message = "the dataframe has a column of mixed or unknown type, or a name twice; convert it first."
         raise InputError(message)
-    check_names(frame.schema.names, source.name)
-    source.connection.register("frame", frame)
+    _attach_table(source, frame)
+
+
+def _attach_table(source: Source, table: pa.Table) -> None:
+    check_names(table.schema.names, source.name)
+    source.connection.register("frame", table)
     _create_view(source, "frame")
 
 
-def _attach_postgres(source: Source, uri: str, table: str | None, query: str | None) -> None:
-    """Copy the result of a table or query into the private database, a batch at a time."""
-    if (table is None) == (query is None):
-        raise InputError(
-            "a PostgreSQL address needs either a table or a query (--table or --query).", option="table"
-        )
+def _create_view(source: Source, relation: str, view: str = RAW, fields: str = "*") -> None:
     try:
-        from adbc_driver_manager import Error as DriverError
-        from adbc_driver_postgresql import dbapi
-    except ImportError:
-        message = "reading PostgreSQL needs the extra; install louver[postgres]."
-        raise InputError(message) from None
-    if query is None:
-        assert table is not None
-        schema, name = _split_table(table, "")
-        query = "SELECT * FROM " + (f"{quoted(schema)}." if schema else "") + quoted(name)
-    problem = None
-    try:
-        with dbapi.connect(uri) as server, server.cursor() as cursor:
-            cursor.execute("SET TRANSACTION READ ONLY")
-            cursor.execute(query)
-            reader = cursor.fetch_record_batch()
-            check_names(reader.schema.names, source.name)
-            source.connection.register("stream", reader)
-            source.connection.execute("CREATE TEMP TABLE records AS SELECT * FROM stream")
-            source.connection.unregister("stream")
-    except DriverError as error:
-        problem = _postgres_problem(source.name, error.sqlstate)
-    except (duckdb.Error, pa.ArrowException, OSError):
-        problem = f"{source.name} broke off while it was read; run it on the server to see why."
-    if problem is not None:
-        raise InputError(problem)
-
-
-def _postgres_problem(name: str, sqlstate: str | None) -> str:
-    """Our sentence for a PostgreSQL error, of which only the code is safe to repeat."""
-    if not sqlstate or sqlstate.startswith(("08", "28", "3D")):
-        return "the PostgreSQL server cannot be reached with this address, user and password."
-    if sqlstate == UNDEFINED_TABLE:
-        return f"{name} does not exist; check the name and its schema."
-    return f"{name} failed on the server (SQLSTATE {sqlstate}); run it there to see why."
-
-
-def _create_view(source: Source, relation: str) -> None:
-    try:
-        source.connection.execute(f"CREATE TEMP VIEW records AS SELECT * FROM {relation}")
+        source.connection.execute(f"CREATE TEMP VIEW {view} AS SELECT {fields} FROM {relation}")
         return
     except duckdb.Error:
         pass
@@ -386,21 +430,25 @@ def _create_view(source: Source, relation: str) -> None:
 
 def _describe(source: Source) -> None:
     """Names and types of the columns, and whether there is any row."""
-    for batch in source.batches("SELECT column_name, column_type FROM (DESCRIBE records)"):
+    for batch in source.batches(f"SELECT column_name, column_type FROM (DESCRIBE {RAW})"):
         source.types.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-    if source.first_row("SELECT 1 FROM records LIMIT 1") is None:
+    if source.first_row(f"SELECT 1 FROM {RAW} LIMIT 1") is None:
         raise InputError(f"{source.name} has no rows; give data with at least one.", file=source.name)
 
 
-def _split_table(table: str, default_schema: str) -> tuple[str, str]:
-    schema, dot, name = table.rpartition(".")
-    return (schema, name) if dot else (default_schema, table)
+def _read_decimals(source: Source, decimal_mark: str | None) -> None:
+    """Make the view `whole`: points in the place of decimal commas where these are announced, refused where they are not."""
+    if decimal_mark is None:
+        check_commas(source, RAW)
+    fields = with_points(source, RAW) if decimal_mark == "," else "*"
+    _create_view(source, RAW, WHOLE, fields)
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _file_literal(path: Path) -> str:
-    """The path of one file, with nothing that DuckDB would take for a pattern or a protocol."""
-    return _literal(glob.escape(str(path.absolute())))
+def _select_rows(source: Source, where: str | None) -> None:
+    """Make the view `records`: the rows that meet a condition."""
+    if where is not None:
+        source.condition = filter_sql(source, WHOLE, parse_where(where))
+    _create_view(source, f"{WHOLE} WHERE {source.condition}" if where else WHOLE, RECORDS)
+    if where is not None and source.first_row(f"SELECT 1 FROM {RECORDS} LIMIT 1") is None:
+        message = f"no row of {source.name} meets --where; check its columns and values."
+        raise InputError(message, file=source.name, option="where")

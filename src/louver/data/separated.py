@@ -1,29 +1,56 @@
 """Separated text (CSV, TSV): its header before DuckDB reads it, and its faults after DuckDB could not.
 
 DuckDB renames duplicate columns and quotes the file in its messages. So the header is read here, and when a
-file turns out to be malformed it is read again, slowly, to name the row.
+file turns out to be malformed it is read again, slowly, to name the row. A file that is not UTF-8 is copied: in memory where
+the system can, and otherwise into the private folder of its source.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
+import os
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from louver.errors import InputError
 
-__all__ = ["Header", "check_names", "find_fault", "read_header"]
+__all__ = ["Header", "TextFile", "check_names", "find_fault", "read_header", "text_file"]
 
 HEADER_CHARACTERS = 2**20
-SEPARATORS = (",", ";", "\t")
+COPIED_CHARACTERS = 2**20
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+LIKELY_SEPARATORS = re.compile(r"[;\t|,]")
 GZIP_MAGIC = b"\x1f\x8b"
-NOT_UTF8 = re.compile("[\udc80-\udcff\x00]")  # what surrogateescape makes of stray bytes; NUL hints at UTF-16
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+NOT_TEXT = re.compile("[\udc80-\udcff\x00]")  # what stray bytes are turned into; NUL hints at UTF-16
+UNDECODED = (
+    "louver-undecoded"  # an error handler for any encoding: one such letter for what cannot be decoded
+)
+
+codecs.register_error(UNDECODED, lambda error: ("\udcff", error.end))  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextFile:
+    """A file of separated text: what messages call it, where it is, and how its bytes are to be read."""
+
+    name: str
+    path: Path
+    encoding: str = "utf-8"
+    is_compressed: bool = False
+
+    def open(self, errors: str = UNDECODED) -> IO[str]:
+        opener = gzip.open if self.is_compressed else open
+        encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
+        return opener(self.path, "rt", encoding=encoding, errors=errors, newline="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,34 +59,68 @@ class Header:
 
     names: tuple[str, ...]
     separator: str
-    is_compressed: bool
 
 
-def read_header(path: Path) -> Header:
-    """Read the first line of a CSV or TSV file.
+def text_file(path: Path, encoding: str, folder: Path, held: ExitStack) -> TextFile:
+    """The file, or its copy in UTF-8 where it is in another encoding.
+
+    Parameters
+    ----------
+    folder : Path
+        Private folder, for systems that have no files in memory.
+    held : ExitStack
+        Whoever closes it lets go of the copy.
 
     Raises
     ------
     InputError
-        If the file is empty, compressed otherwise than its name says, not UTF-8, or names a column twice.
+        If it cannot be opened or decoded, with the row.
     """
-    name = path.name
     is_compressed = path.suffix.lower() == ".gz"
-    start = _read_start(path, is_compressed)
-    if not start:
-        raise InputError(f"{name} is empty; give a file with column names and rows.", file=name)
-    if start.startswith(GZIP_MAGIC.decode("utf-8", "surrogateescape")):
-        raise InputError(f"{name} is gzip-compressed; name it .csv.gz.", file=name)
-    separators = ("\t",) if ".tsv" in name.lower() else SEPARATORS
-    readings = [(_first_record(start, separator), separator) for separator in separators]
-    names, separator = max(readings, key=lambda reading: len(reading[0]))
-    if NOT_UTF8.search("".join(names)):
-        raise InputError(f"{name} is not UTF-8 text in its first line; save it in that encoding.", file=name)
+    file = TextFile(name=path.name, path=path, encoding=encoding, is_compressed=is_compressed)
+    if encoding == "utf-8":
+        return file
+    _check_start(file)
+    copy = folder / "copy.csv"
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("records")
+        held.callback(os.close, descriptor)
+        copy = Path(f"/proc/self/fd/{descriptor}")
+    try:
+        _copy(file, copy)
+    except UnicodeError:
+        raise _undecoded(file) from None
+    return replace(file, path=copy, encoding="utf-8", is_compressed=False)
+
+
+def read_header(file: TextFile, delimiter: str | None = None) -> Header:
+    """Read the first line of a CSV or TSV file.
+
+    Parameters
+    ----------
+    delimiter : str, optional
+        What separates fields; without it whichever of comma, semicolon and tab splits the first line into most names.
+
+    Raises
+    ------
+    InputError
+        If the file is empty, compressed otherwise than its name says, not UTF-8, names a column twice, or can be split in
+        two ways.
+    """
+    name = file.name
+    start = _check_start(file)
+    names, separator = _split(start, delimiter, name)
+    if NOT_TEXT.search("".join(names)):
+        message = f"{name} is not UTF-8 text in its first line; name its encoding (--encoding cp1252, say)."
+        raise InputError(message, file=name, option="encoding")
     if not names:
         raise InputError(f"{name} has no column names in its first line; add them.", file=name)
+    if len(names) == 1 and LIKELY_SEPARATORS.search(names[0]) and not start.startswith('"'):
+        message = f"{name} has one column, with another separator in its name; name it (--delimiter)."
+        raise InputError(message, file=name, option="delimiter")
     filled = tuple(column or f"column {number}" for number, column in enumerate(names, start=1))
     check_names(filled, name)
-    return Header(names=filled, separator=separator, is_compressed=is_compressed)
+    return Header(names=filled, separator=separator)
 
 
 def check_names(names: Sequence[str], file: str) -> None:
@@ -77,14 +138,14 @@ def check_names(names: Sequence[str], file: str) -> None:
             raise InputError(message, file=file)
 
 
-def find_fault(path: Path, header: Header) -> InputError | None:
+def find_fault(file: TextFile, header: Header) -> InputError | None:
     """Read the whole file the slow way and say what is wrong on which row, or None if nothing is found."""
-    name, row = path.name, 0
+    name, row = file.name, 0
     try:
-        with _open_text(path, header.is_compressed) as text:
+        with file.open() as text:
             records = csv.reader(text, delimiter=header.separator, strict=True)
             for row, fields in enumerate(filter(None, records)):  # blank lines are no rows
-                problem = _problem_of(fields, len(header.names))
+                problem = _problem_of(fields, len(header.names), file.encoding)
                 if problem is not None:
                     return InputError(f"{name}: row {row} {problem}.", file=name, row=row)
     except csv.Error:
@@ -95,36 +156,65 @@ def find_fault(path: Path, header: Header) -> InputError | None:
     return None
 
 
-def _problem_of(fields: list[str], n_columns: int) -> str | None:
+def _problem_of(fields: list[str], n_columns: int, encoding: str) -> str | None:
     """What is wrong with the fields of one row; a separator at the end of the line is nothing."""
     if len(fields) == n_columns + 1 and fields[-1] == "":
         fields = fields[:-1]
+    for number, value in enumerate(fields, start=1):
+        if NOT_TEXT.search(value):
+            told = "UTF-8" if encoding == "utf-8" else encoding
+            return f"is not {told} text in column {number}; name the file's encoding (--encoding)"
     if len(fields) < n_columns:
         return f"has fewer than the {n_columns} fields of the header; complete it or quote line breaks"
     if len(fields) > n_columns:
         return f"has more than the {n_columns} fields of the header; quote separators inside values"
-    for number, value in enumerate(fields, start=1):
-        if NOT_UTF8.search(value):
-            return f"is not UTF-8 text in column {number}; save the file in that encoding"
     return None
 
 
-def _read_start(path: Path, is_compressed: bool) -> str:
-    """Beginning of the file, stray bytes escaped and the byte order mark removed."""
-    name = path.name
+def _check_start(file: TextFile) -> str:
+    """Beginning of the file, stray bytes marked and the byte order mark removed; refused where it cannot be text."""
+    name, head, start = file.name, b"", ""
     try:
-        with _open_text(path, is_compressed) as text:
-            return text.read(HEADER_CHARACTERS)
+        with open(file.path, "rb") as raw:
+            head = raw.read(4)
+        with file.open() as text:
+            start = text.read(HEADER_CHARACTERS)
+    except UnicodeError:  # only this codec insists on its mark
+        message = f"{name} does not start with the mark of UTF-16; name its encoding (--encoding)."
+        raise InputError(message, file=name, option="encoding") from None
     except PermissionError:
-        problem = "cannot be opened; check its permissions"
+        raise InputError(f"{name} cannot be opened; check its permissions.", file=name) from None
     except (OSError, EOFError, zlib.error):
-        problem = "is not a gzip file or ends early; check how it was made"
-    raise InputError(f"{name} {problem}.", file=name)
+        message = f"{name} is not a gzip file or ends early; check how it was made."
+        raise InputError(message, file=name) from None
+    if not head:
+        raise InputError(f"{name} is empty; give a file with column names and rows.", file=name)
+    if head.startswith(GZIP_MAGIC) and not file.is_compressed:
+        raise InputError(f"{name} is gzip-compressed; name it .csv.gz.", file=name)
+    if head.startswith(UTF16_MARKS) and file.encoding != "utf-16":
+        message = f"{name} is not UTF-8 text but UTF-16; say so (--encoding utf-16)."
+        raise InputError(message, file=name, option="encoding")
+    if head.startswith(codecs.BOM_UTF8) and file.encoding != "utf-8":
+        message = f"{name} starts with the mark of UTF-8; leave --encoding out."
+        raise InputError(message, file=name, option="encoding")
+    if not start:
+        raise InputError(f"{name} is empty; give a file with column names and rows.", file=name)
+    return start
 
 
-def _open_text(path: Path, is_compressed: bool) -> IO[str]:
-    opener = gzip.open if is_compressed else open
-    return opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
+def _split(start: str, delimiter: str | None, name: str) -> tuple[list[str], str]:
+    """Names in the first line and what separates them; two ways that give as many are refused."""
+    if delimiter is not None:
+        return _first_record(start, delimiter), delimiter
+    likely = ("\t",) if ".tsv" in name.lower() else tuple(SEPARATORS)
+    readings = {separator: _first_record(start, separator) for separator in likely}
+    most = max(map(len, readings.values()))
+    found = [separator for separator, names in readings.items() if len(names) == most]
+    if most > 1 and len(found) > 1:
+        ways = " and at ".join(SEPARATORS[separator] for separator in found[:2])
+        message = f"{name} can be split at {ways} alike; say which separates fields (--delimiter)."
+        raise InputError(message, file=name, option="delimiter")
+    return readings[found[0]], found[0]
 
 
 def _first_record(start: str, separator: str) -> list[str]:
@@ -133,3 +223,23 @@ def _first_record(start: str, separator: str) -> list[str]:
         return next(csv.reader(io.StringIO(start, newline=""), delimiter=separator), [])
     except csv.Error:
         return []
+
+
+def _copy(file: TextFile, path: Path) -> None:
+    with file.open("strict") as text, open(path, "w", encoding="utf-8", newline="") as copy:
+        while letters := text.read(COPIED_CHARACTERS):
+            copy.write(letters)
+
+
+def _undecoded(file: TextFile) -> InputError:
+    """Where a file is not in the encoding that it was said to be in."""
+    found = None
+    with file.open() as text:
+        # Nothing is known about its fields yet, so lines are counted, not records.
+        for number, line in enumerate(text):
+            if NOT_TEXT.search(line):
+                found = number
+                break
+    place = f"on row {found}" if found else "in its first line"
+    message = f"{file.name} is not {file.encoding} text {place}; name its encoding (--encoding)."
+    return InputError(message, file=file.name, row=found, option="encoding")

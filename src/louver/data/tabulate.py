@@ -296,7 +296,7 @@ def _count_error(source: Source, column: str, sql: str) -> InputError:
     found = source.first_row(
         f"SELECT CASE WHEN {text} IS NULL THEN 'missing' WHEN {value} IS NULL OR isnan({value}) THEN 'text'"
         f" WHEN {value} < 0 THEN 'negative' WHEN {value} <> trunc({value}) THEN 'fraction' ELSE 'large' END"
-        f" AS kind FROM records LIMIT 1 OFFSET {row - 1}"
+        f" AS kind FROM whole LIMIT 1 OFFSET {row - 1}"
     )
     assert found is not None
     problem = COUNT_PROBLEMS[found["kind"]].format(row=row)

@@ -56,6 +56,11 @@ def groups(
     spec: SpecLike = None,
     table: str | None = None,
     query: str | None = None,
+    decimal_mark: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    keep_codes: bool | None = None,
+    where: str | None = None,
     unit: str | None = None,
     size: str | None = None,
     groups: str | None = None,
@@ -91,7 +96,11 @@ def groups(
     spec : path, mapping or Spec, optional
         A spec with the source and a section `[groups]`; what is given here wins.
     table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database; query for PostgreSQL.
+        Table of a DuckDB file or PostgreSQL database, or sheet of an Excel file; query for PostgreSQL.
+    decimal_mark, encoding, delimiter, keep_codes : optional
+        How a file is read: `docs/files.md`.
+    where : str, optional
+        Condition on the rows that are read, such as "age >= 18 and state in ('GA', 'NY')".
     unit : str
         Column that says which unit a record belongs to.
     size, groups : str
@@ -171,6 +180,11 @@ def measure(
     spec: SpecLike = None,
     table: str | None = None,
     query: str | None = None,
+    decimal_mark: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    keep_codes: bool | None = None,
+    where: str | None = None,
     unit: str | None = None,
     size: str | None = None,
     groups: str | None = None,

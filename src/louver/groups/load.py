@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.data.regions import RegionTree
@@ -23,6 +21,7 @@ from louver.privacy.noise import Noise, OpenDPNoise
 from louver.privacy.spend import Account, Payment, open_ledger, request_of
 from louver.schema.request import Request
 from louver.schema.source import SourceOptions
+from louver.schema.validate import Options
 
 __all__ = ["NOT_IN_REQUEST", "Asked"]
 
@@ -149,7 +148,8 @@ class Asked:
             )
         # Only the total was not noted: where it changes neither query nor sizes, two requests had one name.
         is_unclear = plan.mechanism.query is plan.mechanism.open_query and options.min_size == 1
-        by = options.unit or options.size
+        is_new = not set(self.source.later).isdisjoint(self.source.named())
+        by = f"{options.unit or options.size}{f', where {self.source.where}' if self.source.where else ''}"
         exact = [("total", f"the total number of groups by {by}")] if is_public else []
         exact += [("regions", f"the list of regions that occur by {by}")] if self.regions is None else []
         exact += [("not protected", f"not protected by {by}: {what}") for what in plan.not_protected]
@@ -159,7 +159,7 @@ class Asked:
             purpose=f"group sizes by {plan.mechanism.name}",
             largest_unit=self._largest_unit,
             noise=self.noise,
-            earlier=None if is_unclear else self._earlier_request(plan),
+            earlier=None if is_unclear or is_new else self._earlier_request(plan),
             publishes=tuple(
                 Publication(what=what, invariants=({"verb": "groups", "kind": kind, "by": by},))
                 for kind, what in exact
@@ -183,7 +183,7 @@ class Asked:
         """Name what measurements are of, without where the data came from: what estimation must know."""
         return self._named(plan, {"groups": self.options})
 
-    def _named(self, plan: SizePlan, options: dict[str, BaseModel]) -> str:
+    def _named(self, plan: SizePlan, options: dict[str, Options]) -> str:
         return request_of(
             "groups",
             options,

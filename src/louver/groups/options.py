@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
-from louver.privacy.neighbours import Relation
+from louver.privacy.neighbours import Relation, check_filter
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.source import SourceOptions
 
@@ -172,6 +172,7 @@ class GroupsOptions(VerbOptions):
             raise InputError(
                 "the source of groups has no weight and no wide columns; use --groups.", option="--spec"
             )
+        check_filter(source.where, Relation(self.neighbours))
 
     def budget(self) -> Loss:
         """The loss to be spent, for the neighbours asked for."""

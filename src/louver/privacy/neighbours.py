@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from louver.errors import BudgetError
+from louver.errors import BudgetError, InputError
 
-__all__ = ["Relation", "steps"]
+__all__ = ["Relation", "check_filter", "steps"]
 
 
 class Relation(StrEnum):
@@ -74,3 +74,17 @@ def steps(source: Relation, target: Relation, *, largest_unit: int | None = None
     if source is Relation.ADD_REMOVE_UNIT:
         return 2 if target is Relation.ADD_REMOVE_RECORD else 4
     return 2 if target is Relation.CHANGE_RECORD else largest_unit
+
+
+def check_filter(where: str | None, relation: Relation) -> None:
+    """Refuse a filter of the records beside neighbours that are equally many.
+
+    A filter looks at each record alone, so a record that comes or goes in the source comes or goes in what is left, or nothing
+    does. A record that changes may do either, and what is left need not be equally many.
+    """
+    if where is not None and relation is Relation.CHANGE_RECORD:
+        message = (
+            "option --where cannot be used with neighbours change-record, because a changed record may drop out; use "
+            "add-remove-record."
+        )
+        raise InputError(message, option="where")

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from louver.data.write import replacing
 from louver.errors import BudgetError, InputError
 from louver.privacy.budget import Loss
@@ -40,6 +38,7 @@ from louver.privacy.ledger_finding import ledger_of
 from louver.privacy.measurements import Measurements, TrueBatch, sha256_of, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.run import Run
+from louver.schema.validate import Options
 
 __all__ = [
     "Account",
@@ -80,7 +79,7 @@ def open_ledger(
 
 def request_of(
     verb: str,
-    options: Mapping[str, BaseModel],
+    options: Mapping[str, Options],
     left_out: Mapping[str, str],
     noise: Iterable[tuple[str, str, Distribution]],
     **more: Any,
@@ -101,11 +100,7 @@ def request_of(
         Public content that options name by files: regions, attributes.
     """
     asked = {
-        name: {
-            key: value
-            for key, value in model.model_dump(mode="json").items()
-            if f"{name}.{key}" not in left_out
-        }
+        name: {key: value for key, value in model.named().items() if f"{name}.{key}" not in left_out}
         for name, model in options.items()
     }
     drawn = [[level, query, str(distribution)] for level, query, distribution in noise]

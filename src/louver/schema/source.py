@@ -2,30 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
+import codecs
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from louver.errors import InputError
 from louver.schema.options import option
 from louver.schema.validate import OWN, Options, validated
+from louver.schema.where import parse_where
 
 __all__ = ["SourceOptions"]
 
 RIVALS = {"table": "query", "query": "table", "weight": "wide", "wide": "weight"}
 """What is given replaces what a spec says about the same."""
 
-NOTED = ("file", "uri", "table", "query", "weight", "wide")
-"""Fields, in this order, that fingerprints of designs always held."""
+READ = (
+    "utf-8 utf-16 cp1252 latin-1 iso8859-15 cp1250 cp1251 cp437 cp850 mac-roman shift_jis gb18030 big5 euc_kr"
+)
+ENCODINGS = {codecs.lookup(name).name: name for name in READ.split()}
+"""What an encoding is called, whatever its alias: two names of one encoding are one request."""
+
+
+def _encoding(name: str) -> str:
+    try:
+        return ENCODINGS[codecs.lookup(name).name]
+    except (LookupError, ValueError):  # a name with a zero byte is a ValueError
+        known = ", ".join(ENCODINGS.values())
+    raise PydanticCustomError(OWN, "is not an encoding that is read; choose from {known}", {"known": known})
+
+
+def _delimiter(text: str) -> str:
+    mark = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    is_usable = len(mark) == 1 and mark.isascii() and (mark == "\t" or mark.isprintable())
+    if not is_usable or mark.isalnum() or mark in "\"'.+-":
+        raise PydanticCustomError(OWN, "must be one sign such as ; or |, or the word tab")
+    return mark
+
+
+def _where(text: str) -> str:
+    try:
+        parse_where(text)
+    except InputError as error:
+        problem = str(error)
+    else:
+        return text
+    raise PydanticCustomError(OWN, "{problem}", {"problem": problem})
 
 
 class SourceOptions(Options):
-    """Where the records are, how they are read and what a row counts: `[source]`."""
+    """Where the records are, how they are read and what a row counts: `[source]`.
+
+    `file`, `uri`, `table`, `query`, `weight` and `wide`, in this order, are in the fingerprints of all designs.
+    """
+
+    later: ClassVar[tuple[str, ...]] = ("decimal_mark", "encoding", "delimiter", "keep_codes", "where")
 
     file: str | None = None
     uri: str | None = None
     table: str | None = option(
-        None, "Table in a DuckDB file or PostgreSQL database.", metavar="NAME", group="source"
+        None,
+        "Table in a DuckDB file or PostgreSQL database, or sheet of an Excel file.",
+        metavar="NAME",
+        group="source",
     )
     query: str | None = option(None, "Query for a PostgreSQL database.", metavar="SQL", group="source")
     weight: str | None = option(
@@ -35,6 +75,30 @@ class SourceOptions(Options):
         group="source",
     )
     wide: dict[str, dict[str, str]] = Field(default_factory=dict)
+    decimal_mark: Literal[".", ","] | None = option(
+        None,
+        "What marks decimals in numbers written as text; without it numbers with commas are refused.",
+        metavar=".|,",
+        group="source",
+    )
+    encoding: Annotated[str, AfterValidator(_encoding)] = option(
+        "utf-8", "Encoding of a CSV file, such as cp1252 or utf-16.", metavar="NAME", group="source"
+    )
+    delimiter: Annotated[str, AfterValidator(_delimiter)] | None = option(
+        None,
+        "What separates the fields of a CSV file: one sign, or tab (default: comma, semicolon or tab, by its header).",
+        metavar="SIGN",
+        group="source",
+    )
+    keep_codes: bool = option(
+        False, "Keep the codes of a Stata, SPSS or SAS file instead of their value labels.", group="source"
+    )
+    where: Annotated[str, AfterValidator(_where)] | None = option(
+        None,
+        "Only rows that meet a condition, such as \"age >= 18 and state in ('GA', 'NY')\".",
+        metavar="CONDITION",
+        group="source",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> SourceOptions:
@@ -52,8 +116,7 @@ class SourceOptions(Options):
 
     def noted(self) -> str:
         """What stands for this in the fingerprint of a design; an option added later is noted where it is given."""
-        added = {name for name in type(self).model_fields if name not in NOTED}
-        return self.model_dump_json(exclude={"file", "uri"} | (added - self.model_fields_set))
+        return self.model_dump_json(include=set(self.named()) - {"file", "uri"})
 
     def replaced(self, given: dict[str, Any]) -> SourceOptions:
         """The same with what a call gives in its place."""

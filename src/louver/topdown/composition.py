@@ -46,6 +46,7 @@ def space_of(design: Design) -> dict[str, Any]:
         "leaves": hashlib.sha256(json.dumps(design.spine.leaves).encode()).hexdigest(),
         "attributes": {a.name: [a.size, _coding(design, a.name)] for a in design.attributes},
         "zeros": [_codes(design, zero) for zero in zeros],
+        **({} if design.spec.source.where is None else {"where": design.spec.source.where}),
     }
 
 
@@ -130,7 +131,11 @@ def judge(invariants: Sequence[Record], space: Record, leaves: Sequence[str], re
     **Cost**: cells x invariants, and leaves x levels.
     """
     joint = _joint([space, *invariants])
-    if joint is None or any(one["leaves"] != space["leaves"] for one in invariants):
+    same = (
+        "leaves",
+        "where",
+    )  # what is said about one part of the records says nothing certain about another
+    if joint is None or any(one.get(key) != space.get(key) for one in invariants for key in same):
         return Verdict.UNDECIDED
     sets = [joint.holds(one["codes"]) for one in invariants]
     is_possible = joint.is_possible([zero for one in (space, *invariants) for zero in one["zeros"]])

@@ -163,6 +163,8 @@ def read_invariants(path: Path, plan: QueryPlan) -> dict[str, Ints]:
     """
     try:
         table = pq.read_table(path)
+        if table.schema.field("value").type != pa.int64() or table["value"].null_count:
+            raise TypeError
         rows = table.to_pydict()
         keys = zip(rows["invariant"], rows["level"], rows["region"], strict=True)
         found = dict(zip(keys, rows["value"], strict=True))

@@ -51,7 +51,7 @@ from louver.data.regions import RegionTree
 from louver.data.values import read_text
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
-from louver.privacy.neighbours import Relation
+from louver.privacy.neighbours import Relation, check_filter
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.schema.spec import Spec, as_spec
@@ -274,6 +274,7 @@ def read_design(given: SpecLike, data: Any = None) -> Design:
     records = spec.data if data is None else data
     where = f"{spec.path.name} [topdown]"
     options = validated(TopDownOptions, spec.options("topdown"), where)
+    check_filter(spec.source.where, Relation(options.neighbours))
     attributes = _cell_attributes(spec, options, where)
     spine = _read_spine(spec, records, options.geography, where)
     queries, query_attributes = _build_queries(options, attributes, where)

@@ -103,3 +103,26 @@ def test_a_label_that_looks_like_a_set_is_refused() -> None:
     with pytest.raises(InputError, match="separates the labels") as caught:
         lv.anonymize(pa.table({"t": ["a", "b", "a | b"]}), quasi=["t"], k=2)
     assert caught.value.column == "t"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "Ayr,Bute,*;Bute,Ayr,*;Cairn,Ayr,*;Doon,Ayr,*",
+        "*,West,*;Ayr,West,*;Bute,West,*;Cairn,East,*;Doon,East,*",
+    ],
+)
+def test_a_label_for_different_leaves_at_two_levels_is_refused(lines: str, tmp_path: Path) -> None:
+    tree = tmp_path / "town.csv"
+    tree.write_text(lines.replace(";", "\n"))
+    with pytest.raises(
+        InputError, match=r"town\.csv\) has a label that stands for other leaves at level"
+    ) as caught:
+        lv.anonymize(people(), quasi=["town"], hierarchy={"town": tree}, k=3)
+    assert (caught.value.option, caught.value.column) == ("--hierarchy", "town")
+
+
+def test_a_label_for_the_same_leaves_at_two_levels_is_fine(tmp_path: Path) -> None:
+    tree = tmp_path / "town.csv"
+    tree.write_text("Ayr,Ayr,*\nBute,Bute,*\nCairn,East,*\nDoon,East,*\n")
+    assert lv.anonymize(people(), quasi=["town"], hierarchy={"town": tree}, k=3, steps=1).n_classes >= 1

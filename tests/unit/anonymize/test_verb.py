@@ -204,3 +204,21 @@ def test_closeness_with_suppression_holds_for_the_published_file(tmp_path):
         release.write(tmp_path / str(seed), "<html></html>")
         assert lv.verify(tmp_path / str(seed)).passed
     assert n_left_out
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "split-carry", "greedy", "mondrian", "freeform-greedy"])
+def test_seconds_are_told_inside_and_never_published(method: str, tmp_path: Path) -> None:
+    release = lv.anonymize(people(), quasi=["age"], k=3, method=method)
+    assert ({"reading", "publishing"} < set(release.stages) and "search" in repr(release)) or "first" in repr(
+        release
+    )
+    release.write(tmp_path / "release", anonymize_report(release))
+    manifest = json.loads((tmp_path / "release/manifest.json").read_text())
+    assert manifest["seconds"] is None and "stages" not in json.dumps(manifest)
+
+
+def test_more_than_half_lost_is_said_in_words() -> None:
+    release = lv.anonymize(people(), quasi=["age"], k=7, method="sorted")
+    assert release.warnings and release.warnings[0] in repr(release)
+    assert release.to_dict()["warnings"] == list(release.warnings)
+    assert not lv.anonymize(people(), quasi=["age"], k=1, method="sorted").warnings

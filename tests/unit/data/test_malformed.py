@@ -165,7 +165,7 @@ ROW = BYTES + b",x\n"
 FILES = {
     "missing file": (missing_file, "none.csv does not exist"),
     "directory": (directory, "d.csv is a directory"),
-    "unknown ending": (read_data("d.sav", BYTES), "d.sav has no known ending"),
+    "unknown ending": (read_data("d.txt", BYTES), "d.txt has no known ending"),
     "no ending": (read_data("data", BYTES), "data has no known ending"),
     "empty file": (read_data("d.csv", b""), "d.csv is empty"),
     "empty gzip": (read_data("d.csv.gz", gzip.compress(b"")), "d.csv.gz is empty"),
@@ -179,7 +179,7 @@ FILES = {
     "text after a quote": (read_data("d.csv", b'a,b\n"' + BYTES + b'"z,x\n'), "row 1 has a quote"),
     "latin-1": (read_data("d.csv", b"a,b\nx,y\n" + LATIN + b",z\n"), "row 2 is not UTF-8 text in column 1"),
     "latin-1 header": (read_data("d.csv", b"a," + LATIN + b"\nx,y\n"), "not UTF-8 text in its first line"),
-    "utf-16": (read_data("d.csv", f"a,b\n{SECRET},x\n".encode("utf-16")), "not UTF-8 text in its first line"),
+    "utf-16": (read_data("d.csv", f"a,b\n{SECRET},x\n".encode("utf-16")), "not UTF-8 text but UTF-16"),
     "mixed line ends": (read_data("d.csv", b"a,b\r\n" + ROW + b"x,y\r\n"), "mixes line endings"),
     "a csv named gz": (read_data("d.csv.gz", b"a,b\n" + ROW), "not a gzip file or ends early"),
     "a gz named csv": (read_data("d.csv", gzip.compress(b"a,b\n" + ROW)), "d.csv is gzip-compressed"),

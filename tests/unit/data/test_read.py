@@ -160,7 +160,7 @@ def test_a_file_without_permission(tmp_path, monkeypatch):
     def refuse(*args):
         raise PermissionError
 
-    monkeypatch.setattr("louver.data.separated._open_text", refuse)
+    monkeypatch.setattr("louver.data.separated.TextFile.open", refuse)
     with pytest.raises(InputError, match="r.csv cannot be opened; check its permissions"):
         open_source(written(tmp_path, "r.csv", CSV))
 

@@ -24,7 +24,7 @@ from louver.topdown.options import CheckOptions, RunOptions
 RUN = set(RunOptions.model_fields)
 OWN = {"data", "spec", "schema", "run"}
 
-NO_DATA = {"data", "schema", "table", "query", "domain_from_data", "seed", "evaluate", "as_published"}
+NO_DATA = {"data", "schema", *SOURCE, "domain_from_data", "seed", "evaluate", "as_published"}
 
 # Verb, options of the model that its door does not take, and keywords of its own. What a door leaves out is a function of
 # its own in Python (`bounds.suggest`), or about the exit code (`fail_on`).

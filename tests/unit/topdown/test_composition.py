@@ -156,3 +156,12 @@ def test_specs_that_cannot_be_compared_are_refused_unless_acknowledged(tmp_path:
     check_together(third, invariant_records(first))
     assert third.measured_fingerprint() == second.measured_fingerprint()
     assert third.fingerprint() != second.fingerprint()
+
+
+def test_invariants_of_other_rows_decide_nothing() -> None:
+    space = _space("sex", "age")
+    record = _record(space, ("prefix", 1), {"sex": [0]})
+    relation = Relation.CHANGE_RECORD
+    assert judge([record], space, LEAVES, relation) is Verdict.PROTECTED
+    assert judge([record], space | {"where": "age = 1"}, LEAVES, relation) is Verdict.UNDECIDED
+    assert judge([record | {"where": "age = 1"}], space, LEAVES, relation) is Verdict.UNDECIDED

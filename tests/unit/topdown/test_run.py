@@ -249,6 +249,11 @@ READ_OTHERWISE = {
     "source.query": ('file = "people.csv"', 'file = "people.csv"\nquery = "q"'),
     "source.weight": ('file = "people.csv"', 'file = "people.csv"\nweight = "n"'),
     "source.wide": ('file = "people.csv"', 'file = "people.csv"\nwide = { n = { age = "adult" } }'),
+    "source.decimal_mark": ('file = "people.csv"', 'file = "people.csv"\ndecimal_mark = ","'),
+    "source.encoding": ('file = "people.csv"', 'file = "people.csv"\nencoding = "cp1252"'),
+    "source.delimiter": ('file = "people.csv"', 'file = "people.csv"\ndelimiter = ","'),
+    "source.keep_codes": ('file = "people.csv"', 'file = "people.csv"\nkeep_codes = true'),
+    "source.where": None,  # below, with neighbours that a filter goes with
     "attribute.kind": ('labels = ["adult"', 'kind = "ordered"\nlabels = ["adult"'),
     "attribute.labels": ('labels = ["a", "b", "c"]', 'labels = ["c", "b", "a"]'),
     "attribute.missing": ('labels = ["a", "b", "c"]', 'labels = ["a", "b", "c"]\nmissing = "c"'),
@@ -276,6 +281,22 @@ def test_a_debit_is_not_taken_up_by_a_spec_that_reads_otherwise(town, old, new):
     assert text != SPEC
     town.write_text(text)
     assert make_plan(read_design(town)).request() != before
+
+
+def test_another_filter_is_another_request(town):
+    requests = set()
+    for where in ("", "where = \"age = 'adult'\"\n", "where = \"age = 'child'\"\n"):
+        text = SPEC.replace('file = "people.csv"\n', f'file = "people.csv"\n{where}')
+        text = re.sub(r"(?m)^\[\[topdown.invariants\]\]\n(\w+ = .*\n)*", "", text)
+        town.write_text(text.replace("epsilon = 2", 'epsilon = 2\nneighbours = "add-remove-record"'))
+        requests.add(make_plan(read_design(town)).request())
+    assert len(requests) == 3
+
+
+def test_a_filter_needs_neighbours_that_may_come_and_go(town):
+    town.write_text(SPEC.replace('file = "people.csv"', 'file = "people.csv"\nwhere = "age = \'adult\'"'))
+    with pytest.raises(InputError, match="--where cannot be used with neighbours change-record"):
+        read_design(town)
 
 
 @pytest.mark.parametrize("merge", ['{ x = ["b", "c"] }', '{ x = ["a", "b"] }'])
@@ -557,6 +578,10 @@ def test_invariants_that_do_not_belong_are_refused(town, ledger, tmp_path):
     pq.write_table(table.slice(0, 1), folder / "invariants.parquet")
     with pytest.raises(InputError, match="does not hold the invariants"):
         estimate(town, measurements=folder)
+    for odd in ([[1]] * len(table), [None] * len(table), [1.5] * len(table)):
+        pq.write_table(table.set_column(3, "value", pa.array(odd)), folder / "invariants.parquet")
+        with pytest.raises(InputError, match="does not hold the invariants"):
+            estimate(town, measurements=folder)
     (folder / "invariants.parquet").write_text("nothing")
     with pytest.raises(InputError, match="does not hold the invariants"):
         estimate(town, measurements=folder)

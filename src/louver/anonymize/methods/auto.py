@@ -11,7 +11,7 @@ import numpy as np
 from louver._arrays import Ints
 from louver.anonymize.methods import exact, greedy, k_member, sorted_cut
 from louver.anonymize.methods.method import Method
-from louver.anonymize.methods.neighbourhood import find_neighbours
+from louver.anonymize.methods.neighbourhood import TimeUpError, find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
 from louver.anonymize.watch import NODES_PER_SECOND, Watch
 from louver.engine.run import run_pieces
@@ -86,7 +86,8 @@ def solve(
     With a population (k-map) nothing is annealed: to count who matches a class costs too much to be done at every
     step, so the best start is the answer.
 
-    The lower bound is that of `louver.anonymize.methods.neighbourhood`, or that of `exact`.
+    The lower bound is that of `louver.anonymize.methods.neighbourhood`, or that of `exact`; where the time is up before
+    all neighbours are found there is none, and the best start is the answer.
 
     **Cost**: the start about n log n; then as long as told. O(n (m + NEIGHBOURS)) memory.
     """
@@ -99,10 +100,13 @@ def solve(
             best = _best_start(problem, watch)
     if best.loss == 0:
         best = replace(best, status=Status.OPTIMAL, lower_bound=0)
-    if best.status is Status.OPTIMAL or problem.requirements.matches:
+    if best.status is Status.OPTIMAL or problem.requirements.matches or watch.is_over:
         return best
-    with watch.stage("bound"):
-        annealing = _Annealing.of(problem, best, watch, workers or _n_cores())
+    try:
+        with watch.stage("bound"):
+            annealing = _Annealing.of(problem, best, watch, workers or _n_cores())
+    except TimeUpError:
+        return best
     clock = _Clock(watch=watch, steps=steps, max_rounds=MAX_SWEEPS // annealing.n_sweeps)
     with watch.stage("search"):
         return annealing.run(best, clock, watch)

@@ -13,13 +13,17 @@ from louver.engine.run import run_pieces
 from louver.optim.kernels.classes.loss_bounds import least_losses
 from louver.optim.kernels.classes.record_tree import NUMBER_MASK, build_tree, nearest
 
-__all__ = ["Neighbourhood", "find_neighbours"]
+__all__ = ["Neighbourhood", "TimeUpError", "find_neighbours"]
 
 CHUNK = 2048
 """Points whose neighbours are sought in one piece of work."""
 
 TRIPLES_SOUGHT, PAIRS_SOUGHT = 24, 64
 """Neighbours that are sought for the sake of the bound, by triples of points while classes need half of them or fewer."""
+
+
+class TimeUpError(Exception):
+    """The time was up before all neighbours were found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,6 +57,8 @@ def find_neighbours(
     what `louver.optim.kernels.classes.loss_bounds` proves for the record's point from its neighbours. A record that is left out loses
     everything, which is no less. The sum over all records is therefore a bound, whatever else is asked of the classes.
 
+    **Time**: once it is up, `TimeUpError` is raised: neither a search nor a bound is to be had.
+
     **Cost**: O(p (log p + l^2 m)) for l neighbours sought; O(p l) memory.
     """
     codes, multiplicity = points.codes, points.multiplicity
@@ -64,6 +70,8 @@ def find_neighbours(
 
     def part(first: int) -> tuple[NDArray[np.int32], int]:
         watch.run.check()
+        if watch.is_over:
+            raise TimeUpError
         last = min(len(codes), first + CHUNK)
         keys, reach = nearest(tree, problem.geometry, first, last, n_sought)
         near = (keys[:, :n_wanted] & NUMBER_MASK).astype(np.int32)

@@ -18,6 +18,7 @@ from louver.release.promises.k_anonymity import KAnonymity, KMap, check_k_anonym
 from louver.release.promises.losses import Losses, check_losses
 from louver.release.promises.mapping import MappingPromise, check_mapping
 from louver.release.promises.records import Records, check_records
+from louver.release.promises.tables import PublishedTables, check_tables
 from louver.release.promises.topdown import TopDown, check_topdown
 
 __all__ = ["PROMISES", "REQUIRED", "Context", "Outcome", "Promise", "Required"]
@@ -34,6 +35,7 @@ PROMISES: Mapping[str, Registered] = {
     "group-table": Registered(GroupTable, check_group_table),
     "group-counts": Registered(GroupCounts, check_group_counts),
     "topdown": Registered(TopDown, check_topdown),
+    "tables": Registered(PublishedTables, check_tables),
 }
 
 
@@ -53,5 +55,6 @@ REQUIRED: Mapping[str, Required] = {
         may=frozenset({"l-diversity", "t-closeness"}),
     ),
     "groups": Required(always=frozenset(), one_of=frozenset({"group-table", "group-counts"})),
+    "audit": Required(always=frozenset(), one_of=frozenset({"tables"})),
     "topdown": Required(always=frozenset(), one_of=frozenset({"topdown"})),
 }

@@ -87,6 +87,17 @@ def _groups(manifest: Manifest) -> Iterator[str]:
             yield f"{manifest.method} must promise a group-table"
 
 
+def _audit(manifest: Manifest) -> Iterator[str]:
+    """Every table that was asked for, by its attributes, base, decimals and totals."""
+    keys = ("by", "base", "decimals", "total")
+    asked = [[entry.get(key) for key in keys] for entry in manifest.parameters.get("tables", [])]
+    made = [
+        [table.get(key) for key in keys] for entry in manifest.promises for table in entry.get("tables", [])
+    ]
+    if made != asked:
+        yield "the tables promised are not those that were asked for"
+
+
 def _topdown(manifest: Manifest) -> Iterator[str]:
     """The levels that the results list."""
     levels = [level.get("name") for level in manifest.results.get("levels", [])]
@@ -102,4 +113,4 @@ def _by_name(promises: Sequence[Entry]) -> dict[str, list[Entry]]:
     return found
 
 
-ASKED = {"anonymize": _anonymize, "groups": _groups, "topdown": _topdown}
+ASKED = {"anonymize": _anonymize, "groups": _groups, "audit": _audit, "topdown": _topdown}

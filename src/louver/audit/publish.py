@@ -1,0 +1,115 @@
+"""Tables as a release directory: Parquet and CSV files, a manifest, and promises that anybody can check."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from louver.audit.domain import cross_attributes
+from louver.audit.load import Loaded
+from louver.audit.options import AuditOptions, TableOptions
+from louver.audit.pieces import Piece
+from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.release.manifest import Manifest
+from louver.release.write import ReleaseWriter
+
+__all__ = ["publish"]
+
+DISCLOSURE = "counts of people, exact or rounded as told, audited together with all that is in the register"
+
+
+def publish(out: Path, loaded: Loaded, options: AuditOptions, log: Callable[[], str]) -> Manifest:
+    """Write the tables; `log` enters them into the register once the files are known to keep their promises."""
+    tables = []
+    with ReleaseWriter(out) as writer:
+        for number, table in enumerate(options.tables, start=1):
+            file = f"data/{number:02d}-{_slug(table.name)}.parquet"
+            shown = _shown(loaded, table, loaded.pieces[number - 1])
+            path = writer.path(file)
+            pq.write_table(shown, path)
+            pa.csv.write_csv(shown, path.with_suffix(".csv"))
+            tables.append(_described(table, file))
+        manifest = Manifest(
+            verb="audit",
+            method="tables",
+            parameters={
+                "small": options.small,
+                "within": options.within,
+                "tables": [
+                    {"name": piece.name, **told} for piece, told in zip(options.tables, tables, strict=True)
+                ],
+            },
+            promises=[{"promise": "tables", "tables": tables}],
+            disclosures=(DISCLOSURE,),
+        )
+        return writer.seal(manifest, log)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "table"
+
+
+def _described(table: TableOptions, file: str) -> dict[str, Any]:
+    by = [*table.by, *table.rows, *table.cols]
+    return {
+        "file": file,
+        "by": by,
+        "base": table.base,
+        "total": table.total if table.totals else None,
+        "n_rows_by": len(table.rows) or None,
+        "decimals": table.decimals,
+    }
+
+
+def _shown(loaded: Loaded, table: TableOptions, piece: Piece) -> pa.Table:
+    rows = list(_share_rows(loaded, table, piece) if table.is_shares else _count_rows(loaded, table, piece))
+    names = [*table.by, *table.rows, *table.cols]
+    value = pa.string() if table.is_shares else pa.int64()
+    schema = pa.schema(
+        [*((name, pa.string()) for name in names), ("share" if table.is_shares else "count", value)]
+    )
+    columns = [[row[place] for row in rows] for place in range(len(schema))]
+    return pa.table([pa.array(c, type=f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _count_rows(loaded: Loaded, table: TableOptions, piece: Piece) -> Iterator[tuple[Any, ...]]:
+    """One line per cell and total; a hidden number is missing."""
+    for margin in piece.margins:
+        sizes = [a.size for a in cross_attributes(margin.cross, loaded.domain.attributes)]
+        for cell in range(int(np.prod(sizes, dtype=np.int64))):
+            labels = loaded.domain.labels(margin.cross, cell)
+            yield (
+                *(labels.get(name, table.total) for name in table.by),
+                _number(table, margin.lower[cell], margin.upper[cell]),
+            )
+
+
+def _number(table: TableOptions, lower: int, upper: int) -> int | None:
+    """What is printed: the count, its multiple of the base, or nothing."""
+    if table.base is None:
+        return int(lower) if lower == upper else None
+    if upper >= UNBOUNDED or (table.mark_range is not None and (lower, upper) == table.mark_range):
+        return None
+    above = table.base - 1 if table.rounding == "random" else (table.base - 1) // 2
+    return int(upper) - above
+
+
+def _share_rows(loaded: Loaded, table: TableOptions, piece: Piece) -> Iterator[tuple[Any, ...]]:
+    """One line per cell of every row with people."""
+    (shares,) = piece.shares
+    for row in np.flatnonzero(~shares.is_empty):
+        printed = shares.printed[row]
+        for col, value in enumerate(printed.tolist()):
+            labels = loaded.domain.labels(shares.cross, int(row) * shares.n_cols + col)
+            text = f"{value}/{int(printed.sum())}"
+            if shares.decimals is not None:
+                whole, rest = divmod(value, 10**shares.decimals)
+                text = f"{whole}.{rest:0{shares.decimals}d}" if shares.decimals else str(whole)
+            yield (*labels.values(), text)

@@ -1,0 +1,96 @@
+"""Numbers written with commas: refused where nobody announced them, read as numbers where somebody did.
+
+"16090,69" is text to every reader that expects a point, and a column of exact incomes would pass for categories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from louver.data.sql import quoted
+from louver.errors import InputError
+
+if TYPE_CHECKING:
+    from louver.data.read import Source
+
+__all__ = ["check_commas", "with_points"]
+
+LOOKED_AT_ROWS = 100_000
+LIKELY_SHARE = 0.9
+"""A column looks like numbers if this share of its values does: some write N/A, or a dot, for missing."""
+
+DECIMAL_COMMA = "[+-]?([0-9]+,[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?"
+COMMAS = (
+    rf"{DECIMAL_COMMA}|[+-]?[0-9]{{1,3}}(\.[0-9]{{3}})+,[0-9]+|[+-]?[0-9]{{1,3}}(,[0-9]{{3}})+(\.[0-9]+)?"
+)
+PLAIN = "[+-]?[0-9]+"
+GROUPED = r"[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]+)?"
+
+
+def check_commas(source: Source, view: str) -> None:
+    """Refuse a column of text that looks like numbers with commas, by its first 100,000 rows."""
+    texts = [column for column, kind in source.types.items() if kind == "VARCHAR"]
+    if not texts:
+        return
+    start = f"(SELECT * FROM {view} LIMIT {LOOKED_AT_ROWS})"
+    has_comma = _asked(source, start, [f"bool_or(contains({quoted(name)}, ','))" for name in texts])
+    likely = [name for name, is_so in zip(texts, has_comma, strict=True) if is_so]
+    if not likely:
+        return
+    for name, is_number in zip(likely, _asked(source, start, map(_looks_numeric, likely)), strict=True):
+        if is_number:
+            message = (
+                f'column "{name}" in {source.name} has numbers with commas; give --decimal-mark "," where they mark '
+                'decimals, take them out where they mark thousands, or give --decimal-mark "." where these are no numbers.'
+            )
+            raise InputError(message, file=source.name, column=name, option="decimal_mark")
+
+
+def with_points(source: Source, view: str) -> str:
+    """SQL for all columns with points in the place of decimal commas.
+
+    Raises
+    ------
+    InputError
+        On a number with points between thousands: "1.234" could be either.
+    """
+    texts = {column for column, kind in source.types.items() if kind == "VARCHAR"}
+    _check_grouped(source, view, sorted(texts))
+    return ", ".join(
+        f"{_pointed(quoted(name))} AS {quoted(name)}" if name in texts else quoted(name)
+        for name in source.types
+    )
+
+
+def _pointed(name: str) -> str:
+    return f"CASE WHEN regexp_full_match({name}, '{DECIMAL_COMMA}') THEN replace({name}, ',', '.') ELSE {name} END"
+
+
+def _looks_numeric(column: str) -> str:
+    name = quoted(column)
+    commas, plain = (f"count_if(regexp_full_match({name}, '{form}'))" for form in (COMMAS, PLAIN))
+    return f"{commas} > 0 AND {commas} + {plain} >= {LIKELY_SHARE} * count(nullif({name}, ''))"
+
+
+def _check_grouped(source: Source, view: str, texts: list[str]) -> None:
+    if not texts:
+        return
+    found = _asked(
+        source, view, [f"bool_or(regexp_full_match({quoted(name)}, '{GROUPED}'))" for name in texts]
+    )
+    for name, is_grouped in zip(texts, found, strict=True):
+        if is_grouped:
+            message = (
+                f'column "{name}" in {source.name} has points inside numbers although --decimal-mark is a comma; '
+                "take out what separates thousands."
+            )
+            raise InputError(message, file=source.name, column=name, option="decimal_mark")
+
+
+def _asked(source: Source, relation: str, conditions: Iterable[str]) -> list[bool]:
+    """Answers of one scan."""
+    fields = ", ".join(f"{condition} AS c{i}" for i, condition in enumerate(conditions))
+    found = source.first_row(f"SELECT {fields} FROM {relation}")
+    assert found is not None
+    return [bool(value) for value in found.values()]

@@ -1,0 +1,198 @@
+"""Files of other programs (Excel, Stata, SPSS, SAS) as Arrow tables; needs the extra `formats`.
+
+Numbers stay numbers, codes become their value labels, dates are text in ISO form, and whatever the program calls missing
+is missing. A table is held in memory.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from louver.errors import InputError
+
+__all__ = ["EXCEL", "STATISTICAL", "read_excel", "read_statistical"]
+
+EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+STATISTICAL = {
+    ".dta": "read_dta",
+    ".sav": "read_sav",
+    ".zsav": "read_sav",
+    ".por": "read_por",
+    ".sas7bdat": "read_sas7bdat",
+    ".xpt": "read_xport",
+}
+"""Ending -> the function of pyreadstat that reads it."""
+
+MAX_WHOLE = 2**53  # largest range in which every whole number is a double
+
+
+def read_excel(path: Path, sheet: str | None) -> pa.Table:
+    """A sheet of a workbook: names in its first row that is not empty, one record a row.
+
+    Parameters
+    ----------
+    sheet : str, optional
+        Needed where there are several.
+    """
+    calamine = _extra("python_calamine", path)
+    try:
+        workbook = calamine.load_workbook(path)
+        name = _sheet(workbook.sheet_names, sheet, path.name)
+        rows = workbook.get_sheet_by_name(name).to_python(skip_empty_area=True)
+    except calamine.PasswordError:
+        problem = "is locked with a password; save it without"
+    except (calamine.CalamineError, calamine.XmlError, calamine.ZipError, ValueError):
+        problem = "is no workbook, or a damaged one; check how it was made"
+    else:
+        return _table_of(rows, path.name)
+    raise InputError(f"{path.name} {problem}.", file=path.name)
+
+
+def read_statistical(path: Path, encoding: str | None, *, keep_codes: bool) -> pa.Table:
+    """A file of Stata, SPSS or SAS.
+
+    Parameters
+    ----------
+    encoding : str, optional
+        In place of what the file says about itself.
+    keep_codes : bool
+        Leave value labels aside.
+
+    Notes
+    -----
+    A column becomes its labels where every value that occurs has one; where some have none (a top code among ages), the
+    values stay as they are. Two codes with one label are told apart by the code behind it. A SAS catalog (.sas7bcat) of the
+    same name beside the file is read for its labels.
+    """
+    pyreadstat = _extra("pyreadstat", path)
+    more: dict[str, Any] = {} if encoding is None else {"encoding": encoding}
+    catalog = path.with_suffix(".sas7bcat")
+    if path.suffix.lower() == ".sas7bdat" and catalog.exists():
+        more["catalog_file"] = str(catalog)
+    try:
+        columns, about = getattr(pyreadstat, STATISTICAL[path.suffix.lower()])(
+            str(path), output_format="dict", **more
+        )
+    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, OverflowError, OSError):
+        columns = None
+    if columns is None:
+        program = "the program its ending says, or has text in another --encoding"
+        raise InputError(f"{path.name} is not a whole file of {program}.", file=path.name)
+    labels = {} if keep_codes else about.variable_value_labels
+    return pa.table(
+        [column_of(labelled(values, labels.get(name, {}))) for name, values in columns.items()],
+        names=list(columns),
+    )
+
+
+def column_of(values: Sequence[Any]) -> pa.Array:
+    """A column of Python values: numbers where all are numbers, whole numbers where all are whole, text otherwise.
+
+    Examples
+    --------
+    >>> column_of([1.0, None, 3.0]).to_pylist(), column_of([1.5, "x"]).to_pylist()
+    ([1, None, 3], ['1.5', 'x'])
+    """
+    known = [None if _is_missing(value) else value for value in values]
+    kinds = {type(value) for value in known if value is not None}
+    if kinds == {bool}:
+        return pa.array(known, pa.bool_())
+    if kinds and kinds <= {int, float}:
+        is_whole = all(value is None or _is_whole(value) for value in known)
+        return pa.array(
+            [value if value is None or not is_whole else int(value) for value in known],
+            pa.int64() if is_whole else pa.float64(),
+        )
+    is_dated = kinds == {datetime.datetime} and not any(
+        value and value.time() != datetime.time() for value in known
+    )
+    write = _date_text if is_dated else _text
+    return pa.array([None if value is None else write(value) for value in known], pa.string())
+
+
+def labelled(values: Sequence[Any], labels: Mapping[Any, str]) -> Sequence[Any]:
+    """The values with their labels in place of codes, or as they are where a value has none.
+
+    Examples
+    --------
+    >>> labelled([1, 2, None], {1: "yes", 2: "no", 9: "refused"})
+    ['yes', 'no', None]
+    >>> labelled([1, 50, 99], {99: "unknown"})
+    [1, 50, 99]
+    """
+    found = {value for value in values if not _is_missing(value)}
+    if not found or not all(labels.get(value) for value in found):
+        return values
+    told = _told_apart({value: labels[value] for value in found})
+    return [None if _is_missing(value) else told[value] for value in values]
+
+
+def _told_apart(labels: Mapping[Any, str]) -> dict[Any, str]:
+    names = list(labels.values())
+    return {
+        code: label if names.count(label) == 1 else f"{label} ({_text(code)})"
+        for code, label in labels.items()
+    }
+
+
+def _extra(module: str, path: Path) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError:
+        message = f"reading {path.name} needs the extra; install louver[formats]."
+        raise InputError(message, file=path.name) from None
+
+
+def _sheet(sheets: Sequence[str], asked: str | None, file: str) -> str:
+    if asked is None and len(sheets) == 1:
+        return sheets[0]
+    if asked is None:
+        message = f"{file} has {len(sheets)} sheets; name the one to read (--table)."
+        raise InputError(message, file=file, option="table")
+    if asked not in sheets:
+        raise InputError(f'{file} has no sheet "{asked}"; check the name.', file=file, option="table")
+    return asked
+
+
+def _table_of(rows: Sequence[Sequence[Any]], file: str) -> pa.Table:
+    if not rows:
+        raise InputError(f"{file} has an empty sheet; give one with column names and rows.", file=file)
+    header, *records = rows
+    filled = [row for row in records if not all(map(_is_missing, row))]
+    names = ["" if _is_missing(name) else _text(name) for name in header]
+    names = [name or f"column {number}" for number, name in enumerate(names, start=1)]
+    columns: Iterable[Sequence[Any]] = zip(*filled, strict=True) if filled else [()] * len(names)
+    return pa.table([column_of(values) for values in columns], names=names)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def _is_whole(value: float) -> bool:
+    return math.isfinite(value) and float(value).is_integer() and abs(value) <= MAX_WHOLE
+
+
+def _date_text(value: datetime.datetime) -> str:
+    return value.date().isoformat()
+
+
+TEXTS: Mapping[type, Callable[[Any], str]] = {
+    bool: lambda value: str(value).lower(),
+    float: lambda value: str(int(value)) if _is_whole(value) else repr(value),
+    datetime.datetime: lambda value: value.isoformat(sep=" "),
+    datetime.date: lambda value: value.isoformat(),
+    datetime.time: lambda value: value.isoformat(),
+}
+
+
+def _text(value: Any) -> str:
+    return TEXTS.get(type(value), str)(value)

@@ -1,0 +1,116 @@
+"""Tables of counts or shares: every cell once, whole numbers, multiples of the base, totals that add up."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field
+
+from louver.release.folder import Malformed
+from louver.release.promises.base import Context, Outcome, Promise
+
+__all__ = ["PublishedTables", "check_tables"]
+
+
+class PublishedTable(BaseModel):
+    """A table by some attributes.
+
+    Numbers are whole and not negative, multiples of `base` where that is given; with `total` (the label of totals) and no base,
+    every total with nothing hidden below it is the sum of its cells. Shares (`n_rows_by` leading attributes make the rows) add up
+    to 1 in each row, exactly or as far as `decimals` allow.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    file: Annotated[str, Field(pattern=r"^data/[a-z0-9-]+\.parquet$")]
+    by: tuple[str, ...]
+    base: Annotated[int, Field(ge=2)] | None
+    total: str | None
+    n_rows_by: Annotated[int, Field(ge=1)] | None
+    decimals: Annotated[int, Field(ge=0)] | None
+
+
+class PublishedTables(Promise):
+    """Every table of the release."""
+
+    promise: Literal["tables"]
+    tables: Annotated[tuple[PublishedTable, ...], Field(min_length=1)]
+
+
+def check_tables(context: Context, promise: PublishedTables) -> Outcome:
+    """Look at every table."""
+    found = []
+    for table in promise.tables:
+        outcome = _check_table(context, table)
+        if not outcome.passed:
+            return outcome
+        found.append(f"{table.file}: {outcome.found}")
+    return Outcome(True, "; ".join(found))
+
+
+def _check_table(context: Context, promise: PublishedTable) -> Outcome:
+    """Read every number."""
+    table = context.folder.table(promise.file)
+    names = list(promise.by)
+    value = "share" if promise.n_rows_by is not None else "count"
+    if table.column_names != [*names, value]:
+        raise Malformed("the columns of the file are not the promised ones")
+    cells: dict[tuple[str, ...], Any] = {}
+    for row in table.to_pylist():
+        key = tuple(row[name] for name in names)
+        if None in key or key in cells:
+            return Outcome(False, f"a cell of {promise.file} has no label or stands twice")
+        cells[key] = row[value]
+    if promise.n_rows_by is not None:
+        return _check_shares(cells, promise, promise.n_rows_by)
+    return _check_counts(table, cells, promise)
+
+
+def _check_counts(table: pa.Table, cells: dict[tuple[str, ...], Any], promise: PublishedTable) -> Outcome:
+    if not pa.types.is_integer(table["count"].type):
+        raise Malformed("counts are not whole numbers")
+    shown = [number for number in cells.values() if number is not None]
+    if any(number < 0 for number in shown):
+        return Outcome(False, f"a count of {promise.file} is negative")
+    if promise.base is not None and any(number % promise.base for number in shown):
+        return Outcome(False, f"a count of {promise.file} is not a multiple of {promise.base}")
+    if promise.total is not None and promise.base is None:
+        wrong = _wrong_totals(cells, promise.by, promise.total)
+        if wrong:
+            return Outcome(False, f"{wrong} totals of {promise.file} are not the sums of their cells")
+    return Outcome(True, f"{len(cells)} cells, {len(cells) - len(shown)} hidden")
+
+
+def _wrong_totals(cells: dict[tuple[str, ...], Any], by: tuple[str, ...], total: str) -> int:
+    """Totals that differ from the sum of the finest cells below them, where none is hidden."""
+    inner = {key: number for key, number in cells.items() if total not in key}
+    n_wrong = 0
+    for size in range(len(by)):
+        for kept in combinations(range(len(by)), size):
+            sums: dict[tuple[str, ...], int | None] = {}
+            for key, number in inner.items():
+                above = tuple(label if place in kept else total for place, label in enumerate(key))
+                before = sums.get(above, 0)
+                sums[above] = None if number is None or before is None else before + number
+            n_wrong += sum(
+                found is not None and cells.get(key) is not None and cells[key] != found
+                for key, found in sums.items()
+            )
+    return n_wrong
+
+
+def _check_shares(cells: dict[tuple[str, ...], Any], promise: PublishedTable, n_rows_by: int) -> Outcome:
+    rows: dict[tuple[str, ...], list[Fraction]] = {}
+    for key, text in cells.items():
+        try:
+            rows.setdefault(key[:n_rows_by], []).append(Fraction(text))
+        except (TypeError, ValueError, ZeroDivisionError):
+            raise Malformed("a share is not a number") from None
+    for shares in rows.values():
+        slack = Fraction(0) if promise.decimals is None else Fraction(len(shares), 2 * 10**promise.decimals)
+        if any(not 0 <= share <= 1 for share in shares) or abs(sum(shares, Fraction(-1))) > slack:
+            return Outcome(False, f"a row of {promise.file} does not add up to 1")
+    return Outcome(True, f"{len(rows)} rows add up to 1")

@@ -1,0 +1,196 @@
+"""The register: what was published from a set of records, entry by entry, each chained to the one before.
+
+    DIR/key               32 bytes; records are known here only by a hash under this key
+    DIR/000001.json       one entry: when, from which records, what it tells
+    DIR/head              hash of the newest entry
+
+An entry appears whole or not at all, under a number that only one process can take. An edited, missing or rolled back
+entry is noticed when the register is opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from louver.errors import InputError
+
+__all__ = ["Entry", "Register"]
+
+KEY, HEAD = "key", "head"
+ENTRY = re.compile(r"(\d{6})\.json")
+START = "0" * 64
+OPTION = "--register"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One publication.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    created : str
+    records : str
+        Keyed hash of the records.
+    content : mapping
+        What was published, as the verb wrote it.
+    previous, digest : str
+        Hash of the entry before, and of this one.
+    """
+
+    number: int
+    created: str
+    records: str
+    content: Mapping[str, Any]
+    previous: str
+    digest: str
+
+
+class Register:
+    """A register, opened and looked through.
+
+    Examples
+    --------
+    >>> register = Register(Path(tempfile.mkdtemp()) / "register")
+    >>> _ = register.append("ab", {"tables": []})
+    >>> [entry.number for entry in Register(register.folder).entries]
+    [1]
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.key = self._made_key()
+        self.entries: Sequence[Entry] = self._read()
+
+    @property
+    def head(self) -> str:
+        """Hash of the newest entry."""
+        return self.entries[-1].digest if self.entries else START
+
+    def append(self, records: str, content: Mapping[str, Any]) -> str:
+        """Add an entry after the ones that were read when the register was opened, and return its hash.
+
+        Raises
+        ------
+        InputError
+            If another one was added meanwhile.
+        """
+        number = len(self.entries) + 1
+        body = {
+            "number": number,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "records": records,
+            "content": dict(content),
+            "previous": self.head,
+        }
+        digest = _digest(body)
+        text = json.dumps({**body, "digest": digest}, ensure_ascii=False)
+        self._put(f"{number:06d}.json", text)
+        self._set_head(digest)
+        return digest
+
+    def _made_key(self) -> bytes:
+        """The key; made where the register is new."""
+        path = self.folder / KEY
+        try:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            with suppress(FileExistsError):
+                self._put_new(KEY, secrets.token_bytes(32).hex())
+            key = bytes.fromhex(path.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            raise self._fault("cannot be opened; check the folder and its key") from None
+        return key
+
+    def _read(self) -> list[Entry]:
+        """Every entry, each looked at."""
+        numbers = sorted(
+            int(found[1]) for name in os.listdir(self.folder) if (found := ENTRY.fullmatch(name))
+        )
+        entries: list[Entry] = []
+        previous = START
+        for expected, number in enumerate(numbers, start=1):
+            if number != expected:
+                raise self._fault(f"lacks entry {expected}; restore it from a copy")
+            entries.append(self._entry(number, previous))
+            previous = entries[-1].digest
+        head = self.folder / HEAD
+        known = {START, *(entry.digest for entry in entries)}
+        if head.exists() and head.read_text(encoding="ascii", errors="replace").strip() not in known:
+            raise self._fault("was rolled back: its newest entry is gone; restore it from a copy")
+        return entries
+
+    def _entry(self, number: int, previous: str) -> Entry:
+        try:
+            body = json.loads((self.folder / f"{number:06d}.json").read_text(encoding="utf-8"))
+            digest = body.pop("digest")
+            is_good = digest == _digest(body) and body["previous"] == previous and body["number"] == number
+            entry = Entry(**body, digest=digest)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            is_good = False
+        if not is_good:
+            raise self._fault(
+                f"was changed by hand: entry {number} does not fit its hash; restore it from a copy"
+            )
+        return entry
+
+    def _put(self, name: str, text: str) -> None:
+        try:
+            self._put_new(name, text)
+        except FileExistsError:
+            raise InputError(
+                f"option {OPTION}: another publication was entered meanwhile; run the audit again.",
+                option=OPTION,
+            ) from None
+        except OSError:
+            raise self._fault("cannot be written; check permissions and disk space") from None
+
+    def _put_new(self, name: str, text: str) -> None:
+        """Write a file that must not exist yet: flushed to disk, then linked into place in one step."""
+        handle, unfinished = tempfile.mkstemp(dir=self.folder, prefix=".unfinished-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.link(unfinished, self.folder / name)
+        finally:
+            os.unlink(unfinished)
+        self._sync()
+
+    def _set_head(self, digest: str) -> None:
+        handle, unfinished = tempfile.mkstemp(dir=self.folder, prefix=".unfinished-")
+        with os.fdopen(handle, "w", encoding="ascii") as stream:
+            stream.write(digest)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(unfinished, self.folder / HEAD)
+        self._sync()
+
+    def _sync(self) -> None:
+        handle = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def _fault(self, told: str) -> InputError:
+        return InputError(
+            f"option {OPTION}: {self.folder.name} {told}.", option=OPTION, file=self.folder.name
+        )
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    text = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()

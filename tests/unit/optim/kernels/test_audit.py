@@ -1,0 +1,135 @@
+"""Kernels of the joint audit, each by what its answer is."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from louver.audit.coordinates import Coordinates
+from louver.audit.system import System
+from louver.optim.kernels.audit.pivots import eliminate
+from louver.optim.kernels.audit.propagate import UNBOUNDED, activity_bounds, propagate_inplace
+from louver.optim.kernels.audit.safe import scaled_lower_bound
+from louver.optim.status import Status
+from louver.optim.warm import WarmProgram, _cold
+from louver.run import Run
+
+FLAG = np.zeros(1, dtype=np.uint8)
+
+
+def random_system(seed, n=5, m=4):
+    """A small integer system around a point, with rows of both kinds."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(-2, 3, size=(m, n))
+    truth = rng.integers(0, 4, size=n)
+    sums = matrix @ truth
+    slack = rng.integers(0, 2, size=(2, m)) * rng.integers(0, 3, size=(2, m))
+    return matrix, truth, sums - slack[0], sums + slack[1]
+
+
+def points_of(matrix, row_lower, row_upper, most=6):
+    grid = np.array(list(itertools.product(range(most + 1), repeat=matrix.shape[1])))
+    sums = grid @ matrix.T
+    return grid[((sums >= row_lower) & (sums <= row_upper)).all(axis=1)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_intervals_hold_every_point(seed):
+    matrix, _, row_lower, row_upper = random_system(seed)
+    sparse = csr_array(matrix)
+    lower, upper = np.zeros(5, dtype=np.int64), np.full(5, 6)
+    clash = propagate_inplace(
+        sparse.indptr, sparse.indices, sparse.data, row_lower, row_upper, lower, upper, 100, FLAG
+    )
+    points = points_of(matrix, row_lower, row_upper)
+    assert clash == -1
+    assert (points >= lower).all() and (points <= upper).all()
+    least, most = np.empty(4, dtype=np.int64), np.empty(4, dtype=np.int64)
+    activity_bounds(
+        sparse.indptr, sparse.indices, sparse.data, row_lower, row_upper, lower, upper, least, most
+    )
+    sums = points @ matrix.T
+    assert (sums >= least).all() and (sums <= most).all()
+
+
+def test_a_row_that_cannot_hold_is_named():
+    sparse = csr_array(np.array([[1, 1], [1, -1]]))
+    lower, upper = np.zeros(2, dtype=np.int64), np.full(2, UNBOUNDED)
+    row_lower, row_upper = np.array([0, 5]), np.array([3, 9])
+    clash = propagate_inplace(
+        sparse.indptr, sparse.indices, sparse.data, row_lower, row_upper, lower, upper, 100, FLAG
+    )
+    assert clash == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_elimination_solves_its_rows_in_integers(seed):
+    matrix = random_system(seed, n=7)[0]
+    columns = csr_array(matrix).tocsc()
+    transform, basic = eliminate(columns.indptr, columns.indices, columns.data, 4, np.arange(7), FLAG)
+    tableau = transform @ matrix
+    for row, column in enumerate(basic):
+        if column >= 0:
+            unit = np.zeros(4, dtype=np.int64)
+            unit[row] = 1
+            assert np.array_equal(tableau[:, column], unit)
+    assert abs(round(np.linalg.det(transform))) == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_repair_finds_points_and_only_points(seed):
+    matrix, truth, row_lower, row_upper = random_system(seed)
+    system = System(
+        matrix=csr_array(matrix),
+        row_lower=row_lower,
+        row_upper=row_upper,
+        lower=np.zeros(5, dtype=np.int64),
+        upper=np.full(5, 6),
+        truth=truth,
+    )
+    coordinates = Coordinates.of(system, Run())
+    points = points_of(matrix, row_lower, row_upper)
+    for quantity in range(5):
+        for goal in range(7):
+            found = coordinates.repaired(truth, ((quantity, goal),), 2000, 1, Run())
+            if found is not None:
+                assert system.holds(found) and found[quantity] == goal
+            elif (points[:, quantity] == goal).any():
+                # A search may miss, but not a value that the truth has.
+                assert goal != truth[quantity]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_duals_give_a_valid_bound(seed):
+    matrix, _, row_lower, row_upper = random_system(seed)
+    rng = np.random.default_rng(seed)
+    duals, cost = rng.integers(-9, 10, size=4), rng.integers(-3, 4, size=5)
+    residual = 4 * cost - matrix.T @ duals
+    total = scaled_lower_bound(
+        duals, row_lower, row_upper, residual, np.zeros(5, dtype=np.int64), np.full(5, 6)
+    )
+    points = points_of(matrix, row_lower, row_upper)
+    assert total <= (4 * points @ cost).min()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_warm_and_cold_programs_agree(seed):
+    matrix, _, row_lower, row_upper = random_system(seed)
+    bounds = row_lower.astype(float), row_upper.astype(float), np.zeros(5), np.full(5, 6.0)
+    rows = csr_array(matrix.astype(float))
+    program = WarmProgram(rows, *bounds)
+    for cost in np.eye(5):
+        for sign in (1.0, -1.0):
+            warm, cold = program.minimise(sign * cost), _cold(sign * cost, rows, *bounds)
+            assert warm.status is cold.status is Status.OPTIMAL
+            assert warm.point @ cost == pytest.approx(cold.point @ cost, abs=1e-6)
+
+
+def test_an_impossible_program_is_told():
+    rows = csr_array(np.array([[1.0, 1.0]]))
+    limits = np.array([9.0]), np.array([9.0]), np.zeros(2), np.ones(2)
+    assert WarmProgram(rows, *limits).minimise(np.ones(2)).status is Status.INFEASIBLE
+    assert _cold(np.ones(2), rows, *limits).status is Status.INFEASIBLE
