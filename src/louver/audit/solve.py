@@ -44,6 +44,9 @@ SMALL_REST = 200
 
 KEPT_TABLES = 128
 GOLDEN = 0.6180339887498949
+BLENDS = (1.0, 0.8)
+"""Starts of a repair between the truth and a vertex."""
+
 HEAVIEST, NARROW_EFFORT, TINY = 300, 0.5, 1e-7
 """Unknowns beside a vertex's in a narrow search, and the solver's deterministic seconds for one."""
 
@@ -219,9 +222,11 @@ class Component:
         answer = self._prove(quantity, is_upper)
         if answer is None or self.system.truth is None or self._is_settled(quantity, is_upper):
             return
-        vertex = np.rint(answer.point).astype(np.int64)
-        if not self._aim(quantity, is_upper, vertex, LONG, seed):
-            self._narrow(quantity, is_upper, answer.point)
+        for blend in BLENDS:
+            start = self.system.truth + blend * (answer.point - self.system.truth)
+            if self._aim(quantity, is_upper, np.rint(start).astype(np.int64), LONG, seed):
+                return
+        self._narrow(quantity, is_upper, answer.point)
 
     def _narrow(self, quantity: int, is_upper: bool, point: NDArray[np.float64]) -> bool:
         """A table at the bound among those that use only the vertex's unknowns and the heaviest of the truth."""
