@@ -18,6 +18,7 @@ from louver.audit import audit
 from louver.bounds import bounds, compare, suggest
 from louver.cli.app import app
 from louver.groups import groups
+from louver.profile import profile
 from louver.topdown import KnowledgeCheck, TopDownRelease, check, topdown
 
 FOLDER = Path(__file__).parent
@@ -59,6 +60,39 @@ MEANINGS = {
     "proved": "whether nothing keeps more",
     "examined": "arrangements whose bounds were computed",
     "utility": "what information means, in words",
+}
+
+PROFILE_MEANINGS = {
+    "source": "name of the file or table",
+    "n_rows": "records",
+    "columns": "one entry per column",
+    "columns[].name": "its name",
+    "columns[].kind": "id, category, ordered code, integer, number, date, text or empty: guessed",
+    "columns[].kind_reason": "why",
+    "columns[].distinct": "different values, missing aside",
+    "columns[].missing": "records without a value",
+    "columns[].alone": "records whose value nobody else has",
+    "columns[].share_alone": "the same as a share of all records",
+    "columns[].role": "identifying, quasi, sensitive, weight, unit or keep: suggested",
+    "columns[].reason": "why",
+    "columns[].distribution": "how the values are spread, or null for ids, free text and empty columns",
+    "columns[].distribution.labels": "values, classes of numbers or years",
+    "columns[].distribution.counts": "records of each",
+    "sets": "the smallest sets of columns that single people out, at most thirty of each size",
+    "sets[].columns": "their names",
+    "sets[].n_alone": "records whose combination of values nobody else has",
+    "sets[].share": "the same as a share of all records",
+    "n_sets": "how many such sets there are",
+    "share": "share of records alone from which on a set is listed (`--alone`)",
+    "largest": "most columns of a set that was looked at",
+    "is_complete": "whether all sets that could reach the share were tried",
+    "dependencies": "columns that tell others",
+    "dependencies[].determinant": "the column that tells",
+    "dependencies[].dependent": "the column that is told",
+    "dependencies[].share": "records with the commonest value for their determinant, as a share of those that have both",
+    "dependencies[].accuracy": "the same without the first record of each value, which no other record tells",
+    "dependencies[].is_exact": "whether there is no exception",
+    "seconds": "wall-clock time",
 }
 
 ANONYMIZE_MEANINGS = {
@@ -210,6 +244,7 @@ AUDIT_MEANINGS = {
 }
 
 OTHER_MEANINGS = {
+    "profile": PROFILE_MEANINGS,
     "audit": AUDIT_MEANINGS,
     "anonymize": ANONYMIZE_MEANINGS,
     "louver groups": GROUPS_MEANINGS,
@@ -276,7 +311,9 @@ def json_reference() -> str:
     people = pa.table({"site": list("AAABBB"), "ill": ill * 2, "count": [40, 20, 3, 30, 30, 2]})
     table = {"data": people, "weight": "count"}
     arranged = {"rows": ["site"], "cols": ["ill"]}
+    repeated = pa.table({"county": ["A", "B", "C"] * 20, "state": ["X", "X", "Y"] * 20, "id": range(60)})
     sections = [
+        ("`louver profile`", profile(repeated.select(["state", "county", "id"]))),
         ("`louver bounds`", bounds(**table, **arranged)),
         ("`louver bounds --arrangements`", compare(**table, arrangements=[arranged])),
         (

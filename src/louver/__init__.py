@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from louver._version import __version__
 
-__all__ = ["__version__", "anonymize", "audit", "bounds", "groups", "open", "topdown", "verify"]
+__all__ = ["__version__", "anonymize", "audit", "bounds", "groups", "open", "profile", "topdown", "verify"]
 
 if TYPE_CHECKING:
     from louver.anonymize import anonymize
     from louver.audit import audit
     from louver.bounds import bounds
     from louver.groups import groups
+    from louver.profile import profile
     from louver.release.open import open_release as open
     from louver.release.verify import verify
     from louver.topdown import topdown

@@ -9,6 +9,7 @@ import sys
 __all__ = ["VERBS", "main"]
 
 VERBS = {
+    "profile": "Look at a table before anything is published from it: kinds, risks, roles.",
     "bounds": "Audit what a table of conditional frequencies gives away.",
     "audit": "Audit what several tables give away together.",
     "anonymize": "Make microdata k-anonymous with little information loss.",

@@ -6,6 +6,7 @@ from louver.bounds import BoundsOptions, answer
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
 from louver.cli.parameters import CHECK_FAILED, File, Given, Html, Json, SpecFile, command, group
+from louver.errors import printable
 from louver.report.bounds import write_bounds_report
 from louver.report.page import check_page
 from louver.run import Run
@@ -28,5 +29,5 @@ def bounds(
     if json:
         say_json(found.to_json())
     else:
-        say(repr(found) if html is None else f"{found!r}\nReport: {html}")
+        say(repr(found) if html is None else f"{found!r}\nReport: {printable(html)}")
     return 0 if found.passed else CHECK_FAILED

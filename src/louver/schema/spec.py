@@ -43,9 +43,21 @@ from louver.schema.recode import Recode
 from louver.schema.source import SourceOptions
 from louver.schema.validate import OWN, Options, validated
 
-__all__ = ["HierarchyRule", "Schema", "SourceOptions", "Spec", "as_spec", "read_spec", "validated"]
+__all__ = [
+    "PLACEHOLDER",
+    "HierarchyRule",
+    "Schema",
+    "SourceOptions",
+    "Spec",
+    "as_spec",
+    "read_spec",
+    "validated",
+]
 
-VERBS = ("bounds", "audit", "anonymize", "groups", "topdown")
+VERBS = ("profile", "bounds", "audit", "anonymize", "groups", "topdown")
+
+PLACEHOLDER = "FILL IN"
+"""What `louver profile` leaves for a person to write; no verb takes it for a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +231,7 @@ class SpecOptions(Options):
     source: SourceOptions = Field(default_factory=SourceOptions)
     attributes: dict[str, AttributeOptions] = Field(default_factory=dict)
     structural_zeros: list[dict[str, Annotated[list[str], Field(min_length=1)]]] = Field(default_factory=list)
+    profile: dict[str, Any] = Field(default_factory=dict)
     bounds: dict[str, Any] = Field(default_factory=dict)
     audit: dict[str, Any] = Field(default_factory=dict)
     anonymize: dict[str, Any] = Field(default_factory=dict)
@@ -255,8 +268,23 @@ class Spec:
         return self.source.uri
 
     def options(self, verb: str) -> dict[str, Any]:
-        """Options of one verb, still to be validated by it."""
+        """Options of one verb, still to be validated by it; a placeholder that nobody has filled in is refused."""
+        key = _placeholder(self.verbs[verb], verb)
+        if key is not None:
+            message = f'{self.path.name}: key "{key}" still holds the placeholder; fill it in, or take the line out.'
+            raise InputError(message, file=self.path.name, option=key)
         return copy.deepcopy(dict(self.verbs[verb]))
+
+
+def _placeholder(value: Any, key: str) -> str | None:
+    """The first key that holds a placeholder."""
+    if isinstance(value, Mapping):
+        return next(
+            filter(None, (_placeholder(below, f"{key}.{name}") for name, below in value.items())), None
+        )
+    if isinstance(value, list):
+        return next(filter(None, (_placeholder(below, key) for below in value)), None)
+    return key if value == PLACEHOLDER else None
 
 
 def read_spec(path: str | Path) -> Spec:

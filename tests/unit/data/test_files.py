@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from louver.anonymize import anonymize
+from louver.bounds import bounds
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.data.values import read_text
@@ -139,6 +141,22 @@ def test_rows_are_counted_as_they_stand_in_the_file(tmp_path: Path) -> None:
     ):
         with open_source(path, where=where) as source, pytest.raises(InputError, match=says):
             tabulate(source, ["a"], weight="n")
+
+
+def test_rows_of_verbs_that_count_themselves(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,b,share\ny,u,x\nx,u,1/2\ny,v,x\nx,v,7\nx,,1/2\n")
+    with pytest.raises(InputError, match="conditional above 1 on row 4"):
+        bounds(
+            path,
+            rows="a",
+            cols="b",
+            weight="share",
+            conditionals=True,
+            n=4,
+            where="a = 'x' and share != '1/2'",
+        )
+    with pytest.raises(InputError, match="no value on row 5"):
+        anonymize(path, quasi=["b"], identifying=["share", "a"], k=1, missing="error", where="a = 'x'")
 
 
 def test_close_names_are_suggested(tmp_path: Path) -> None:

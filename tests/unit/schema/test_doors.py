@@ -16,6 +16,7 @@ from louver.anonymize import AnonymizeOptions, anonymize
 from louver.audit import AuditOptions, audit
 from louver.bounds import BoundsOptions, bounds, compare, suggest
 from louver.groups import GroupsOptions, estimate, groups, measure, preview
+from louver.profile import ProfileOptions, profile
 from louver.schema.options import VerbOptions, described
 from louver.schema.request import SOURCE
 from louver.schema.source import SourceOptions
@@ -43,6 +44,7 @@ DOORS: list[tuple[Callable[..., Any], type[VerbOptions], set[str], set[str]]] = 
         set(),
     ),
     (audit, AuditOptions, set(), set()),
+    (profile, ProfileOptions, set(), set()),
     (anonymize, AnonymizeOptions, set(), {"out", "ledger", "report"}),
     (groups, GroupsOptions, {"schema"}, {"out", "ledger", "report"}),
     (

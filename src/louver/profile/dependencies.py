@@ -1,0 +1,156 @@
+"""Which column determines which: whoever knows one knows the other, exactly or nearly so.
+
+For columns A and B, every record but the first of each value of A is a trial: does it have the B that most records with its A
+have? A determines B if nearly all trials hit, far more than the commonest value of B alone would explain, and if that many
+hits would hardly come about by chance. Values of A that occur once are no trials, so ids determine nothing here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from louver._arrays import Ints
+from louver.profile.problem import CodedColumn, Problem
+from louver.run import Run
+
+__all__ = ["Dependency", "find_dependencies"]
+
+LEAST_ACCURACY = 0.95
+"""Share of trials that hit."""
+LEAST_GAIN = 0.9
+"""Share of what the commonest value leaves wrong that is put right."""
+CHANCE = 1e-6
+"""Most chance that a table of independent columns shows any dependency."""
+SAMPLED_FROM = 2**18
+SAMPLE = 2**16
+SLACK = 0.02  # by how much a sample may miss the accuracy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """One column that tells another.
+
+    Attributes
+    ----------
+    determinant, dependent : str
+    share : float
+        Share of the records, with a value in both, whose dependent is the commonest for their determinant.
+    accuracy : float
+        Share of trials that hit; 1 where it is exact.
+    is_exact : bool
+    """
+
+    determinant: str
+    dependent: str
+    share: float
+    accuracy: float
+    is_exact: bool
+
+
+def find_dependencies(problem: Problem, run: Run) -> tuple[Dependency, ...]:
+    """All pairs of columns of which one determines the other, in the order of the columns.
+
+    Notes
+    -----
+    Pairs of a large table are first tried on a sample: of values of A where these are many, of records otherwise. What is left
+    is counted on all records. **Cost**: for each ordered pair a sort of the sample.
+    """
+    columns = problem.columns
+    pairs = len(columns) * (len(columns) - 1)
+    found = []
+    for number, a in enumerate(columns):
+        run.report("dependencies", number, len(columns))
+        sample = _sample_of(a, problem.n_rows)
+        for b in columns:
+            if a is b or not _is_possible(a, b):
+                continue
+            if sample is not None and not _trials(a, b, sample).is_determining(pairs, SLACK, 1.0):
+                continue
+            run.check()
+            trials = _trials(a, b, None)
+            if trials.is_determining(pairs, 0.0, CHANCE):
+                found.append(trials.told(a.name, b.name))
+    return tuple(found)
+
+
+def _is_possible(a: CodedColumn, b: CodedColumn) -> bool:
+    """Whether A has repeated values, and enough of them for the values of B."""
+    if a.n_values < 2 or b.n_values < 2 or a.n_values == a.n_known:
+        return False
+    if a.n_values >= b.n_values:
+        return True
+    most = int(np.sort(b.counts)[-a.n_values :].sum()) + a.n_missing
+    return most >= (LEAST_ACCURACY - SLACK) * b.n_known
+
+
+def _sample_of(a: CodedColumn, n_rows: int) -> Ints | None:
+    """Positions of about 65,000 records: whole values of A where it has many; None where all records are looked at."""
+    if n_rows <= SAMPLED_FROM:
+        return None
+    every = n_rows // SAMPLE
+    keys = a.codes if a.n_values > 64 * every else np.arange(n_rows, dtype=np.int64)
+    mixed = (keys.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    return np.flatnonzero((mixed >> np.uint64(40)) % np.uint64(every) == 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trials:
+    """Records with a value in both, trials among them, hits, and the share of the commonest B."""
+
+    n_records: int
+    n_trials: int
+    n_hits: int
+    n_majority: int
+    commonest: float
+
+    @property
+    def accuracy(self) -> float:
+        return self.n_hits / self.n_trials if self.n_trials else 0.0
+
+    def is_determining(self, pairs: int, slack: float, chance: float) -> bool:
+        accuracy = self.accuracy
+        if accuracy < LEAST_ACCURACY - slack or self.commonest >= 1:
+            return False
+        gain = (accuracy - self.commonest) / (1 - self.commonest)
+        surprise = self.n_trials * _divergence(accuracy, self.commonest)
+        return gain >= LEAST_GAIN - 5 * slack and surprise >= math.log(pairs / chance)
+
+    def told(self, determinant: str, dependent: str) -> Dependency:
+        return Dependency(
+            determinant=determinant,
+            dependent=dependent,
+            share=self.n_majority / self.n_records,
+            accuracy=self.accuracy,
+            is_exact=self.n_hits == self.n_trials,
+        )
+
+
+def _divergence(p: float, q: float) -> float:
+    """Kullback-Leibler divergence of two coins: n trials hit as often with chance at most exp(-n times this) (Chernoff)."""
+    rest = 0.0 if p >= 1 else (1 - p) * math.log((1 - p) / (1 - q))
+    return p * math.log(p / q) + rest
+
+
+def _trials(a: CodedColumn, b: CodedColumn, sample: Ints | None) -> _Trials:
+    codes_a, codes_b = (c.codes if sample is None else c.codes[sample] for c in (a, b))
+    is_known = (codes_a < a.n_values) & (codes_b < b.n_values)
+    if not is_known.all():
+        codes_a, codes_b = codes_a[is_known], codes_b[is_known]
+    if not len(codes_a):
+        return _Trials(n_records=0, n_trials=0, n_hits=0, n_majority=0, commonest=1.0)
+    keys = np.sort(codes_a.astype(np.int64) * b.n_values + codes_b)
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    sizes = np.diff(np.append(starts, len(keys)))
+    groups = keys[starts] // b.n_values
+    firsts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
+    majority = int(np.maximum.reduceat(sizes, firsts).sum())
+    return _Trials(
+        n_records=len(keys),
+        n_trials=len(keys) - len(firsts),
+        n_hits=majority - len(firsts),
+        n_majority=majority,
+        commonest=float(np.bincount(codes_b, minlength=1).max()) / len(keys),
+    )

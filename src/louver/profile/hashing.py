@@ -1,0 +1,67 @@
+"""Records as random 64-bit numbers, one for each set of columns: equal where all values are equal.
+
+Two records with different values get the same number with probability 2^-64, so that a table of a million records is told
+wrongly about once in forty million. A sample by the number itself keeps all records of a combination or none: who is
+alone in the sample is alone in the whole table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.profile.problem import CodedColumn, Problem
+
+__all__ = ["Numbers", "RecordHash", "distinct_and_alone", "sampled"]
+
+Numbers = NDArray[np.uint64]
+
+SAMPLED_FROM = 2**18  # records
+SAMPLE = 2**16
+
+
+class RecordHash:
+    """Sums of a random number for every value of every column."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._columns = problem.columns
+        self._kept: dict[int, Numbers] = {}
+
+    def of(self, *columns: int) -> Numbers:
+        """One number a record, for the columns at these positions."""
+        total = self._of_one(columns[0])
+        for column in columns[1:]:
+            total = total + self._of_one(column)
+        return total
+
+    def _of_one(self, column: int) -> Numbers:
+        if column not in self._kept:
+            self._kept[column] = _mixed(self._columns[column], column)
+        return self._kept[column]
+
+
+def _mixed(column: CodedColumn, seed: int) -> Numbers:
+    """splitmix64 of (column, code)."""
+    z = np.arange(column.n_values + 1, dtype=np.uint64) + np.uint64((seed + 1) << 32)
+    z *= np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    table: Numbers = z ^ (z >> np.uint64(31))
+    return table[column.codes]
+
+
+def sampled(numbers: Numbers) -> tuple[Numbers, int]:
+    """About 100,000 records and one in how many they are; all of a table that is not much larger."""
+    if len(numbers) <= SAMPLED_FROM:
+        return numbers, 1
+    every = 1 << ((len(numbers) // SAMPLE).bit_length() - 1)
+    return numbers[(numbers & np.uint64(every - 1)) == 0], every
+
+
+def distinct_and_alone(numbers: Numbers) -> tuple[int, int]:
+    """How many different numbers there are, and how many occur once."""
+    if not len(numbers):
+        return 0, 0
+    ordered = np.sort(numbers)
+    starts = np.concatenate([[True], ordered[1:] != ordered[:-1], [True]])
+    return int(starts[:-1].sum()), int((starts[:-1] & starts[1:]).sum())

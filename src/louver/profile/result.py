@@ -1,0 +1,203 @@
+"""What a profile says about a table. It stays inside: nothing of it is made for release."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from louver.errors import printable
+from louver.profile.dependencies import Dependency
+from louver.profile.distribution import Distribution
+from louver.profile.kinds import ColumnKind
+from louver.profile.roles import Role
+from louver.profile.singling import SinglingSet
+
+if TYPE_CHECKING:
+    import pyarrow
+    from matplotlib.figure import Figure
+
+__all__ = ["ColumnProfile", "Profile", "percent", "told_dependencies"]
+
+MAX_SHOWN = 12
+INSIDE = "For the data steward only; nothing here is for release."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnProfile:
+    """What is known about one column.
+
+    Attributes
+    ----------
+    name : str
+    kind : ColumnKind
+        Guessed from the values.
+    kind_reason : str
+    distinct : int
+        Different values, missing aside.
+    missing : int
+        Records without a value.
+    alone : int
+        Records whose value no other record has.
+    share_alone : float
+        The same as a share of all records.
+    role : Role
+        Suggested.
+    reason : str
+    distribution : Distribution or None
+        How the values are spread; None for ids, free text and empty columns.
+    """
+
+    name: str
+    kind: ColumnKind
+    kind_reason: str
+    distinct: int
+    missing: int
+    alone: int
+    share_alone: float
+    role: Role
+    reason: str
+    distribution: Distribution | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Profile:
+    """A table, column by column, and what its columns tell together. Confidential.
+
+    Attributes
+    ----------
+    source : str
+        Name of the file or table.
+    n_rows : int
+    columns : tuple of ColumnProfile
+    sets : tuple of SinglingSet
+        The smallest sets of columns that single people out, at most thirty of each size.
+    n_sets : int
+        How many there are.
+    share : float
+        Share of records alone from which on a set does.
+    largest : int
+        Most columns of a set that was looked at.
+    is_complete : bool
+        Whether every set that could have reached the share was tried.
+    dependencies : tuple of Dependency
+        Which column tells which.
+    seconds : float
+    """
+
+    source: str
+    n_rows: int
+    columns: tuple[ColumnProfile, ...]
+    sets: tuple[SinglingSet, ...]
+    n_sets: int
+    share: float
+    largest: int
+    is_complete: bool
+    dependencies: tuple[Dependency, ...]
+    seconds: float = field(default=0.0, compare=False)
+
+    def column(self, name: str) -> ColumnProfile:
+        """The column of that name."""
+        return next(column for column in self.columns if column.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON has it."""
+        plain: dict[str, Any] = json.loads(self.to_json())
+        return plain
+
+    def to_json(self) -> str:
+        """The result as JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    def to_frame(self) -> pyarrow.Table:
+        """One line per column."""
+        import pyarrow
+
+        lines = [asdict(column) for column in self.columns]
+        for line in lines:
+            del line["distribution"]
+        return pyarrow.Table.from_pylist(lines)
+
+    def plot(self) -> Figure:
+        """How identifying each column is by itself."""
+        from louver.profile.plot import plot_profile
+
+        return plot_profile(self)
+
+    def __repr__(self) -> str:
+        width = min(max(len(column.name) for column in self.columns), 28)
+        head = (
+            f"{'column':<{width}}  {'kind':<12} {'distinct':>9} {'missing':>9} {'alone':>7}  suggested role"
+        )
+        lines = [
+            f"{_short(column.name, width):<{width}}  {column.kind:<12} {column.distinct:>9,} {column.missing:>9,} "
+            f"{percent(column.share_alone):>7}  {column.role} ({column.reason})"
+            for column in self.columns
+        ]
+        told = [
+            f"{self.source}: {self.n_rows:,} records, {len(self.columns)} columns. {INSIDE}",
+            head,
+            *lines,
+        ]
+        return "\n".join(map(printable, [*told, *self._told_sets(), *self._told_dependencies()]))
+
+    def _told_sets(self) -> list[str]:
+        what = f"{percent(self.share)} of the records or more"
+        if not self.sets:
+            return [f"No set of up to {self.largest} columns singles out {what}."]
+        some = "" if self.is_complete else " (the likeliest sets were tried, not all)"
+        told = [f"Smallest sets of columns that single out {what}{some}:"]
+        told += [f"  {percent(one.share):>6}  {', '.join(one.columns)}" for one in self.sets[:MAX_SHOWN]]
+        return told + _more(self.n_sets)
+
+    def _told_dependencies(self) -> list[str]:
+        if not self.dependencies:
+            return ["No column tells another."]
+        lines = told_dependencies(self.dependencies)
+        return ["Columns that tell others:", *(f"  {line}" for line in lines[:MAX_SHOWN]), *_more(len(lines))]
+
+    def _repr_html_(self) -> str:
+        header = ("column", "kind", "distinct", "missing", "alone", "suggested role", "reason")
+        lines = [
+            (c.name, c.kind, f"{c.distinct:,}", f"{c.missing:,}", percent(c.share_alone), c.role, c.reason)
+            for c in self.columns
+        ]
+        head = "".join(f"<th>{escape(name)}</th>" for name in header)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in line) + "</tr>" for line in lines
+        )
+        rest = "<br>".join(escape(line) for line in (*self._told_sets(), *self._told_dependencies()))
+        title = escape(f"{self.source}: {self.n_rows:,} records. {INSIDE}")
+        return (
+            f"<p>{title}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{rest}</p>"
+        )
+
+
+def told_dependencies(dependencies: tuple[Dependency, ...]) -> list[str]:
+    """One line for each column that tells others: exactly, and then nearly."""
+    lines = []
+    for name in dict.fromkeys(d.determinant for d in dependencies):
+        own = [d for d in dependencies if d.determinant == name]
+        exact = [d.dependent for d in own if d.is_exact]
+        near = [f"{d.dependent} ({percent(d.accuracy)})" for d in own if not d.is_exact]
+        parts = ([", ".join(exact)] if exact else []) + ([f"nearly {', '.join(near)}"] if near else [])
+        lines.append(f"{name} tells {'; '.join(parts)}")
+    return lines
+
+
+def percent(share: float) -> str:
+    """A share, never rounded to all or nothing."""
+    if 0 < share < 0.001:
+        return "<0.1 %"
+    if 0.999 < share < 1:
+        return ">99.9 %"
+    return f"{100 * share:.1f} %"
+
+
+def _short(name: str, width: int) -> str:
+    return name if len(name) <= width else name[: width - 1] + "…"
+
+
+def _more(number: int) -> list[str]:
+    return [f"  and {number - MAX_SHOWN:,} more"] if number > MAX_SHOWN else []

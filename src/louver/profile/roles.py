@@ -1,0 +1,155 @@
+"""What each column might be used for in a release, with the reason in words.
+
+Suggestions, for a person to judge: they rest on how identifying a column is, on what determines what, and on words in its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow.compute as pc
+
+from louver.profile.dependencies import Dependency
+from louver.profile.kinds import ColumnKind
+from louver.profile.problem import CodedColumn
+from louver.profile.singling import SinglingSet
+
+__all__ = ["Role", "Suggestion", "suggest_roles"]
+
+MOSTLY_ALONE = 0.5
+"""From this share of records alone with its value on, a column is called identifying by itself."""
+LEAST_UNITS = 0.02
+MOST_IN_UNIT = 20.0
+"""A unit (household, business) has several records on average, but no more than this, and there are many units. It is named like
+one, or tells other columns and is not named like anything else."""
+
+DIRECT = (
+    "name surname firstname lastname forename email mail phone mobile ssn passport iban address street ip"
+)
+UNIT = "household hh hhid hid family fam serialno dwelling couple haushalt firm business employer enterprise"
+WEIGHT = "weight weights wgt wt pwgtp wgtp perwt hhwt gewicht ponder poids"
+SENSITIVE = (
+    "income incwage wage salary earnings pay debt wealth assets benefit benefits diagnosis disease illness ill icd "
+    "health hiv drug drugs crime offence religion faith party vote union orientation pregnant einkommen diagnose"
+)
+QUASI = (
+    "age alter sex gender geschlecht birth born dob birthday birthdate zip zipcode plz postcode postal region county state "
+    "city town municipality district tract block puma country nation nationality citizenship ethnicity race marital marstat "
+    "education educ edu schl degree occupation occ job industry language ancestry veteran year month date"
+)
+WORDS = {
+    role: frozenset(words.split())
+    for role, words in (
+        ("direct", DIRECT),
+        ("unit", UNIT),
+        ("weight", WEIGHT),
+        ("sensitive", SENSITIVE),
+        ("quasi", QUASI),
+    )
+}
+
+
+class Role(StrEnum):
+    """What happens to a column when microdata are made safe."""
+
+    IDENTIFYING = "identifying"
+    QUASI = "quasi"
+    SENSITIVE = "sensitive"
+    WEIGHT = "weight"
+    UNIT = "unit"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """A role and why."""
+
+    role: Role
+    reason: str
+
+
+def suggest_roles(
+    columns: Sequence[CodedColumn],
+    kinds: Sequence[ColumnKind],
+    sets: Sequence[SinglingSet],
+    dependencies: Sequence[Dependency],
+) -> list[Suggestion]:
+    """A suggestion for every column; whatever tells a quasi-identifier is one."""
+    together: dict[str, SinglingSet] = {}
+    for one in sets:
+        for name in one.columns:
+            if len(one.columns) > 1:
+                together.setdefault(name, one)
+    tells = {d.determinant for d in dependencies}
+    found = [
+        _by_itself(column, kind, together.get(column.name), column.name in tells)
+        for column, kind in zip(columns, kinds, strict=True)
+    ]
+    quasi = {c.name for c, told in zip(columns, found, strict=True) if told.role is Role.QUASI}
+    for i, column in enumerate(columns):
+        told = [d.dependent for d in dependencies if d.determinant == column.name and d.dependent in quasi]
+        if found[i].role in (Role.KEEP, Role.SENSITIVE) and told:
+            found[i] = Suggestion(
+                role=Role.QUASI, reason=f"tells {_listed(told)}, which are quasi-identifying"
+            )
+    return found
+
+
+def _by_itself(
+    column: CodedColumn, kind: ColumnKind, together: SinglingSet | None, is_telling: bool
+) -> Suggestion:
+    words = _words(column.name)
+    share = column.n_alone / max(len(column.codes), 1)
+    is_alone = share >= MOSTLY_ALONE
+    if kind is ColumnKind.EMPTY:
+        return Suggestion(role=Role.KEEP, reason="has no values")
+    if words & WORDS["weight"] and kind in (ColumnKind.NUMBER, ColumnKind.INTEGER) and _is_positive(column):
+        return Suggestion(role=Role.WEIGHT, reason="named like a sampling weight, which may tell the stratum")
+    is_other = bool(words & (WORDS["quasi"] | WORDS["sensitive"]))
+    if _is_unit(column, kind) and (words & WORDS["unit"] or (is_telling and not is_other)):
+        return Suggestion(role=Role.UNIT, reason="groups a few records each, like a household number")
+    if kind is ColumnKind.ID or (kind is ColumnKind.TEXT and is_alone):
+        return Suggestion(role=Role.IDENTIFYING, reason="nearly every value occurs once")
+    if words & WORDS["direct"] and kind in (ColumnKind.TEXT, ColumnKind.CATEGORY):
+        return Suggestion(role=Role.IDENTIFYING, reason="named like something that names a person")
+    if words & WORDS["sensitive"]:
+        also = "; most values occur once, so round it or publish classes" if is_alone else ""
+        return Suggestion(role=Role.SENSITIVE, reason=f"named like something private{also}")
+    if words & WORDS["quasi"] or kind is ColumnKind.DATE:
+        return Suggestion(
+            role=Role.QUASI, reason="known to neighbours or registers, going by its name or kind"
+        )
+    if is_alone:
+        return Suggestion(
+            role=Role.QUASI, reason="most values occur once; round it, publish classes or drop it"
+        )
+    if together is not None:
+        others = [name for name in together.columns if name != column.name]
+        return Suggestion(role=Role.QUASI, reason=f"singles people out together with {_listed(others)}")
+    return Suggestion(role=Role.KEEP, reason="common values, in no small set that singles people out")
+
+
+def _words(name: str) -> set[str]:
+    """Words of a name: "hhIncome_2019" is hh, income, and hhincome."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return {word.lower() for text in (name, spaced) for word in re.findall(r"[A-Za-z]+", text)}
+
+
+def _is_positive(column: CodedColumn) -> bool:
+    return not pc.any(pc.starts_with(column.values, "-")).as_py()
+
+
+def _is_unit(column: CodedColumn, kind: ColumnKind) -> bool:
+    """Many values with a few records each."""
+    if kind in (ColumnKind.NUMBER, ColumnKind.DATE, ColumnKind.TEXT):
+        return False
+    mean_size = column.n_known / column.n_values
+    is_many = column.n_values >= LEAST_UNITS * column.n_known and column.n_values > 20
+    return is_many and 1.05 <= mean_size <= MOST_IN_UNIT and column.n_alone < MOSTLY_ALONE * column.n_known
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,162 @@
+"""Which columns single people out, alone and together: the smallest sets with enough records alone in them.
+
+A set is listed if at least the share asked for has values that nobody else has, and if none of its parts reaches that. Records
+alone in a set are alone in every larger one, so nothing above a listed set is looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+from louver.profile.hashing import RecordHash, distinct_and_alone, sampled
+from louver.profile.problem import Problem
+from louver.run import Run
+
+__all__ = ["SinglingSet", "SinglingSets", "find_singling_sets"]
+
+MAX_EXAMINED = 600
+"""Sets of one size that are tried at most, those with most combinations of values first."""
+MAX_LISTED = 30
+"""Sets of one size that are listed at most, those that single out most first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinglingSet:
+    """Columns that together single people out.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    n_alone : int
+        Records whose combination of values nobody else has.
+    share : float
+        The same as a share of all records.
+    """
+
+    columns: tuple[str, ...]
+    n_alone: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinglingSets:
+    """What was found, smallest sets first and most revealing first among those of one size.
+
+    Attributes
+    ----------
+    sets : tuple of SinglingSet
+    n_found : int
+        Sets that were found, those that are not listed too.
+    n_examined : int
+        Sets that were tried.
+    is_complete : bool
+        Whether all sets that could reach the share were tried.
+    """
+
+    sets: tuple[SinglingSet, ...]
+    n_found: int
+    n_examined: int
+    is_complete: bool
+
+
+def find_singling_sets(problem: Problem, largest: int, share: float, run: Run) -> SinglingSets:
+    """Minimal sets of up to `largest` columns with at least `share` of the records alone.
+
+    Notes
+    -----
+    A set has at most as many records alone as its columns have combinations of values; sets with too few are not tried.
+    Large tables are tried on a sample of combinations (see `hashing`), and what is listed is counted on all records.
+    **Cost**: for each set tried one pass over the records and a sort of the sample.
+    """
+    search = _Search(problem, share, run)
+    for size in range(1, largest + 1):
+        search.look_at(size)
+    return SinglingSets(
+        sets=tuple(search.found),
+        n_found=search.n_found,
+        n_examined=search.n_examined,
+        is_complete=search.is_complete,
+    )
+
+
+class _Search:
+    def __init__(self, problem: Problem, share: float, run: Run) -> None:
+        self._problem, self._run = problem, run
+        self._hash = RecordHash(problem)
+        self._least = share * problem.n_rows
+        self._minimal: list[frozenset[int]] = []
+        self._combinations: dict[tuple[int, ...], float] = {
+            (i,): float(column.n_codes) for i, column in enumerate(problem.columns)
+        }
+        self.found: list[SinglingSet] = []
+        self.n_examined = self.n_found = 0
+        self.is_complete = True
+
+    def look_at(self, size: int) -> None:
+        """Try the sets of one size."""
+        sets = self._candidates(size)
+        self.is_complete &= len(sets) <= MAX_EXAMINED
+        hits: dict[tuple[int, ...], int] = {}
+        for number, one in enumerate(sets[:MAX_EXAMINED]):
+            self._run.report(f"sets of {size} columns", number, min(len(sets), MAX_EXAMINED))
+            n_alone = self._about_alone(one)
+            if n_alone >= self._least:
+                hits[one] = n_alone
+        self.n_found += len(hits)
+        self._minimal += map(frozenset, hits)
+        self._count(sorted(hits, key=lambda one: (-hits[one], one))[:MAX_LISTED])
+
+    def _candidates(self, size: int) -> list[tuple[int, ...]]:
+        """Sets above no minimal one that have enough combinations of values, most first."""
+        settled = {i for one in self._minimal if len(one) == 1 for i in one}
+        open_columns = [
+            i for i, column in enumerate(self._problem.columns) if i not in settled and column.n_codes > 1
+        ]
+        sets = {
+            one: self._most_combinations(one)
+            for one in combinations(open_columns, size)
+            if not any(part <= set(one) for part in self._minimal)
+        }
+        return sorted((one for one in sets if sets[one] >= self._least), key=lambda one: (-sets[one], one))
+
+    def _most_combinations(self, one: tuple[int, ...]) -> float:
+        """Bound on the combinations of values, from the parts that were counted."""
+        if len(one) == 1:
+            return self._combinations[one]
+        parts = (
+            self._combinations.get((*one[:i], *one[i + 1 :]), float("inf")) * self._combinations[(one[i],)]
+            for i in range(len(one))
+        )
+        product = 1.0
+        for i in one:
+            product *= self._combinations[(i,)]
+        return min(product, *parts)
+
+    def _about_alone(self, one: tuple[int, ...]) -> int:
+        """Records alone in a set, by a sample of a large table."""
+        self.n_examined += 1
+        if len(one) == 1:
+            return self._problem.columns[one[0]].n_alone
+        numbers, every = sampled(self._hash.of(*one))
+        distinct, alone = distinct_and_alone(numbers)
+        self._combinations[one] = distinct * every * (1.0 if every == 1 else 1.2)
+        return alone * every
+
+    def _count(self, listed: list[tuple[int, ...]]) -> None:
+        """Count the sets that are listed on all records; what the sample found too high drops out."""
+        counted = []
+        for one in listed:
+            self._run.check()
+            counted.append(self._counted(one))
+        counted.sort(key=lambda told: -told.n_alone)
+        self.found += [told for told in counted if told.n_alone >= self._least]
+
+    def _counted(self, one: tuple[int, ...]) -> SinglingSet:
+        columns = self._problem.columns
+        n_alone = columns[one[0]].n_alone if len(one) == 1 else distinct_and_alone(self._hash.of(*one))[1]
+        return SinglingSet(
+            columns=tuple(columns[i].name for i in one),
+            n_alone=n_alone,
+            share=n_alone / self._problem.n_rows,
+        )

@@ -1,0 +1,56 @@
+"""From coded columns to a profile: kinds, sets, dependencies, roles, in that order."""
+
+from __future__ import annotations
+
+import time
+
+from louver.profile.dependencies import find_dependencies
+from louver.profile.distribution import spread
+from louver.profile.kinds import guess_kind
+from louver.profile.options import ProfileOptions
+from louver.profile.problem import Problem
+from louver.profile.result import ColumnProfile, Profile
+from louver.profile.roles import suggest_roles
+from louver.profile.singling import find_singling_sets
+from louver.run import Run
+
+__all__ = ["profile_columns"]
+
+
+def profile_columns(problem: Problem, options: ProfileOptions, run: Run, started: float) -> Profile:
+    """Look at every column, at sets of them and at pairs; `started` is when the call began."""
+    guesses = []
+    for number, column in enumerate(problem.columns):
+        run.report("kinds of columns", number, len(problem.columns))
+        guesses.append(guess_kind(column))
+    kinds = [kind for kind, _ in guesses]
+    singling = find_singling_sets(problem, options.largest, options.alone, run)
+    dependencies = find_dependencies(problem, run)
+    roles = suggest_roles(problem.columns, kinds, singling.sets, dependencies)
+    columns = tuple(
+        ColumnProfile(
+            name=column.name,
+            kind=kind,
+            kind_reason=why,
+            distinct=column.n_values,
+            missing=column.n_missing,
+            alone=column.n_alone,
+            share_alone=column.n_alone / problem.n_rows,
+            role=told.role,
+            reason=told.reason,
+            distribution=spread(column, kind),
+        )
+        for column, (kind, why), told in zip(problem.columns, guesses, roles, strict=True)
+    )
+    return Profile(
+        source=problem.name,
+        n_rows=problem.n_rows,
+        columns=columns,
+        sets=singling.sets,
+        n_sets=singling.n_found,
+        share=options.alone,
+        largest=options.largest,
+        is_complete=singling.is_complete,
+        dependencies=dependencies,
+        seconds=time.perf_counter() - started,
+    )

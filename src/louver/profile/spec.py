@@ -1,0 +1,146 @@
+"""A spec to start from: roles and kinds of the columns, and nothing else from the data.
+
+No label, no count, no domain: what spending verbs need to know must be public, so a placeholder stands there that they
+refuse. Only the owner can read the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from louver.errors import InputError
+from louver.profile.kinds import ColumnKind
+from louver.profile.result import ColumnProfile, Profile
+from louver.profile.roles import Role
+from louver.schema.options import described
+from louver.schema.source import SourceOptions
+from louver.schema.spec import PLACEHOLDER
+
+__all__ = ["spec_text", "write_spec"]
+
+KINDS = {ColumnKind.INTEGER: "integer", ColumnKind.NUMBER: "number"}
+
+HEAD = """\
+# A spec for louver, written by `louver profile`: names of columns, and guesses of their kinds and roles.
+# It holds no label, count or domain from the data. Check every line, and fill in what is marked
+# "{placeholder}" from public knowledge: verbs that spend privacy budget refuse it as it stands.
+"""
+
+
+def write_spec(profile: Profile, data: object, source: SourceOptions, path: Path) -> None:
+    """Write the spec to a new file that only its owner can read.
+
+    Raises
+    ------
+    InputError
+        If the file exists already, or its folder does not.
+    """
+    text = spec_text(profile, data, source, path.parent)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        message = f"option --write-spec would replace {path.name}; name a file that does not exist."
+        raise InputError(message, file=path.name, option="--write-spec") from None
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def spec_text(profile: Profile, data: object, source: SourceOptions, folder: Path) -> str:
+    """The spec as TOML, whose file names are relative to `folder`."""
+    by_role = {role: [c.name for c in profile.columns if c.role is role] for role in Role}
+    parts = [
+        HEAD.format(placeholder=PLACEHOLDER),
+        _source_section(data, source, folder),
+        *(_attribute_section(column) for column in profile.columns if column.role is not Role.IDENTIFYING),
+        _anonymize_section(by_role),
+        _bounds_section(),
+        _groups_section(by_role),
+        _topdown_section(),
+    ]
+    return "\n".join(parts)
+
+
+def _source_section(data: object, source: SourceOptions, folder: Path) -> str:
+    lines = ["[source]"]
+    if isinstance(data, str | os.PathLike) and "://" not in str(data):
+        lines.append(f"file = {_quoted(os.path.relpath(data, folder))}")
+    elif isinstance(data, str):
+        lines.append(f"uri = {_quoted(PLACEHOLDER)}  # the address, without a password where possible")
+    else:
+        lines.append("# the data were a dataframe: give them in the call, or name a file here")
+    for one in described(SourceOptions):
+        value = getattr(source, one.name)
+        if value != one.default:
+            lines.append(f"{one.name} = {_quoted(value) if isinstance(value, str) else str(value).lower()}")
+    return "\n".join(lines) + "\n"
+
+
+def _attribute_section(column: ColumnProfile) -> str:
+    """Kind and role; an order needs labels, which only a person may list."""
+    lines = [f"[attributes.{_quoted(column.name)}]  # role: {column.role}"]
+    lines.append(f"kind = {_quoted(KINDS.get(column.kind, 'category'))}  # guessed: {column.kind}")
+    if column.kind is ColumnKind.ORDERED_CODE:
+        lines.append(
+            '# if the order means something: kind = "ordered", and labels = ["lowest", ..., "highest"]'
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _anonymize_section(by_role: dict[Role, list[str]]) -> str:
+    lines = ["[anonymize]", f"quasi = {_list(by_role[Role.QUASI])}"]
+    dropped = [*by_role[Role.IDENTIFYING], *by_role[Role.UNIT], *by_role[Role.WEIGHT]]
+    lines.append(f"identifying = {_list(dropped)}  # dropped: ids, unit numbers and weights too")
+    lines.append(f"sensitive = {_list(by_role[Role.SENSITIVE])}")
+    lines.append("k = 5")
+    return "\n".join(lines) + "\n"
+
+
+def _bounds_section() -> str:
+    lines = [
+        "[bounds]",
+        "# rows = []  # columns that make the rows",
+        "# cols = []  # columns that make the columns",
+    ]
+    return "\n".join([*lines, "small = 5"]) + "\n"
+
+
+def _groups_section(by_role: dict[Role, list[str]]) -> str:
+    units = by_role[Role.UNIT]
+    lines = ["[groups]", f"unit = {_quoted(units[0] if units else PLACEHOLDER)}"]
+    lines.append(f"regions = [{_quoted(PLACEHOLDER)}]  # columns of the region levels, coarsest first")
+    lines.append(
+        f"domain = {_quoted(PLACEHOLDER)}  # public list of the leaf regions, never the data themselves"
+    )
+    lines.append(f"epsilon = {_quoted(PLACEHOLDER)}")
+    lines.append("# max_size = ...  # largest size told apart; a policy, not the largest that occurs")
+    return "\n".join(lines) + "\n"
+
+
+def _topdown_section() -> str:
+    lines = ["[topdown]", f"epsilon = {_quoted(PLACEHOLDER)}"]
+    lines.append("# every attribute that is measured needs its public labels above")
+    lines += [
+        "[topdown.geography]",
+        f"columns = [{_quoted(PLACEHOLDER)}]",
+        f"levels = [{_quoted(PLACEHOLDER)}]",
+    ]
+    lines.append(f"leaves = {_quoted(PLACEHOLDER)}  # public list of the leaf regions")
+    lines += ["[topdown.shares]", f"levels = {_quoted(PLACEHOLDER)}", f"queries = {_quoted(PLACEHOLDER)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _list(names: Iterable[str]) -> str:
+    return "[" + ", ".join(map(_quoted, names)) + "]"
+
+
+def _quoted(text: Any) -> str:
+    """A basic string of TOML."""
+    escaped = {"\\": "\\\\", '"': '\\"'}
+    letters = (
+        escaped.get(letter) or (letter if letter.isprintable() else f"\\U{ord(letter):08X}")
+        for letter in str(text)
+    )
+    return '"' + "".join(letters) + '"'

@@ -1,0 +1,153 @@
+"""The page of a profile: what is in the table, what singles people out, and what to do about it."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+from louver._version import __version__
+from louver.profile.dependencies import CHANCE, LEAST_ACCURACY, LEAST_GAIN
+from louver.profile.distribution import Distribution
+from louver.profile.result import Profile, percent, told_dependencies
+from louver.profile.roles import MOSTLY_ALONE, Role
+from louver.report.page import page, picture, table, tiles, write_page
+
+__all__ = ["profile_report", "write_profile_report"]
+
+MAX_LISTED = 100
+BAR_WIDTH, BAR_HEIGHT, GAP = 14, 46, 2  # of a small picture, in pixels
+COLOUR = "#2a6f97"
+
+
+def write_profile_report(profile: Profile, path: Path) -> None:
+    """Write the page for its owner's eyes only."""
+    write_page(profile_report(profile), path)
+
+
+def profile_report(profile: Profile) -> str:
+    """The report as HTML."""
+    sections = [
+        _verdict(profile),
+        _tiles(profile),
+        "<h2>Columns</h2>",
+        _column_table(profile),
+        "<h2>How identifying each column is</h2>",
+        picture(
+            profile.plot(),
+            "Records whose value nobody else has; red: enough of them to count as singled out.",
+        ),
+        "<h2>Sets of columns that single people out</h2>",
+        _sets(profile),
+        "<h2>Columns that tell others</h2>",
+        _dependencies(profile),
+        "<h2>How values are spread</h2>",
+        _distributions(profile),
+        _method(profile),
+    ]
+    subtitle = f"Profile of {profile.source}. For the data steward only: it shows confidential counts and is not for release."
+    return page("What is in this table", subtitle, sections, f"Made by louver {__version__}.")
+
+
+def _verdict(profile: Profile) -> str:
+    identifying = [column.name for column in profile.columns if column.role is Role.IDENTIFYING]
+    text = (
+        f"Do not publish these columns as they are: {', '.join(identifying)}. " if identifying else ""
+    ) + "Before records are published, generalise the columns called quasi, and decide about every other one."
+    if profile.sets:
+        first = next((one for one in profile.sets if len(one.columns) > 1), profile.sets[0])
+        text += (
+            f" Whoever knows {', '.join(first.columns)} can single out {percent(first.share)} of the records."
+        )
+    return f'<p class="verdict{" risk" if profile.sets else ""}">{escape(text)}</p>'
+
+
+def _tiles(profile: Profile) -> str:
+    by_role = {role: sum(column.role is role for column in profile.columns) for role in Role}
+    return tiles(
+        [
+            (profile.n_rows, "records", False),
+            (len(profile.columns), "columns", False),
+            (by_role[Role.IDENTIFYING], "columns that identify by themselves", by_role[Role.IDENTIFYING] > 0),
+            (by_role[Role.QUASI], "quasi-identifiers suggested", False),
+            (profile.n_sets, "small sets that single people out", bool(profile.sets)),
+            (len(profile.dependencies), "pairs of which one tells the other", False),
+        ]
+    )
+
+
+def _column_table(profile: Profile) -> str:
+    lines = [
+        [
+            c.name,
+            str(c.kind),
+            c.distinct,
+            c.missing,
+            percent(c.share_alone),
+            str(c.role),
+            c.reason,
+        ]
+        for c in profile.columns
+    ]
+    return table(["column", "kind", "different values", "missing", "alone", "suggested role", "why"], lines)
+
+
+def _sets(profile: Profile) -> str:
+    if not profile.sets:
+        told = (
+            f"No set of up to {profile.largest} columns singles out {percent(profile.share)} of the records."
+        )
+        return f"<p>{escape(told)}</p>"
+    lines = [
+        [", ".join(one.columns), len(one.columns), one.n_alone, percent(one.share)]
+        for one in profile.sets[:MAX_LISTED]
+    ]
+    note = "" if profile.is_complete else "<p>The likeliest sets were tried, not all.</p>"
+    return table(["columns", "how many", "records alone", "share"], lines) + note
+
+
+def _dependencies(profile: Profile) -> str:
+    if not profile.dependencies:
+        return "<p>No column tells another.</p>"
+    lines = told_dependencies(profile.dependencies)[:MAX_LISTED]
+    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def _distributions(profile: Profile) -> str:
+    """A small picture of each column with its numbers beside it."""
+    rows = "".join(
+        f"<tr><td>{escape(column.name)}</td><td>{_bars(column.name, found)}</td><td>{escape(_numbers(found))}</td></tr>"
+        for column in profile.columns
+        if (found := column.distribution) is not None and found.counts
+    )
+    return f"<table><tbody>{rows}</tbody></table><p>Values of ids and free text are not shown.</p>"
+
+
+def _numbers(found: Distribution) -> str:
+    return "; ".join(f"{label}: {count:,}" for label, count in zip(found.labels, found.counts, strict=True))
+
+
+def _bars(name: str, found: Distribution) -> str:
+    most = max(max(found.counts), 1)
+    step = BAR_WIDTH + GAP
+    bars = "".join(
+        f'<rect x="{i * step}" y="{BAR_HEIGHT - height}" width="{BAR_WIDTH}" height="{height}" fill="{COLOUR}"/>'
+        for i, height in enumerate(max(round(BAR_HEIGHT * n / most), 1 if n else 0) for n in found.counts)
+    )
+    width = len(found.counts) * step
+    label = escape(f"distribution of {name}")
+    return (
+        f'<svg role="img" aria-label="{label}" width="{width}" height="{BAR_HEIGHT}" '
+        f'viewBox="0 0 {width} {BAR_HEIGHT}">{bars}</svg>'
+    )
+
+
+def _method(profile: Profile) -> str:
+    text = (
+        f"A set of columns singles people out if at least {percent(profile.share)} of the records have a combination of values "
+        "that nobody else has, and if no part of the set reaches that. A column identifies by itself if at least "
+        f"{MOSTLY_ALONE:.0%} of its values occur once. A column tells another if, among records that share its value, at least "
+        f"{LEAST_ACCURACY:.0%} agree with the commonest value of the other; if that puts right at least {LEAST_GAIN:.0%} of what "
+        f"the commonest value alone gets wrong; and if chance would show it less than once in {1 / CHANCE:,.0f} tables. Kinds and "
+        "roles are guesses from values and names: check them."
+    )
+    return f"<h2>How to read this</h2><p>{escape(text)}</p>"
