@@ -88,8 +88,9 @@ def main() -> None:
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--alone", action="store_true", help="run `million` in this process")
     options = parser.parse_args()
-    if not options.parts:
-        options.small, options.seconds, options.milp_seconds, options.plain_seconds = True, [2.0], 2.0, 2.0
+    if not options.parts:  # a quick look
+        options.parts, options.small = ["ratios", "greedy"], True
+        options.seconds, options.milp_seconds, options.plain_seconds = [2.0], 2.0, 2.0
     if options.parts == ["all"]:
         options.parts = list(PARTS)
     unknown = set(options.parts) - set(PARTS)

@@ -162,7 +162,7 @@ def one_sentence() -> Iterator[None]:
         if not isinstance(error, _outside_errors()):
             raise
         problem = InputError("the data cannot be read or held as they are; check that every file is whole.")
-    raise problem  # outside the handlers: the original may quote what was read
+    raise problem from None  # the original may quote what was read
 
 
 def _system_problem(error: OSError) -> InputError:

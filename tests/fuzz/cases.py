@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fuzz import artifacts
 from fuzz.drafts import DRAFTS, Draft, spoil, write
+from fuzz.files import profile
 from fuzz.judge import Case
 
 __all__ = ["KINDS", "make"]
@@ -24,6 +25,7 @@ def _drafted(draft: Callable[[random.Random], Draft]) -> artifacts.Maker:
 
 KINDS: dict[str, artifacts.Maker] = {
     **{name: _drafted(draft) for name, draft in DRAFTS.items()},
+    "profile": _drafted(profile),
     "topdown": _drafted(artifacts.topdown),
     "verify": artifacts.verify,
     "open": artifacts.open_release,

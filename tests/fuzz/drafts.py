@@ -21,7 +21,7 @@ from fuzz.hostile import (
     parquet_bytes,
 )
 
-__all__ = ["DRAFTS", "Draft", "spoil", "write"]
+__all__ = ["DRAFTS", "HEADER", "Draft", "Option", "records", "spoil", "write"]
 
 Option = str | None  # None for a flag
 
@@ -317,7 +317,7 @@ def _spoil_file(draw: random.Random, draft: Draft) -> None:
         del draft.files[name]
         draft.links.append(lambda folder: (folder / name).mkdir(exist_ok=True))
         draft.told.append(f"{name} is a folder")
-    elif way < 0.25 or not content:
+    elif way < 0.25 or not content or not _is_plain(name, content):
         draft.files[name] = damaged(draw, content)
         draft.told.append(f"{name} is damaged")
     elif name.endswith(".toml"):
@@ -329,6 +329,14 @@ def _spoil_file(draw: random.Random, draft: Draft) -> None:
         header, *rows = [line.split(",") for line in content.decode("utf-8", "replace").split("\n") if line]
         draft.files[name] = odd_csv(draw, header, rows)
         draft.told.append(f"{name} is odd")
+
+
+def _is_plain(name: str, content: bytes) -> bool:
+    """Whether a file can be taken apart as text with commas: of the others only bytes are changed."""
+    if name.endswith(".toml"):
+        return True
+    lines = content.decode("utf-8", "replace").split("\n")
+    return name.endswith(".csv") and len({line.count(",") for line in lines if line}) == 1
 
 
 def _to_parquet(draw: random.Random, draft: Draft) -> None:

@@ -161,7 +161,7 @@ def _represents(source: Source, options: AnonymizeOptions) -> Floats | None:
 def _check_rows(source: Source, column: str, bad: Bools, wanted: str) -> None:
     """Refuse a column with bad rows, naming the first."""
     if bad.any():
-        row = int(np.argmax(bad)) + 1
+        row = source.row_of(int(np.argmax(bad)) + 1)
         raise InputError(
             f'column "{column}" in {source.name} is no {wanted} on row {row}; correct it.',
             file=source.name,
@@ -237,7 +237,7 @@ def _attribute(
     if not has_missing or attribute.missing is not None:
         return attribute
     if options.missing == "error":
-        row = int(np.argmax(_missing(records.column(name)))) + 1
+        row = source.row_of(int(np.argmax(_missing(records.column(name)))) + 1)
         raise InputError(
             f'column "{name}" in {source.name} has no value on row {row}; fill it or choose --missing category or match.',
             file=source.name,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louver.audit.system import IntArray, System
 from louver.optim.kernels.audit.propagate import UNBOUNDED
@@ -36,7 +37,7 @@ def best_value(
 ) -> Found:
     """Largest or smallest value of a sum, as far as it comes."""
     model, unknowns = _model(system, hint)
-    total = sum(int(a) * unknowns[j] for j, a in zip(columns, coefs, strict=True))
+    total = _sum(unknowns, columns, coefs)
     if is_upper:
         model.maximize(total)
     else:
@@ -64,13 +65,20 @@ def _model(system: System, hint: IntArray | None) -> tuple[cp_model.CpModel, lis
         if low <= -UNBOUNDED and high >= UNBOUNDED:
             continue
         span = slice(matrix.indptr[row], matrix.indptr[row + 1])
-        terms = zip(matrix.indices[span], matrix.data[span], strict=True)
-        total = sum(int(a) * unknowns[j] for j, a in terms)
-        model.add_linear_constraint(cp_model.LinearExpr.sum([total]), max(low, -(2**60)), min(high, 2**60))
+        total = _sum(unknowns, matrix.indices[span], matrix.data[span])
+        model.add_linear_constraint(total, max(low, -UNBOUNDED), min(high, UNBOUNDED))
     if hint is not None:
         for unknown, value in zip(unknowns, hint, strict=True):
             model.add_hint(unknown, int(value))
     return model, unknowns
+
+
+def _sum(
+    unknowns: list[cp_model.IntVar], columns: NDArray[np.integer], coefs: IntArray
+) -> cp_model.LinearExpr:
+    from ortools.sat.python import cp_model
+
+    return cp_model.LinearExpr.weighted_sum([unknowns[j] for j in columns], coefs.tolist())
 
 
 def _solved(

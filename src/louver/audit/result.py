@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from louver.errors import printable
+
 if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
@@ -254,7 +256,7 @@ class JointAudit:
             lines.append(
                 f"  hide in {plan.table}: {told if plan.is_safe else 'no pattern found that protects all'}"
             )
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:
         rows = "".join(

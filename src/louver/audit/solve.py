@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, vstack
 
 from louver.audit.coordinates import Coordinates
-from louver.audit.enumerate import LARGEST, best_value
+from louver.audit.enumerate import LARGEST, best_value, feasible_point
 from louver.audit.system import IntArray, System
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.kernels.audit.safe import scaled_lower_bound
@@ -33,7 +33,6 @@ MAX_DUAL = 2.0**50
 SHORT, LONG = 1000, 6000
 """Steps of a first repair for every hundred equalities, and of one that starts near a vertex."""
 
-PRIME = 7919
 
 MIN_GAIN = 4
 """Sides that a program for many targets has to settle for the next one to be worth it."""
@@ -45,7 +44,11 @@ SMALL_REST = 200
 
 KEPT_TABLES = 128
 GOLDEN = 0.6180339887498949
-BLENDS = (1.0, 0.5, 0.8)
+BLENDS = (1.0, 0.8)
+"""Starts of a repair between the truth and a vertex."""
+
+HEAVIEST, NARROW_EFFORT, TINY = 300, 0.5, 1e-7
+"""Unknowns beside a vertex's in a narrow search, and the solver's deterministic seconds for one."""
 
 Side = tuple[int, bool]
 """A quantity, and whether its upper bound is meant."""
@@ -125,10 +128,6 @@ class Component:
             if self.is_late():
                 return
             self.side(quantity, is_upper, number)
-        for number, (quantity, is_upper) in enumerate(self._sides(below, above), start=PRIME):
-            if self.is_late():
-                return
-            self._insist(quantity, is_upper, number)
         if self.system.n_columns <= SMALL_REST:
             for quantity, is_upper in self._sides(below, above):
                 if self.is_late():
@@ -165,6 +164,8 @@ class Component:
             if answer is None or ((bound <= ceiling) if is_upper else (bound >= floor)):
                 continue
             if self._reach(quantity, beyond, np.rint(answer.point).astype(np.int64), LONG, seed):
+                return
+            if self.coordinates is not None and self._narrow(quantity, is_upper, answer.point):
                 return
             if self.system.n_columns <= SMALL_REST:
                 self._enumerate(quantity, is_upper)
@@ -225,12 +226,35 @@ class Component:
             start = self.system.truth + blend * (answer.point - self.system.truth)
             if self._aim(quantity, is_upper, np.rint(start).astype(np.int64), LONG, seed):
                 return
+        self._narrow(quantity, is_upper, answer.point)
 
-    def _insist(self, quantity: int, is_upper: bool, seed: int) -> None:
-        """Longer repairs, from the nearest table and from the truth."""
-        if self._is_settled(quantity, is_upper) or self._aim(quantity, is_upper, None, 3 * LONG, seed):
-            return
-        self._aim(quantity, is_upper, self.system.truth, 3 * LONG, seed)
+    def _narrow(self, quantity: int, is_upper: bool, point: NDArray[np.float64]) -> bool:
+        """A table at the bound among those that use only the vertex's unknowns and the heaviest of the truth."""
+        system = self.system
+        assert system.truth is not None
+        goal = self.upper[quantity] if is_upper else self.lower[quantity]
+        is_used = point > system.lower + TINY
+        is_used[np.argsort(-system.truth, kind="stable")[:HEAVIEST]] = True
+        lower, upper = system.lower.copy(), np.where(is_used, system.upper, system.lower)
+        row_lower, row_upper = system.row_lower.copy(), system.row_upper.copy()
+        if quantity < system.n_columns:
+            is_used[quantity] = True
+            lower[quantity] = upper[quantity] = goal
+        else:
+            row_lower[quantity - system.n_columns] = row_upper[quantity - system.n_columns] = goal
+        columns = np.flatnonzero(is_used)
+        fixed = System(
+            matrix=system.matrix, row_lower=row_lower, row_upper=row_upper, lower=lower, upper=upper
+        )
+        found = feasible_point(fixed.part(columns, np.arange(system.n_rows)), NARROW_EFFORT).point
+        if found is None:
+            return False
+        table = system.lower.copy()
+        table[columns] = found
+        if not system.holds(table):
+            return False
+        self._record(table)
+        return True
 
     def _is_settled(self, quantity: int, is_upper: bool) -> bool:
         if is_upper:

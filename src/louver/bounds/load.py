@@ -132,6 +132,7 @@ def _conditionals(source: Source, request: Request[BoundsOptions], arrangement: 
             or not FRACTION.fullmatch(text)
             or text.endswith("/" + "0" * (len(text) - text.find("/") - 1))
         ):
+            row = source.row_of(row)
             raise InputError(
                 f'column "{weight}" in {source.name} has no conditional on row {row}; give a fraction such as '
                 "3/7 or a decimal between 0 and 1.",
@@ -141,6 +142,7 @@ def _conditionals(source: Source, request: Request[BoundsOptions], arrangement: 
             )
         values.append(Fraction(text))
         if values[-1] > 1:
+            row = source.row_of(row)
             raise InputError(
                 f'column "{weight}" in {source.name} has a conditional above 1 on row {row}; give proportions, '
                 "not percentages or counts.",

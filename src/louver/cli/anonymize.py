@@ -12,7 +12,7 @@ from louver.anonymize import anonymize as anonymize_verb
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
 from louver.cli.parameters import File, Given, Json, Out, SpecFile, command, group
-from louver.errors import InputError
+from louver.errors import InputError, printable
 from louver.report.anonymize import reports
 from louver.report.page import check_page
 from louver.run import Run
@@ -48,10 +48,10 @@ def anonymize(
     if html is not None:
         check_page(html, request.files())
     release = anonymize_verb(spec=request, out=out, ledger=ledger, report=reports(html), run=run)
-    told = [repr(release), f"Release: {out}"]
+    told = [repr(release), f"Release: {printable(out)}"]
     if release.ledger is not None:
-        told.append(f"Logged as an exact disclosure in {release.ledger}")
+        told.append(f"Logged as an exact disclosure in {printable(release.ledger)}")
     if html is not None:
-        told.append(f"For the steward, not for release: {html}")
+        told.append(f"For the steward, not for release: {printable(html)}")
     say_json(release.to_json()) if json else say("\n".join(told))
     return 0

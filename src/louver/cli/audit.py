@@ -12,7 +12,7 @@ from louver.audit import audit as audit_verb
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
 from louver.cli.parameters import CHECK_FAILED, Given, Html, Json, SpecAgain, command, group, the_spec
-from louver.errors import InputError
+from louver.errors import InputError, printable
 from louver.report.audit import write_audit_report
 from louver.report.page import check_page
 from louver.run import Run
@@ -54,7 +54,7 @@ def audit(
         say(
             "\n".join(
                 [repr(found), *_outcome(found, request.options)]
-                + ([] if html is None else [f"Report: {html}"])
+                + ([] if html is None else [f"Report: {printable(html)}"])
             )
         )
     is_refused = request.options.publish is not None and found.published is None
@@ -66,7 +66,7 @@ def _outcome(found: JointAudit, options: AuditOptions) -> list[str]:
     if options.publish is None:
         return []
     if found.published is not None:
-        return [f"Published: {found.published}"]
+        return [printable(f"Published: {found.published}")]
     worst = next(found.disclosed())
     cell = ", ".join(worst.cell.values())
-    return [f"Not published: {worst.words or 'a small count is given away.'} It is about {cell}."]
+    return [printable(f"Not published: {worst.words or 'a small count is given away.'} It is about {cell}.")]

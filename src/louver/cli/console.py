@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from louver.run import Run
 
 if TYPE_CHECKING:
@@ -24,14 +22,15 @@ __all__ = ["console_run", "say", "say_json", "stopping_signal", "tolerant_output
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 GRACE_SECONDS = 0.6
 """Work that has not noticed by then that it shall stop is interrupted where it stands."""
-BAR_AFTER_SECONDS, REDRAW_SECONDS = 1.0, 0.1
+BAR_AFTER_SECONDS, REDRAW_SECONDS = 1.0, 0.25
 _caught: list[int] = []
+_bars: list[Any] = []
 PLAIN = {"→": "->", "…": "...", "×": "x", "≤": "<=", "≥": ">=", "–": "-", "±": "+-"}
 
 
 def say(text: str) -> None:
     """Print lines of a result on stdout; of control characters, only line breaks are left."""
-    typer.echo("".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text))
+    _write("".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text))
 
 
 def say_json(text: str) -> None:
@@ -44,7 +43,13 @@ def say_json(text: str) -> None:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
         escaped = r"[^\x00-\x7e]"
-    typer.echo(re.sub(escaped, lambda found: json.dumps(found[0])[1:-1], text))
+    _write(re.sub(escaped, lambda found: json.dumps(found[0])[1:-1], text))
+
+
+def _write(text: str) -> None:
+    _wipe_bar()
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def tolerant_output() -> None:
@@ -149,24 +154,29 @@ def _bar() -> Iterator[Callable[[str, float, float], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    bar: Any = None
     started = drawn = time.perf_counter()
 
     def show(stage: str, done: float, total: float) -> None:
-        nonlocal bar, drawn
+        nonlocal drawn
         now = time.perf_counter()
         if now - started < BAR_AFTER_SECONDS or now - drawn < REDRAW_SECONDS:
             return
         drawn = now
-        if bar is None:
-            bar = _new_bar()
-        bar.update(bar.task_ids[0], description=stage, completed=done, total=total)
+        if not _bars:
+            _bars.append(_new_bar())
+        bar = _bars[0]
+        bar.update(bar.task_ids[0], description=stage, completed=done, total=total, refresh=True)
 
     try:
         yield show
     finally:
-        if bar is not None:
-            bar.stop()
+        _wipe_bar()
+
+
+def _wipe_bar() -> None:
+    """Take the bar off the terminal, before anything else is printed there."""
+    if _bars:
+        _bars.pop().stop()
 
 
 def _new_bar() -> Any:
@@ -175,7 +185,14 @@ def _new_bar() -> Any:
 
     told = TextColumn("{task.description}", markup=False)
     columns = (told, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    bar.add_task("", total=None)
+    bar = Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        auto_refresh=False,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    bar.add_task("", total=1.0)
     bar.start()
     return bar

@@ -11,6 +11,7 @@ from louver.cli import VERBS
 from louver.cli.console import say
 from louver.cli.parameters import command, group
 from louver.demo import run_demo
+from louver.errors import printable
 from louver.run import Run
 
 app = group(VERBS["demo"])
@@ -27,5 +28,5 @@ def demo(
 ) -> int:
     """Audit one embedded sample and release group sizes of another, with reports to open in a browser."""
     for report in run_demo(out, seconds, run):
-        say(f"Open {report} in a browser.")
+        say(f"Open {printable(report)} in a browser.")
     return 0

@@ -9,6 +9,7 @@ import typer
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
 from louver.cli.parameters import File, Given, Json, Out, Payer, SpecFile, command, group
+from louver.errors import printable
 from louver.groups import GroupsOptions, preview
 from louver.groups import groups as groups_verb
 from louver.report.groups import groups_report
@@ -42,6 +43,6 @@ def groups(
         say_json(found.to_json()) if json else say(repr(found))
         return 0
     release = groups_verb(file, spec=spec, **given, out=out, ledger=ledger, report=groups_report, run=run)
-    told = repr(release) if out is None else f"{release!r}\nRelease: {out}"
+    told = repr(release) if out is None else f"{release!r}\nRelease: {printable(out)}"
     say_json(release.to_json()) if json else say(told)
     return 0

@@ -13,7 +13,7 @@ import typer
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
 from louver.cli.parameters import CHECK_FAILED, Epsilon, Json, Rho, command, group, help_alone
-from louver.errors import InputError
+from louver.errors import InputError, printable
 from louver.privacy.budget import Measure, fraction_of
 from louver.privacy.ledger import Ledger, LedgerState
 from louver.privacy.ledger_finding import admit_source, check_no_second
@@ -146,9 +146,11 @@ def ledger_verify(
         say_json(json_module.dumps(check.to_dict()))
     else:
         for problem in check.problems:
-            say(f"  {problem}")
+            say(printable(f"  {problem}"))
         verdict = "sound" if check.is_sound else "NOT SOUND"
-        say(f"{path.name}: {verdict}; {check.n_entries} entries, {check.n_releases} releases checked")
+        say(
+            f"{printable(path.name)}: {verdict}; {check.n_entries} entries, {check.n_releases} releases checked"
+        )
     return 0 if check.is_sound else CHECK_FAILED
 
 
@@ -172,13 +174,13 @@ def _show_ledger(state: LedgerState, file: Path, as_json: bool) -> int:
         say_json(json_module.dumps(state.to_dict()))
         return 0
     say(
-        f"{file.name}: {state.measure} {state.remaining} left of {state.granted} granted ({state.neighbours}); "
+        f"{printable(file.name)}: {state.measure} {state.remaining} left of {state.granted} granted ({state.neighbours}); "
         f"{len(state.sealed)} debits sealed, head {state.head.entry} {state.head.hash[:12]}"
     )
     for line in (*_facts(state), *_history(state)):
-        say(f"  {line}")
+        say(printable(f"  {line}"))
     for entry, body in state.pending.items():
-        say(f"  entry {entry} is pending: {body['amount']} for {body['purpose']}")
+        say(printable(f"  entry {entry} is pending: {body['amount']} for {body['purpose']}"))
     return 0
 
 

@@ -20,7 +20,7 @@ from louver.cli.parameters import (
     help_alone,
     the_spec,
 )
-from louver.errors import InputError
+from louver.errors import InputError, printable
 from louver.report.topdown import topdown_report
 from louver.run import Run
 from louver.schema.validate import validated
@@ -91,7 +91,7 @@ def topdown_estimate(
             "option --measurements is missing; name the folder that measure left.", option="--measurements"
         )
     release = estimate(_spec(file, spec), out=_folder(out), **given, report=topdown_report, run=run)
-    say_json(release.to_json()) if json else say(f"{release!r}\nRelease: {out}")
+    say_json(release.to_json()) if json else say(f"{release!r}\nRelease: {printable(out)}")
     return 0
 
 
@@ -108,7 +108,7 @@ def topdown_run(
 ) -> int:
     """Measure, estimate and release in one go."""
     release = topdown_verb(_spec(file, spec), out=out, ledger=ledger, **given, report=topdown_report, run=run)
-    told = repr(release) if out is None else f"{release!r}\nRelease: {out}"
+    told = repr(release) if out is None else f"{release!r}\nRelease: {printable(out)}"
     say_json(release.to_json()) if json else say(told)
     return 0
 

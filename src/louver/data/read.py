@@ -132,6 +132,17 @@ class Source:
                 return row
         return None
 
+    def row_of(self, position: int) -> int:
+        """Number of a row of `records`, counted from 1, among all rows of the source."""
+        if self.condition == "true":
+            return position
+        numbered = f"SELECT row_number() OVER () AS row, {self.condition} AS is_hit FROM {WHOLE}"
+        found = self.first_row(
+            f"SELECT row FROM ({numbered}) WHERE is_hit ORDER BY row LIMIT 1 OFFSET {position - 1}"
+        )
+        assert found is not None
+        return int(found["row"])
+
     def _fault(self) -> InputError:
         """What to say when the data could not be read."""
         if self._text is not None and self._header is not None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
+from louver.errors import printable
 from louver.groups.plan import SizePlan
 from louver.groups.problem import Query, Total
 from louver.groups.simulate import Forecast, LevelError
@@ -215,7 +216,7 @@ class GroupRelease:
                 line += f" (true {self.evaluation[i].l1:,.0f}, earth mover's {self.evaluation[i].emd:,.0f})"
             lines.append(line)
         lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
-        return "\n".join(lines[:10])
+        return "\n".join(map(printable, lines[:10]))
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"

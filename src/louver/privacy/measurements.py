@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from louver._arrays import Ints
 from louver.data.write import replacing
-from louver.errors import BudgetError, InputError
+from louver.errors import BudgetError, InputError, printable
 from louver.privacy.budget import Loss, amounts_of
 from louver.privacy.distributions import Distribution
 from louver.privacy.ledger import Debit, Head
@@ -196,7 +196,7 @@ class Measured:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __repr__(self) -> str:
-        return f"Measured in {self.folder.name}: {self.loss}, ledger entry {self.head.entry}"
+        return printable(f"Measured in {self.folder.name}: {self.loss}, ledger entry {self.head.entry}")
 
 
 def write_measurements(

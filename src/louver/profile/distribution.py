@@ -75,8 +75,19 @@ def _classes(column: CodedColumn) -> Distribution:
 
 
 def _years(column: CodedColumn) -> Distribution:
+    """Equal runs of years; dates whose year has two digits come last."""
     found = pc.struct_field(pc.extract_regex(column.values, YEAR), "year").to_pylist()
-    by_year: dict[str, int] = {}
+    by_year: dict[int, int] = {}
     for year, count in zip(found, column.counts.tolist(), strict=True):
-        by_year[year or "other"] = by_year.get(year or "other", 0) + count
-    return _commonest(list(by_year), list(by_year.values()), is_ordered=True)
+        by_year[int(year or 0)] = by_year.get(int(year or 0), 0) + count
+    other = by_year.pop(0, 0)
+    labels, counts = [], []
+    first, last = min(by_year, default=0), max(by_year, default=-1)
+    step = -(-(last - first + 1) // MAX_BARS)
+    for start in range(first, last + 1, max(step, 1)):
+        end = min(start + step - 1, last)
+        labels.append(str(start) if start == end else f"{start} to {end}")
+        counts.append(sum(n for year, n in by_year.items() if start <= year <= end))
+    if other:
+        labels, counts = [*labels, "other dates"], [*counts, other]
+    return Distribution(labels=tuple(labels), counts=tuple(counts))

@@ -104,7 +104,7 @@ def verify(release: str | Path | Release) -> Verification:
     InputError
         Where there is no release directory; a release that fails its checks is no error.
     """
-    folder = Path(release) if isinstance(release, str | Path) else release.path
+    folder = (Path(release) if isinstance(release, str | Path) else release.path).absolute()
     if not folder.is_dir():
         raise InputError(f"{folder.name} is no release directory.", file=folder.name)
     if not is_plain(folder / MANIFEST):

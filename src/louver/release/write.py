@@ -28,7 +28,8 @@ __all__ = ["ReleaseWriter", "check_out"]
 def check_out(out: Path) -> None:
     """Refuse a release directory that exists or cannot be made, before any work is done."""
     if os.path.lexists(out):
-        raise InputError(f"option --out: {out.name} exists already; name a new folder.", option="--out")
+        name = out.name or out.absolute().name  # "." has none of its own
+        raise InputError(f"option --out: {name} exists already; name a new folder.", option="--out")
     if not out.parent.is_dir():
         raise InputError(f"option --out: the folder above {out.name} does not exist.", option="--out")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from louver._version import __version__
 from louver.profile.dependencies import CHANCE, LEAST_ACCURACY, LEAST_GAIN
 from louver.profile.distribution import Distribution
-from louver.profile.result import ColumnProfile, Profile, percent, told_dependencies
+from louver.profile.result import Profile, percent, told_dependencies
 from louver.profile.roles import MOSTLY_ALONE, Role
 from louver.report.page import page, picture, table, tiles, write_page
 
@@ -41,7 +41,7 @@ def profile_report(profile: Profile) -> str:
         "<h2>Columns that tell others</h2>",
         _dependencies(profile),
         "<h2>How values are spread</h2>",
-        *(_distribution(column) for column in profile.columns),
+        _distributions(profile),
         _method(profile),
     ]
     subtitle = f"Profile of {profile.source}. For the data steward only: it shows confidential counts and is not for release."
@@ -54,7 +54,7 @@ def _verdict(profile: Profile) -> str:
         f"Do not publish these columns as they are: {', '.join(identifying)}. " if identifying else ""
     ) + "Before records are published, generalise the columns called quasi, and decide about every other one."
     if profile.sets:
-        first = profile.sets[0]
+        first = next((one for one in profile.sets if len(one.columns) > 1), profile.sets[0])
         text += (
             f" Whoever knows {', '.join(first.columns)} can single out {percent(first.share)} of the records."
         )
@@ -80,7 +80,6 @@ def _column_table(profile: Profile) -> str:
         [
             c.name,
             str(c.kind),
-            c.kind_reason,
             c.distinct,
             c.missing,
             percent(c.share_alone),
@@ -89,9 +88,7 @@ def _column_table(profile: Profile) -> str:
         ]
         for c in profile.columns
     ]
-    return table(
-        ["column", "kind", "why", "different values", "missing", "alone", "suggested role", "why"], lines
-    )
+    return table(["column", "kind", "different values", "missing", "alone", "suggested role", "why"], lines)
 
 
 def _sets(profile: Profile) -> str:
@@ -115,13 +112,18 @@ def _dependencies(profile: Profile) -> str:
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
 
 
-def _distribution(column: ColumnProfile) -> str:
-    """A small picture and its numbers."""
-    found = column.distribution
-    if found is None or not found.counts:
-        return ""
-    numbers = table(["value", "records"], zip(found.labels, found.counts, strict=True))
-    return f"<details><summary>{escape(column.name)} {_bars(column.name, found)}</summary>{numbers}</details>"
+def _distributions(profile: Profile) -> str:
+    """A small picture of each column with its numbers beside it."""
+    rows = "".join(
+        f"<tr><td>{escape(column.name)}</td><td>{_bars(column.name, found)}</td><td>{escape(_numbers(found))}</td></tr>"
+        for column in profile.columns
+        if (found := column.distribution) is not None and found.counts
+    )
+    return f"<table><tbody>{rows}</tbody></table><p>Values of ids and free text are not shown.</p>"
+
+
+def _numbers(found: Distribution) -> str:
+    return "; ".join(f"{label}: {count:,}" for label, count in zip(found.labels, found.counts, strict=True))
 
 
 def _bars(name: str, found: Distribution) -> str:

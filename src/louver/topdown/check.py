@@ -20,7 +20,7 @@ from louver.data.read import open_source
 from louver.data.regions import RegionTree
 from louver.data.tabulate import tabulate
 from louver.data.values import read_text
-from louver.errors import InfeasibleError, InputError
+from louver.errors import InfeasibleError, InputError, printable
 from louver.topdown.implied import (
     UNBOUNDED,
     Implied,
@@ -102,7 +102,7 @@ class KnowledgeCheck:
         if self.violation is not None:
             where = ", ".join(self.violation.leaves[:3])
             lines.append(f"  the table of {self.violation.region} cannot be extended: see {where}")
-        return "\n".join(lines[:10])
+        return "\n".join(map(printable, lines[:10]))
 
 
 def check_knowledge(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from louver._arrays import Ints
 from louver.data.write import write_csv
+from louver.errors import printable
 from louver.privacy.budget import amounts_of
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
@@ -330,7 +331,7 @@ class TopDownRelease:
             lines.append(line)
         lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
         lines.append(f"  failsafe used for {len(self.estimate.rescued)} regions")
-        return "\n".join(lines[:10])
+        return "\n".join(map(printable, lines[:10]))
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"

@@ -159,7 +159,7 @@ def test_columns_and_rows_can_be_chosen() -> None:
     assert [column.name for column in found.columns] == ["age", "sex"] and found.n_rows < 60
     with pytest.raises(InputError, match="names a column twice"):
         profile(people(100), columns=["age", "age"])
-    with pytest.raises(InputError, match='no column "agee"; did you mean "age"'):
+    with pytest.raises(InputError, match='no column "agee"; perhaps "age" is meant'):
         profile(people(100), columns=["agee"])
     with pytest.raises(InputError, match="--largest must be at most 4"):
         profile(people(100), largest=5)
@@ -290,3 +290,12 @@ def test_a_spec_can_ask_for_a_profile(tmp_path: Path) -> None:
     found = profile(spec=tmp_path / "s.toml")
     assert [column.kind for column in found.columns] == [ColumnKind.NUMBER] and found.largest == 1
     assert ask(ProfileOptions, None, tmp_path / "s.toml", {"largest": 2}).options.largest == 2
+
+
+def test_dates_are_drawn_by_runs_of_years() -> None:
+    days = [f"{1950 + i % 60}-01-01" for i in range(120)]
+    found = profile(pa.table({"day": days})).columns[0].distribution
+    assert found is not None and len(found.labels) == 12 and found.labels[0] == "1950 to 1954"
+    assert sum(found.counts) == 120
+    short = profile(pa.table({"day": ["1.2.99", "3.4.2001"] * 30})).columns[0].distribution
+    assert short is not None and short.labels == ("2001", "other dates") and short.counts == (30, 30)
