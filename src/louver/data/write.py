@@ -31,9 +31,12 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     Raises
     ------
     InputError
-        If the folder does not exist or cannot be written to.
+        If the folder does not exist or cannot be written to, or what stands there is no plain file: to replace a device would
+        break the machine for everybody.
     """
     path = Path(path)
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path.name} is no plain file and is not replaced; name another.", file=path.name)
     sibling = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         handle = os.open(sibling, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)

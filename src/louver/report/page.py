@@ -122,7 +122,7 @@ def _inline(svg: str) -> str:
 
 def check_page(path: Path, read: Iterable[Path]) -> None:
     """Refuse a report that could not be written, or that would replace a file that the call reads."""
-    if path.is_dir() or not path.parent.is_dir():
+    if not path.parent.is_dir() or (path.exists() and not path.is_file()):
         raise InputError(
             f"option --html cannot write {path}; name a file in a folder that exists.", option="--html"
         )

@@ -31,6 +31,16 @@ def test_write_csv_can_be_read_back(tmp_path):
         assert source.relation.fetchall() == [("x", "1"), ('q"q, r', "2"), (None, "3")]
 
 
+def test_what_is_no_plain_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "device")
+    with (
+        pytest.raises(InputError, match="device is no plain file and is not replaced"),
+        replacing(tmp_path / "device"),
+    ):
+        pytest.fail("a pipe was opened for writing")
+    assert (tmp_path / "device").is_fifo() and os.listdir(tmp_path) == ["device"]
+
+
 def test_an_interrupted_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "t.txt"
     path.write_text("old")
