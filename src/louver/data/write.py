@@ -35,7 +35,7 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
         break the machine for everybody.
     """
     path = Path(path)
-    if path.exists() and not path.is_file():
+    if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path.name} is no plain file and is not replaced; name another.", file=path.name)
     sibling = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
