@@ -31,7 +31,6 @@ from louver.groups.mechanisms import MECHANISMS, count_violations
 from louver.groups.plan import SizePlan, chosen_shares, equal_shares, make_plan
 from louver.groups.problem import GroupTable, NoisyAnswers, Total
 from louver.groups.simulate import LevelError, errors, measured
-from louver.optim.trees import LevelTree
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KeyedNoise
@@ -88,9 +87,7 @@ def _regions(counts: Sequence[Sequence[int]]) -> RegionTree:
     for level in counts:
         levels.append([(*r, f"{i:05d}") for r, n in zip(levels[-1], level, strict=True) for i in range(n)])
     names = tuple(f"level {k + 1}" for k in range(1, len(levels)))
-    return RegionTree(
-        ("total", *names), tuple(r for level in levels for r in level), LevelTree.from_counts(counts)
-    )
+    return RegionTree.from_leaves(names, levels[-1])
 
 
 def census(*, small: bool = False, seed: int = 2) -> GroupTable:

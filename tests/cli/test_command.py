@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -217,3 +218,11 @@ def read_all(terminal: int) -> bytes:
         pass
     os.close(terminal)
     return read
+
+
+def test_no_label_in_json_commands_a_terminal(call_louver: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_text("site\x9b,ill,count\nA\u2028,no,4\nA\u2028,yes,3\nB,no,3\nB,yes,5\n", encoding="utf-8")
+    done = call_louver("bounds", path, "--rows=site\x9b", "--cols=ill", "--weight=count", "--json")
+    assert done.code == 0 and "\x9b" not in done.out and "\u2028" not in done.out
+    assert {cell["row"]["site\x9b"] for cell in json.loads(done.out)["cells"]} == {"A\u2028", "B"}

@@ -47,7 +47,7 @@ def test_a_spec_to_start_from_is_refused_until_it_is_filled_in(call_louver: Runn
 
 
 BAD = {
-    "wrong column": (("--columns", "agee"), 'no column "agee"; did you mean "age"?'),
+    "wrong column": (("--columns", "agee"), 'no column "agee"; perhaps "age" is meant.'),
     "empty column": (("--columns", "age,"), "--columns has an empty name"),
     "column twice": (("--columns", "age,age"), "--columns names a column twice"),
     "too large sets": (("--largest", "9"), "--largest must be at most 4"),
@@ -66,7 +66,7 @@ BAD = {
     "filter of nothing": (("--where", ""), "--where cannot be understood at character 1"),
     "filter without a value": (("--where", "age >="), "--where cannot be understood at character 7"),
     "filter with SQL": (("--where", f"age = 1; DROP TABLE {SECRET}"), "cannot be understood at character 8"),
-    "filter of a stranger": (("--where", "agee > 1"), 'no column "agee"; did you mean "age"?'),
+    "filter of a stranger": (("--where", "agee > 1"), 'no column "agee"; perhaps "age" is meant.'),
     "filter of mixed values": (("--where", f"age in (1, '{SECRET}')"), "values of one type"),
     "filter too deep": (("--where", "(" * 99 + "age = 1" + ")" * 99), "nested more than 50 deep"),
     "filter too long": (("--where", "age = 1 or " * 2_000 + "age = 1"), "longer than 10,000 characters"),

@@ -146,9 +146,9 @@ def odd_csv(draw: random.Random, header: list[str], rows: list[list[str]]) -> by
     if rows:
         row, place = draw.choice(rows), draw.randrange(len(header))
         ways: list[Callable[[], object]] = [
-            lambda: row.__setitem__(place, safe_text(draw)),
-            lambda: row.__setitem__(place, ""),
-            lambda: row.pop(),
+            lambda: row.__setitem__(slice(place, place + 1), [safe_text(draw)]),
+            lambda: row.__setitem__(slice(place, place + 1), [""]),
+            lambda: row.clear(),
             lambda: row.append(safe_text(draw)),
             lambda: header.__setitem__(place, safe_text(draw)),
             lambda: header.__setitem__(place, header[0].upper()),
@@ -156,8 +156,8 @@ def odd_csv(draw: random.Random, header: list[str], rows: list[list[str]]) -> by
             lambda: rows.clear(),
             lambda: rows.__setitem__(slice(None), rows[:1]),
             lambda: rows.__setitem__(slice(None), rows * 40),
-            lambda: [other.__setitem__(place, safe_text(draw)) for other in rows],
-            lambda: [other.__setitem__(place, MARKER) for other in rows],
+            lambda: [other.__setitem__(slice(place, place + 1), [safe_text(draw)]) for other in rows],
+            lambda: [other.__setitem__(slice(place, place + 1), [MARKER]) for other in rows],
         ]
         draw.choice(ways)()
     return csv_bytes(header, rows, draw.choice((",", ",", ",", ";", "\t")))

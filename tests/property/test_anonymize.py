@@ -27,6 +27,7 @@ from louver.anonymize.methods.freeform import Matching
 from louver.anonymize.methods.split_carry import Carry
 from louver.anonymize.problem import SUPPRESSED, Problem
 from louver.anonymize.requirements import Distance, LKind, Sensitive
+from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
 from oracles.kanonymity_milp import solve_milp
@@ -278,7 +279,7 @@ def test_neighbours_prove_a_bound_below_the_optimum(case, most):
             patch.object(neighbourhood, "TRIPLES_SOUGHT", n_sought),
             patch.object(neighbourhood, "PAIRS_SOUGHT", n_sought),
         ):
-            found = neighbourhood.find_neighbours(problem, problem.points(), n_wanted=1)
+            found = neighbourhood.find_neighbours(problem, problem.points(), Watch(), n_wanted=1)
             assert found.lower_bound <= optimum
 
 

@@ -7,7 +7,6 @@ from louver.cli import VERBS
 from louver.cli.console import say, say_json
 from louver.cli.parameters import CHECK_FAILED, File, Given, Html, Json, SpecFile, command, group
 from louver.errors import printable
-from louver.report.bounds import write_bounds_report
 from louver.report.page import check_page
 from louver.run import Run
 from louver.schema.request import ask
@@ -25,6 +24,8 @@ def bounds(
         check_page(html, request.files())
     found = answer(request, run)
     if html is not None:
+        from louver.report.bounds import write_bounds_report
+
         write_bounds_report(found, request, html)
     if json:
         say_json(found.to_json())

@@ -34,15 +34,16 @@ def say(text: str) -> None:
 
 
 def say_json(text: str) -> None:
-    """Print JSON on stdout; what its encoding cannot hold is escaped, so that no label changes."""
+    """Print JSON on stdout; what its encoding cannot hold or a terminal would obey is escaped, so that no label changes."""
+    import json
+    import re
+
+    escaped = r"[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
-        import json
-        import re
-
-        text = re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
-    _write(text)
+        escaped = r"[^\x00-\x7e]"
+    _write(re.sub(escaped, lambda found: json.dumps(found[0])[1:-1], text))
 
 
 def _write(text: str) -> None:

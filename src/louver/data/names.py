@@ -43,7 +43,7 @@ def _suggestion(column: str, names: tuple[str, ...]) -> str:
     near = get_close_matches(column.lower(), by_lower, n=MAX_SUGGESTED, cutoff=0.7)
     if not near:
         return "check the spelling."
-    return "did you mean " + " or ".join(f'"{by_lower[name]}"' for name in near) + "?"
+    return "perhaps " + " or ".join(f'"{by_lower[name]}"' for name in near) + " is meant."
 
 
 def _looks_like_data(source: Source) -> bool:

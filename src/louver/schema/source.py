@@ -18,18 +18,31 @@ __all__ = ["SourceOptions"]
 RIVALS = {"table": "query", "query": "table", "weight": "wide", "wide": "weight"}
 """What is given replaces what a spec says about the same."""
 
-READ = (
-    "utf-8 utf-16 cp1252 latin-1 iso8859-15 cp1250 cp1251 cp437 cp850 mac-roman shift_jis gb18030 big5 euc_kr"
-)
-ENCODINGS = {codecs.lookup(name).name: name for name in READ.split()}
-"""What an encoding is called, whatever its alias: two names of one encoding are one request."""
+ENCODINGS = [
+    "utf-8",
+    "utf-16",
+    "cp1252",
+    "latin-1",
+    "iso8859-15",
+    "cp1250",
+    "cp1251",
+    "cp437",
+    "cp850",
+    "mac-roman",
+    "shift_jis",
+    "gb18030",
+    "big5",
+    "euc_kr",
+]
 
 
 def _encoding(name: str) -> str:
+    """What an encoding is called, whatever its alias: two names of one encoding are one request."""
     try:
-        return ENCODINGS[codecs.lookup(name).name]
-    except (LookupError, ValueError):  # a name with a zero byte is a ValueError
-        known = ", ".join(ENCODINGS.values())
+        meant = codecs.lookup(name)
+        return next(known for known in ENCODINGS if codecs.lookup(known).name == meant.name)
+    except (LookupError, ValueError, StopIteration):  # a name with a zero byte is a ValueError
+        known = ", ".join(ENCODINGS)
     raise PydanticCustomError(OWN, "is not an encoding that is read; choose from {known}", {"known": known})
 
 

@@ -156,7 +156,7 @@ def test_a_proof_claimed_early_is_true(shape, roles, seed):
     axes = [Axis(partitions(a), a.name in cols) for a in attributes]
     safe = [one.bits for one in all_redesigns(counts, axes, small=5) if one.small_cells == 0]
     space = _Space(Histogram.from_dense(counts, attributes), Arrangement(rows=rows, cols=cols))
-    search = _Search(space, AuditOptions())
+    search = _Search(space, AuditOptions(), Run(), math.inf)
     n_proved = 0
     while search.by_bits:
         search.prove()

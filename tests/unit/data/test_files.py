@@ -162,8 +162,8 @@ def test_rows_of_verbs_that_count_themselves(tmp_path: Path) -> None:
 def test_close_names_are_suggested(tmp_path: Path) -> None:
     path = written(tmp_path, PEOPLE)
     for asked, says in (
-        ("Income", 'did you mean "income"\\?$'),
-        ("stat", 'did you mean "state"\\?$'),
+        ("Income", 'perhaps "income" is meant\\.$'),
+        ("stat", 'perhaps "state" is meant\\.$'),
         ("zip", "check the spelling\\.$"),
     ):
         with pytest.raises(InputError, match=f'no column "{asked}"; {says}'):
@@ -201,7 +201,7 @@ BAD: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "thousands and decimals": ('n\n"1.234,5"\n', {}, "has numbers with commas"),
     "thousands in English": ('n\n"1,234"\n"12,345,678"\n', {}, "has numbers with commas"),
     "points beside decimal commas": ('n;m\n1,5;1\n1.234;1\n', {"decimal_mark": ","}, "points inside numbers"),
-    "filter of a stranger": (PEOPLE, {"where": "agee > 3"}, 'no column "agee"; did you mean "age"'),
+    "filter of a stranger": (PEOPLE, {"where": "agee > 3"}, 'no column "agee"; perhaps "age" is meant'),
     "filter of words by number": (PEOPLE, {"where": "state > 3"}, 'column "state" with a number, but it is none on row 1'),
     "filter that leaves nothing": (PEOPLE, {"where": "age > 300"}, "no row of p.csv meets --where"),
     "codes of a text file": (PEOPLE, {"keep_codes": True}, "--keep-codes is for Stata"),

@@ -159,7 +159,7 @@ def test_columns_and_rows_can_be_chosen() -> None:
     assert [column.name for column in found.columns] == ["age", "sex"] and found.n_rows < 60
     with pytest.raises(InputError, match="names a column twice"):
         profile(people(100), columns=["age", "age"])
-    with pytest.raises(InputError, match='no column "agee"; did you mean "age"'):
+    with pytest.raises(InputError, match='no column "agee"; perhaps "age" is meant'):
         profile(people(100), columns=["agee"])
     with pytest.raises(InputError, match="--largest must be at most 4"):
         profile(people(100), largest=5)

@@ -29,7 +29,7 @@ from louver.privacy.noise import KeyedNoise, Nonce, OpenDPNoise
 from louver.privacy.spend import Account, Payment, measure
 from privacy.workers import N_KILLS, NAMED
 
-WORKERS = Path(__file__).with_name("workers.py")
+WORKERS = Path(__file__).parents[2] / "privacy" / "workers.py"
 LOSS = Loss(Fraction(1, 10), Measure.EPSILON, Relation.ADD_REMOVE_RECORD)
 COUNTS = np.array([[5, 0, 7], [1, 2, 3]])
 

@@ -30,7 +30,7 @@ from louver.topdown import plan as topdown_plan
 from louver.topdown.spec import TopDownOptions
 from topdown_town import SPEC, write_town
 
-BEFORE = Path(__file__).parents[1] / "data" / "before"
+BEFORE = Path(__file__).parents[2] / "data" / "before"
 """Files that louver wrote before requests named every option."""
 
 OTHERWISE: dict[str, Any] = {

@@ -19,7 +19,7 @@ from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Head, Ledger, Publication, ledger_beside, request_digest
 from louver.privacy.neighbours import Relation
 
-WORKERS = Path(__file__).with_name("workers.py")
+WORKERS = Path(__file__).parents[2] / "privacy" / "workers.py"
 RECORD, CHANGE, UNIT = Relation.ADD_REMOVE_RECORD, Relation.CHANGE_RECORD, Relation.ADD_REMOVE_UNIT
 
 

@@ -20,7 +20,7 @@ from louver.privacy.ledger import KeyedHash, Ledger, ledgers_in
 from louver.privacy.ledger_finding import admit_source, check_no_second, ledger_of
 from louver.privacy.neighbours import Relation
 
-WORKERS = Path(__file__).with_name("workers.py")
+WORKERS = Path(__file__).parents[2] / "privacy" / "workers.py"
 RECORD = Relation.ADD_REMOVE_RECORD
 LOSS = Loss(Fraction(1, 10), Measure.EPSILON, RECORD)
 PEOPLE = "name,ward\nAnn,1\nBob,2\n"

@@ -23,7 +23,7 @@ from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 
-OLD = Path(__file__).parents[1] / "data" / "ledgers-0.1"
+OLD = Path(__file__).parents[2] / "data" / "ledgers-0.1"
 RECORD = Relation.ADD_REMOVE_RECORD
 LOSS = Loss(Fraction(1, 10), Measure.EPSILON, RECORD)
 
