@@ -42,7 +42,7 @@ from louver.run import Run
 from louver.schema.validate import validated
 
 NLTCS = Path(__file__).resolve().parents[1] / "tests" / "data" / "nltcs.csv.gz"
-PEER_SIDES = 6
+PEER_SIDES = 12
 SPEED_TARGET = 20.0
 
 

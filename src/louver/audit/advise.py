@@ -9,15 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 import numpy as np
 
-from louver.audit.domain import Domain, cross_attributes
+from louver.audit.domain import Domain
 from louver.audit.explain import Cells, Reason, explain, forms_for
 from louver.audit.joint import decide
 from louver.audit.load import Loaded
-from louver.audit.pieces import Cross, Margin, Piece
+from louver.audit.pieces import Margin, Piece
 from louver.audit.problem import build
 from louver.audit.result import Advice
 from louver.audit.system import IntArray
@@ -81,8 +80,7 @@ def _verdict(left: Loaded, small: Small, run: Run, deadline: float) -> IntArray:
 
 def _cost(piece: Piece, domain: Domain) -> int:
     """Cells that a reader loses with a piece."""
-    crosses = piece.crosses[:1]
-    return sum(prod(a.size for a in cross_attributes(cross, domain.attributes)) for cross in crosses)
+    return sum(domain.size(cross) for cross in piece.crosses[:1])
 
 
 def _cheapest(sets: set[frozenset[int]], costs: Sequence[int]) -> set[int] | None:
@@ -141,20 +139,8 @@ def _coarser(loaded: Loaded, piece: Piece) -> Iterator[tuple[str, Piece]]:
         return
     cross = piece.margins[0].cross
     options = [(name, cross.over(tuple(other for other in cross.by if other != name))) for name in cross.by]
-    options.sort(key=lambda option: -_n_cells(option[1], loaded.domain))
+    options.sort(key=lambda option: -loaded.domain.size(option[1]))
     for name, fewer in options:
-        counts = _counts(loaded, fewer)
+        counts = loaded.domain.sums(fewer, loaded.truth)
         margin = Margin(cross=fewer, lower=counts, upper=counts)
         yield f"without {name}", Piece(name=piece.name, margins=(margin,))
-
-
-def _n_cells(cross: Cross, domain: Domain) -> int:
-    return prod(a.size for a in cross_attributes(cross, domain.attributes))
-
-
-def _counts(loaded: Loaded, cross: Cross) -> IntArray:
-    assert loaded.truth is not None
-    assign = loaded.domain.assign(cross)
-    counts = np.zeros(_n_cells(cross, loaded.domain), dtype=np.int64)
-    np.add.at(counts, assign[assign >= 0], loaded.truth[assign >= 0])
-    return counts

@@ -83,6 +83,17 @@ class Domain:
         np.add.at(out, flat, histogram.counts)
         return out
 
+    def size(self, cross: Cross) -> int:
+        """Cells of a cross."""
+        return prod(attribute.size for attribute in cross_attributes(cross, self.attributes))
+
+    def sums(self, cross: Cross, counts: IntArray) -> IntArray:
+        """Counts of the cells of a cross, from those of the joint cells."""
+        assign = self.assign(cross)
+        total = np.zeros(self.size(cross), dtype=np.int64)
+        np.add.at(total, assign[assign >= 0], counts[assign >= 0])
+        return total
+
     def labels(self, cross: Cross, cell: int) -> dict[str, str]:
         """Labels of one cell of a cross."""
         found: dict[str, str] = {}

@@ -20,7 +20,7 @@ from louver.audit.joint import decide
 from louver.audit.load import Loaded
 from louver.audit.pieces import Margin, Piece
 from louver.audit.problem import Problem, build
-from louver.audit.system import IntArray
+from louver.audit.system import as_floats
 from louver.audit.window import window
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.status import Status
@@ -117,10 +117,7 @@ class _Work:
         self.loaded, self.number, self.run, self.deadline = loaded, number, run, deadline
         margins = loaded.pieces[number].margins
         self.assigns = [loaded.domain.assign(margin.cross) for margin in margins]
-        self.counts = [
-            _counts(assign, loaded.truth, len(m.lower))
-            for assign, m in zip(self.assigns, margins, strict=True)
-        ]
+        self.counts = [loaded.domain.sums(margin.cross, loaded.truth) for margin in margins]
         self.values = np.concatenate(self.counts)
         self.primary = (self.values > 0) & (self.values < below)
         self.floor, self.ceiling = window(self.values[self.primary], within)
@@ -194,7 +191,7 @@ class _Work:
         n_rows, n_own = system.n_rows, len(self.rows)
         signs = csr_array((np.ones(n_own), (self.rows, np.arange(n_own))), shape=(n_rows, n_own))
         matrix = hstack([system.matrix.astype(np.float64), -signs, signs], format="csr")
-        row_lower, row_upper = _floats(system.row_lower), _floats(system.row_upper)
+        row_lower, row_upper = as_floats(system.row_lower), as_floats(system.row_upper)
         ask = csr_array(system.matrix[[self.rows[cell]]].astype(np.float64))
         full = vstack([matrix, hstack([ask, csr_array((1, 2 * n_own))])], format="csr")
         n_columns = full.shape[1]
@@ -281,16 +278,3 @@ class _Work:
                 model.add(terms >= low)
                 if high < UNBOUNDED:
                     model.add(terms <= high)
-
-
-def _counts(assign: IntArray, truth: IntArray, n_cells: int) -> IntArray:
-    counts = np.zeros(n_cells, dtype=np.int64)
-    np.add.at(counts, assign[assign >= 0], truth[assign >= 0])
-    return counts
-
-
-def _floats(bounds: IntArray) -> NDArray[np.float64]:
-    floats = bounds.astype(np.float64)
-    floats[bounds >= UNBOUNDED] = np.inf
-    floats[bounds <= -UNBOUNDED] = -np.inf
-    return floats

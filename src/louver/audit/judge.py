@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louver.audit.advise import Small, advise
 from louver.audit.contradiction import contradiction
-from louver.audit.domain import Domain, cross_attributes
+from louver.audit.domain import Domain
 from louver.audit.explain import Cells, Reason, explain, forms_for
 from louver.audit.hide import Pattern, hide
 from louver.audit.joint import decide, solve
@@ -136,9 +135,7 @@ def _group(loaded: Loaded, name: str, cross: Cross, only_below: int | None) -> _
     cells = np.unique(assign[assign >= 0])
     true = None
     if loaded.truth is not None:
-        sums = np.zeros(prod(a.size for a in cross_attributes(cross, domain.attributes)), dtype=np.int64)
-        np.add.at(sums, assign[assign >= 0], loaded.truth[assign >= 0])
-        true = sums[cells]
+        true = domain.sums(cross, loaded.truth)[cells]
     if only_below is not None:
         if true is None:
             raise InputError(f"{name} asks for small cells only, which needs the records.", option="targets")

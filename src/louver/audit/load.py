@@ -204,7 +204,7 @@ def _margins(table: TableOptions, cross: Cross) -> list[Cross]:
 def _counted(table: TableOptions, cross: Cross, domain: Domain, truth: IntArray | None) -> Margin:
     """What a table computed from the records tells: counts, hidden where small or named, or rounded."""
     assert truth is not None
-    counts = _sums(domain, cross, truth)
+    counts = domain.sums(cross, truth)
     lower, upper = counts.copy(), counts.copy()
     if table.base is not None:
         lower, upper = _around(_nearest(counts, table.base), table.base, is_random=False)
@@ -256,7 +256,7 @@ def _checked(
         lower, upper = _around(listed.values, table.base, is_random=table.rounding == "random")
     margin = _hidden(table, cross, lower, upper, listed.is_hidden)
     if truth is not None:
-        counts = _sums(domain, cross, truth)
+        counts = domain.sums(cross, truth)
         is_wrong = (counts < margin.lower) | (counts > margin.upper)
         if is_wrong.any():
             raise listed.error(is_wrong, "does not agree with the records")
@@ -278,14 +278,6 @@ def _known_piece(entry: KnownOptions, cross: Cross, number: int) -> Piece:
     )
 
 
-def _sums(domain: Domain, cross: Cross, truth: IntArray) -> IntArray:
-    """True counts of the cells of a cross."""
-    assign = domain.assign(cross)
-    sums = np.zeros(prod(a.size for a in cross_attributes(cross, domain.attributes)), dtype=np.int64)
-    np.add.at(sums, assign[assign >= 0], truth[assign >= 0])
-    return sums
-
-
 def _nearest(counts: IntArray, base: int) -> IntArray:
     """Multiples of the base, halves up."""
     return (2 * counts + base) // (2 * base) * base
@@ -305,7 +297,7 @@ def _shares_piece(
 ) -> Piece:
     attributes = cross_attributes(cross, domain.attributes)
     n_cols = prod(a.size for a in attributes[len(table.rows) :])
-    counts = None if truth is None else _sums(domain, cross, truth).reshape(-1, n_cols)
+    counts = None if truth is None else domain.sums(cross, truth).reshape(-1, n_cols)
     is_half_even = table.rounding == "half-even"
     if table.file is None:
         assert counts is not None

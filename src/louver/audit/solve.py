@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, eye_array, vstack
 
 from louver.audit.coordinates import Coordinates
 from louver.audit.enumerate import LARGEST, best_value, feasible_point
-from louver.audit.system import IntArray, System
+from louver.audit.system import IntArray, System, as_floats
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.kernels.audit.safe import scaled_lower_bound
 from louver.optim.status import Status
@@ -381,18 +381,11 @@ def _long_lower_bound(system: System, cost: IntArray, rounded: IntArray, upper: 
 def _program(system: System) -> WarmProgram:
     return WarmProgram(
         csr_array(system.matrix.astype(np.float64)),
-        _as_floats(system.row_lower),
-        _as_floats(system.row_upper),
-        _as_floats(system.lower),
-        _as_floats(system.upper),
+        as_floats(system.row_lower),
+        as_floats(system.row_upper),
+        as_floats(system.lower),
+        as_floats(system.upper),
     )
-
-
-def _as_floats(bounds: IntArray) -> NDArray[np.float64]:
-    floats = bounds.astype(np.float64)
-    floats[bounds >= UNBOUNDED] = np.inf
-    floats[bounds <= -UNBOUNDED] = -np.inf
-    return floats
 
 
 def _stream(number: int, length: int) -> NDArray[np.float64]:

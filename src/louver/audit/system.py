@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from louver.optim.kernels.audit.propagate import UNBOUNDED, activity_bounds, propagate_inplace
 from louver.run import Run
 
-__all__ = ["IntArray", "System", "split"]
+__all__ = ["IntArray", "System", "as_floats", "split"]
 
 IntArray = NDArray[np.int64]
 
@@ -148,3 +148,11 @@ def split(system: System) -> list[tuple[IntArray, IntArray]]:
 def _shifted(bounds: IntArray, known: IntArray) -> IntArray:
     is_bound = np.abs(bounds) < UNBOUNDED
     return np.where(is_bound, bounds - known, bounds)
+
+
+def as_floats(bounds: IntArray) -> NDArray[np.float64]:
+    """Bounds for a solver of real numbers."""
+    floats = bounds.astype(np.float64)
+    floats[bounds >= UNBOUNDED] = np.inf
+    floats[bounds <= -UNBOUNDED] = -np.inf
+    return floats
