@@ -104,7 +104,7 @@ def _anonymize() -> Iterator[tuple[str, Command]]:
     more = {
         "hierarchy": ("--hierarchy=town=town.csv",),
         "weights": ("--weights=age=.8,town=.2", "--normalise"),
-        "bounds format": ("--format=bounds", "--class-id"),
+        "bounds format": ("--format=bounds",),
         "one-hot": ("--one-hot=sex",),
         "missing match": ("--missing=match",),
         "ordered": ("--ordered=town",),
