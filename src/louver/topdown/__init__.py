@@ -32,7 +32,7 @@ from louver.topdown.solve import (
     release_seeded,
     write_release,
 )
-from louver.topdown.spec import SpecLike, read_design
+from louver.topdown.spec import Estimator, SpecLike, read_design
 
 __all__ = [
     "Clash",
@@ -62,6 +62,8 @@ def topdown(
     ledger: str | Path | None = None,
     engine: str = "local:1",
     resume: bool = False,
+    estimator: Estimator | None = None,
+    shrink: float | str | None = None,
     csv: bool = False,
     seed: int | None = None,
     evaluate: bool = False,
@@ -85,6 +87,10 @@ def topdown(
     resume : bool
         Carry on a run that was interrupted, from its last finished level; its noise was paid for and is not drawn anew.
         Nothing is wrong with it where there is nothing to carry on.
+    estimator : {"bayes", "least-squares", "plain"}, optional
+        How counts are estimated, in place of what the spec says.
+    shrink : float or "off", optional
+        For "bayes": by how many standard deviations small groups may be shrunk, in place of what the spec says.
     csv : bool
         Write the microdata as CSV too.
     seed : int, optional
@@ -107,7 +113,7 @@ def topdown(
     `docs/proofs/topdown.md`.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec, data))
+    plan = make_plan(read_design(spec, data).estimated(estimator=estimator, shrink=shrink))
     if seed is not None:
         if out is not None:
             check_out(Path(out))
@@ -220,6 +226,8 @@ def estimate(
     measurements: str | Path,
     out: str | Path | None = None,
     engine: str = "local:1",
+    estimator: Estimator | None = None,
+    shrink: float | str | None = None,
     csv: bool = False,
     report: Report | None = None,
     run: Run | None = None,
@@ -234,11 +242,11 @@ def estimate(
         The folder, or a release directory. Levels that an interrupted call finished are not computed again.
     out : path, optional
         Release directory to make.
-    engine, csv, report, run
+    engine, estimator, shrink, csv, report, run
         As for `topdown`.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec))
+    plan = make_plan(read_design(spec).estimated(estimator=estimator, shrink=shrink))
     folder = Path(measurements)
     if out is not None:
         check_out(Path(out))

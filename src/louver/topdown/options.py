@@ -5,6 +5,7 @@ from __future__ import annotations
 from louver.errors import InputError
 from louver.schema.options import option
 from louver.schema.validate import Options
+from louver.topdown.spec import Estimator, Shrink
 
 __all__ = ["CheckOptions", "RunOptions"]
 
@@ -24,6 +25,15 @@ class RunOptions(Options):
     )
     evaluate: bool = option(
         False, "Compare with the truth; needs --seed, never for release.", group="evaluation"
+    )
+    estimator: Estimator | None = option(
+        None, "bayes, least-squares or plain, in place of the spec's.", metavar="NAME", group="run"
+    )
+    shrink: Shrink | None = option(
+        None,
+        'For bayes: standard deviations that small groups may be shrunk by, or "off"; in place of the spec\'s.',
+        metavar="K",
+        group="run",
     )
     csv: bool = option(False, "Write the microdata as CSV too.", group="run")
 

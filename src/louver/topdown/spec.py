@@ -3,6 +3,8 @@
 [topdown]
 epsilon = 4                      # or rho = "1/2", delta = 1e-10
 neighbours = "change-record"
+estimator = "bayes"              # or "least-squares"; "plain" is Algorithm 1 as the paper has it
+shrink = 1                       # cap on the shrinking of small groups, or "off"
 
 [topdown.geography]
 column = "GEOID"                 # or columns = ["state", "county"], one for each level
@@ -34,6 +36,7 @@ facilities = "dormitories"       # at least one person each, none where there is
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,6 +47,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from louver._arrays import Bools, Ints
 from louver.data.read import open_source
@@ -55,18 +59,52 @@ from louver.privacy.neighbours import Relation, check_filter
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.schema.spec import Spec, as_spec
-from louver.schema.validate import Options, validated
+from louver.schema.validate import OWN, Options, validated
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.problem import Query
 
-__all__ = ["DETAILED", "Design", "SpecLike", "Statement", "TopDownOptions", "read_design"]
+__all__ = [
+    "DETAILED",
+    "Design",
+    "Estimator",
+    "Shrink",
+    "SpecLike",
+    "Statement",
+    "TopDownOptions",
+    "read_design",
+]
 
 DETAILED = "detailed"
 MAX_CELLS = 1 << 20
 QUERY_NAME = re.compile(r"[A-Za-z0-9_-]+")  # queries name files
+FOR_ESTIMATION = {"bounds", "acknowledge_invariants", "estimator", "shrink"}
+LATER = {
+    "acknowledge_invariants": False,
+    "estimator": "plain",
+}  # options that hashes of earlier specs do not tell
 TABLE_COLUMNS = {"level", "region", "count"}
 
 Amount = int | float | str
+Estimator = Literal["bayes", "least-squares", "plain"]
+"""How noisy answers become counts."""
+
+
+def _as_shrink(value: Any) -> Any:
+    """A positive number, also as text, or "off"."""
+    if value is None or value == "off":
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0.0
+    if isinstance(value, bool) or not 0.0 < number < math.inf:
+        raise PydanticCustomError(OWN, 'must be a number above 0, or "off"')
+    return number
+
+
+Shrink = Annotated[float | str, BeforeValidator(_as_shrink)]
+"""Standard deviations that a cell of small share may be moved below its evidence; "off" for any number."""
+
 SpecLike = str | Path | Mapping[str, Any] | Spec
 Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
 
@@ -132,6 +170,8 @@ class TopDownOptions(Options):
     delta: Amount | None = None
     neighbours: Literal["change-record", "add-remove-record"] = "change-record"
     acknowledge_invariants: bool = False
+    estimator: Estimator = "plain"
+    shrink: Shrink = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -221,15 +261,20 @@ class Design:
         geography = self.options.geography
         return tuple(geography.columns or (geography.column,))  # type: ignore[arg-type]
 
+    @property
+    def shrink(self) -> float | None:
+        """The cap on shrinking; None where there is none."""
+        return None if isinstance(self.options.shrink, str) else self.options.shrink
+
     def measured_fingerprint(self) -> str:
         """Hash of everything that decides the true answers and their noise, but for the records themselves.
 
         The records are bound by the ledger's keyed hash; how they are read is part of this one, so that a debit is never
-        taken up again with other true answers. Bounds from public tables are not: they are for estimation.
+        taken up again with other true answers. Bounds from public tables and the estimator are not: they are for estimation.
         """
         return _hash(
             [
-                self.options.model_dump_json(exclude={"bounds", "acknowledge_invariants"}).encode(),
+                self.options.model_dump_json(exclude=FOR_ESTIMATION).encode(),
                 self.spec.source.noted().encode(),
                 repr(self.spec.schema).encode(),
                 repr(self.attributes).encode(),
@@ -237,9 +282,22 @@ class Design:
             ]
         )
 
+    def estimated(self, **how: Any) -> Design:
+        """The same with other options of estimation; those that are None stay as they are."""
+        given = {name: value for name, value in how.items() if value is not None}
+        where = f"{self.spec.path.name} [topdown]" if not given else None
+        options = validated(TopDownOptions, {**self.options.model_dump(), **given}, where)
+        return replace(self, options=options)
+
     def fingerprint(self) -> str:
         """Hash of everything that decides what is measured and how it is worked on."""
-        unset = set() if self.options.acknowledge_invariants else {"acknowledge_invariants"}
+        options = self.options  # what came later is told only where it says something
+        later = {
+            "acknowledge_invariants": options.acknowledge_invariants,
+            "estimator": options.estimator != "plain",
+            "shrink": options.estimator == "bayes",
+        }
+        unset = {name for name, is_told in later.items() if not is_told}
         parts = [self.measured_fingerprint().encode(), self.options.model_dump_json(exclude=unset).encode()]
         parts.append(self.is_possible.tobytes())
         for statement in self.statements:
@@ -423,12 +481,14 @@ def _build_queries(
             raise InputError(f"{place} merges an attribute that it does not list.", option=place)
         if len(set(given.attributes)) < len(given.attributes):
             raise InputError(f"{place} lists an attribute twice.", option=place)
-        queries.append(Query(name=name, row_of=row_of, n_rows=n_rows))
+        axes = None if given.merge else tuple(names.index(one) for one in given.attributes)
+        queries.append(Query(name=name, row_of=row_of, n_rows=n_rows, axes=axes))
         meanings.append(tuple(meaning))
     if len({name.casefold() for name in options.queries}) < len(options.queries):
         message = f'{where}: key "queries" has two names that differ in case only; rename one.'
         raise InputError(message, option="queries")
-    detailed = Query(name=DETAILED, row_of=np.arange(len(codes)), n_rows=len(codes))
+    axes = tuple(range(len(attributes)))
+    detailed = Query(name=DETAILED, row_of=np.arange(len(codes)), n_rows=len(codes), axes=axes)
     return (*queries, detailed), (*meanings, tuple(attributes))
 
 
