@@ -24,9 +24,9 @@ SIZE_STEPS = np.concatenate(
 )  # exponents, in steps of the tables; the first is zero itself
 FACTOR_STEPS = np.concatenate([[0], 4 * np.arange(-7, 8)])
 VARIATION = 0.2  # of a count's mean beyond Poisson's
-N_STEPS = 8  # of the EM algorithm
+N_STEPS = 6  # of the EM algorithm
 LEAST_VARIANCE = 0.01
-MOST_LEAVES = 1_500
+MOST_LEAVES = 1_000
 """Leaves that a prior is learnt from, about."""
 
 

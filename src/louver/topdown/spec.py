@@ -4,7 +4,7 @@
 epsilon = 4                      # or rho = "1/2", delta = 1e-10
 neighbours = "change-record"
 estimator = "bayes"              # or "least-squares"; "plain" is Algorithm 1 as the paper has it
-shrink = 1                       # cap on the shrinking of small groups, or "off"
+shrink = 2                       # cap on the shrinking of small groups, or "off"
 
 [topdown.geography]
 column = "GEOID"                 # or columns = ["state", "county"], one for each level
@@ -170,8 +170,8 @@ class TopDownOptions(Options):
     delta: Amount | None = None
     neighbours: Literal["change-record", "add-remove-record"] = "change-record"
     acknowledge_invariants: bool = False
-    estimator: Estimator = "plain"
-    shrink: Shrink = 1.0
+    estimator: Estimator = "bayes"
+    shrink: Shrink = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

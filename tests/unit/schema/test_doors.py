@@ -100,7 +100,11 @@ def test_every_keyword_is_documented(
     [
         (topdown.topdown, {"measurements"}, {"spec", "data", "out", "ledger", "report", "run"}),
         (topdown.measure, RUN - {"resume"}, {"spec", "data", "out", "ledger", "run"}),
-        (topdown.estimate, RUN - {"engine", "estimator", "shrink", "csv", "measurements"}, {"spec", "out", "report", "run"}),
+        (
+            topdown.estimate,
+            RUN - {"engine", "estimator", "shrink", "csv", "measurements"},
+            {"spec", "out", "report", "run"},
+        ),
     ],
     ids=name_of,
 )
