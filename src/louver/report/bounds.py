@@ -10,7 +10,8 @@ from pathlib import Path
 from louver import __version__
 from louver.bounds.answer import BoundsAnswer
 from louver.bounds.options import BoundsOptions
-from louver.bounds.result import UTILITY, BoundsAudit, Cell, Comparison, Suggestions, counted
+from louver.bounds.result import UTILITY, BoundsAudit, Cell, Comparison, Suggestions
+from louver.bounds.summary import counted
 from louver.data.read import name_of
 from louver.report.page import facts, page, picture, table, tiles, write_page
 from louver.schema.request import Request

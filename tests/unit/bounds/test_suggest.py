@@ -9,7 +9,8 @@ import pytest
 
 from louver.bounds.audit import AuditOptions, summary_of
 from louver.bounds.problem import Arrangement
-from louver.bounds.suggest import _Search, _Space, suggest
+from louver.bounds.redesigns import Redesigns, Wishes
+from louver.bounds.suggest import _Search, suggest
 from louver.data.histogram import Histogram
 from louver.run import Run
 from louver.schema.attribute import Attribute, Kind
@@ -56,26 +57,33 @@ SHAPES = {
 ROLES = {"one response": (("a", "b"), ("c",)), "two responses": (("a",), ("b", "c"))}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("avoid", ["small", "attribute"])
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("roles", ROLES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_equals_exhaustive_search(shape, roles, seed):
+def test_equals_exhaustive_search(shape, roles, seed, avoid):
     attributes, (rows, cols) = SHAPES[shape], ROLES[roles]
     counts = sparse_counts(seed, tuple(a.size for a in attributes))
     histogram = Histogram.from_dense(counts, attributes)
     axes = [Axis(partitions(a), a.name in cols) for a in attributes]
     every = all_redesigns(counts, axes, small=5)
-    best = pareto(every)
-    found = suggest(histogram, Arrangement(rows=rows, cols=cols), AuditOptions(), seconds=SECONDS)
+    best = pareto(every, avoid)
+    found = suggest(histogram, Arrangement(rows=rows, cols=cols), AuditOptions(), avoid=avoid, seconds=SECONDS)
     assert found.is_proved
     assert found.examined == len(every)
     lines = [
-        (round(line.bits, 7), line.summary.disclosed_rows, line.summary.disclosed_zero_cells)
+        (
+            round(line.bits, 7),
+            line.summary.certain_rows,
+            line.summary.disclosed_rows,
+            line.summary.disclosed_zero_cells,
+        )
         for line in found.lines
     ]
     assert len(lines) == len(set(lines))
     assert set(lines) == best
-    assert [bits for bits, _, _ in lines] == sorted((bits for bits, _, _ in lines), reverse=True)
+    order = [(line.is_far, -round(line.bits, 9)) for line in found.lines]
+    assert order == sorted(order)
     assert any(one.small_cells for one in every)  # otherwise the search would have nothing to avoid
     first = max(one.bits for one in every)
     assert found.bits == pytest.approx(first)
@@ -154,8 +162,8 @@ def test_a_proof_claimed_early_is_true(shape, roles, seed):
     attributes, (rows, cols) = SHAPES[shape], ROLES[roles]
     counts = sparse_counts(10 + seed, tuple(a.size for a in attributes))
     axes = [Axis(partitions(a), a.name in cols) for a in attributes]
-    safe = [one.bits for one in all_redesigns(counts, axes, small=5) if one.small_cells == 0]
-    space = _Space(Histogram.from_dense(counts, attributes), Arrangement(rows=rows, cols=cols))
+    safe = [one.bits for one in all_redesigns(counts, axes, small=5) if one.is_safe("attribute")]
+    space = Redesigns(Histogram.from_dense(counts, attributes), Arrangement(rows=rows, cols=cols))
     search = _Search(space, AuditOptions(), Run(), math.inf)
     n_proved = 0
     while search.by_bits:

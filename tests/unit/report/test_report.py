@@ -177,6 +177,10 @@ SUMMARY = Summary(
     disclosed_rows=1,
     disclosed_zero_cells=2,
     disclosed_small_cells=3,
+    certain_rows=0,
+    certain_people=0,
+    small_rows=0,
+    small_row_people=0,
 )
 
 
