@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
-from louver.release.register import Entry, Register
+from louver.release.register import Memory
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import door
@@ -105,16 +105,7 @@ def audit(
     return _published(found, request, loaded, memory)
 
 
-@dataclass(frozen=True, slots=True)
-class _Memory:
-    """The register, what the records are called in it, and the entries about them."""
-
-    register: Register
-    records: str
-    entries: tuple[Entry, ...]
-
-
-def _memory(request: Request[AuditOptions]) -> _Memory | None:
+def _memory(request: Request[AuditOptions]) -> Memory | None:
     options = request.options
     if options.registry is None:
         return None
@@ -124,26 +115,22 @@ def _memory(request: Request[AuditOptions]) -> _Memory | None:
         )
     if options.publish is not None:
         check_out(Path(options.publish))
-    register = Register(options.registry)
-    records = fingerprint(request.data, **request.source.opening())(register.key).hex()
-    return _Memory(register, records, tuple(entry for entry in register.entries if entry.records == records))
+    return Memory.of(options.registry, fingerprint(request.data, **request.source.opening()))
 
 
 def _published(
-    found: JointAudit, request: Request[AuditOptions], loaded: Loaded, memory: _Memory | None
+    found: JointAudit, request: Request[AuditOptions], loaded: Loaded, memory: Memory | None
 ) -> JointAudit:
     """Write the tables and remember them, unless cells are given away."""
     options = request.options
     if options.publish is None or memory is None or any(True for _ in found.disclosed()):
         return found
     content = to_content(loaded.pieces[: len(options.tables)], loaded.domain.attributes)
-    publish_tables(
-        Path(options.publish), loaded, options, lambda: memory.register.append(memory.records, content)
-    )
+    publish_tables(Path(options.publish), loaded, options, lambda: memory.append(content))
     return replace(found, published=options.publish)
 
 
-def _loaded(request: Request[AuditOptions], memory: _Memory | None) -> Loaded:
+def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
     options, schema, source = request.options, request.schema, request.source
     entries = () if memory is None else memory.entries
     names = tuple(dict.fromkeys((*attribute_names(options), *earlier_names(entries))))
@@ -171,7 +158,7 @@ def _listed_attributes(names: Sequence[str], schema: Schema | None) -> list[Attr
 
 
 def _result(
-    options: AuditOptions, loaded: Loaded, findings: Findings, memory: _Memory | None, seconds: float
+    options: AuditOptions, loaded: Loaded, findings: Findings, memory: Memory | None, seconds: float
 ) -> JointAudit:
     cells = findings.cells
     summary = Summary(
