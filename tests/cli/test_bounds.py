@@ -224,7 +224,10 @@ def test_arrangements(call_louver: Runner, counted: Path, tmp_path: Path) -> Non
     assert (second["name"], second["rows"], second["cols"]) == ("site | ill", ["site"], ["ill"])
     assert second["summary"] == COUNTED_SUMMARY
     done = call_louver(*options)
-    assert [line.split()[:4] for line in done.out.splitlines()[1:]] == [["0", "2", "0", "0"], ["3", "0", "2", "0"]]
+    assert [line.split()[:4] for line in done.out.splitlines()[1:]] == [
+        ["0", "2", "0", "0"],
+        ["3", "0", "2", "0"],
+    ]
 
 
 def test_decimals(call_louver: Runner, tmp_path: Path) -> None:
@@ -392,7 +395,9 @@ def test_text(call_louver: Runner, counted: Path) -> None:
     """Without --json: what a steward asks first, then the disclosed cells."""
     done = call_louver("bounds", counted, *WEIGHTED)
     lines = done.out.splitlines()
-    assert lines[0].startswith("3 small counts can be worked out, and no row tells a person's status. Do not publish")
+    assert lines[0].startswith(
+        "3 small counts can be worked out, and no row tells a person's status. Do not publish"
+    )
     assert lines[2].split()[:4] == ["3", "small", "cells", "disclosed"]
     assert [line for line in lines if "disclosed:" in line] == [
         "  disclosed: A → no = 4",

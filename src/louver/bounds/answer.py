@@ -12,7 +12,7 @@ from louver.errors import printable
 
 __all__ = ["BoundsAnswer"]
 
-MAX_PRINTED = 12
+MAX_PRINTED, MAX_TELLING = 12, 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -76,12 +76,12 @@ def _disclosed(audit: BoundsAudit) -> list[str]:
 
 
 def _telling(audit: BoundsAudit) -> list[str]:
-    shown = list(islice(audit.telling_rows(), MAX_PRINTED + 1))
+    shown = list(islice(audit.telling_rows(), MAX_TELLING + 1))
     lines = [
         f"  tells: {', '.join(one.row.values())} → {', '.join(one.col.values())}, people: {one.people:,}"
-        for one in shown[:MAX_PRINTED]
+        for one in shown[:MAX_TELLING]
     ]
-    if len(shown) > MAX_PRINTED:
+    if len(shown) > MAX_TELLING:
         lines.append("  ... --html lists more")
     return [printable(line) for line in lines]
 

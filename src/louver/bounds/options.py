@@ -16,10 +16,10 @@ from louver.errors import InputError
 from louver.schema.files import read_toml
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.recode import Recode, parse_recodes, read_recodes
-from louver.schema.source import SourceOptions
+from louver.schema.source import SourceKeywords, SourceOptions
 from louver.schema.validate import OWN, Options, file_or, validated
 
-__all__ = ["BoundsOptions", "parse_arrangements", "read_arrangements"]
+__all__ = ["BoundsOptions", "TableKeywords", "parse_arrangements", "read_arrangements"]
 
 MAX_DECIMALS = 9
 
@@ -58,6 +58,19 @@ def _is_lists(value: Any) -> bool:
 
 
 Apart = Annotated[dict[str, tuple[tuple[str, ...], ...]], BeforeValidator(_apart)]
+
+
+class TableKeywords(SourceKeywords, total=False):
+    """What `compare` and `suggest` share with `bounds`."""
+
+    weight: str | None
+    wide: Mapping[str, Mapping[str, str]] | None
+    decimals: int | None
+    rounding: str
+    small: int
+    certain: float
+    drop_zero_rows: bool
+    merge_zero_rows: bool
 
 
 class BoundsOptions(VerbOptions):

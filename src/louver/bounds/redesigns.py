@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from louver._arrays import Ints
-from louver.bounds.merging import Merging, Partition, is_in_order
+from louver.bounds.merging import Merging, Partition, order_of, recoded_order
 from louver.bounds.problem import Arrangement
 from louver.data.histogram import Histogram
 from louver.schema.attribute import Attribute
@@ -59,7 +59,7 @@ class Redesigns:
         self._merging = [
             Merging(
                 attribute=attribute,
-                in_order=bool((np.diff(base) >= 0).all()) and is_in_order(before, wishes.categories),
+                order=recoded_order(order_of(before, wishes.categories), base.tolist(), attribute),
                 is_fixed=i in self.fixed,
                 apart=wishes.apart.get(attribute.name, ()),
             )
@@ -99,8 +99,8 @@ class Redesigns:
     def merged(self, state: State) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """What was merged of the table as first arranged: attribute and labels of every real group."""
         return tuple(
-            (attribute.name, tuple(attribute.labels[code] for code in group))
-            for (_, partition), attribute in zip(state, self.attributes, strict=True)
+            (merging.attribute.name, merging.labels(group))
+            for (_, partition), merging in zip(state, self._merging, strict=True)
             for group in partition
             if len(group) > 1
         )
