@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from louver.data.write import replacing
+from louver.data.write import is_replaceable, replacing
 from louver.errors import InputError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _inline(svg: str) -> str:
 
 def check_page(path: Path, read: Iterable[Path]) -> None:
     """Refuse a report that could not be written, or that would replace a file that the call reads."""
-    if not path.parent.is_dir() or (path.exists() and not path.is_file()):
+    if not is_replaceable(path):
         raise InputError(
             f"option --html cannot write {path}; name a file in a folder that exists.", option="--html"
         )
