@@ -48,7 +48,8 @@ def test_level_recode_equals_merge_and_leaves_under(tree, data):
     level = data.draw(st.integers(0, tree.n_levels - 1))
     attribute = Attribute(name="A", labels=tree.leaves, hierarchy=tree)
     lifted, codes = attribute.recoded(Recode("A", level=level))
-    merged, merged_codes = attribute.recoded(tree.recode_to(level))
+    below = {label: tree.leaves_under(level, label) for label in tree.labels_at(level)}
+    merged, merged_codes = attribute.recoded(Recode("A", merge=below))
     assert lifted.labels == merged.labels == tree.labels_at(level)
     assert np.array_equal(codes, merged_codes)
     for code, label in enumerate(lifted.labels):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from louver._figure import svg
 from louver._html import html_table, number
-from louver.data.write import replacing
+from louver.data.write import is_replaceable, replacing
 from louver.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def picture(figure: Figure, caption: str) -> str:
 
 def check_page(path: Path, read: Iterable[Path]) -> None:
     """Refuse a report that could not be written, or that would replace a file that the call reads."""
-    if not path.parent.is_dir() or (path.exists() and not path.is_file()):
+    if not is_replaceable(path):
         raise InputError(
             f"option --html cannot write {path}; name a file in a folder that exists.", option="--html"
         )

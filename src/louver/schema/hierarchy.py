@@ -21,7 +21,6 @@ import numpy as np
 from louver._arrays import Ints
 from louver.errors import InputError
 from louver.schema.files import decode_text, read_bytes
-from louver.schema.recode import Recode
 
 __all__ = ["Hierarchy"]
 
@@ -168,17 +167,6 @@ class Hierarchy:
         return tuple(
             leaf for leaf, above in zip(self.leaves, self.columns[level], strict=True) if above == label
         )
-
-    def recode_to(self, level: int, attribute: str = "") -> Recode:
-        """Merge of all leaves into the labels of `level`.
-
-        For an attribute that carries this hierarchy `Recode(name, level=...)` says the same, and also fits
-        where the attribute has fewer labels than the tree has leaves.
-        """
-        groups: dict[str, list[str]] = {label: [] for label in self.labels_at(level)}
-        for leaf, above in zip(self.leaves, self.columns[level], strict=True):
-            groups[above].append(leaf)
-        return Recode(attribute, merge={label: tuple(leaves) for label, leaves in groups.items()})
 
     def above(self, level: int) -> Hierarchy:
         """The part of the tree from `level` up, whose leaves are the labels of that level."""

@@ -22,11 +22,11 @@ from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
 from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
+from louver.topdown.design import DETAILED
 from louver.topdown.estimation import Estimate
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import SparseLevel
-from louver.topdown.spec import DETAILED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
