@@ -47,8 +47,6 @@ class Hierarchy:
     (('a1', 'a2', 'b1'), ('a', 'b'), ('*',))
     >>> tree.parents(0).tolist()
     [0, 0, 1]
-    >>> tree.leaves_under(1, "a")
-    ('a1', 'a2')
     """
 
     columns: tuple[tuple[str, ...], ...]
@@ -159,14 +157,6 @@ class Hierarchy:
         if not self.has_leaf(leaf):
             raise InputError(f"{self.source} has no such leaf.", file=self.source)
         return self.columns[self._checked(level)][self._leaf_codes[leaf]]
-
-    def leaves_under(self, level: int, label: str) -> tuple[str, ...]:
-        """Leaves below one label of a level."""
-        if label not in self.labels_at(level):
-            raise InputError(f"{self.source} has no such label at level {level}.")
-        return tuple(
-            leaf for leaf, above in zip(self.leaves, self.columns[level], strict=True) if above == label
-        )
 
     def above(self, level: int) -> Hierarchy:
         """The part of the tree from `level` up, whose leaves are the labels of that level."""

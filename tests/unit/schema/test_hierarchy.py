@@ -89,7 +89,6 @@ def test_awkward_labels_survive_a_file(tmp_path, columns):
         (lambda: Hierarchy.from_prefixes(["abc", "a"], (1, 2)), "code 2 is shorter"),
         (lambda: TREE.labels_at(3), "levels 0 to 2"),
         (lambda: TREE.parents(2), "levels 0 to 2"),
-        (lambda: TREE.leaves_under(1, "4"), "no such label at level 1"),
         (lambda: TREE.ancestor_of("4", 1), "no such leaf"),
     ],
 )
