@@ -80,6 +80,8 @@ def _levels(context: Context, promise: GroupCounts | GroupTable) -> tuple[list[p
         return [], "a number of groups is negative, missing or not whole"
     if (pc.max(groups).as_py() or 0) * table.num_rows > MOST_GROUPS:
         return [], "the numbers of groups are too large to be added up"
+    if "standard_error" in table.column_names and not _holds_number(table):
+        return [], "an interval does not hold its number, or a standard error is negative or missing"
     if set(pc.unique(table["level"]).to_pylist()) != set(names):
         return [], "the levels of the file are not the promised ones"
     plain = without_dictionary(table)
@@ -92,6 +94,20 @@ def _levels(context: Context, promise: GroupCounts | GroupTable) -> tuple[list[p
         if not (is_complete and is_single):
             return [], f'a region of level "{names[depth]}" does not have every size once'
     return levels, None
+
+
+def _holds_number(table: pa.Table) -> bool:
+    """Whether every number lies in its interval; releases made before have none."""
+    if not {"lower_90", "upper_90"} <= set(table.column_names):
+        raise Malformed("the columns of the file are not the promised ones")
+    groups, error = table["groups"], table["standard_error"]
+    sound = [
+        pc.greater_equal(error, 0),
+        pc.less_equal(0, table["lower_90"]),
+        pc.less_equal(table["lower_90"], groups),
+        pc.less_equal(groups, table["upper_90"]),
+    ]
+    return all(pc.all(one, skip_nulls=False, min_count=0).as_py() is True for one in sound)
 
 
 def _distinct(table: pa.Table, names: list[str]) -> pa.Table:
