@@ -103,7 +103,8 @@ def release_paid(
             _measure(plan, true_table, folder, noise, debit, run)
             release = estimate_from(asked, plan, folder, run)
             _write(release, writer, asked, report)
-    account.seal(debit, {name: entry.sha256 for name, entry in read_manifest(out).files.items()})
+    files = {name: entry.sha256 for name, entry in read_manifest(out).files.items()}
+    account.seal(debit, files, out.name)
     return release
 
 

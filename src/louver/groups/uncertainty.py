@@ -156,7 +156,7 @@ def least_squares_variances(own: Floats, tree: LevelTree) -> Floats:
     alone, below = np.repeat(least, tree.level_sizes), np.zeros(tree.n_regions)
     for k in range(tree.n_levels - 2, -1, -1):
         here = tree.level(k)
-        below[here] = np.add.reduceat(alone, tree.first_child[here])
+        below[here] = np.add.reduceat(alone[: tree.level_start[k + 2]], tree.first_child[here])
         alone[here] = 1 / (1 / least[k] + 1 / below[here])
     found = alone.copy()
     for k in range(1, tree.n_levels):
