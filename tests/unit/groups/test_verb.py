@@ -150,7 +150,7 @@ def test_json_and_frame(people: Path, domain: Path) -> None:
     assert persons.column_names == ["state", "county", "level", "persons", *ERROR_COLUMNS]
     assert persons.column("persons").to_pylist() == released.persons.tolist()
     assert "NOT PRIVATE" in repr(released) and len(repr(released).splitlines()) <= 10
-    assert released._repr_html_().startswith("<pre>")
+    assert "<table>" in released._repr_html_()
     assert len(released.plot().axes) == 2
 
 
