@@ -49,7 +49,7 @@ STORY: dict[str, list[list[str]]] = {
     "anonymize": [["anonymize", *ANONYMOUS]],
     "groups": [["groups", *SIZES, "--epsilon=1", "--seed=1", "--out=sizes"]],
     "verify": [["anonymize", *ANONYMOUS], ["verify", "anonymous"]],
-    "demo": [["demo", "--seconds=0.1"]],
+    "demo": [["demo", "--files"]],
     "topdown": [["topdown", "check", "town/town.toml"], ["topdown", "run", "town/town.toml", "--seed=1", "--out=out"]],
     "ledger": [["ledger", "init", "people.csv.ledger", "--epsilon=1"], ["ledger", "show", "people.csv.ledger"]],
 }  # fmt: skip
