@@ -26,7 +26,8 @@ from louver.errors import InputError
 from louver.release.register import Memory
 from louver.release.write import check_out
 from louver.run import Run
-from louver.schema.request import Request, SpecLike, door, requested
+from louver.schema.door import door
+from louver.schema.request import Request, SpecLike, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -74,46 +75,14 @@ def audit(
     data : path, PostgreSQL uri or dataframe, optional
         The records, or their counts with `weight`. Without them the audit is an outsider's: every table comes from a
         file, and the spec or `schema` lists the labels.
-    spec : path, mapping or Spec, optional
-        A spec with the source, its attributes and a section `[audit]`; what is given here wins.
-    schema : Schema, optional
-        Labels, order, hierarchies and structural zeros; labels come from the data otherwise.
-    weight : str, optional
-        Column of counts.
-    wide : mapping, optional
-        Column of counts -> {attribute: label}, for tables with one column per cell.
-    table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database, or sheet of an Excel file; query for PostgreSQL.
-    decimal_mark, encoding, delimiter, keep_codes : optional
-        How a file is read: `docs/files.md`.
-    where : str, optional
-        Condition on the rows that are read, such as "age >= 18 and state in ('GA', 'NY')".
     tables : sequence of mappings
         What is published: `name`, and `by` for counts or `rows` and `cols` for conditionals; see the guide.
     known : sequence of mappings
         What an outsider knows: `where`, and `exactly`, `at_least` or `at_most`.
     targets : sequence of mappings
         Cells to audit: `by`, `where`, `only_small`. By default all cells of the tables and of the finest cross.
-    small : int
-        Counts below this are small.
-    within : float
-        A count known to within so many percent is given away, too.
-    decide : bool
-        Only decide which small cells are given away, without bounds for the others.
-    hide : bool
-        Propose further cells to hide, so that no cell hidden by `below` can be worked out.
-    registry : path, optional
-        Folder that keeps what was published; all of it is audited together with the tables.
-    publish : path, optional
-        Write the tables as a release to this folder and enter them into the register, if no small cell is given away.
-    no_advice : bool
-        Do not look for tables to leave out or to coarsen.
-    seconds : float
-        After about so long the best found so far is returned.
     fail_on : {"exact", "small", "within"}, optional
         What makes `passed` false.
-    run : Run, optional
-        Told how far the work is, and asked whether it shall end.
 
     Examples
     --------
