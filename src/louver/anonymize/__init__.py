@@ -57,6 +57,7 @@ def anonymize(
     k: int = 5,
     identifying: str | Sequence[str] = (),
     sensitive: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     ordered: str | Sequence[str] = (),
     hierarchy: Mapping[str, str | Path] | None = None,
     weights: Mapping[str, float] | None = None,
@@ -81,9 +82,11 @@ def anonymize(
     k_map: bool = False,
     sampling_weight: str | None = None,
     against: str | Path | Sequence[str | Path] = (),
+    accept: bool = False,
     curve: Sequence[int] = (),
     missing: str = "category",
     format: str = "labels",
+    csv: bool = False,
     keep_order: bool = False,
     class_id: bool = False,
     out: str | Path | None = None,
@@ -112,9 +115,11 @@ def anonymize(
     k : int
         Least number of records that share their published quasi-identifiers (5).
     identifying : sequence of str
-        Columns to drop. All other columns travel along unchanged.
+        Columns to drop.
     sensitive : sequence of str
-        Columns that l-diversity and t-closeness speak of.
+        Columns that l-diversity and t-closeness speak of, published unchanged.
+    keep : sequence of str
+        Columns to publish unchanged. Others are, too, unless they give people away: then the call is refused.
     ordered : sequence of str
         Text columns whose categories have an order; numbers always have.
     hierarchy : mapping of str to path
@@ -148,12 +153,16 @@ def anonymize(
         Column that says how many people a record stands for: journalist risk.
     against : sequence of paths
         Earlier releases of the same data; `intersection` says what all of them disclose together.
+    accept : bool
+        Write the release even if that leaves some records fewer than k candidates.
     curve : sequence of int
         Values of k to trace the risk-utility curve at, with several methods.
     missing : {"category", "match", "error"}
         A missing value is a category of its own, matches anything, or is refused.
     format : {"labels", "bounds"}
-        Intervals as one label ("35-37") or as two columns.
+        Intervals as one label ("[35, 37]") or as two columns.
+    csv : bool
+        Write the records as CSV, too.
     keep_order, class_id : bool
         Do not shuffle the rows; add the number of the class.
     out : path, optional
@@ -175,7 +184,7 @@ def anonymize(
     >>> people = pa.table({"age": [31, 33, 34, 52, 55, 58], "ill": ["flu", "flu", "cold", "cold", "flu", "ulcer"]})
     >>> release = anonymize(people, quasi=["age"], k=3, method="exact", keep_order=True)
     >>> release.table["age"].to_pylist()
-    ['31-34', '31-34', '31-34', '52-58', '52-58', '52-58']
+    ['[31, 34]', '[31, 34]', '[31, 34]', '[52, 58]', '[52, 58]', '[52, 58]']
     """
     request = requested(spec, AnonymizeOptions)
     payer = None
@@ -185,7 +194,7 @@ def anonymize(
         payer = find_ledger(request.data, ledger, table=source.table, query=source.query)
         dataset = fingerprint(request.data, table=source.table, query=source.query)
     release = _anonymize(request, run)
-    if out is not None:
+    if out is not None and not release.is_withheld:
         page = None if report is None else report(release)
         release = replace(release, ledger=payer)
         release.write(out, page, payer, dataset=dataset)
@@ -198,7 +207,7 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
     options = request.options
     watch = Watch(run, options.seconds if options.steps is None else None)
     with watch.stage("reading"), open_source(request.data, **request.source.opening()) as source:
-        loaded = load(source, options, request.schema)
+        loaded = load(source, options, request.schema, watch.run)
         earlier = [read_earlier(folder, source.columns) for folder in options.against]
         known = known_values(source, loaded, earlier) if earlier else {}
     answer = form_classes(loaded, options, watch)
@@ -209,7 +218,7 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         together = intersect(
             loaded.records, known, [as_earlier(release), *earlier], options.sensitive, options.k
         )
-        release = replace(release, intersection=together)
+        release = replace(release, intersection=together, is_accepted=options.accept)
     return replace(release, seconds=time.perf_counter() - started)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from louver.data.kinds import ColumnKind
 from louver.errors import InputError
-from louver.profile.kinds import ColumnKind
 from louver.profile.result import ColumnProfile, Profile
 from louver.profile.roles import Role
 from louver.schema.options import described
