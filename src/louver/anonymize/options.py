@@ -33,7 +33,12 @@ class AnonymizeOptions(VerbOptions):
         (), "Quasi-identifying columns, separated by commas.", metavar="A,B,C", group="columns"
     )
     k: int = option(
-        5, "Records that share their quasi-identifiers.", metavar="K", flag="-k", group="protection", ge=1
+        5,
+        "Least number of records that share their published quasi-identifiers.",
+        metavar="K",
+        flag="-k",
+        group="protection",
+        ge=1,
     )
     identifying: Names = option((), "Columns to drop.", metavar="A,B", group="columns")
     sensitive: Names = option(
@@ -46,7 +51,11 @@ class AnonymizeOptions(VerbOptions):
         (), "Quasi-identifiers in text whose categories have an order.", metavar="A,B", group="columns"
     )
     hierarchy: dict[str, str] = option(
-        {}, "Hierarchy in the layout of ARX; may be repeated.", metavar="A=FILE", group="columns", file="each"
+        {},
+        "Hierarchy in the layout of ARX; a class gets the lowest node above its values. May be repeated.",
+        metavar="A=FILE",
+        group="columns",
+        file="each",
     )
     weights: dict[str, Annotated[FiniteFloat, Field(ge=0)]] = option(
         {}, "Importance of quasi-identifiers (default 1).", metavar="A=.8,B=.2", group="columns"
@@ -62,14 +71,18 @@ class AnonymizeOptions(VerbOptions):
     seconds: FiniteFloat = option(10.0, "Time for the search.", metavar="S", group="method", gt=0)
     steps: int | None = option(
         None,
-        "In place of --seconds: rounds of auto, for a run that can be repeated.",
+        "In place of --seconds, for a run that can be repeated: rounds of auto, thousands of search nodes of exact and of each "
+        "sub-problem of split-carry.",
         metavar="N",
         group="method",
         ge=0,
     )
     normalise: bool = option(False, "Scale the weights so that they add up to one.", group="columns")
     one_hot: Names = option(
-        (), "Columns whose loss counts one binary attribute per category.", metavar="A,B", group="columns"
+        (),
+        "Columns whose loss counts one binary attribute per category (section 2.5), not Definition 8.",
+        metavar="A,B",
+        group="columns",
     )
     sets: int | None = option(
         None, "Split & Carry: k-sets in a sub-problem (default 5).", metavar="S", group="split-carry", ge=2
@@ -108,7 +121,12 @@ class AnonymizeOptions(VerbOptions):
         group="protection",
     )
     suppress: FiniteFloat = option(
-        0.0, "Share of records that may be left out.", metavar="SHARE", group="protection", ge=0, le=1
+        0.0,
+        "Share of records that may be left out; each counts as full loss.",
+        metavar="SHARE",
+        group="protection",
+        ge=0,
+        le=1,
     )
     population: str | None = option(
         None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from louver._callable import make_callable
 from louver.bounds.answer import BoundsAnswer
@@ -18,13 +18,14 @@ from louver.bounds.audit import audit_table
 from louver.bounds.audit import compare as compare_arrangements
 from louver.bounds.knowledge import Statement
 from louver.bounds.load import Loaded, audit_options, count, load
-from louver.bounds.options import BoundsOptions, parse_arrangements, read_arrangements
+from louver.bounds.options import BoundsOptions, TableKeywords, parse_arrangements, read_arrangements
 from louver.bounds.problem import Arrangement
 from louver.bounds.result import BoundsAudit, Comparison, Suggestion, Suggestions, Summary
 from louver.bounds.suggest import suggest as suggest_redesigns
 from louver.errors import InputError
 from louver.run import Run
-from louver.schema.request import Request, SpecLike, door, requested
+from louver.schema.door import door
+from louver.schema.request import Request, SpecLike, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -84,38 +85,8 @@ def bounds(
     ----------
     data : path, PostgreSQL uri or dataframe
         Records, or a counted table with `weight`, or published conditionals with `conditionals=True`.
-    spec : path, mapping or Spec, optional
-        A spec with the source, its attributes and a section `[bounds]`; what is given here wins.
-    schema : Schema, optional
-        Labels, order, hierarchies and structural zeros; labels come from the data otherwise.
-    weight : str, optional
-        Column of counts, or of conditionals.
-    wide : mapping, optional
-        Column of counts -> {attribute: label}, for tables with one column per cell.
-    table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database, or sheet of an Excel file; query for PostgreSQL.
-    decimal_mark, encoding, delimiter, keep_codes : optional
-        How a file is read: `docs/files.md`.
-    where : str, optional
-        Condition on the rows that are read, such as "age >= 18 and state in ('GA', 'NY')".
-    rows, cols : sequence of str
-        Attributes that make the rows and the columns; all others are summed over.
-    conditionals : bool
-        The weight column holds conditionals ("3/7" or exact decimals); `n` is then the sample size.
-    n : int, optional
-        Sample size, with `conditionals`.
     recode, given, cells : path or inline value, optional
         Recodes, a-priori knowledge (`[[known]]` entries), and cells to solve (all by default).
-    decimals : int, optional
-        Published proportions are rounded to this many decimals; exact fractions otherwise.
-    rounding : {"half-up", "half-even"}
-        How ties are rounded, with `decimals`.
-    small : int
-        Counts below this are small.
-    drop_zero_rows, merge_zero_rows : bool
-        Leave rows with a zero cell out, or add them up in one row "Other".
-    run : Run, optional
-        Told how far the work is, and asked whether it shall end.
 
     Returns
     -------
@@ -132,75 +103,47 @@ def bounds(
     return _audit(load(requested(spec, BoundsOptions)), run or Run())
 
 
-@door(BoundsOptions)
+@door(BoundsOptions, keywords=TableKeywords)
 def compare(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
     schema: Schema | None = None,
-    weight: str | None = None,
-    wide: Mapping[str, Mapping[str, str]] | None = None,
-    table: str | None = None,
-    query: str | None = None,
-    decimal_mark: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    keep_codes: bool | None = None,
-    where: str | None = None,
     arrangements: str | Path | Sequence[Mapping[str, Any]] | None = None,
-    decimals: int | None = None,
-    rounding: str = "half-up",
-    small: int = 5,
-    drop_zero_rows: bool = False,
-    merge_zero_rows: bool = False,
     run: Run | None = None,
+    **options: Unpack[TableKeywords],
 ) -> Comparison:
     """Audit a list of arrangements and sort them by risk.
 
     Parameters
     ----------
+    data : path, PostgreSQL uri or dataframe
+        Records, or a counted table with `weight`.
     arrangements : path or sequence of mappings
         A TOML file with `[[arrangement]]` entries, or the entries.
-
-    The other parameters are those of `bounds`.
     """
     return _compare(requested(spec, BoundsOptions), run or Run())
 
 
-@door(BoundsOptions)
+@door(BoundsOptions, keywords=TableKeywords)
 def suggest(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
     schema: Schema | None = None,
-    weight: str | None = None,
-    wide: Mapping[str, Mapping[str, str]] | None = None,
-    table: str | None = None,
-    query: str | None = None,
-    decimal_mark: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    keep_codes: bool | None = None,
-    where: str | None = None,
     rows: str | Sequence[str] = (),
     cols: str | Sequence[str] = (),
     recode: str | Path | Mapping[str, Any] | None = None,
-    decimals: int | None = None,
-    rounding: str = "half-up",
-    small: int = 5,
-    drop_zero_rows: bool = False,
-    merge_zero_rows: bool = False,
     seconds: float = 30.0,
     run: Run | None = None,
+    **options: Unpack[TableKeywords],
 ) -> Suggestions:
     """Search for redesigns of one arrangement without a disclosed small cell.
 
     Parameters
     ----------
-    seconds : float
-        Most time for the search.
-
-    The other parameters are those of `bounds`.
+    data : path, PostgreSQL uri or dataframe
+        Records, or a counted table with `weight`.
     """
     request = requested(spec, BoundsOptions)
     return _suggest(load(request), request.options.seconds, run or Run())

@@ -14,10 +14,10 @@ from louver.errors import InputError
 from louver.schema.files import read_toml
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.recode import Recode, parse_recodes, read_recodes
-from louver.schema.source import SourceOptions
+from louver.schema.source import SourceKeywords, SourceOptions
 from louver.schema.validate import Options, file_or, validated
 
-__all__ = ["BoundsOptions", "parse_arrangements", "read_arrangements"]
+__all__ = ["BoundsOptions", "TableKeywords", "parse_arrangements", "read_arrangements"]
 
 MAX_DECIMALS = 9
 
@@ -33,6 +33,18 @@ def _is_labels(value: Any) -> bool:
 RecodeTable = Annotated[str | dict[str, Any], file_or(lambda value: isinstance(value, dict), "a table")]
 TableList = Annotated[str | list[dict[str, Any]], file_or(_is_tables, "a list of tables")]
 LabelList = Annotated[str | list[dict[str, str]], file_or(_is_labels, "a list of tables of labels")]
+
+
+class TableKeywords(SourceKeywords, total=False):
+    """What `compare` and `suggest` share with `bounds`."""
+
+    weight: str | None
+    wide: Mapping[str, Mapping[str, str]] | None
+    decimals: int | None
+    rounding: str
+    small: int
+    drop_zero_rows: bool
+    merge_zero_rows: bool
 
 
 class BoundsOptions(VerbOptions):

@@ -18,7 +18,11 @@ class RunOptions(Options):
     engine: str = option(
         "local:1", "Cores to work on; results do not depend on it.", metavar="local:N", group="run"
     )
-    resume: bool = option(False, "Carry on a run that was interrupted; costs nothing more.", group="run")
+    resume: bool = option(
+        False,
+        "Carry on a run that was interrupted, from its last finished level; its noise was paid for and costs nothing more.",
+        group="run",
+    )
     seed: int | None = option(
         None, "For tests and demos: repeatable, NOT private, no ledger.", metavar="S", group="evaluation"
     )
