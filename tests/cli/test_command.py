@@ -91,7 +91,7 @@ def test_demo(run_louver: Runner, call_louver: Runner, tmp_path: Path) -> None:
 
 def test_demo_leaves_releases_of_others_alone(call_louver: Runner, counted: Path, tmp_path: Path) -> None:
     release = tmp_path / "groups"
-    given = ("--quasi", "site", "-k", "2", "--out", release)
+    given = ("--quasi", "site", "--keep", "count", "-k", "2", "--out", release)
     assert call_louver("anonymize", counted, *given).code == 0
     done = call_louver("demo", "--out", tmp_path)
     assert done.code == 2 and done.err.endswith("is a release of your own; name another folder.\n")

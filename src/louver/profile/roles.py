@@ -12,7 +12,7 @@ from enum import StrEnum
 from louver.data.coded import CodedColumn
 from louver.data.dependencies import Dependency
 from louver.data.kinds import ColumnKind
-from louver.data.telling import WORDS, is_positive, is_unit, words_of
+from louver.data.telling import WORDS, is_positive, is_unit, why_telling, words_of
 from louver.profile.singling import SinglingSet
 
 __all__ = ["Role", "Suggestion", "suggest_roles"]
@@ -91,10 +91,9 @@ def _by_itself(
         return Suggestion(
             role=Role.QUASI, reason="known to neighbours or registers, going by its name or kind"
         )
-    if is_alone:
-        return Suggestion(
-            role=Role.QUASI, reason="most values occur once; round it, publish classes or drop it"
-        )
+    telling = why_telling(column, kind)
+    if telling is not None:
+        return Suggestion(role=Role.QUASI, reason=f"{telling}; round it, publish classes or drop it")
     if together is not None:
         others = [name for name in together.columns if name != column.name]
         return Suggestion(role=Role.QUASI, reason=f"singles people out together with {_listed(others)}")
