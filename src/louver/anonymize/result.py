@@ -7,13 +7,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from louver._html import Shown
 from louver.anonymize.comparison import Comparison
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.metrics import Risk, Utility
@@ -45,7 +45,7 @@ MOSTLY_LOST = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class AnonymizedRelease:
+class AnonymizedRelease(Shown):
     """Microdata in which every combination of quasi-identifiers occurs at least k times, or what `guarantee` says.
 
     Attributes
@@ -296,9 +296,6 @@ class AnonymizedRelease:
             + "".join(f"\n  {warning}" for warning in self.warnings)
             + (f"\n  {_told(self.stages)}" if self.stages else "")
         )
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
 
 
 def _kinds(lines: list[dict[str, str]]) -> str:

@@ -21,8 +21,6 @@ __all__ = ["Domain", "cross_attributes", "refined"]
 MAX_CELLS = 2**22
 """Largest joint domain that is laid out."""
 
-BoolArray = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Domain:

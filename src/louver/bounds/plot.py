@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from louver._figure import literal_text
+from louver._figure import blank_figure, literal_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,11 +83,7 @@ def plot_suggestions(suggestions: Suggestions) -> Figure:
 
 def _figure(n_axes: int, size: tuple[float, float], widths: list[float]) -> tuple[Figure, list[Axes]]:
     """A figure that needs no display, with plain axes."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasSVG(figure)
+    figure = blank_figure(*size)
     axes = figure.subplots(1, n_axes, gridspec_kw={"width_ratios": widths}, squeeze=False)[0]
     for one in axes:
         one.spines[["top", "right"]].set_visible(False)

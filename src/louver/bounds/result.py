@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from html import escape
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from louver._arrays import Bools, Ints
+from louver._html import MOST_LINES, Shown
 from louver.bounds.exact import Runs
 from louver.bounds.problem import Arrangement, TwoWayTable
 from louver.bounds.rounded import Rounding
@@ -89,7 +90,7 @@ ZERO_RUNS: Runs = [(0, 0, 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class BoundsAudit:
+class BoundsAudit(Shown):
     """What a released table of conditional frequencies gives away. It stays inside: it holds true labels and counts.
 
     Attributes
@@ -178,11 +179,15 @@ class BoundsAudit:
         """One line per cell: labels, lower, upper, number of feasible values."""
         import pyarrow
 
-        lines = [
-            {**c.row, **c.col, "lower": c.lower, "upper": c.upper, "n_values": c.n_values}
-            for c in self.cells()
-        ]
-        return pyarrow.Table.from_pylist(lines)
+        return pyarrow.Table.from_pylist([_line(cell) for cell in self.cells()])
+
+    def _shown(self) -> tuple[pyarrow.Table, int]:
+        """Disclosed small cells, or the first cells where there are none."""
+        import pyarrow
+
+        found = list(islice(self.disclosed_cells(), MOST_LINES)) or list(islice(self.cells(), MOST_LINES))
+        n_cells = sum(len(cols) for _, cols in self._selected_cells())
+        return pyarrow.Table.from_pylist([_line(cell) for cell in found]), n_cells
 
     def plot(self) -> Figure:
         """The narrowest intervals, and how many values rows can take."""
@@ -203,12 +208,9 @@ class BoundsAudit:
             f"  {s.rows:,} x {s.cols:,} table of conditionals, {form}, N = {s.n:,}"
         )
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Comparison:
+class Comparison(Shown):
     """Several arrangements of one table, from the least to the most disclosive."""
 
     lines: tuple[tuple[Arrangement, Summary], ...]
@@ -242,9 +244,6 @@ class Comparison:
         ]
         told = f"Comparison of {counted(len(self.lines), 'arrangement')}, least disclosive first"
         return "\n".join([told, *map(printable, shown)])
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +283,7 @@ UTILITY = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Suggestions:
+class Suggestions(Shown):
     """Redesigns without a disclosed small cell, none of which another beats on every count.
 
     Attributes
@@ -347,8 +346,9 @@ class Suggestions:
         told = f"{counted(len(self.lines), 'redesign')} without a disclosed small cell"
         return "\n".join([f"{told} ({how}; {self.examined:,} examined)", *map(printable, shown)])
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
+
+def _line(cell: Cell) -> dict[str, Any]:
+    return {**cell.row, **cell.col, "lower": cell.lower, "upper": cell.upper, "n_values": cell.n_values}
 
 
 def counted(number: int, noun: str) -> str:

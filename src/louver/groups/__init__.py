@@ -198,14 +198,7 @@ def estimate(
     plan, folder = asked.public_plan(), Path(measurements)
     if out is not None:
         check_out(Path(out))
-    path = folder / MEASUREMENTS_FILE
-    if not path.is_file():
-        raise InputError(f"{folder.name} holds no measurements; measure first.", option="--measurements")
-    if Measurements(path).description()["design"] != asked.design(plan):
-        message = (
-            f"{path.name} was not measured with these options; give the measurements that belong to them."
-        )
-        raise InputError(message, file=path.name, option="--measurements")
+    Measurements.of_design(folder / MEASUREMENTS_FILE, asked.design(plan))
     release = estimate_from(asked, plan, folder, run)
     if out is not None:
         write_from(folder, release, out, asked, report)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from louver._arrays import Floats, Ints
-from louver._figure import literal_text
+from louver._figure import blank_figure, literal_text
 from louver.groups.problem import Query, answers
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ LONGEST_TITLE = 28
 
 def plot_release(release: GroupRelease, region: int = 0) -> Figure:
     """Draw one region: groups by size, and groups of at least each size, both with two standard deviations."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    figure = blank_figure(9, 3.4)
     left, right = figure.subplots(1, 2)
     shown = _shown(release.counts[region])
     sizes = np.array(release.sizes)[shown]
@@ -53,10 +51,8 @@ def plot_release(release: GroupRelease, region: int = 0) -> Figure:
 
 def plot_regions(release: GroupRelease, regions: Sequence[int]) -> Figure:
     """Draw the size distribution of several regions in small, on one scale of sizes."""
-    from matplotlib.figure import Figure
-
     n_down = math.ceil(len(regions) / PANELS_ACROSS)
-    figure = Figure(figsize=(9, 1.75 * n_down + 0.3), layout="constrained")
+    figure = blank_figure(9, 1.75 * n_down + 0.3)
     panels = figure.subplots(n_down, PANELS_ACROSS, sharex=True, squeeze=False).ravel()
     shown = _shown(release.counts[list(regions)].sum(axis=0))
     for axes, region in zip(panels, regions, strict=False):
@@ -76,11 +72,9 @@ def plot_regions(release: GroupRelease, regions: Sequence[int]) -> Figure:
 
 def plot_errors(release: GroupRelease) -> Figure:
     """Draw the forecast L1 error of every level: measurements as drawn, and after post-processing."""
-    from matplotlib.figure import Figure
-
     names = [level.name for level in release.plan.levels]
     place = np.arange(len(names))
-    figure = Figure(figsize=(9, 0.55 * len(names) + 1.1), layout="constrained")
+    figure = blank_figure(9, 0.55 * len(names) + 1.1)
     axes = figure.subplots()
     for shift, told, color, found in (
         (-0.19, "measurements as drawn", MUTED, release.forecast.before),

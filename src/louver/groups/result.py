@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
+from louver._html import Shown
 from louver.errors import printable
 from louver.groups.plan import SizePlan
 from louver.groups.problem import Query, Total
@@ -34,7 +34,7 @@ MEASUREMENTS_FILE = "measurements/groups.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class GroupRelease:
+class GroupRelease(Shown):
     """Numbers of groups by region and size: whole, not negative, consistent over the hierarchy.
 
     Attributes
@@ -217,9 +217,6 @@ class GroupRelease:
             lines.append(line)
         lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
         return "\n".join(map(printable, lines[:10]))
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
 
 
 def _repeated(labels: Sequence[str | None], repeats: int) -> pa.Array:

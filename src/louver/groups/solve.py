@@ -138,9 +138,7 @@ def estimate_from(asked: Asked, plan: SizePlan, folder: Path, run: Run | None) -
         total = pq.read_table(folder / INVARIANTS_FILE)["value"][0].as_py()
     measured = Measurements(folder / MEASUREMENTS_FILE)
     counts = plan.mechanism.solve(noisy_answers(measured.batches(), plan, total), run)
-    told = measured.description()
-    head = None if told["entry"] is None else Head(told["entry"], told["entry_hash"])
-    return _finished(asked, plan, counts, head, run, is_private=not told["not_private"])
+    return _finished(asked, plan, counts, measured.head, run, is_private=measured.is_private)
 
 
 def _moved(asked: Asked, plan: SizePlan, out: Path, head: Head) -> GroupRelease:

@@ -22,6 +22,7 @@ from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import documented
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
+from louver.topdown.load import SpecLike, read_design
 from louver.topdown.options import RunOptions
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.result import QueryError, TopDownRelease
@@ -34,7 +35,6 @@ from louver.topdown.solve import (
     release_seeded,
     write_release,
 )
-from louver.topdown.spec import SpecLike, read_design
 
 __all__ = [
     "Clash",

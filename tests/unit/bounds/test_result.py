@@ -204,7 +204,7 @@ def results():
 @pytest.mark.parametrize("result", results(), ids=lambda result: type(result).__name__)
 def test_results_show_themselves(result):
     assert len(repr(result).splitlines()) <= 10
-    assert result._repr_html_().startswith("<pre>")
+    assert result._repr_html_().startswith("<pre>") and "<table>" in result._repr_html_()
     assert "<E>" not in result._repr_html_()
     assert isinstance(result.plot(), Figure)
 

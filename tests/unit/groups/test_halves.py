@@ -85,7 +85,7 @@ def test_bad_folders_and_options(people: Path, ledger: Ledger, tmp_path: Path) -
         estimate(measurements=tmp_path, **given)
     folder = measure(people, **given, out=tmp_path / "m").folder
     for more in ({"max_size": 5}, {"epsilon": 2}, {"across": "split"}):
-        with pytest.raises(InputError, match="not measured with these options"):
+        with pytest.raises(InputError, match="not measured by this spec or with these options"):
             estimate(measurements=folder, **_options(people, **more))
     with pytest.raises(InputError, match="exists already"):
         measure(people, **given, out=folder)
