@@ -47,8 +47,8 @@ class WorkedOut:
 
     def __str__(self) -> str:
         return (
-            f"from columns published unchanged, above all {self.column}: {self.exactly:,} of {self.generalised:,} generalised values "
-            f"of {self.name} can be worked out exactly, {self.nearly:,} at {NEARLY:.0%}"
+            f"{self.name}: {self.exactly:,} of {self.generalised:,} generalised values can be worked out exactly from unchanged "
+            f"columns, {self.nearly:,} at {NEARLY:.0%} (most from {self.column})"
         )
 
 
