@@ -29,11 +29,11 @@ from louver.privacy.measurements import write_measurements
 from louver.privacy.noise import KeyedNoise
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.least_squares import Fractional, TypeRows, encode, objective, solve
+from louver.topdown.load import read_design
 from louver.topdown.measuring import SealedCounts, invariant_values, true_batches, true_levels
 from louver.topdown.plan import make_plan
 from louver.topdown.problem import Families, Problem, SparseLevel, region_range, split_batches
 from louver.topdown.rounding import round_counts
-from louver.topdown.spec import read_design
 
 TOLERANCE = 1e-8  # asked of every peer, relative
 REPEATS = 3

@@ -15,7 +15,8 @@ import pytest
 
 import louver
 import louver.cli
-from cli.command import PACKAGE, SITE, Runner, child_environment
+from cli.command import Runner, child_environment
+from louver.cli.demo import MARK, STEPS
 from louver.data.samples import sample_path
 
 ARRANGED = ("--rows", "site", "--cols", "ill", "--weight", "count")
@@ -29,10 +30,6 @@ def test_version(run_louver: Runner) -> None:
 
 def test_version_of_the_package() -> None:
     assert version("louver") == louver.__version__
-
-
-def test_wheel_is_under_test() -> None:
-    assert SITE is None or Path(SITE) / "louver" == PACKAGE
 
 
 def test_help(call_louver: Runner) -> None:
@@ -66,36 +63,36 @@ def test_options_of_bounds(call_louver: Runner) -> None:
         assert re.search(rf"^  --{name}\b", out, re.MULTILINE), name
 
 
-def test_demo(run_louver: Runner, call_louver: Runner, tmp_path: Path) -> None:
-    """It ends by naming reports that are there, and replaces those of an earlier run."""
+def test_demo(call_louver: Runner, tmp_path: Path) -> None:
+    """Every job once, as commands that can be copied; an earlier demo is replaced."""
     out = tmp_path / "demo-output"
-    out.mkdir()
-    (out / "bounds.html").write_text("old")
-    (tmp_path / "people.csv").write_text("home,place\n1,A\n1,A\n2,A\n")
-    earlier = ["--unit=home", "--regions=place", "--domain-from-data", "--max-size=3", "--epsilon=1"]
-    seeded = ("groups", tmp_path / "people.csv", *earlier, "--seed=1", "--out", out / "groups")
-    assert call_louver(*seeded).code == 0
-    done = run_louver("demo", "--seconds", "1", cwd=tmp_path)
+    assert call_louver("demo", "--files", "--out", out).code == 0
+    assert (out / "data" / "people.csv").read_text().startswith("age,employment,")
+    (out / "left").touch()
+    done = call_louver("demo", "--seconds", "1", "--out", out)
     assert (done.code, done.err) == (0, "")
-    audit, released = (
-        (tmp_path / name).read_text(encoding="utf-8")
-        for name in re.findall(r"^Open (\S+) in a browser\.$", done.out, re.MULTILINE)
-    )
-    assert "Redesigns" in audit and "Arrangements" in audit
-    assert re.search(r"34,7\d\d groups", released) and "NOT PRIVATE" in released  # the total is noisy
-    assert sorted(path.name for path in out.iterdir()) == ["bounds.html", "groups"]
-    checked = call_louver("verify", out / "groups")
-    assert checked.code == 1 and checked.out.count("FAILED") == 2  # the headline, and that it is seeded
-    assert "made with a seed" in checked.out
+    assert len(re.findall(r"^\$ louver \w+", done.out, re.MULTILINE)) == len(STEPS)
+    names = ["anonymous", "anonymous-inside.html", "bounds.html", "county", "crashes", "data", "profile.html"]
+    assert sorted(path.name for path in out.iterdir()) == sorted([*names, MARK])
+    assert "Redesigns" in (out / "bounds.html").read_text(encoding="utf-8")
+    for release in ("crashes", "county"):
+        assert call_louver("verify", out / release).code == 0
+        assert "NOT PRIVATE" not in (out / release / "report.html").read_text(encoding="utf-8")
 
 
-def test_demo_leaves_releases_of_others_alone(call_louver: Runner, counted: Path, tmp_path: Path) -> None:
-    release = tmp_path / "groups"
-    given = ("--quasi", "site", "-k", "2", "--out", release)
-    assert call_louver("anonymize", counted, *given).code == 0
+def test_demo_leaves_files_of_others_alone(call_louver: Runner, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").touch()
     done = call_louver("demo", "--out", tmp_path)
-    assert done.code == 2 and done.err.endswith("is a release of your own; name another folder.\n")
-    assert release.is_dir()
+    assert done.code == 2 and done.err.endswith("holds files that no demo made; name another folder.\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.csv"]
+
+
+def test_a_step_of_the_demo_that_fails(
+    call_louver: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("louver.cli.demo.STEPS", (("Nothing there?", "verify data", ""),))
+    done = call_louver("demo", "--out", tmp_path / "out")
+    assert done.code == 2 and done.err
 
 
 def test_demo_into_nowhere(call_louver: Runner, counted: Path) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -37,11 +38,12 @@ main()
 """
 
 
-def start(work: str) -> subprocess.Popen[str]:
+def start(work: str, place: Path) -> subprocess.Popen[str]:
     """The command with other work in it, once it has begun."""
     indented = "\n".join("    " + line for line in work.splitlines())
     process = subprocess.Popen(
         [sys.executable, "-c", COMMAND.format(work=indented)],
+        cwd=place,
         env=child_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -55,15 +57,15 @@ def start(work: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
-def test_stopped(work: str, number: int, code: int) -> None:
-    process = start(work)
+def test_stopped(work: str, number: int, code: int, tmp_path: Path) -> None:
+    process = start(work, tmp_path)
     process.send_signal(number)
     out, err = process.communicate()
     assert (process.returncode, out, err) == (code, "", "louver demo: stopped.\n")
 
 
-def test_the_second_signal_ends_at_once() -> None:
-    process = start(STUBBORN)
+def test_the_second_signal_ends_at_once(tmp_path: Path) -> None:
+    process = start(STUBBORN, tmp_path)
     process.send_signal(signal.SIGINT)
     assert process.stdout is not None and process.stdout.readline() == "interrupted\n"
     process.send_signal(signal.SIGINT)
@@ -71,7 +73,7 @@ def test_the_second_signal_ends_at_once() -> None:
     assert (process.returncode, err) == (130, "louver: stopped.\n")
 
 
-def test_while_a_kernel_holds_the_main_thread() -> None:
+def test_while_a_kernel_holds_the_main_thread(tmp_path: Path) -> None:
     """The flag is set although the interpreter's own handlers have to wait."""
     kernel = """
 import numba, numpy
@@ -85,7 +87,7 @@ print("compiled", flush=True)
 spin(run.flag, turns)
 run.check()
 """
-    process = start(kernel)
+    process = start(kernel, tmp_path)
     assert process.stdout is not None and process.stdout.readline() == "compiled\n"
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()

@@ -25,9 +25,9 @@ from louver.privacy.noise import KeyedNoise, Nonce
 from louver.release.verify import verify
 from louver.topdown import estimate, problem, topdown
 from louver.topdown.estimation import estimate as estimate_levels
+from louver.topdown.load import read_design
 from louver.topdown.measuring import SealedCounts
 from louver.topdown.plan import make_plan
-from louver.topdown.spec import read_design
 from privacy.workers import Moment, events_until, in_child, killed_in_child
 from topdown_town import write_town
 
@@ -109,7 +109,7 @@ NAMED = {
     "ReleaseWriter.seal call": "sealed",
     "ReleaseWriter.seal return": "released",
 }
-N_KILLS = 20
+N_KILLS = len(NAMED) + 3
 
 
 def crash(directory: Path, seed: int) -> None:

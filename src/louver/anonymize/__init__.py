@@ -28,7 +28,8 @@ from louver.data.read import open_source
 from louver.privacy.ledger_finding import find_ledger
 from louver.release.write import check_out
 from louver.run import Run
-from louver.schema.request import Request, SpecLike, door, requested
+from louver.schema.door import door
+from louver.schema.request import Request, SpecLike, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def anonymize(
     k: int = 5,
     identifying: str | Sequence[str] = (),
     sensitive: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     ordered: str | Sequence[str] = (),
     hierarchy: Mapping[str, str | Path] | None = None,
     weights: Mapping[str, float] | None = None,
@@ -76,14 +78,16 @@ def anonymize(
     t: float | None = None,
     distance: str = "equal",
     suppress: float = 0.0,
-    population: str | Path | None = None,
+    population: Data | None = None,
     population_count: str | None = None,
     k_map: bool = False,
     sampling_weight: str | None = None,
     against: str | Path | Sequence[str | Path] = (),
+    accept: bool = False,
     curve: Sequence[int] = (),
     missing: str = "category",
     format: str = "labels",
+    csv: bool = False,
     keep_order: bool = False,
     class_id: bool = False,
     out: str | Path | None = None,
@@ -97,73 +101,10 @@ def anonymize(
     ----------
     data : path, PostgreSQL uri or dataframe
         Records.
-    spec : path, mapping or Spec, optional
-        A spec with the source, its attributes and a section `[anonymize]`; what is given here wins.
-    schema : Schema, optional
-        Kinds, labels, order and hierarchies of the columns.
-    table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database, or sheet of an Excel file; query for PostgreSQL.
-    decimal_mark, encoding, delimiter, keep_codes : optional
-        How a file is read: `docs/files.md`.
-    where : str, optional
-        Condition on the rows that are read, such as "age >= 18 and state in ('GA', 'NY')".
-    quasi : sequence of str
-        Quasi-identifying columns, which are generalised.
-    k : int
-        Least number of records that share their published quasi-identifiers (5).
-    identifying : sequence of str
-        Columns to drop. All other columns travel along unchanged.
-    sensitive : sequence of str
-        Columns that l-diversity and t-closeness speak of.
-    ordered : sequence of str
-        Text columns whose categories have an order; numbers always have.
-    hierarchy : mapping of str to path
-        Hierarchy files in the layout of ARX; a class gets the lowest node above its values.
-    weights : mapping of str to float
-        Importance of quasi-identifiers (1).
-    normalise : bool
-        Scale the weights so that they add up to one (35).
-    one_hot : sequence of str
-        Nominal columns whose loss counts one binary attribute per category (section 2.5) instead of Definition 8.
-    method : str
-        `auto` (the best found within `seconds`), `exact`, `split-carry`, `greedy`, `sorted`, `mondrian`,
-        `mondrian-relaxed`, `k-member`; `freeform-greedy`, `freeform-sort-greedy`, `freeform-hungarian`, which are
-        weaker than k-anonymity.
-    seconds : float
-        Time limit of the search (10); see the guide for what comes on top.
-    steps : int
-        In place of `seconds`, a limit on work, so that a run can be repeated: rounds of `auto`, thousands of search
-        nodes of `exact` and of each sub-problem of `split-carry`.
-    sets, boundary, carry, size, accepted, subproblem_seconds
-        Split & Carry: S, l, "classes", "subset" or "bubble", P, A, and the limit of a sub-problem.
-    l, l_kind, t, distance
-        l-diversity ("distinct" or "entropy") and t-closeness ("equal", "ordered", "hierarchical").
-    suppress : float
-        Largest share of records that may be left out; each counts as full loss.
-    population, population_count : path, str
-        Table of the population with the quasi-identifiers, and its column of numbers of people: journalist risk.
-    k_map : bool
-        k counts people of the population that match a class, instead of records.
-    sampling_weight : str
-        Column that says how many people a record stands for: journalist risk.
-    against : sequence of paths
-        Earlier releases of the same data; `intersection` says what all of them disclose together.
-    curve : sequence of int
-        Values of k to trace the risk-utility curve at, with several methods.
-    missing : {"category", "match", "error"}
-        A missing value is a category of its own, matches anything, or is refused.
-    format : {"labels", "bounds"}
-        Intervals as one label ("35-37") or as two columns.
-    keep_order, class_id : bool
-        Do not shuffle the rows; add the number of the class.
     out : path, optional
         Release directory to make.
     ledger : path, optional
         With `out`: where the file is logged as an exact disclosure; by default the ledger beside the data, where there is one.
-    report : callable, optional
-        Makes the HTML page for the release directory.
-    run : Run, optional
-        Told how far the work is, and asked whether it shall end.
 
     Returns
     -------
@@ -175,7 +116,7 @@ def anonymize(
     >>> people = pa.table({"age": [31, 33, 34, 52, 55, 58], "ill": ["flu", "flu", "cold", "cold", "flu", "ulcer"]})
     >>> release = anonymize(people, quasi=["age"], k=3, method="exact", keep_order=True)
     >>> release.table["age"].to_pylist()
-    ['31-34', '31-34', '31-34', '52-58', '52-58', '52-58']
+    ['[31, 34]', '[31, 34]', '[31, 34]', '[52, 58]', '[52, 58]', '[52, 58]']
     """
     request = requested(spec, AnonymizeOptions)
     payer = None
@@ -185,7 +126,7 @@ def anonymize(
         payer = find_ledger(request.data, ledger, table=source.table, query=source.query)
         dataset = fingerprint(request.data, table=source.table, query=source.query)
     release = _anonymize(request, run)
-    if out is not None:
+    if out is not None and not release.is_withheld:
         page = None if report is None else report(release)
         release = replace(release, ledger=payer)
         release.write(out, page, payer, dataset=dataset)
@@ -198,7 +139,7 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
     options = request.options
     watch = Watch(run, options.seconds if options.steps is None else None)
     with watch.stage("reading"), open_source(request.data, **request.source.opening()) as source:
-        loaded = load(source, options, request.schema)
+        loaded = load(source, options, request.schema, watch.run)
         earlier = [read_earlier(folder, source.columns) for folder in options.against]
         known = known_values(source, loaded, earlier) if earlier else {}
     answer = form_classes(loaded, options, watch)
@@ -209,7 +150,7 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         together = intersect(
             loaded.records, known, [as_earlier(release), *earlier], options.sensitive, options.k
         )
-        release = replace(release, intersection=together)
+        release = replace(release, intersection=together, is_accepted=options.accept)
     return replace(release, seconds=time.perf_counter() - started)
 
 

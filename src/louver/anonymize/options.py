@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat
 from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.methods import METHODS
 from louver.errors import InputError
-from louver.schema.options import Names, VerbOptions, option
+from louver.schema.options import Names, Table, VerbOptions, option
 from louver.schema.source import SourceOptions
 
 __all__ = ["AnonymizeOptions"]
@@ -33,15 +33,29 @@ class AnonymizeOptions(VerbOptions):
         (), "Quasi-identifying columns, separated by commas.", metavar="A,B,C", group="columns"
     )
     k: int = option(
-        5, "Records that share their quasi-identifiers.", metavar="K", flag="-k", group="protection", ge=1
+        5,
+        "Least number of records that share their published quasi-identifiers.",
+        metavar="K",
+        flag="-k",
+        group="protection",
+        ge=1,
     )
     identifying: Names = option((), "Columns to drop.", metavar="A,B", group="columns")
-    sensitive: Names = option((), "Columns that --l and --t speak of.", metavar="A,B", group="columns")
+    sensitive: Names = option(
+        (), "Columns that --l and --t speak of, published unchanged.", metavar="A,B", group="columns"
+    )
+    keep: Names = option(
+        (), "Columns to publish unchanged, whatever they give away.", metavar="A,B", group="columns"
+    )
     ordered: Names = option(
         (), "Quasi-identifiers in text whose categories have an order.", metavar="A,B", group="columns"
     )
     hierarchy: dict[str, str] = option(
-        {}, "Hierarchy in the layout of ARX; may be repeated.", metavar="A=FILE", group="columns", file="each"
+        {},
+        "Hierarchy in the layout of ARX; a class gets the lowest node above its values. May be repeated.",
+        metavar="A=FILE",
+        group="columns",
+        file="each",
     )
     weights: dict[str, Annotated[FiniteFloat, Field(ge=0)]] = option(
         {}, "Importance of quasi-identifiers (default 1).", metavar="A=.8,B=.2", group="columns"
@@ -57,14 +71,18 @@ class AnonymizeOptions(VerbOptions):
     seconds: FiniteFloat = option(10.0, "Time for the search.", metavar="S", group="method", gt=0)
     steps: int | None = option(
         None,
-        "In place of --seconds: rounds of auto, for a run that can be repeated.",
+        "In place of --seconds, for a run that can be repeated: rounds of auto, thousands of search nodes of exact and of each "
+        "sub-problem of split-carry.",
         metavar="N",
         group="method",
         ge=0,
     )
     normalise: bool = option(False, "Scale the weights so that they add up to one.", group="columns")
     one_hot: Names = option(
-        (), "Columns whose loss counts one binary attribute per category.", metavar="A,B", group="columns"
+        (),
+        "Columns whose loss counts one binary attribute per category (section 2.5), not Definition 8.",
+        metavar="A,B",
+        group="columns",
     )
     sets: int | None = option(
         None, "Split & Carry: k-sets in a sub-problem (default 5).", metavar="S", group="split-carry", ge=2
@@ -103,9 +121,14 @@ class AnonymizeOptions(VerbOptions):
         group="protection",
     )
     suppress: FiniteFloat = option(
-        0.0, "Share of records that may be left out.", metavar="SHARE", group="protection", ge=0, le=1
+        0.0,
+        "Share of records that may be left out; each counts as full loss.",
+        metavar="SHARE",
+        group="protection",
+        ge=0,
+        le=1,
     )
-    population: str | None = option(
+    population: Table | None = option(
         None,
         "Population with the quasi-identifiers: journalist risk.",
         metavar="FILE",
@@ -129,6 +152,11 @@ class AnonymizeOptions(VerbOptions):
         file="each",
         repeated=True,
     )
+    accept: bool = option(
+        False,
+        "Publish even if together with --against some records have fewer than k candidates.",
+        group="risk",
+    )
     curve: Annotated[
         tuple[Annotated[int, Field(ge=1)], ...],
         BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
@@ -147,6 +175,7 @@ class AnonymizeOptions(VerbOptions):
     format: Literal["labels", "bounds"] = option(
         "labels", "Intervals as one label (default) or as two columns.", metavar="labels|bounds", group="file"
     )
+    csv: bool = option(False, "Write the records as CSV besides Parquet.", group="file")
     keep_order: bool = option(False, "Leave the rows in the order of the source; recorded.", group="file")
     class_id: bool = option(False, "Add the number of the class.", group="file")
 
@@ -158,6 +187,7 @@ class AnonymizeOptions(VerbOptions):
             ("--quasi", self.quasi),
             ("--identifying", self.identifying),
             ("--sensitive", self.sensitive),
+            ("--keep", self.keep),
         )
         role_of: dict[str, str] = {}
         for flag, names in roles:
@@ -215,6 +245,8 @@ class AnonymizeOptions(VerbOptions):
         for flag, value in (("--l", self.l), ("--t", self.t)):
             if value is not None and not self.sensitive:
                 raise InputError(f"option {flag} needs --sensitive.", option=flag)
+        if self.accept and not self.against:
+            raise InputError("option --accept needs --against.", option="--accept")
         for flag, is_given in (
             ("--k-map", self.k_map),
             ("--population-count", self.population_count is not None),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from louver._figure import literal_text
+from louver._figure import blank_figure, literal_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,12 +25,9 @@ PANELS_WIDE = 3
 
 def plot_release(release: AnonymizedRelease) -> Figure:
     """Left: mean share of detail lost in each quasi-identifier. Right: how many classes have which size."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    figure = Figure(figsize=(11, 3.8), layout="constrained")
-    FigureCanvasSVG(figure)
+    figure = blank_figure(11, 3.8)
     left, right = figure.subplots(1, 2)
     losses = release.published_losses[::-1]
     left.barh([name for name, _ in losses], [share for _, share in losses], color=BAR)
@@ -50,14 +47,11 @@ def plot_release(release: AnonymizedRelease) -> Figure:
 
 def plot_comparison(release: AnonymizedRelease) -> Figure:
     """Shares of the records in every bin of every quasi-identifier, before (grey) and after (blue)."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
     from matplotlib.ticker import PercentFormatter
 
     shown = release.comparison.distributions
     n_high = -(-len(shown) // PANELS_WIDE)
-    figure = Figure(figsize=(11, 2.9 * n_high), layout="constrained")
-    FigureCanvasSVG(figure)
+    figure = blank_figure(11, 2.9 * n_high)
     panels = figure.subplots(n_high, PANELS_WIDE, squeeze=False).ravel()
     for axes, line in zip(panels, shown, strict=False):
         places = range(len(line.bins))
@@ -78,12 +72,9 @@ def plot_comparison(release: AnonymizedRelease) -> Figure:
 
 def plot_curve(points: Sequence[CurvePoint]) -> Figure:
     """Detail lost against the highest re-identification risk, one line per method."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
     from matplotlib.ticker import NullFormatter, PercentFormatter
 
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
-    FigureCanvasSVG(figure)
+    figure = blank_figure(8, 4.2)
     axes = figure.subplots()
     methods = dict.fromkeys(point.method for point in points)
     for method, colour in zip(methods, LINES, strict=False):

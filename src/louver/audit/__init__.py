@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +23,11 @@ from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
-from louver.release.register import Entry, Register
+from louver.release.register import Memory
 from louver.release.write import check_out
 from louver.run import Run
-from louver.schema.request import Request, SpecLike, door, requested
+from louver.schema.door import door
+from louver.schema.request import Request, SpecLike, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -74,46 +75,14 @@ def audit(
     data : path, PostgreSQL uri or dataframe, optional
         The records, or their counts with `weight`. Without them the audit is an outsider's: every table comes from a
         file, and the spec or `schema` lists the labels.
-    spec : path, mapping or Spec, optional
-        A spec with the source, its attributes and a section `[audit]`; what is given here wins.
-    schema : Schema, optional
-        Labels, order, hierarchies and structural zeros; labels come from the data otherwise.
-    weight : str, optional
-        Column of counts.
-    wide : mapping, optional
-        Column of counts -> {attribute: label}, for tables with one column per cell.
-    table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database, or sheet of an Excel file; query for PostgreSQL.
-    decimal_mark, encoding, delimiter, keep_codes : optional
-        How a file is read: `docs/files.md`.
-    where : str, optional
-        Condition on the rows that are read, such as "age >= 18 and state in ('GA', 'NY')".
     tables : sequence of mappings
         What is published: `name`, and `by` for counts or `rows` and `cols` for conditionals; see the guide.
     known : sequence of mappings
         What an outsider knows: `where`, and `exactly`, `at_least` or `at_most`.
     targets : sequence of mappings
         Cells to audit: `by`, `where`, `only_small`. By default all cells of the tables and of the finest cross.
-    small : int
-        Counts below this are small.
-    within : float
-        A count known to within so many percent is given away, too.
-    decide : bool
-        Only decide which small cells are given away, without bounds for the others.
-    hide : bool
-        Propose further cells to hide, so that no cell hidden by `below` can be worked out.
-    registry : path, optional
-        Folder that keeps what was published; all of it is audited together with the tables.
-    publish : path, optional
-        Write the tables as a release to this folder and enter them into the register, if no small cell is given away.
-    no_advice : bool
-        Do not look for tables to leave out or to coarsen.
-    seconds : float
-        After about so long the best found so far is returned.
     fail_on : {"exact", "small", "within"}, optional
         What makes `passed` false.
-    run : Run, optional
-        Told how far the work is, and asked whether it shall end.
 
     Examples
     --------
@@ -136,16 +105,7 @@ def audit(
     return _published(found, request, loaded, memory)
 
 
-@dataclass(frozen=True, slots=True)
-class _Memory:
-    """The register, what the records are called in it, and the entries about them."""
-
-    register: Register
-    records: str
-    entries: tuple[Entry, ...]
-
-
-def _memory(request: Request[AuditOptions]) -> _Memory | None:
+def _memory(request: Request[AuditOptions]) -> Memory | None:
     options = request.options
     if options.registry is None:
         return None
@@ -155,26 +115,22 @@ def _memory(request: Request[AuditOptions]) -> _Memory | None:
         )
     if options.publish is not None:
         check_out(Path(options.publish))
-    register = Register(options.registry)
-    records = fingerprint(request.data, **request.source.opening())(register.key).hex()
-    return _Memory(register, records, tuple(entry for entry in register.entries if entry.records == records))
+    return Memory.of(options.registry, fingerprint(request.data, **request.source.opening()))
 
 
 def _published(
-    found: JointAudit, request: Request[AuditOptions], loaded: Loaded, memory: _Memory | None
+    found: JointAudit, request: Request[AuditOptions], loaded: Loaded, memory: Memory | None
 ) -> JointAudit:
     """Write the tables and remember them, unless cells are given away."""
     options = request.options
     if options.publish is None or memory is None or any(True for _ in found.disclosed()):
         return found
     content = to_content(loaded.pieces[: len(options.tables)], loaded.domain.attributes)
-    publish_tables(
-        Path(options.publish), loaded, options, lambda: memory.register.append(memory.records, content)
-    )
+    publish_tables(Path(options.publish), loaded, options, lambda: memory.append(content))
     return replace(found, published=options.publish)
 
 
-def _loaded(request: Request[AuditOptions], memory: _Memory | None) -> Loaded:
+def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
     options, schema, source = request.options, request.schema, request.source
     entries = () if memory is None else memory.entries
     names = tuple(dict.fromkeys((*attribute_names(options), *earlier_names(entries))))
@@ -202,7 +158,7 @@ def _listed_attributes(names: Sequence[str], schema: Schema | None) -> list[Attr
 
 
 def _result(
-    options: AuditOptions, loaded: Loaded, findings: Findings, memory: _Memory | None, seconds: float
+    options: AuditOptions, loaded: Loaded, findings: Findings, memory: Memory | None, seconds: float
 ) -> JointAudit:
     cells = findings.cells
     summary = Summary(

@@ -12,6 +12,7 @@ from louver.audit.pieces import Cross, Margin, Piece, Shares
 from louver.audit.system import IntArray
 from louver.errors import InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.release import told
 from louver.release.register import Entry
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
@@ -19,35 +20,42 @@ from louver.schema.recode import Recode
 __all__ = ["earlier_names", "from_entry", "to_content"]
 
 
-def to_content(pieces: Sequence[Piece], attributes: Sequence[Attribute]) -> dict[str, Any]:
+def to_content(pieces: Sequence[Piece], attributes: Sequence[Attribute]) -> told.Plain:
     """All that pieces tell, as plain values."""
-    return {
-        "tables": [
-            {
-                "name": piece.name,
-                "margins": [
-                    {
-                        **_cross(margin.cross, attributes),
-                        "lower": margin.lower.tolist(),
-                        "upper": [None if x >= UNBOUNDED else x for x in margin.upper.tolist()],
-                    }
-                    for margin in piece.margins
-                ],
-                "shares": [
-                    {
-                        **_cross(shares.cross, attributes),
-                        "n_cols": shares.n_cols,
-                        "printed": shares.printed.tolist(),
-                        "decimals": shares.decimals,
-                        "is_half_even": shares.is_half_even,
-                        "is_empty": shares.is_empty.tolist(),
-                    }
-                    for shares in piece.shares
-                ],
-            }
-            for piece in pieces
-        ]
-    }
+    return {"tables": [_told(piece, attributes) for piece in pieces]}
+
+
+def _told(piece: Piece, attributes: Sequence[Attribute]) -> told.Plain:
+    def cross(part: Margin | Shares) -> dict[str, Any]:
+        labels = [attribute.labels for attribute in cross_attributes(part.cross, attributes)]
+        return {
+            "by": part.cross.by,
+            "labels": labels,
+            "where": part.cross.where,
+            "recodes": part.cross.recodes,
+        }
+
+    return told.table(
+        piece.name,
+        margins=[
+            told.counts(
+                **cross(margin),
+                lower=margin.lower.tolist(),
+                upper=[None if x >= UNBOUNDED else x for x in margin.upper.tolist()],
+            )
+            for margin in piece.margins
+        ],
+        shares=[
+            told.shares(
+                **cross(shares),
+                printed=shares.printed.tolist(),
+                decimals=shares.decimals,
+                is_half_even=shares.is_half_even,
+                is_empty=shares.is_empty.tolist(),
+            )
+            for shares in piece.shares
+        ],
+    )
 
 
 def earlier_names(entries: Sequence[Entry]) -> list[str]:
@@ -83,21 +91,6 @@ def from_entry(entry: Entry, attributes: Sequence[Attribute]) -> list[Piece]:
     return pieces
 
 
-def _cross(cross: Cross, attributes: Sequence[Attribute]) -> dict[str, Any]:
-    return {
-        "by": list(cross.by),
-        "where": {name: list(labels) for name, labels in cross.where.items()},
-        "recodes": {name: _recode(recode) for name, recode in cross.recodes.items()},
-        "labels": [list(attribute.labels) for attribute in cross_attributes(cross, attributes)],
-    }
-
-
-def _recode(recode: Recode) -> dict[str, Any]:
-    if recode.merge is not None:
-        return {"merge": {new: list(old) for new, old in recode.merge.items()}}
-    return {"bins": list(recode.bins)} if recode.bins is not None else {"level": recode.level}
-
-
 def _read_cross(part: Mapping[str, Any], attributes: Sequence[Attribute], name: str) -> Cross:
     cross = Cross(
         by=tuple(part["by"]),
@@ -106,13 +99,20 @@ def _read_cross(part: Mapping[str, Any], attributes: Sequence[Attribute], name: 
     )
     for attribute, labels in zip(cross_attributes(cross, attributes), part["labels"], strict=True):
         if list(attribute.labels) != labels:
-            raise InputError(
-                f'option --register: table "{name}" has other labels of "{attribute.name}" than the records have now; '
-                "list them in the spec as they were.",
-                option="--register",
-                column=attribute.name,
-            )
+            raise _other_labels(name, attribute)
+    for attribute in cross_attributes(cross.over(tuple(cross.where)), attributes):
+        if not all(attribute.has_label(label) for label in cross.where[attribute.name]):
+            raise _other_labels(name, attribute)
     return cross
+
+
+def _other_labels(name: str, attribute: Attribute) -> InputError:
+    return InputError(
+        f'option --register: table "{name}" has other labels of "{attribute.name}" than the records have now; '
+        "list them in the spec as they were.",
+        option="--register",
+        column=attribute.name,
+    )
 
 
 def _read_shares(part: Mapping[str, Any], attributes: Sequence[Attribute], name: str) -> Shares:

@@ -21,8 +21,6 @@ __all__ = ["Domain", "cross_attributes", "refined"]
 MAX_CELLS = 2**22
 """Largest joint domain that is laid out."""
 
-BoolArray = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Domain:
@@ -63,6 +61,16 @@ class Domain:
             wanted = np.isin(codes, [attribute.code_of(label) for label in labels])
             is_inside &= self._along(name, wanted)
         return np.where(is_inside, total, -1).ravel()
+
+    def inside(self, cross: Cross) -> IntArray:
+        """Joint cells that the cross's filter lets through, ascending, without a look at the others."""
+        chosen = [np.arange(size, dtype=np.int64) for size in self.shape]
+        for name, labels in cross.where.items():
+            attribute, codes = _recoded(self.attribute(name), cross)
+            axis = [entry.name for entry in self.attributes].index(name)
+            wanted = np.isin(codes, [attribute.code_of(label) for label in labels])
+            chosen[axis] = np.unique(self.classes[axis][wanted])
+        return np.ravel_multi_index(np.ix_(*chosen), self.shape).ravel()
 
     def _along(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         """Values of an attribute's labels, one per class, shaped to be broadcast along its axis."""

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from louver._figure import blank_figure, literal_text
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -21,17 +23,15 @@ LABEL_WIDTH = 52
 
 def plot_audit(audit: JointAudit) -> Figure:
     """Left: which tables give which cells away. Right: the intervals of the cells with the narrowest ones."""
-    from matplotlib.figure import Figure
-
     disclosed = sorted(audit.disclosed(), key=lambda cell: (cell.lower, len(cell.because or ())))[:MAX_ROWS]
     narrow = [cell for cell in audit.cells if cell.upper is not None and cell.upper > 0]
     narrow = sorted(narrow, key=lambda cell: ((cell.upper or 0) - cell.lower, cell.lower))[:MAX_ROWS]
     height = max(3.2, 1.4 + 0.22 * max(len(disclosed), len(narrow)))
-    figure = Figure(figsize=(12.5, height), layout="constrained")
+    figure = blank_figure(12.5, height)
     left, right = figure.subplots(1, 2)
     _matrix(left, disclosed, audit.tables)
     _intervals(right, narrow, audit.small)
-    return figure
+    return literal_text(figure)
 
 
 def _matrix(axes: Axes, cells: list[AuditedCell], tables: tuple[str, ...]) -> None:

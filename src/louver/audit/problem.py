@@ -7,7 +7,7 @@ it touches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, hstack, vstack
 
 from louver.audit.cut import cut, tightened
 from louver.audit.domain import Domain
-from louver.audit.pieces import Piece, Shares
+from louver.audit.pieces import Margin, Piece, Shares
 from louver.audit.system import IntArray, System
 from louver.errors import InfeasibleError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
@@ -80,14 +80,36 @@ def build(
     """
     parts = _Parts(domain, is_possible)
     for number, piece in enumerate(pieces):
-        for margin in piece.margins:
-            parts.add_margin(number, domain.assign(margin.cross), margin.lower, margin.upper)
+        for assign, lower, upper in _margin_blocks(domain, piece.margins):
+            parts.add_margin(number, assign, lower, upper)
         for shares in piece.shares:
             parts.add_shares(number, domain.assign(shares.cross), shares)
     problem = parts.assembled(truth)
     if truth is not None:
         _check_truth(problem, pieces, truth)
     return problem if not problem.helper else _cut(problem, domain, pieces)
+
+
+def _margin_blocks(
+    domain: Domain, margins: Sequence[Margin]
+) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    """Assignment and bounds of each margin; single sums over disjoint cells (classes of records) share one block."""
+    sums: list[tuple[IntArray, list[int], list[int]]] = []
+    for margin in margins:
+        if margin.cross.by:
+            yield domain.assign(margin.cross), margin.lower, margin.upper
+            continue
+        cells = domain.inside(margin.cross)
+        fitting = (block for block in sums if (block[0][cells] < 0).all())
+        block = next(fitting, None)
+        if block is None:
+            block = (np.full(domain.n_cells, -1, dtype=np.int64), [], [])
+            sums.append(block)
+        block[0][cells] = len(block[1])
+        block[1].append(int(margin.lower[0]))
+        block[2].append(int(margin.upper[0]))
+    for assign, lower, upper in sums:
+        yield assign, np.array(lower, dtype=np.int64), np.array(upper, dtype=np.int64)
 
 
 def forms_of(problem: Problem, assign: IntArray, cells: IntArray) -> Forms:

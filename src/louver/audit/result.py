@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from html import escape
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from louver._html import html_table
 from louver.errors import printable
 
 if TYPE_CHECKING:
@@ -259,10 +261,9 @@ class JointAudit:
         return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(cell.table)}</td><td>{escape(', '.join(cell.cell.values()))}</td><td>{cell.lower}</td>"
-            f"<td>{cell.upper}</td><td>{escape(', '.join(cell.because or ()))}</td></tr>"
-            for cell, _ in zip(self.disclosed(), range(SHOWN_ROWS), strict=False)
-        )
-        head = "<tr><th>table</th><th>cell</th><th>lower</th><th>upper</th><th>because of</th></tr>"
-        return f"<pre>{escape(repr(self))}</pre><table>{head}{rows}</table>"
+        lines = [
+            (cell.table, ", ".join(cell.cell.values()), cell.lower, cell.upper, ", ".join(cell.because or ()))
+            for cell in islice(self.disclosed(), SHOWN_ROWS)
+        ]
+        header = ("table", "cell", "lower", "upper", "because of")
+        return f"<pre>{escape(repr(self))}</pre>{html_table(header, lines)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from louver._callable import make_callable
 from louver.bounds.answer import BoundsAnswer
@@ -18,13 +18,16 @@ from louver.bounds.audit import audit_table
 from louver.bounds.audit import compare as compare_arrangements
 from louver.bounds.knowledge import Statement
 from louver.bounds.load import Loaded, audit_options, count, load
-from louver.bounds.options import BoundsOptions, parse_arrangements, read_arrangements
+from louver.bounds.options import BoundsOptions, TableKeywords, parse_arrangements, read_arrangements
 from louver.bounds.problem import Arrangement
 from louver.bounds.result import BoundsAudit, Comparison, Suggestion, Suggestions, Summary
 from louver.bounds.suggest import suggest as suggest_redesigns
+from louver.data.read import POSTGRES_SCHEMES
 from louver.errors import InputError
+from louver.release.write import check_out
 from louver.run import Run
-from louver.schema.request import Request, SpecLike, door, requested
+from louver.schema.door import door
+from louver.schema.request import Request, SpecLike, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -67,13 +70,16 @@ def bounds(
     rows: str | Sequence[str] = (),
     cols: str | Sequence[str] = (),
     conditionals: bool = False,
+    percent: bool = False,
     n: int | None = None,
+    row_n: str | None = None,
     recode: str | Path | Mapping[str, Any] | None = None,
     given: str | Path | Sequence[Statement | Mapping[str, Any]] | None = None,
     cells: str | Path | Sequence[Mapping[str, str]] | None = None,
     decimals: int | None = None,
     rounding: str = "half-up",
     small: int = 5,
+    certain: float = 100.0,
     drop_zero_rows: bool = False,
     merge_zero_rows: bool = False,
     run: Run | None = None,
@@ -84,38 +90,8 @@ def bounds(
     ----------
     data : path, PostgreSQL uri or dataframe
         Records, or a counted table with `weight`, or published conditionals with `conditionals=True`.
-    spec : path, mapping or Spec, optional
-        A spec with the source, its attributes and a section `[bounds]`; what is given here wins.
-    schema : Schema, optional
-        Labels, order, hierarchies and structural zeros; labels come from the data otherwise.
-    weight : str, optional
-        Column of counts, or of conditionals.
-    wide : mapping, optional
-        Column of counts -> {attribute: label}, for tables with one column per cell.
-    table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database, or sheet of an Excel file; query for PostgreSQL.
-    decimal_mark, encoding, delimiter, keep_codes : optional
-        How a file is read: `docs/files.md`.
-    where : str, optional
-        Condition on the rows that are read, such as "age >= 18 and state in ('GA', 'NY')".
-    rows, cols : sequence of str
-        Attributes that make the rows and the columns; all others are summed over.
-    conditionals : bool
-        The weight column holds conditionals ("3/7" or exact decimals); `n` is then the sample size.
-    n : int, optional
-        Sample size, with `conditionals`.
     recode, given, cells : path or inline value, optional
         Recodes, a-priori knowledge (`[[known]]` entries), and cells to solve (all by default).
-    decimals : int, optional
-        Published proportions are rounded to this many decimals; exact fractions otherwise.
-    rounding : {"half-up", "half-even"}
-        How ties are rounded, with `decimals`.
-    small : int
-        Counts below this are small.
-    drop_zero_rows, merge_zero_rows : bool
-        Leave rows with a zero cell out, or add them up in one row "Other".
-    run : Run, optional
-        Told how far the work is, and asked whether it shall end.
 
     Returns
     -------
@@ -132,82 +108,62 @@ def bounds(
     return _audit(load(requested(spec, BoundsOptions)), run or Run())
 
 
-@door(BoundsOptions)
+@door(BoundsOptions, keywords=TableKeywords)
 def compare(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
     schema: Schema | None = None,
-    weight: str | None = None,
-    wide: Mapping[str, Mapping[str, str]] | None = None,
-    table: str | None = None,
-    query: str | None = None,
-    decimal_mark: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    keep_codes: bool | None = None,
-    where: str | None = None,
     arrangements: str | Path | Sequence[Mapping[str, Any]] | None = None,
-    decimals: int | None = None,
-    rounding: str = "half-up",
-    small: int = 5,
-    drop_zero_rows: bool = False,
-    merge_zero_rows: bool = False,
     run: Run | None = None,
+    **options: Unpack[TableKeywords],
 ) -> Comparison:
     """Audit a list of arrangements and sort them by risk.
 
     Parameters
     ----------
+    data : path, PostgreSQL uri or dataframe
+        Records, or a counted table with `weight`.
     arrangements : path or sequence of mappings
         A TOML file with `[[arrangement]]` entries, or the entries.
-
-    The other parameters are those of `bounds`.
     """
     return _compare(requested(spec, BoundsOptions), run or Run())
 
 
-@door(BoundsOptions)
+@door(BoundsOptions, keywords=TableKeywords)
 def suggest(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
     schema: Schema | None = None,
-    weight: str | None = None,
-    wide: Mapping[str, Mapping[str, str]] | None = None,
-    table: str | None = None,
-    query: str | None = None,
-    decimal_mark: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    keep_codes: bool | None = None,
-    where: str | None = None,
     rows: str | Sequence[str] = (),
     cols: str | Sequence[str] = (),
     recode: str | Path | Mapping[str, Any] | None = None,
-    decimals: int | None = None,
-    rounding: str = "half-up",
-    small: int = 5,
-    drop_zero_rows: bool = False,
-    merge_zero_rows: bool = False,
     seconds: float = 30.0,
+    avoid: str = "attribute",
+    fix: str | Sequence[str] = (),
+    apart: Mapping[str, Sequence[str] | Sequence[Sequence[str]]] | None = None,
     run: Run | None = None,
+    **options: Unpack[TableKeywords],
 ) -> Suggestions:
-    """Search for redesigns of one arrangement without a disclosed small cell.
+    """Search for redesigns of one arrangement that give nothing away.
 
     Parameters
     ----------
-    seconds : float
-        Most time for the search.
-
-    The other parameters are those of `bounds`.
+    data : path, PostgreSQL uri or dataframe
+        Records, or a counted table with `weight`.
+    apart : mapping, optional
+        Column -> labels, or sets of labels, of which no two are ever merged.
     """
     request = requested(spec, BoundsOptions)
-    return _suggest(load(request), request.options.seconds, run or Run())
+    return _suggest(load(request), request.options, run or Run())
 
 
 def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAnswer:
     """All that the options ask for: an audit with or without redesigns, or a comparison of arrangements."""
+    request.options.check_suggest()
+    if request.options.write_recodes is not None:
+        check_out(Path(request.options.write_recodes), "--write-recodes")
     audit = comparison = suggestions = None
     if request.options.arrangements is not None:
         comparison = _compare(request, run or Run())
@@ -215,10 +171,24 @@ def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAns
         loaded = load(request)
         audit = _audit(loaded, run or Run())
         if request.options.suggest:
-            suggestions = _suggest(loaded, request.options.seconds, run or Run())
+            suggestions = _suggest(loaded, request.options, run or Run())
+            if request.options.write_recodes is not None:
+                suggestions.write_recodes(request.options.write_recodes, _named(request))
     return BoundsAnswer(
         audit=audit, comparison=comparison, suggestions=suggestions, fail_on=request.options.fail_on
     )
+
+
+def _named(request: Request[BoundsOptions]) -> list[str]:
+    """How a call names the data, without an address that may hold a password."""
+    is_file = isinstance(request.data, str | Path) and not str(request.data).startswith(POSTGRES_SCHEMES)
+    about = {
+        "--weight": request.source.weight,
+        "--spec": request.spec,
+        "--decimals": request.options.decimals,
+    }
+    told = [text for name, value in about.items() if value is not None for text in (name, str(value))]
+    return [str(request.data) if is_file else "FILE", *told]
 
 
 def _audit(loaded: Loaded, run: Run) -> BoundsAudit:
@@ -241,9 +211,17 @@ def _compare(request: Request[BoundsOptions], run: Run) -> Comparison:
     return compare_arrangements(count(request, names), arrangements, audit_options(request), run)
 
 
-def _suggest(loaded: Loaded, seconds: float, run: Run) -> Suggestions:
+def _suggest(loaded: Loaded, asked: BoundsOptions, run: Run) -> Suggestions:
     assert loaded.histogram is not None
-    return suggest_redesigns(loaded.histogram, loaded.arrangement, loaded.options, seconds=seconds, run=run)
+    return suggest_redesigns(
+        loaded.histogram,
+        loaded.arrangement,
+        loaded.options,
+        avoid=asked.avoid,
+        wishes=loaded.wishes,
+        seconds=asked.seconds,
+        run=run,
+    )
 
 
 make_callable(__name__, bounds)

@@ -15,7 +15,7 @@ VERBS = {
     "anonymize": "Make microdata k-anonymous with little information loss.",
     "groups": "Release how many groups of each size every region has, with differential privacy.",
     "verify": "Recompute every promise of a release from its published files.",
-    "demo": "Audit one embedded sample and release group sizes of another, with reports to open in a browser.",
+    "demo": "Do every job once on sample data, as commands to copy, with reports to open in a browser.",
     "topdown": "Private microdata over a tree of regions, with public knowledge kept exactly.",
     "ledger": "Budgets: what may be spent on a data set, and what has been.",
 }

@@ -1,7 +1,8 @@
-"""`louver demo`."""
+"""`louver demo`: every job once, as the commands that do it, on sample files that come with louver."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -10,23 +11,114 @@ import typer
 from louver.cli import VERBS
 from louver.cli.console import say
 from louver.cli.parameters import command, group
-from louver.demo import run_demo
-from louver.errors import printable
+from louver.data.samples import write_samples
+from louver.errors import InputError, LouverError, printable
 from louver.run import Run
 
 app = group(VERBS["demo"])
+
+MARK = "made-by-louver-demo"
+STEPS = (
+    (
+        "What is in a file of people, and what would single them out?",
+        "profile data/people.csv --html profile.html",
+        "profile.html: the weight alone singles out most people, and age with hours worked one in ten.",
+    ),
+    (
+        "May this table of percentages be published? If not, which one may?",
+        "bounds --spec data/survey.toml --suggest --seconds {seconds} --html bounds.html",
+        "bounds.html: the counts that anybody can work out, and tables that tell nobody's.",
+    ),
+    (
+        "A file of people that can be given to researchers:",
+        "anonymize data/people.csv --quasi age,education,marital,race,sex --sensitive income --identifying weight -k 5"
+        " --seconds {seconds} --out anonymous --html anonymous-inside.html",
+        "anonymous-inside.html stays inside: what was lost, attribute by attribute. The folder anonymous is the release.",
+    ),
+    (
+        "Anybody can check what a release promises:",
+        "verify anonymous",
+        "each promise, recomputed from the published files alone.",
+    ),
+    (
+        "How many people were in each crash, by region, whatever one person's record says:",
+        "ledger init data/crashes.csv.ledger --epsilon 1 --neighbours add-remove-record",
+        "",
+    ),
+    (
+        "",
+        "groups data/crashes.csv --unit CASENUM --regions REGION,PSU --domain data/regions.csv --max-size 20 --epsilon 1"
+        " --out crashes",
+        "crashes/report.html: counts that add up over regions, and how far they may be off.",
+    ),
+    (
+        "Private microdata of a county's 1,092 blocks, with its total kept exactly:",
+        "ledger init data/county.csv.ledger --epsilon 2 --neighbours change-record",
+        "",
+    ),
+    (
+        "",
+        "topdown run data/county.toml --out county",
+        "county/report.html: what was spent on which level, and what is not protected.",
+    ),
+    ("What was spent?", "ledger show data/county.csv.ledger", "every debit is dated, chained and paid once."),
+)
+"""A question, the command that answers it, and what to look at."""
 
 
 @command(app)
 def demo(
     *,
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder for the reports; made where there is none.")
+        Path, typer.Option(metavar="FOLDER", help="Folder for data and reports; made where there is none.")
     ] = Path("demo-output"),
-    seconds: Annotated[float, typer.Option(metavar="S", help="Time for the redesign search.")] = 15.0,
+    seconds: Annotated[float, typer.Option(metavar="S", help="Time for each search.")] = 10.0,
+    files: Annotated[bool, typer.Option("--files", help="Only write the sample files.")] = False,
     run: Run,
 ) -> int:
-    """Audit one embedded sample and release group sizes of another, with reports to open in a browser."""
-    for report in run_demo(out, seconds, run):
-        say(f"Open {printable(report)} in a browser.")
+    """Do every job once on sample data, as commands to copy, with reports to open in a browser."""
+    if not seconds > 0:
+        raise InputError("option --seconds must be greater than 0.", option="--seconds")
+    _make_room(out)
+    write_samples(out / "data")
+    if not files:
+        run_demo(out, seconds, run)
     return 0
+
+
+def run_demo(out: Path, seconds: float, run: Run) -> None:
+    """Run the commands one after another."""
+    from louver.cli.app import app as louver
+
+    for question, command_line, look_at in STEPS:
+        run.check()
+        arguments = [_placed(word, out) for word in command_line.format(seconds=f"{seconds:g}").split()]
+        if question:
+            say(f"\n{question}")
+        say(f"$ louver {printable(' '.join(arguments))}")
+        if louver(arguments, prog_name="louver", standalone_mode=False):
+            raise LouverError("a step of the demo did not succeed; please report it.")
+        if look_at:
+            say(f"=> {look_at}")
+    say(f"\nEverything lies in {printable(out)}; begin with {printable(out / 'bounds.html')} in a browser.")
+
+
+def _placed(word: str, out: Path) -> str:
+    """Names of files and folders, as seen from where the demo was called."""
+    is_path = word.startswith("data/") or word.endswith(".html") or word in ("anonymous", "crashes", "county")
+    return str(out / word) if is_path else word
+
+
+def _make_room(out: Path) -> None:
+    """An empty folder with the demo's mark; whatever an earlier demo left in it goes, anything else stays."""
+    if (out / MARK).is_file():
+        shutil.rmtree(out)
+    elif out.is_dir() and any(out.iterdir()):
+        message = f"option --out: {out} holds files that no demo made; name another folder."
+        raise InputError(message, option="--out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / MARK).touch()
+    except OSError:
+        message = f"option --out cannot make the folder {out}; name one in a place you may write to."
+        raise InputError(message, option="--out") from None

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
+import shutil
 from pathlib import Path
 
 from louver.errors import InputError
 
-__all__ = ["sample_path"]
+__all__ = ["sample_path", "write_samples"]
 
 FOLDER = Path(__file__).with_name("samples")
+FILES = {
+    "people.csv": "people",
+    "survey.csv": "survey",
+    "crashes.csv": "ges2013",
+    "regions.csv": "ges2013_regions",
+    "county.csv": "county",
+    "blocks.csv": "county_blocks",
+}
+SPECS = ("survey.toml", "county.toml")
 
 
 def sample_path(name: str) -> Path:
@@ -17,8 +28,10 @@ def sample_path(name: str) -> Path:
     Parameters
     ----------
     name : str
-        `cps8`: the 8-way table of 48,842 people from the 1994 Current Population Survey, counted. `ges2013`: 86,519
-        people in 34,782 road crashes of 2013, with region and sampling unit; `ges2013_regions` lists these.
+        `people`: 6,000 people of the 1994 Current Population Survey, one line each. `survey` and `cps8`: all 48,842 counted
+        by eight attributes, with plain names and with those of the literature. `ges2013`: 86,519 people in 34,782 road
+        crashes of 2013, with region and sampling unit; `ges2013_regions` lists these. `county`: age and race in
+        the blocks of a county in 2010, counted; `county_blocks` lists the blocks.
 
     Examples
     --------
@@ -30,3 +43,13 @@ def sample_path(name: str) -> Path:
         known = ", ".join(sorted(file.name.removesuffix(".csv.gz") for file in FOLDER.glob("*.csv.gz")))
         raise InputError(f"there is no sample of that name; choose one of {known}.", option="sample")
     return path
+
+
+def write_samples(folder: Path) -> None:
+    """Copy the samples of the guides into a folder, as plain CSV files and specs to open and try."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, name in FILES.items():
+        with gzip.open(sample_path(name)) as packed, (folder / file).open("wb") as plain:
+            shutil.copyfileobj(packed, plain)
+    for spec in SPECS:
+        shutil.copyfile(FOLDER / spec, folder / spec)

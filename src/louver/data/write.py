@@ -14,7 +14,7 @@ from louver.errors import InputError
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["replacing", "spreadsheet_safe", "write_csv", "write_parquet"]
+__all__ = ["is_replaceable", "replacing", "spreadsheet_safe", "write_csv"]
 
 
 @contextmanager
@@ -31,12 +31,14 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     Raises
     ------
     InputError
-        If the folder does not exist or cannot be written to, or what stands there is no plain file: to replace a device would
-        break the machine for everybody.
+        If it cannot be written, or must not be replaced.
     """
     path = Path(path)
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise InputError(f"{path.name} is no plain file and is not replaced; name another.", file=path.name)
+    message = (
+        f"{path.name} cannot be written; name a plain file, check its folder, permissions and disk space."
+    )
+    if not is_replaceable(path):
+        raise InputError(message, file=path.name)
     sibling = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         handle = os.open(sibling, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
@@ -48,19 +50,15 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
         _sync_folder(path.parent)
     except OSError:
         sibling.unlink(missing_ok=True)
-        message = f"{path.name} cannot be written; check its folder, permissions and disk space."
         raise InputError(message, file=path.name) from None
     except BaseException:
         sibling.unlink(missing_ok=True)
         raise
 
 
-def write_parquet(table: pyarrow.Table, path: str | Path) -> None:
-    """Write an Arrow table as Parquet."""
-    import pyarrow.parquet as pq
-
-    with replacing(path) as file:
-        pq.write_table(table, file, compression="zstd")
+def is_replaceable(path: Path) -> bool:
+    """Whether a file may be written there: to replace a device would break the machine for everybody."""
+    return path.parent.is_dir() and (path.is_file() or not path.exists())
 
 
 def write_csv(table: pyarrow.Table, path: str | Path) -> None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, TypedDict
 
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
 from louver.privacy.neighbours import Relation, check_filter
-from louver.schema.options import Names, VerbOptions, option
-from louver.schema.source import SourceOptions
+from louver.schema.options import Names, Table, VerbOptions, option
+from louver.schema.source import SourceKeywords, SourceOptions
 
-__all__ = ["GroupsOptions"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from louver.data.read import ArrowStream
+
+__all__ = ["DataKeywords", "GroupsKeywords", "GroupsOptions"]
 
 Amount = int | float | str
 LARGEST_SIZE = 1_000_000
@@ -35,7 +41,7 @@ class GroupsOptions(VerbOptions):
     regions: Names = option(
         (), "Columns of the region levels, coarsest first.", metavar="R1,R2", group="regions"
     )
-    domain: str | None = option(
+    domain: Table | None = option(
         None,
         "Public list of the leaf regions, with these columns.",
         metavar="FILE",
@@ -53,7 +59,7 @@ class GroupsOptions(VerbOptions):
     )
     min_size: int = option(
         0,
-        "Smallest size told apart; 1 where no group can be empty.",
+        "Smallest size told apart; 1 where no group can be empty: one without members then counts with size 1.",
         metavar="0|1",
         group="sizes",
         ge=0,
@@ -79,7 +85,8 @@ class GroupsOptions(VerbOptions):
     )
     noise: Literal["louver", "opendp"] = option(
         "louver",
-        "louver (default), or opendp, which a stopped run cannot replay.",
+        "louver (default), or opendp, which cannot be replayed: a run that stops before its release is in place has lost its "
+        "debit.",
         metavar="SOURCE",
         group="noise",
     )
@@ -186,3 +193,29 @@ class GroupsOptions(VerbOptions):
     def given_shares(self) -> tuple[Fraction, ...]:
         """The shares the user wrote, as exact fractions."""
         return tuple(fraction_of(share, "--shares") for share in self.shares)
+
+
+class GroupsKeywords(TypedDict, total=False):
+    """The options that decide what is measured, as the halves of the verb take them."""
+
+    unit: str | None
+    size: str | None
+    groups: str | None
+    regions: str | Sequence[str]
+    domain: str | Path | ArrowStream | None
+    max_size: int | None
+    min_size: int
+    epsilon: Amount | None
+    rho: Amount | None
+    shares: str | Sequence[str]
+    mechanism: str | None
+    noise: str
+    quantity: str | None
+    max_quantity: int
+    across: str
+    total: str
+    neighbours: str
+
+
+class DataKeywords(SourceKeywords, GroupsKeywords, total=False):
+    """The same where the data are opened."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from louver._arrays import Floats, Ints
-from louver._figure import literal_text
+from louver._figure import blank_figure, literal_text
 from louver.groups.problem import Query, answers
 
 if TYPE_CHECKING:
@@ -25,15 +25,16 @@ PANELS_ACROSS = 4
 MAX_BARS = 80
 """Sizes that are drawn one by one."""
 
+WITHIN_90 = 1.645
+"""Standard deviations that nine tenths of normal noise lie within."""
+
 LONGEST_TITLE = 28
 """Letters of a region's name above a small picture."""
 
 
 def plot_release(release: GroupRelease, region: int = 0) -> Figure:
-    """Draw one region: groups by size, and groups of at least each size, both with two standard deviations."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    """Draw one region: groups by size, and groups of at least each size, both with what nine tenths lie within."""
+    figure = blank_figure(9, 3.4)
     left, right = figure.subplots(1, 2)
     shown = _shown(release.counts[region])
     sizes = np.array(release.sizes)[shown]
@@ -41,7 +42,7 @@ def plot_release(release: GroupRelease, region: int = 0) -> Figure:
     left.set(xlabel="size", ylabel="groups", title="Groups by size")
     tree = release.plan.regions.tree
     suffix = answers(release.counts[region][None, :], Query.SUFFIX, tree)[0][shown]
-    spread = 2 * _cumulative_deviations(release, region)[shown]
+    spread = WITHIN_90 * _cumulative_deviations(release, region)[shown]
     right.plot(sizes, suffix, color=SAFE, drawstyle="steps-mid")
     right.fill_between(
         sizes, np.maximum(suffix - spread, 0), suffix + spread, color=SAFE, alpha=0.2, step="mid", linewidth=0
@@ -53,10 +54,8 @@ def plot_release(release: GroupRelease, region: int = 0) -> Figure:
 
 def plot_regions(release: GroupRelease, regions: Sequence[int]) -> Figure:
     """Draw the size distribution of several regions in small, on one scale of sizes."""
-    from matplotlib.figure import Figure
-
     n_down = math.ceil(len(regions) / PANELS_ACROSS)
-    figure = Figure(figsize=(9, 1.75 * n_down + 0.3), layout="constrained")
+    figure = blank_figure(9, 1.75 * n_down + 0.3)
     panels = figure.subplots(n_down, PANELS_ACROSS, sharex=True, squeeze=False).ravel()
     shown = _shown(release.counts[list(regions)].sum(axis=0))
     for axes, region in zip(panels, regions, strict=False):
@@ -76,11 +75,9 @@ def plot_regions(release: GroupRelease, regions: Sequence[int]) -> Figure:
 
 def plot_errors(release: GroupRelease) -> Figure:
     """Draw the forecast L1 error of every level: measurements as drawn, and after post-processing."""
-    from matplotlib.figure import Figure
-
     names = [level.name for level in release.plan.levels]
     place = np.arange(len(names))
-    figure = Figure(figsize=(9, 0.55 * len(names) + 1.1), layout="constrained")
+    figure = blank_figure(9, 0.55 * len(names) + 1.1)
     axes = figure.subplots()
     for shift, told, color, found in (
         (-0.19, "measurements as drawn", MUTED, release.forecast.before),
@@ -106,9 +103,9 @@ def _shown(counts: Ints) -> slice:
 
 def _bars(axes: Axes, release: GroupRelease, region: int, shown: slice) -> None:
     counts = release.counts[region][shown]
-    spread = 2 * _size_deviation(release, region)
     sizes = np.array(release.sizes)[shown]
-    least, most = np.maximum(counts - spread, 0), counts + spread
+    found = release.uncertainty
+    least, most = found.lower[region][shown], found.upper[region][shown]
     if len(sizes) > MAX_BARS:  # one outline instead of a thousand bars
         edges = np.append(sizes, sizes[-1] + 1) - 0.5
         axes.stairs(counts, edges, fill=True, color=SAFE, alpha=0.85)
@@ -131,12 +128,6 @@ def _tidy(axes: Axes) -> None:
 
 def _level(release: GroupRelease, region: int) -> int:
     return len(release.plan.regions.labels[region])
-
-
-def _size_deviation(release: GroupRelease, region: int) -> float:
-    """Standard deviation of the number of groups of one size: a difference of two counts, where these are cumulative."""
-    factor = 1.0 if release.plan.query is Query.SIZES else math.sqrt(2)
-    return factor * release.plan.deviations[_level(release, region)]
 
 
 def _cumulative_deviations(release: GroupRelease, region: int) -> Floats:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
+from louver._html import Shown
 from louver.errors import printable
 from louver.groups.plan import SizePlan
 from louver.groups.problem import Query, Total
 from louver.groups.simulate import Forecast, LevelError
+from louver.groups.uncertainty import Simulated, Uncertainty
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
@@ -34,7 +35,7 @@ MEASUREMENTS_FILE = "measurements/groups.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class GroupRelease:
+class GroupRelease(Shown):
     """Numbers of groups by region and size: whole, not negative, consistent over the hierarchy.
 
     Attributes
@@ -43,8 +44,8 @@ class GroupRelease:
         What was measured, with which noise.
     counts : int64 (n_regions, n_sizes)
         Released numbers of groups, read-only.
-    forecast : Forecast
-        What the errors of this release are expected to be, from simulations on the release itself.
+    simulated : Simulated
+        How far off this release may be, from simulations on the release itself.
     evaluation : tuple of LevelError or None
         The true errors, for evaluations only.
     is_private : bool
@@ -57,7 +58,7 @@ class GroupRelease:
 
     plan: SizePlan
     counts: Ints
-    forecast: Forecast
+    simulated: Simulated
     evaluation: tuple[LevelError, ...] | None = None
     is_private: bool = True
     is_domain_from_data: bool = False
@@ -67,6 +68,16 @@ class GroupRelease:
     @property
     def total_groups(self) -> int:
         return int(self.counts[0].sum())
+
+    @property
+    def forecast(self) -> Forecast:
+        """What the errors of every level are expected to be."""
+        return self.simulated.forecast
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """Standard error and 90 % interval of every number of `counts`."""
+        return self.simulated.groups
 
     @property
     def sizes(self) -> range:
@@ -110,16 +121,17 @@ class GroupRelease:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pa.Table:
-        """One row for each region and size: the region's labels, null below its level, then level, size, groups."""
+        """One row for each region and size: the region's labels, null below its level, then level, size, groups and how far off."""
         n_sizes = len(self.sizes)
         columns = self._region_columns(n_sizes)
         columns["size"] = pa.array(np.tile(np.array(self.sizes), len(self.counts)))
         columns["groups"] = pa.array(self.counts.ravel())
-        return pa.table(columns)
+        return pa.table(columns | _error_columns(self.simulated.groups))
 
     def persons_frame(self) -> pa.Table:
         """One row for each region with the number of persons that its groups imply."""
-        return pa.table({**self._region_columns(1), "persons": pa.array(self.persons)})
+        columns = self._region_columns(1) | {"persons": pa.array(self.persons)}
+        return pa.table(columns | _error_columns(self.simulated.persons))
 
     def _region_columns(self, repeats: int) -> dict[str, pa.Array]:
         regions = self.plan.regions
@@ -218,8 +230,11 @@ class GroupRelease:
         lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
         return "\n".join(map(printable, lines[:10]))
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
+
+def _error_columns(found: Uncertainty) -> dict[str, pa.Array]:
+    """The columns that say how far off a published number may be."""
+    named = {"standard_error": found.standard_error, "lower_90": found.lower, "upper_90": found.upper}
+    return {name: pa.array(values.ravel()) for name, values in named.items()}
 
 
 def _repeated(labels: Sequence[str | None], repeats: int) -> pa.Array:

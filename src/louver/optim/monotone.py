@@ -23,7 +23,7 @@ from louver.optim.kernels.trees.consistency import (
 from louver.optim.trees import LevelTree
 from louver.run import Run
 
-__all__ = ["MonotoneFit", "fit_monotone", "nonincreasing", "project"]
+__all__ = ["MonotoneFit", "fit_monotone", "nonincreasing"]
 
 PENALTIES = {0: 3.0, 15: 10.0, 30: 30.0, 120: 100.0}
 """Step size of the multiplier method from each iteration on; growing steps were fastest over shares and epsilons."""
@@ -56,31 +56,6 @@ def nonincreasing(rows: Floats, lower: float, upper: float) -> Floats:
     mean, count = np.empty(rows.shape[1]), np.empty(rows.shape[1])
     for row in fitted:
         nonincreasing_inplace(row, lower, upper, mean, count)
-    return fitted
-
-
-def project(rows: Floats, tree: LevelTree, weights: Sequence[float], total: float | None = None) -> Floats:
-    """Replace rows by the closest ones that are sums of their children, weighted by level.
-
-    Parameters
-    ----------
-    rows : float64 (n_regions, n_columns)
-    tree : LevelTree
-    weights : sequence of float
-        One for each level: one over the variance of its numbers.
-    total : float, optional
-        Fixed value of the root in the first column.
-
-    Examples
-    --------
-    >>> tree = LevelTree.from_counts([[2]])
-    >>> project(np.array([[6.0], [1.0], [2.0]]), tree, [1.0, 1.0]).tolist()
-    [[5.0], [2.0], [3.0]]
-    """
-    fitted = rows.copy()
-    coefficients = _coefficients(tree, weights)
-    fixed, value = (-1, 0.0) if total is None else (0, total)
-    project_inplace(fitted, *coefficients, tree.first_child, 0, rows.shape[1], fixed, value)
     return fitted
 
 

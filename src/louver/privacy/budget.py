@@ -21,7 +21,6 @@ __all__ = [
     "Loss",
     "Measure",
     "amounts_of",
-    "compose_parallel",
     "compose_sequential",
     "convert",
     "epsilon_at",
@@ -137,22 +136,6 @@ def compose_sequential(losses: Sequence[Loss]) -> Loss:
     """Add the losses of measurements that may all depend on the same record."""
     _check_alike(losses)
     return replace(losses[0], amount=sum((loss.amount for loss in losses), Fraction(0)))
-
-
-def compose_parallel(losses: Sequence[Loss]) -> Loss:
-    """Take the largest loss of measurements of disjoint regions.
-
-    Notes
-    -----
-    One added or removed record (or unit) lies in one region. A replaced record may leave one region and enter
-    another, so losses for that relation do not compose in parallel: compose first, then convert.
-    """
-    _check_alike(losses)
-    if losses[0].neighbours is Relation.CHANGE_RECORD:
-        raise BudgetError(
-            "a changed record may move between regions; compose losses for add-remove-record, then convert."
-        )
-    return max(losses, key=lambda loss: loss.amount)
 
 
 def _check_alike(losses: Sequence[Loss]) -> None:

@@ -108,6 +108,29 @@ class Measurements:
         if self.description().get("format") != FORMAT:
             raise InputError(f"{self.path.name} is not a measurements file; give one.", file=self.path.name)
 
+    @classmethod
+    def of_design(cls, path: Path, design: str) -> Measurements:
+        """The measurements in a folder, which must be those that a design asks for."""
+        if not path.is_file():
+            folder = path.parents[1].name
+            raise InputError(f"{folder} holds no measurements; measure first.", option="--measurements")
+        found = cls(path)
+        if found.description().get("design") != design:
+            message = f"{path.name} was not measured by this spec or with these options; give the measurements that belong to them."
+            raise InputError(message, file=path.name, option="--measurements")
+        return found
+
+    @property
+    def head(self) -> Head | None:
+        """The ledger's entry that paid; None for seeded noise."""
+        told = self.description()
+        return None if told["entry"] is None else Head(told["entry"], told["entry_hash"])
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the noise was drawn from a secret key."""
+        return not self.description()["not_private"]
+
     def description(self) -> dict[str, Any]:
         """Return what the file says about its noise, its debit and whether it is private."""
         try:

@@ -18,7 +18,8 @@ from louver.profile.result import ColumnProfile, Profile
 from louver.profile.solve import profile_columns
 from louver.profile.spec import write_spec
 from louver.run import Run
-from louver.schema.request import SpecLike, door, requested
+from louver.schema.door import door
+from louver.schema.request import SpecLike, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -53,24 +54,8 @@ def profile(
     ----------
     data : path, PostgreSQL uri or dataframe
         Records, one person a row.
-    spec : path, mapping or Spec, optional
-        A spec with the source and a section `[profile]`; what is given here wins.
     schema : Schema, optional
         Not used: a profile looks at the data as they are.
-    table, query : str, optional
-        Table of a DuckDB file or PostgreSQL database, or sheet of an Excel file; query for PostgreSQL.
-    decimal_mark, encoding, delimiter, keep_codes : optional
-        How a file is read: `docs/files.md`.
-    where : str, optional
-        Condition on the rows that are read, such as "age >= 18 and state in ('GA', 'NY')".
-    columns : sequence of str
-        Columns to look at; all by default.
-    largest : int
-        Most columns in a set that singles people out, up to 4.
-    alone : float
-        Share of records alone from which on a set does.
-    run : Run, optional
-        Told how far the work is, and asked whether it shall end.
 
     Returns
     -------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from louver._figure import literal_text
+from louver._figure import blank_figure, literal_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,12 +20,8 @@ LABEL_WIDTH = 32
 
 def plot_profile(profile: Profile) -> Figure:
     """Share of records that each column alone singles out, most first."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
     columns = sorted(profile.columns, key=lambda column: column.share_alone)[-MAX_COLUMNS:]
-    figure = Figure(figsize=(11, 1.2 + 0.24 * max(len(columns), 4)), layout="constrained")
-    FigureCanvasSVG(figure)
+    figure = blank_figure(11, 1.2 + 0.24 * max(len(columns), 4))
     axes = figure.subplots()
     shares = [100 * column.share_alone for column in columns]
     colours = [RISK if column.share_alone >= profile.share else SAFE for column in columns]

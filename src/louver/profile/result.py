@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from louver._html import html_table
+from louver.data.dependencies import Dependency
+from louver.data.kinds import ColumnKind
 from louver.errors import printable
-from louver.profile.dependencies import Dependency
 from louver.profile.distribution import Distribution
-from louver.profile.kinds import ColumnKind
 from louver.profile.roles import Role
 from louver.profile.singling import SinglingSet
 
@@ -160,18 +161,12 @@ class Profile:
     def _repr_html_(self) -> str:
         header = ("column", "kind", "distinct", "missing", "alone", "suggested role", "reason")
         lines = [
-            (c.name, c.kind, f"{c.distinct:,}", f"{c.missing:,}", percent(c.share_alone), c.role, c.reason)
+            (c.name, c.kind, c.distinct, c.missing, percent(c.share_alone), c.role, c.reason)
             for c in self.columns
         ]
-        head = "".join(f"<th>{escape(name)}</th>" for name in header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in line) + "</tr>" for line in lines
-        )
         rest = "<br>".join(escape(line) for line in (*self._told_sets(), *self._told_dependencies()))
         title = escape(f"{self.source}: {self.n_rows:,} records. {INSIDE}")
-        return (
-            f"<p>{title}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{rest}</p>"
-        )
+        return f"<p>{title}</p>{html_table(header, lines)}<p>{rest}</p>"
 
 
 def told_dependencies(dependencies: tuple[Dependency, ...]) -> list[str]:

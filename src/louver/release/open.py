@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from louver._html import html_table
 from louver.errors import InputError
 from louver.release.folder import Folder, Malformed, plain_files
 from louver.release.manifest import Manifest, read_manifest
@@ -98,7 +99,8 @@ class Release:
         return "\n".join(told)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
+        first, *rest = repr(self).splitlines()
+        return f"<p>{escape(first)}</p>" + html_table(("", ""), [line.split(maxsplit=1) for line in rest])
 
 
 def open_release(path: str | Path) -> Release:

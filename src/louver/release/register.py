@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from typing import Any
 
 from louver.errors import InputError
 
-__all__ = ["Entry", "Register"]
+__all__ = ["Entry", "Memory", "Register"]
 
 KEY, HEAD = "key", "head"
 ENTRY = re.compile(r"(\d{6})\.json")
@@ -189,6 +189,26 @@ class Register:
         return InputError(
             f"option {OPTION}: {self.folder.name} {told}.", option=OPTION, file=self.folder.name
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A register, what the records at hand are called in it, and the entries about them."""
+
+    register: Register
+    records: str
+    entries: tuple[Entry, ...]
+
+    @classmethod
+    def of(cls, folder: str | Path, keyed: Callable[[bytes], bytes]) -> Memory:
+        """Open the register; `keyed` is what `data.fingerprint.fingerprint` returns for the records."""
+        register = Register(folder)
+        records = keyed(register.key).hex()
+        return cls(register, records, tuple(entry for entry in register.entries if entry.records == records))
+
+    def append(self, content: Mapping[str, Any]) -> str:
+        """Enter what is published now (`release.told`), and return the entry's hash."""
+        return self.register.append(self.records, content)
 
 
 def _digest(body: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pydantic import ValidationError
 
+from louver._html import html_table
 from louver.errors import InputError, printable
 from louver.release.folder import Folder, Malformed, plain_files
 from louver.release.manifest import (
@@ -84,7 +85,8 @@ class Verification:
         return f"Verification of {printable(self.release)}: {told}"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        lines = [("passed" if check.passed else "FAILED", check.name, check.found) for check in self.checks]
+        return f"<p>{escape(self._told())}</p>" + html_table(("", "check", "found"), lines)
 
 
 def _line(check: Check) -> str:

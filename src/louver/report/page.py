@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from louver.data.write import replacing
+from louver._figure import svg
+from louver._html import html_table, number
+from louver.data.write import is_replaceable, replacing
 from louver.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def page(title: str, subtitle: str, sections: Iterable[str], footer: str) -> str
 def tiles(entries: Sequence[tuple[int | str | None, str, bool]]) -> str:
     """Big numbers with a caption; True marks a risk. A number that is None is not shown."""
     cells = [
-        f'<div class="tile{" risk" if is_risk else ""}"><b>{escape(_number(value))}</b><span>{escape(text)}</span></div>'
+        f'<div class="tile{" risk" if is_risk else ""}"><b>{escape(number(value))}</b><span>{escape(text)}</span></div>'
         for value, text, is_risk in entries
         if value is not None
     ]
@@ -72,19 +71,7 @@ def tiles(entries: Sequence[tuple[int | str | None, str, bool]]) -> str:
 
 def table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     """A table; numbers are set flush right."""
-    rows = [list(line) for line in lines]
-    is_number = [
-        bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(header))
-    ]
-    mark = [' class="number"' if flag else "" for flag in is_number]
-    head = "".join(f"<th{m}>{escape(name)}</th>" for m, name in zip(mark, header, strict=True))
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{m}>{escape(_number(x))}</td>" for m, x in zip(mark, row, strict=True))
-        + "</tr>\n"
-        for row in rows
-    )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>'
+    return f'<div class="scroll">{html_table(header, lines)}</div>'
 
 
 def facts(entries: Sequence[tuple[str, str]]) -> str:
@@ -95,34 +82,13 @@ def facts(entries: Sequence[tuple[str, str]]) -> str:
 
 def picture(figure: Figure, caption: str) -> str:
     """A Matplotlib figure as inline SVG."""
-    from matplotlib import rc_context
-
-    stream = io.StringIO()
-    # Text stays text (searchable), and the same figure gives the same bytes.
-    with (
-        rc_context({"svg.fonttype": "none", "svg.hashsalt": "louver", "font.family": "sans-serif"}),
-        warnings.catch_warnings(),
-    ):
-        # The browser has letters that Matplotlib's font lacks, and the warning would quote a label.
-        warnings.filterwarnings("ignore", message="Glyph")
-        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    svg = _inline(stream.getvalue())
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
-    return f'<figure><div class="scroll">{svg}</div><figcaption>{escape(caption)}</figcaption></figure>'
-
-
-def _inline(svg: str) -> str:
-    """The drawing alone: no prologue, no addresses of namespaces, and only names that are referred to."""
-    svg = re.sub(
-        r"^.*?(?=<svg)|<metadata>.*?</metadata>|<!--.*?-->| xmlns(:\w+)?=\"[^\"]*\"", "", svg, flags=re.DOTALL
-    )
-    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
-    return re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
+    drawing = svg(figure).replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
+    return f'<figure><div class="scroll">{drawing}</div><figcaption>{escape(caption)}</figcaption></figure>'
 
 
 def check_page(path: Path, read: Iterable[Path]) -> None:
     """Refuse a report that could not be written, or that would replace a file that the call reads."""
-    if not path.parent.is_dir() or (path.exists() and not path.is_file()):
+    if not is_replaceable(path):
         raise InputError(
             f"option --html cannot write {path}; name a file in a folder that exists.", option="--html"
         )
@@ -137,7 +103,3 @@ def write_page(html: str, path: str | Path) -> None:
     """Write a page that stays inside, whole or not at all, for its owner's eyes only."""
     with replacing(path, mode=0o600) as stream:
         stream.write(html.encode("utf-8"))
-
-
-def _number(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)

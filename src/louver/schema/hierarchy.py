@@ -21,7 +21,6 @@ import numpy as np
 from louver._arrays import Ints
 from louver.errors import InputError
 from louver.schema.files import decode_text, read_bytes
-from louver.schema.recode import Recode
 
 __all__ = ["Hierarchy"]
 
@@ -48,8 +47,6 @@ class Hierarchy:
     (('a1', 'a2', 'b1'), ('a', 'b'), ('*',))
     >>> tree.parents(0).tolist()
     [0, 0, 1]
-    >>> tree.leaves_under(1, "a")
-    ('a1', 'a2')
     """
 
     columns: tuple[tuple[str, ...], ...]
@@ -160,25 +157,6 @@ class Hierarchy:
         if not self.has_leaf(leaf):
             raise InputError(f"{self.source} has no such leaf.", file=self.source)
         return self.columns[self._checked(level)][self._leaf_codes[leaf]]
-
-    def leaves_under(self, level: int, label: str) -> tuple[str, ...]:
-        """Leaves below one label of a level."""
-        if label not in self.labels_at(level):
-            raise InputError(f"{self.source} has no such label at level {level}.")
-        return tuple(
-            leaf for leaf, above in zip(self.leaves, self.columns[level], strict=True) if above == label
-        )
-
-    def recode_to(self, level: int, attribute: str = "") -> Recode:
-        """Merge of all leaves into the labels of `level`.
-
-        For an attribute that carries this hierarchy `Recode(name, level=...)` says the same, and also fits
-        where the attribute has fewer labels than the tree has leaves.
-        """
-        groups: dict[str, list[str]] = {label: [] for label in self.labels_at(level)}
-        for leaf, above in zip(self.leaves, self.columns[level], strict=True):
-            groups[above].append(leaf)
-        return Recode(attribute, merge={label: tuple(leaves) for label, leaves in groups.items()})
 
     def above(self, level: int) -> Hierarchy:
         """The part of the tree from `level` up, whose leaves are the labels of that level."""

@@ -5,26 +5,22 @@ What is given wins over the spec. Names of files in a spec are relative to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from inspect import signature
 from pathlib import Path
-from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from louver.errors import InputError, one_sentence
+from louver.errors import InputError
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
 from louver.schema.spec import Schema, Spec, as_spec
 from louver.schema.validate import validated
 
-__all__ = ["Request", "SpecLike", "ask", "door", "requested"]
+__all__ = ["SOURCE", "Request", "SpecLike", "ask", "requested"]
 
 Asked = TypeVar("Asked", bound=VerbOptions)
-P = ParamSpec("P")
-R = TypeVar("R")
 
 SOURCE = tuple(name for name in SourceOptions.model_fields if name not in ("file", "uri"))
 """Keywords of every verb that say how the data are read."""
@@ -114,41 +110,6 @@ def requested(spec: SpecLike, model: type[Asked]) -> Request[Asked]:
     """The request that `door` has put in the place of the spec."""
     assert isinstance(spec, Request) and isinstance(spec.options, model)
     return spec
-
-
-def door(model: type[VerbOptions], *, needs_data: bool = True) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function the door of a verb: its body finds the checked `Request` in `spec`.
-
-    Which keywords the caller wrote is known only here: one that is left out is the spec's to say, even where the
-    function has a default for it. Errors that are expected leave as `LouverError`.
-    """
-    names = {*model.model_fields, *SOURCE, "data", "spec", "schema"}
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        parameters = signature(function)
-
-        @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            for name in kwargs:
-                if name not in parameters.parameters:
-                    _refuse(name)
-            written = parameters.bind(*args, **kwargs).arguments
-            given = {name: value for name, value in written.items() if name in names}
-            own: Any = {name: value for name, value in written.items() if name not in names}
-            with one_sentence():
-                data, spec = given.pop("data", None), given.pop("spec", None)
-                schema = given.pop("schema", None)
-                own["spec"] = ask(model, data, spec, given, schema=schema, needs_data=needs_data)
-                return function(**own)  # type: ignore[call-arg]
-
-        return call
-
-    return decorate
-
-
-def _refuse(name: str) -> NoReturn:
-    flag = f"--{name.replace('_', '-')}"
-    raise InputError(f"option {flag} is not a known key; check its spelling.", option=name)
 
 
 def _data(data: Any, spec: Spec | None, *, is_needed: bool) -> Any:

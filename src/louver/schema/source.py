@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -13,7 +13,7 @@ from louver.schema.options import option
 from louver.schema.validate import OWN, Options, validated
 from louver.schema.where import parse_where
 
-__all__ = ["SourceOptions"]
+__all__ = ["SourceKeywords", "SourceOptions"]
 
 RIVALS = {"table": "query", "query": "table", "weight": "wide", "wide": "weight"}
 """What is given replaces what a spec says about the same."""
@@ -135,3 +135,15 @@ class SourceOptions(Options):
         """The same with what a call gives in its place."""
         kept = self.model_dump(exclude={RIVALS[name] for name in given if name in RIVALS})
         return validated(SourceOptions, {**kept, **given})
+
+
+class SourceKeywords(TypedDict, total=False):
+    """How records are read, as functions beside a verb take it."""
+
+    table: str | None
+    query: str | None
+    decimal_mark: str | None
+    encoding: str | None
+    delimiter: str | None
+    keep_codes: bool | None
+    where: str | None

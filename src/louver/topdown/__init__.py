@@ -20,7 +20,10 @@ from louver.errors import InputError, one_sentence
 from louver.privacy.measurements import Measured
 from louver.release.write import check_out
 from louver.run import Run
+from louver.schema.door import documented
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
+from louver.topdown.load import SpecLike, read_design
+from louver.topdown.options import Estimator, RunOptions
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.result import QueryError, TopDownRelease
 from louver.topdown.sealing import measure_into
@@ -32,7 +35,6 @@ from louver.topdown.solve import (
     release_seeded,
     write_release,
 )
-from louver.topdown.spec import Estimator, SpecLike, read_design
 
 __all__ = [
     "Clash",
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     Data = str | Path | ArrowStream
 
 
+@documented(RunOptions)
 @one_sentence()
 def topdown(
     spec: SpecLike,
@@ -80,27 +83,6 @@ def topdown(
         The records, in place of the spec's source; table, query, weight and wide columns are read from there still.
     out : path, optional
         Release directory to make; needed unless `seed` is given.
-    ledger : path, optional
-        Who pays; by default the ledger beside the source file.
-    engine : str
-        "local:N" works on N cores. Results do not depend on it.
-    resume : bool
-        Carry on a run that was interrupted, from its last finished level; its noise was paid for and is not drawn anew.
-        Nothing is wrong with it where there is nothing to carry on.
-    estimator : {"bayes", "least-squares", "plain"}, optional
-        How counts are estimated, in place of what the spec says.
-    shrink : float or "off", optional
-        For "bayes": by how many standard deviations small groups may be shrunk, in place of what the spec says.
-    csv : bool
-        Write the microdata as CSV too.
-    seed : int, optional
-        For tests, demos and evaluation: not private, and no ledger is touched.
-    evaluate : bool
-        Compare with the truth; needs `seed`, and the result is not for release.
-    report : callable, optional
-        Makes the HTML page for the release directory.
-    run : Run, optional
-        Told how far the work is, and asked whether it shall end.
 
     Returns
     -------
@@ -181,6 +163,7 @@ def check(
     return check_knowledge(plan, invariants=given, table=placed)
 
 
+@documented(RunOptions)
 @one_sentence()
 def measure(
     spec: SpecLike,
@@ -195,14 +178,10 @@ def measure(
 
     Parameters
     ----------
-    spec, data, run
+    spec, data
         As for `topdown`.
     out : path
         Folder to make.
-    ledger : path, optional
-        Who pays; by default the ledger beside the source file.
-    resume : bool
-        Carry on in a folder that an interrupted call of the same spec left.
 
     Returns
     -------
@@ -219,6 +198,7 @@ def measure(
     return Measured(folder=folder, loss=plan.loss, head=head, seconds=time.perf_counter() - began)
 
 
+@documented(RunOptions)
 @one_sentence()
 def estimate(
     spec: SpecLike,
@@ -242,8 +222,6 @@ def estimate(
         The folder, or a release directory. Levels that an interrupted call finished are not computed again.
     out : path, optional
         Release directory to make.
-    engine, estimator, shrink, csv, report, run
-        As for `topdown`.
     """
     workers = parse_engine(engine)
     plan = make_plan(read_design(spec).estimated(estimator=estimator, shrink=shrink))

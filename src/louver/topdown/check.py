@@ -21,6 +21,7 @@ from louver.data.regions import RegionTree
 from louver.data.tabulate import tabulate
 from louver.data.values import read_text
 from louver.errors import InfeasibleError, InputError, printable
+from louver.topdown.design import Design
 from louver.topdown.implied import (
     UNBOUNDED,
     Implied,
@@ -32,7 +33,6 @@ from louver.topdown.implied import (
     is_laminar,
 )
 from louver.topdown.plan import QueryPlan
-from louver.topdown.spec import Design
 
 __all__ = ["Clash", "KnowledgeCheck", "check_knowledge", "find_clash", "read_counts", "read_values"]
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from louver.data.regions import SEPARATOR
 from louver.errors import InputError
 from louver.privacy.neighbours import Relation
-from louver.topdown.spec import MAX_CELLS, Design
+from louver.topdown.design import Design
+from louver.topdown.load import MAX_CELLS
 
 __all__ = ["Verdict", "check_together", "invariant_records", "judge", "space_of"]
 

@@ -29,6 +29,7 @@ from louver.topdown import failsafe
 from louver.topdown.bayes import FEWEST, learn_level
 from louver.topdown.evidence import TreeEvidence, gather_evidence
 from louver.topdown.least_squares import encode, solve
+from louver.topdown.options import Estimator
 from louver.topdown.problem import (
     Families,
     NoisyCounts,
@@ -37,7 +38,6 @@ from louver.topdown.problem import (
     split_batches,
 )
 from louver.topdown.rounding import round_counts
-from louver.topdown.spec import Estimator
 
 __all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate"]
 

@@ -25,10 +25,10 @@ from louver.privacy.ledger import KeyedHash
 from louver.privacy.measurements import TrueBatch
 from louver.privacy.noise import Nonce
 from louver.schema.attribute import Attribute
+from louver.topdown.design import Design
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import Query, SparseLevel, region_range, split_batches
-from louver.topdown.spec import Design
 
 __all__ = [
     "SealedCounts",

@@ -1,13 +1,162 @@
-"""What a call of TopDown is told beside its spec."""
+"""The TopDown spec: what is released, what it costs, and what is publicly known; and what a call is told beside it.
+
+[topdown]
+epsilon = 4                      # or rho = "1/2", delta = 1e-10
+neighbours = "change-record"
+estimator = "bayes"              # or "least-squares"; "plain" is Algorithm 1 as the paper has it
+shrink = 2                       # cap on the shrinking of small groups, or "off"
+
+[topdown.geography]
+column = "GEOID"                 # or columns = ["state", "county"], one for each level
+levels = ["state", "county", "block"]
+prefixes = [2, 5, 15]
+leaves = "blocks.csv"            # public list of the leaves
+
+[topdown.queries]                # "detailed", all cells, is always there
+total = []
+age = ["age"]
+minority = { attributes = ["race"], merge = { race = { other = ["black", "asian"] } } }
+
+[topdown.shares]                 # exact fractions that sum to one
+levels = { state = "1/3", county = "1/3", block = "1/3" }
+queries = { total = "0.1", age = "0.2", detailed = "0.7" }
+at = { block = { detailed = 1 } }      # another split at one level
+
+[[topdown.invariants]]           # published exactly
+name = "state total"
+level = "state"
+
+[[topdown.bounds]]               # from a public table with one row per leaf
+name = "dormitories"
+file = "facilities.csv"
+cells = { quarters = ["dormitory"] }
+facilities = "dormitories"       # at least one person each, none where there is none
+"""
 
 from __future__ import annotations
 
-from louver.errors import InputError
-from louver.schema.options import option
-from louver.schema.validate import Options
-from louver.topdown.spec import Estimator, Shrink
+import math
+from typing import Annotated, Any, Literal
 
-__all__ = ["CheckOptions", "RunOptions"]
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
+
+from louver.errors import InputError
+from louver.privacy.budget import Loss, Measure, fraction_of
+from louver.privacy.neighbours import Relation
+from louver.schema.options import option
+from louver.schema.validate import OWN, Options
+
+__all__ = [
+    "BoundOptions",
+    "CheckOptions",
+    "Estimator",
+    "GeographyOptions",
+    "InvariantOptions",
+    "RunOptions",
+    "Shrink",
+    "TopDownOptions",
+]
+
+Amount = int | float | str
+Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
+Estimator = Literal["bayes", "least-squares", "plain"]
+"""How noisy answers become counts."""
+
+
+def _as_shrink(value: Any) -> Any:
+    """A positive number, also as text, or "off"."""
+    if value is None or value == "off":
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0.0
+    if isinstance(value, bool) or not 0.0 < number < math.inf:
+        raise PydanticCustomError(OWN, 'must be a number above 0, or "off"')
+    return number
+
+
+Shrink = Annotated[float | str, BeforeValidator(_as_shrink)]
+"""Standard deviations that a cell of small share may be moved below its evidence; "off" for any number."""
+
+
+class GeographyOptions(Options):
+    """`[topdown.geography]`."""
+
+    levels: Annotated[list[str], Field(min_length=1)]
+    leaves: str
+    column: str | None = None
+    prefixes: list[int] | None = None
+    columns: Annotated[list[str], Field(min_length=1)] | None = None
+
+
+class QueryOptions(Options):
+    """One entry of `[topdown.queries]`: a list of attributes, or a table that also merges labels."""
+
+    attributes: list[str]
+    merge: dict[str, Labels] = Field(default_factory=dict)
+
+
+class SharesOptions(Options):
+    """`[topdown.shares]`."""
+
+    levels: dict[str, Amount]
+    queries: dict[str, Amount]
+    at: dict[str, dict[str, Amount]] = Field(default_factory=dict)
+
+
+class InvariantOptions(Options):
+    """One of `[[topdown.invariants]]`."""
+
+    name: Annotated[str, Field(min_length=1)]
+    level: str
+    cells: Labels = Field(default_factory=dict)
+
+
+class BoundOptions(Options):
+    """One of `[[topdown.bounds]]`."""
+
+    name: Annotated[str, Field(min_length=1)]
+    file: str
+    cells: Labels = Field(default_factory=dict)
+    lower: int | str | None = None
+    upper: int | str | None = None
+    facilities: str | None = None
+
+
+def _as_query(value: Any) -> Any:
+    return {"attributes": value} if isinstance(value, list) else value
+
+
+class TopDownOptions(Options):
+    """`[topdown]`."""
+
+    geography: GeographyOptions
+    shares: SharesOptions
+    queries: dict[str, Annotated[QueryOptions, BeforeValidator(_as_query)]] = Field(default_factory=dict)
+    invariants: list[InvariantOptions] = Field(default_factory=list)
+    bounds: list[BoundOptions] = Field(default_factory=list)
+    epsilon: Amount | None = None
+    rho: Amount | None = None
+    delta: Amount | None = None
+    neighbours: Literal["change-record", "add-remove-record"] = "change-record"
+    acknowledge_invariants: bool = False
+    estimator: Estimator = "bayes"
+    shrink: Shrink = 2.0
+
+    def budget(self, where: str) -> Loss:
+        """The whole budget, in the measure it was written in; `where` is what messages call the section."""
+        if (self.epsilon is None) == (self.rho is None):
+            raise InputError(f"{where} needs a budget, epsilon or rho, one of them.", option="epsilon")
+        if (self.rho is None) != (self.delta is None):
+            raise InputError(f"{where} needs delta beside rho, and only there.", option="delta")
+        relation = Relation(self.neighbours)
+        if self.epsilon is not None:
+            return Loss(fraction_of(self.epsilon, f'{where}: key "epsilon"'), Measure.EPSILON, relation)
+        if not fraction_of(self.delta, f'{where}: key "delta"') < 1:
+            raise InputError(f'{where}: key "delta" must be below 1.', option="delta")
+        return Loss(fraction_of(self.rho, f'{where}: key "rho"'), Measure.RHO, relation)
 
 
 class RunOptions(Options):
@@ -19,7 +168,11 @@ class RunOptions(Options):
     engine: str = option(
         "local:1", "Cores to work on; results do not depend on it.", metavar="local:N", group="run"
     )
-    resume: bool = option(False, "Carry on a run that was interrupted; costs nothing more.", group="run")
+    resume: bool = option(
+        False,
+        "Carry on a run that was interrupted, from its last finished level; its noise was paid for and costs nothing more.",
+        group="run",
+    )
     seed: int | None = option(
         None, "For tests and demos: repeatable, NOT private, no ledger.", metavar="S", group="evaluation"
     )

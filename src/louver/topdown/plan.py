@@ -25,9 +25,9 @@ from louver.privacy.distributions import DiscreteGaussian, Distribution, noise_f
 from louver.privacy.ledger import request_digest
 from louver.privacy.neighbours import Relation
 from louver.privacy.spend import request_of
+from louver.topdown.design import Design, Statement
 from louver.topdown.implied import MAX_TYPES, UNBOUNDED, Implied, LevelStatements, derive
 from louver.topdown.problem import Problem, Query, Workload
-from louver.topdown.spec import Design, Statement
 
 __all__ = ["MeasuredQuery", "QueryPlan", "make_plan", "sensitivity"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from louver._figure import literal_text
+from louver._figure import blank_figure, literal_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +25,6 @@ LARGE_RATIO = 30  # beyond it an axis is logarithmic
 
 def plot_release(release: TopDownRelease) -> Figure:
     """Draw the loss of every query by level, and the standard deviation of its noise; with an evaluation the errors."""
-    from matplotlib.figure import Figure
-
     plan, names = release.plan, release.plan.design.spine.names
     queries = [query.name for query in plan.design.queries]
     losses = np.zeros((len(queries), len(names)))
@@ -36,7 +34,7 @@ def plot_release(release: TopDownRelease) -> Figure:
             losses[queries.index(query.query.name), level] = float(query.loss.amount)
             noise[query.query.name][level] = math.sqrt(query.distribution.variance)
     n_panels = 2 if release.evaluation is None else 3
-    figure = Figure(figsize=(4.5 * n_panels, 3.6), layout="constrained")
+    figure = blank_figure(4.5 * n_panels, 3.6)
     panels = figure.subplots(1, n_panels)
     below = np.zeros(len(names))
     for number, label in enumerate(queries):
@@ -73,12 +71,10 @@ def _draw_lines(axes: Axes, names: tuple[str, ...], values: dict[str, dict[int, 
 
 def plot_sizes(release: TopDownRelease) -> Figure:
     """Draw the people of every region of the last levels, the largest region first."""
-    from matplotlib.figure import Figure
-
     names = release.plan.design.spine.names
     histograms = list(release.levels())[::-1]
     shown = list(range(len(names)))[-3:]
-    figure = Figure(figsize=(4.5 * len(shown), 3.0), layout="constrained")
+    figure = blank_figure(4.5 * len(shown), 3.0)
     for axes, level in zip(np.atleast_1d(figure.subplots(1, len(shown))), shown, strict=True):
         upto = np.concatenate([[0], np.cumsum(histograms[level].count)])[histograms[level].start]
         sizes = np.sort(np.diff(upto))[::-1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from louver._arrays import Ints
+from louver._html import Shown
 from louver.data.write import write_csv
 from louver.errors import printable
 from louver.privacy.budget import amounts_of
@@ -22,11 +22,11 @@ from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
 from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
+from louver.topdown.design import DETAILED
 from louver.topdown.estimation import Estimate
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import SparseLevel
-from louver.topdown.spec import DETAILED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,7 +58,7 @@ class QueryError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class TopDownRelease:
+class TopDownRelease(Shown):
     """Histograms of all leaves: whole, not negative, consistent with each other and with public knowledge.
 
     Parameters
@@ -332,9 +332,6 @@ class TopDownRelease:
         lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
         lines.append(f"  failsafe used for {len(self.estimate.rescued)} regions")
         return "\n".join(map(printable, lines[:10]))
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
 
 
 def _labelled(codes: NDArray[Any], labels: tuple[str, ...]) -> pa.Array:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from louver.errors import InputError
-from louver.privacy.ledger import Head, Ledger
+from louver.privacy.ledger import Ledger
 from louver.privacy.measurements import Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise
 from louver.privacy.spend import is_sealed, open_ledger
@@ -109,13 +109,8 @@ def estimate_from(
 ) -> TopDownRelease:
     """Estimate from the measurements and invariants of a folder."""
     path = folder / MEASUREMENTS_FILE
-    if not path.is_file():
-        raise InputError(f"{folder.name} holds no measurements; measure first.", option="--measurements")
     began = time.perf_counter()
-    description = Measurements(path).description()
-    if description["design"] != plan.design.measured_fingerprint():
-        message = f"{path.name} was not measured by this spec; give the measurements that belong to it."
-        raise InputError(message, file=path.name, option="--measurements")
+    measured = Measurements.of_design(path, plan.design.measured_fingerprint())
     problem = plan.problem(read_invariants(folder / INVARIANTS_FILE, plan))
     result = estimate_levels(
         problem,
@@ -127,12 +122,11 @@ def estimate_from(
         checkpoints=checkpoints_of(plan, folder),
         run=run,
     )
-    entry = description["entry"]
     return TopDownRelease(
         plan=plan,
         estimate=result,
-        is_private=not description["not_private"],
-        head=None if entry is None else Head(entry, description["entry_hash"]),
+        is_private=measured.is_private,
+        head=measured.head,
         seconds={**seconds, "estimate": time.perf_counter() - began},
     )
 

@@ -14,8 +14,10 @@ import pyarrow.parquet
 import pytest
 
 import louver as lv
+from louver.data.fingerprint import fingerprint
 from louver.errors import InputError
-from louver.release.register import Register
+from louver.release import told
+from louver.release.register import Memory, Register
 
 
 @pytest.fixture
@@ -93,6 +95,31 @@ def test_every_kind_of_table_is_published_verified_and_remembered(people: Path, 
     assert again.earlier == 1 and again.tables[-1].startswith(table["name"])
 
 
+def enter_classes(people: Path, classes: list) -> None:
+    memory = Memory.of(people.parent / "register", fingerprint(people))
+    memory.append({"tables": [told.table("5-anonymous", margins=told.counts_of_classes(classes))]})
+
+
+def test_a_k_anonymous_file_counts_by_its_classes(people: Path) -> None:
+    enter_classes(people, [({"ill": ["y"]}, 12, 12), ({"ill": ["n"], "town": ["A", "B"]}, 55, 55)])
+    refused = publish(people, TOWN_A, "one")
+    worst = next(refused.disclosed())
+    assert refused.published is None and (worst.lower, worst.upper) == (3, 3)
+    assert worst.because[1].startswith("5-anonymous")
+
+
+def test_classes_that_overlap_are_at_least_so_many(people: Path) -> None:
+    enter_classes(people, [({"ill": ["y", "n"], "town": ["A"]}, 20, None), ({"town": ["A", "B"]}, 47, None)])
+    found = lv.audit(people, weight="count", tables=[EVERYONE], registry=people.parent / "register")
+    assert found.summary.small_exact == 0 and found.summary.certified == found.summary.targets
+
+
+def test_a_class_with_labels_that_are_gone_is_an_error(people: Path) -> None:
+    enter_classes(people, [({"ill": ["perhaps"]}, 12, 12)])
+    with pytest.raises(InputError, match='other labels of "ill"'):
+        publish(people, EVERYONE, "one")
+
+
 def test_a_spoilt_file_breaks_its_promise(people: Path) -> None:
     found = publish(people, {**EVERYONE, "totals": True}, "one")
     [file] = (Path(found.published) / "data").glob("*.parquet")
@@ -123,11 +150,11 @@ def test_of_two_at_once_the_second_is_told_to_audit_again(people: Path) -> None:
     ]
     for child in children:
         child.start()
-    assert {ready.get(timeout=120), ready.get(timeout=120)} == {"one", "two"}
+    assert {ready.get(timeout=3600), ready.get(timeout=3600)} == {"one", "two"}
     go.set()
-    outcomes = dict([ready.get(timeout=120), ready.get(timeout=120)])
+    outcomes = dict([ready.get(timeout=3600), ready.get(timeout=3600)])
     for child in children:
-        child.join(timeout=120)
+        child.join(timeout=3600)
     assert sorted(told == "entered" for told in outcomes.values()) == [False, True]
     assert any("run the audit again" in told for told in outcomes.values())
     assert len(Register(people.parent / "register").entries) == 1
@@ -152,7 +179,7 @@ def test_a_kill_leaves_an_entry_whole_or_not_at_all(people: Path, event: str) ->
     context = multiprocessing.get_context("spawn")
     child = context.Process(target=_die_at, args=(event, people))
     child.start()
-    child.join(timeout=180)
+    child.join(timeout=3600)
     assert child.exitcode == -signal.SIGKILL
     entries = Register(people.parent / "register").entries
     assert len(entries) == (0 if event == "link" else 1)

@@ -85,7 +85,7 @@ def test_bad_folders_and_options(people: Path, ledger: Ledger, tmp_path: Path) -
         estimate(measurements=tmp_path, **given)
     folder = measure(people, **given, out=tmp_path / "m").folder
     for more in ({"max_size": 5}, {"epsilon": 2}, {"across": "split"}):
-        with pytest.raises(InputError, match="not measured with these options"):
+        with pytest.raises(InputError, match="not measured by this spec or with these options"):
             estimate(measurements=folder, **_options(people, **more))
     with pytest.raises(InputError, match="exists already"):
         measure(people, **given, out=folder)
@@ -141,4 +141,4 @@ def test_integer_programs_in_a_child_are_the_same(people: Path) -> None:
 def test_progress_is_told(people: Path) -> None:
     seen: list[str] = []
     groups(people, **_options(people, seed=1), run=Run(lambda stage, done, total: seen.append(stage)))
-    assert "forecasting errors" in seen
+    assert "simulating the release" in seen

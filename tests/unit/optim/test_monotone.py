@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from louver.optim.monotone import fit_monotone, nonincreasing, project
+from louver._arrays import Floats
+from louver.optim.kernels.trees.consistency import project_inplace
+from louver.optim.monotone import _coefficients, fit_monotone, nonincreasing
 from louver.optim.trees import LevelTree
 
 TREES = [LevelTree.from_counts(c) for c in ([], [[2]], [[3], [1, 2, 2]], [[1], [3]])]
@@ -61,6 +63,15 @@ def test_isotonic_regression_by_the_minimax_formula(seed: int) -> None:
         assert fitted[i] == pytest.approx(min(max(value, -2.0), 2.0))
 
 
+def project(
+    rows: Floats, tree: LevelTree, weights: list[float], fixed: int = -1, value: float = 0.0
+) -> Floats:
+    """The closest rows that are sums of their children, the root of the first column fixed or not."""
+    fitted = rows.copy()
+    project_inplace(fitted, *_coefficients(tree, weights), tree.first_child, 0, rows.shape[1], fixed, value)
+    return fitted
+
+
 def test_projection_is_orthogonal_in_its_weights() -> None:
     rng = np.random.default_rng(1)
     tree = TREES[2]
@@ -71,6 +82,6 @@ def test_projection_is_orthogonal_in_its_weights() -> None:
     for leaf in range(tree.n_leaves):
         direction = tree.sum_up(np.eye(tree.n_leaves, dtype=np.int64)[:, [leaf]])
         assert (weight * direction * (fitted - noisy)).sum(axis=0) == pytest.approx(0)
-    fixed = project(noisy, tree, weights, total=7.0)
+    fixed = project(noisy, tree, weights, fixed=0, value=7.0)
     assert fixed[0, 0] == 7.0 and fixed[0, 1:] == pytest.approx(fitted[0, 1:])
     assert fixed[tree.children(0)].sum(axis=0) == pytest.approx(fixed[0])

@@ -27,7 +27,7 @@ from louver.schema.request import ask
 from louver.schema.spec import SourceOptions
 from louver.topdown import estimate, measure, topdown
 from louver.topdown import plan as topdown_plan
-from louver.topdown.spec import TopDownOptions
+from louver.topdown.options import TopDownOptions
 from topdown_town import SPEC, write_town
 
 BEFORE = Path(__file__).parents[2] / "data" / "before"
@@ -220,7 +220,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(f"hash {path.name}")
         return hashed(path, secret)
 
-    for module in ("louver.groups.load", "louver.topdown.measuring", "louver.topdown.spec"):
+    for module in ("louver.groups.load", "louver.topdown.measuring", "louver.topdown.load"):
         monkeypatch.setattr(f"{module}.open_source", opening)
     monkeypatch.setattr("louver.data.fingerprint._file_hash", hashing)
     return seen

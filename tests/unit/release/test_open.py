@@ -24,7 +24,7 @@ def test_what_is_in_a_release(tmp_path: Path) -> None:
     assert [entry["promise"] for entry in release.promises][:2] == ["records", "mapping"]
     assert release.report == "<p>report</p>" and release.privacy == {}
     assert release.verify().passed and lv.verify(release).passed
-    assert "k-anonymity" in repr(release) and "<pre>" in release._repr_html_()
+    assert "k-anonymity" in repr(release) and "<table>" in release._repr_html_()
     with pytest.raises(FrozenInstanceError):
         release.path = tmp_path  # type: ignore[misc]
 

@@ -8,7 +8,6 @@ import pytest
 
 from louver.errors import InputError
 from louver.schema.hierarchy import Hierarchy
-from louver.schema.recode import Recode
 
 TREE = Hierarchy.from_levels([["1", "2", "3"], ["1-2", "1-2", "3"], ["*", "*", "*"]])
 
@@ -38,7 +37,6 @@ def test_levels_and_maps():
     assert TREE.parents(0).tolist() == [0, 0, 1]
     assert TREE.parents(1).tolist() == [0, 0]
     assert TREE.ancestor_of("2", 1) == "1-2"
-    assert TREE.recode_to(1, "age") == Recode("age", merge={"1-2": ("1", "2"), "3": ("3",)})
     assert TREE.above(1) == Hierarchy.from_levels([["1-2", "3"]])
 
 
@@ -91,7 +89,6 @@ def test_awkward_labels_survive_a_file(tmp_path, columns):
         (lambda: Hierarchy.from_prefixes(["abc", "a"], (1, 2)), "code 2 is shorter"),
         (lambda: TREE.labels_at(3), "levels 0 to 2"),
         (lambda: TREE.parents(2), "levels 0 to 2"),
-        (lambda: TREE.leaves_under(1, "4"), "no such label at level 1"),
         (lambda: TREE.ancestor_of("4", 1), "no such leaf"),
     ],
 )

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from louver.errors import InputError
 from louver.privacy.neighbours import Relation
 from louver.topdown.composition import Verdict, check_together, invariant_records, judge, space_of
-from louver.topdown.spec import Design, read_design
+from louver.topdown.design import Design
+from louver.topdown.load import read_design
 from oracles.composition import every_spec_has_neighbours
 from topdown_town import SPEC, write_town
 

@@ -13,8 +13,8 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from louver.topdown import estimate, measure, topdown
+from louver.topdown.load import read_design
 from louver.topdown.plan import make_plan
-from louver.topdown.spec import read_design
 from topdown_town import SPEC, write_town
 
 ESTIMATORS = ["bayes", "least-squares", "plain"]

@@ -19,9 +19,9 @@ from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from louver.schema.spec import AttributeOptions, SourceOptions
 from louver.topdown import check, estimate, estimation, measure, sealing, topdown
+from louver.topdown.load import read_design
 from louver.topdown.measuring import SealedCounts
 from louver.topdown.plan import make_plan
-from louver.topdown.spec import read_design
 from releases import doubt, edit
 from topdown_town import BLOCKS, FACILITIES, SPEC, people, write_town
 
@@ -157,7 +157,7 @@ def test_a_run_stopped_before_the_seal_draws_the_same_noise(town, ledger, tmp_pa
     class Stopped(Exception):
         pass
 
-    def stop(self, debit, files):
+    def stop(self, debit, files, **place):
         drawn.append(files)
         raise Stopped
 

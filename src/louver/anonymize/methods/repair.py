@@ -36,17 +36,9 @@ def repaired(problem: Problem, labels: Ints, watch: Watch) -> Ints:
         return labels
     labels = np.array(labels, np.int64)
     n_classes = int(labels.max(initial=-1)) + 1
+    about = (problem.geometry, problem.requirements, problem.codes, labels, n_classes, problem.least_size)
     spare = problem.max_suppressed - int((labels == SUPPRESSED).sum())
-    n_failing = unite_inplace(
-        problem.geometry,
-        problem.requirements,
-        problem.codes,
-        labels,
-        n_classes,
-        problem.least_size,
-        spare,
-        watch.stop,
-    )
+    n_failing = unite_inplace(*about, spare, watch.stop)
     watch.run.check()
     if n_failing:
         raise InfeasibleError(
@@ -54,16 +46,7 @@ def repaired(problem: Problem, labels: Ints, watch: Watch) -> Ints:
         )
     spare = problem.max_suppressed - int((labels == SUPPRESSED).sum())
     if spare > 0:
-        suppress_inplace(
-            problem.geometry,
-            problem.requirements,
-            problem.codes,
-            labels,
-            n_classes,
-            problem.least_size,
-            spare,
-            watch.stop,
-        )
+        suppress_inplace(*about, spare, watch.stop)
         watch.run.check()
     return labels
 

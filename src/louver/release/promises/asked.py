@@ -7,14 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from louver.release.manifest import Manifest
-from louver.release.promises import REQUIRED
+from louver.release.promises import PROMISES, REQUIRED
 
 __all__ = ["weaknesses"]
 
 Entry = Mapping[str, Any]
-
-RELAXED = ("M_H^r", "M_c^r")
-"""Mechanisms of `groups` whose regions need not add up."""
 
 
 def weaknesses(manifest: Manifest) -> Iterator[str]:
@@ -32,6 +29,10 @@ def weaknesses(manifest: Manifest) -> Iterator[str]:
     unknown = set(names) - required.always - required.one_of - required.may
     if unknown:
         yield f"{len(unknown)} promises are none that {manifest.verb} makes"
+    for name in sorted(set(names) - unknown):
+        only = PROMISES[name].only
+        if only is not None and manifest.method not in only:
+            yield f'{manifest.method} must promise more than "{name}"'
     yield from ASKED[manifest.verb](manifest)
 
 
@@ -79,12 +80,10 @@ def _holds_all(columns: Sequence[str], asked: Entry) -> bool:
 
 
 def _groups(manifest: Manifest) -> Iterator[str]:
-    """The levels that were asked for, and a table that adds up unless the mechanism is one that cannot promise it."""
+    """The levels that were asked for."""
     for entry in manifest.promises:
         if entry.get("levels") != ["total", *manifest.parameters.get("regions", [])]:
             yield "the levels promised are not those that were asked for"
-        if entry.get("promise") == "group-counts" and manifest.method not in RELAXED:
-            yield f"{manifest.method} must promise a group-table"
 
 
 def _audit(manifest: Manifest) -> Iterator[str]:

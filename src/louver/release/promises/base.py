@@ -58,10 +58,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A promise by its model and its check."""
+    """A promise by its model and its check; `only` lists the methods that may make it, where not all may."""
 
     model: type[Promise]
     check: Callable[[Context, Any], Outcome]
+    only: frozenset[str] | None = None
 
 
 def count_distinct(folder: Folder, file: str, names: Sequence[str]) -> pa.Table:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from louver.errors import InputError
+from louver.topdown.load import read_design
 from louver.topdown.plan import make_plan
-from louver.topdown.spec import read_design
 from topdown_town import SPEC, write_town
 
 SECRET = "s3cr3t"

@@ -1,317 +1,40 @@
-"""The TopDown spec: what is released, what it costs, and what is publicly known.
-
-[topdown]
-epsilon = 4                      # or rho = "1/2", delta = 1e-10
-neighbours = "change-record"
-estimator = "bayes"              # or "least-squares"; "plain" is Algorithm 1 as the paper has it
-shrink = 2                       # cap on the shrinking of small groups, or "off"
-
-[topdown.geography]
-column = "GEOID"                 # or columns = ["state", "county"], one for each level
-levels = ["state", "county", "block"]
-prefixes = [2, 5, 15]
-leaves = "blocks.csv"            # public list of the leaves
-
-[topdown.queries]                # "detailed", all cells, is always there
-total = []
-age = ["age"]
-minority = { attributes = ["race"], merge = { race = { other = ["black", "asian"] } } }
-
-[topdown.shares]                 # exact fractions that sum to one
-levels = { state = "1/3", county = "1/3", block = "1/3" }
-queries = { total = "0.1", age = "0.2", detailed = "0.7" }
-at = { block = { detailed = 1 } }      # another split at one level
-
-[[topdown.invariants]]           # published exactly
-name = "state total"
-level = "state"
-
-[[topdown.bounds]]               # from a public table with one row per leaf
-name = "dormitories"
-file = "facilities.csv"
-cells = { quarters = ["dormitory"] }
-facilities = "dormitories"       # at least one person each, none where there is none
-"""
+"""From a spec to a `Design`: its list of leaves and its public tables read, every part checked against the others."""
 
 from __future__ import annotations
 
-import hashlib
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import BeforeValidator, Field
-from pydantic_core import PydanticCustomError
 
 from louver._arrays import Bools, Ints
 from louver.data.read import open_source
 from louver.data.regions import RegionTree
 from louver.data.values import read_text
 from louver.errors import InputError
-from louver.privacy.budget import Loss, Measure, fraction_of
+from louver.privacy.budget import fraction_of
 from louver.privacy.neighbours import Relation, check_filter
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.schema.spec import Spec, as_spec
-from louver.schema.validate import OWN, Options, validated
+from louver.schema.validate import validated
+from louver.topdown.design import DETAILED, Design, Statement
 from louver.topdown.implied import UNBOUNDED
+from louver.topdown.options import BoundOptions, GeographyOptions, InvariantOptions, TopDownOptions
 from louver.topdown.problem import Query
 
-__all__ = [
-    "DETAILED",
-    "Design",
-    "Estimator",
-    "Shrink",
-    "SpecLike",
-    "Statement",
-    "TopDownOptions",
-    "read_design",
-]
+__all__ = ["MAX_CELLS", "SpecLike", "read_design"]
 
-DETAILED = "detailed"
 MAX_CELLS = 1 << 20
 QUERY_NAME = re.compile(r"[A-Za-z0-9_-]+")  # queries name files
-FOR_ESTIMATION = {"bounds", "acknowledge_invariants", "estimator", "shrink"}
-LATER = {
-    "acknowledge_invariants": False,
-    "estimator": "plain",
-}  # options that hashes of earlier specs do not tell
 TABLE_COLUMNS = {"level", "region", "count"}
 
-Amount = int | float | str
-Estimator = Literal["bayes", "least-squares", "plain"]
-"""How noisy answers become counts."""
-
-
-def _as_shrink(value: Any) -> Any:
-    """A positive number, also as text, or "off"."""
-    if value is None or value == "off":
-        return value
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = 0.0
-    if isinstance(value, bool) or not 0.0 < number < math.inf:
-        raise PydanticCustomError(OWN, 'must be a number above 0, or "off"')
-    return number
-
-
-Shrink = Annotated[float | str, BeforeValidator(_as_shrink)]
-"""Standard deviations that a cell of small share may be moved below its evidence; "off" for any number."""
-
 SpecLike = str | Path | Mapping[str, Any] | Spec
-Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
-
-
-class GeographyOptions(Options):
-    """`[topdown.geography]`."""
-
-    levels: Annotated[list[str], Field(min_length=1)]
-    leaves: str
-    column: str | None = None
-    prefixes: list[int] | None = None
-    columns: Annotated[list[str], Field(min_length=1)] | None = None
-
-
-class QueryOptions(Options):
-    """One entry of `[topdown.queries]`: a list of attributes, or a table that also merges labels."""
-
-    attributes: list[str]
-    merge: dict[str, Labels] = Field(default_factory=dict)
-
-
-class SharesOptions(Options):
-    """`[topdown.shares]`."""
-
-    levels: dict[str, Amount]
-    queries: dict[str, Amount]
-    at: dict[str, dict[str, Amount]] = Field(default_factory=dict)
-
-
-class InvariantOptions(Options):
-    """One of `[[topdown.invariants]]`."""
-
-    name: Annotated[str, Field(min_length=1)]
-    level: str
-    cells: Labels = Field(default_factory=dict)
-
-
-class BoundOptions(Options):
-    """One of `[[topdown.bounds]]`."""
-
-    name: Annotated[str, Field(min_length=1)]
-    file: str
-    cells: Labels = Field(default_factory=dict)
-    lower: int | str | None = None
-    upper: int | str | None = None
-    facilities: str | None = None
-
-
-def _as_query(value: Any) -> Any:
-    return {"attributes": value} if isinstance(value, list) else value
-
-
-class TopDownOptions(Options):
-    """`[topdown]`."""
-
-    geography: GeographyOptions
-    shares: SharesOptions
-    queries: dict[str, Annotated[QueryOptions, BeforeValidator(_as_query)]] = Field(default_factory=dict)
-    invariants: list[InvariantOptions] = Field(default_factory=list)
-    bounds: list[BoundOptions] = Field(default_factory=list)
-    epsilon: Amount | None = None
-    rho: Amount | None = None
-    delta: Amount | None = None
-    neighbours: Literal["change-record", "add-remove-record"] = "change-record"
-    acknowledge_invariants: bool = False
-    estimator: Estimator = "bayes"
-    shrink: Shrink = 2.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Statement:
-    """Something publicly known about the people in a set of cells, for every region of a level.
-
-    Parameters
-    ----------
-    name : str
-    level : int
-    cells : ndarray of bool, shape (cells,)
-    labels : mapping
-        The same set by attributes and labels.
-    lower, upper : ndarray of int64, shape (regions,)
-        Bounds from a public table. Empty for an invariant, whose values come from `measure`.
-    """
-
-    name: str
-    level: int
-    cells: Bools
-    labels: Mapping[str, tuple[str, ...]]
-    lower: Ints
-    upper: Ints
-
-    @property
-    def is_invariant(self) -> bool:
-        """Whether its values are published exactly."""
-        return len(self.lower) == 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Design:
-    """A checked spec: everything public that measuring and estimating need.
-
-    Parameters
-    ----------
-    spec : Spec
-        What it was made from.
-    data : path, uri or dataframe
-        The records; None where neither the spec nor the call names any.
-    is_own_file : bool
-        Whether the spec itself names a file of records.
-    options : TopDownOptions
-    attributes : tuple of Attribute
-        Attributes that make the cells, in the order of the spec.
-    is_possible : ndarray of bool, shape (cells,)
-        False for structural zeros.
-    spine : RegionTree
-    queries : tuple of Query
-        All queries, the detailed one last.
-    query_attributes : tuple of tuple of Attribute
-        What the rows of each query stand for, the last attribute fastest.
-    level_shares : tuple of Fraction
-    query_shares : tuple of mapping of str to Fraction
-        For each level the share of every query it measures.
-    statements : tuple of Statement
-    budget : Loss
-    """
-
-    spec: Spec
-    data: Any
-    is_own_file: bool
-    options: TopDownOptions
-    attributes: tuple[Attribute, ...]
-    is_possible: Bools
-    spine: RegionTree
-    queries: tuple[Query, ...]
-    query_attributes: tuple[tuple[Attribute, ...], ...]
-    level_shares: tuple[Fraction, ...]
-    query_shares: tuple[Mapping[str, Fraction], ...]
-    statements: tuple[Statement, ...]
-    budget: Loss
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Labels of each attribute."""
-        return tuple(attribute.size for attribute in self.attributes)
-
-    @property
-    def n_cells(self) -> int:
-        """Number of cells."""
-        return prod(self.shape)
-
-    @property
-    def geography_columns(self) -> tuple[str, ...]:
-        """Columns of the data that say where a person is."""
-        geography = self.options.geography
-        return tuple(geography.columns or (geography.column,))  # type: ignore[arg-type]
-
-    @property
-    def shrink(self) -> float | None:
-        """The cap on shrinking; None where there is none."""
-        return None if isinstance(self.options.shrink, str) else self.options.shrink
-
-    def measured_fingerprint(self) -> str:
-        """Hash of everything that decides the true answers and their noise, but for the records themselves.
-
-        The records are bound by the ledger's keyed hash; how they are read is part of this one, so that a debit is never
-        taken up again with other true answers. Bounds from public tables and the estimator are not: they are for estimation.
-        """
-        return _hash(
-            [
-                self.options.model_dump_json(exclude=FOR_ESTIMATION).encode(),
-                self.spec.source.noted().encode(),
-                repr(self.spec.schema).encode(),
-                repr(self.attributes).encode(),
-                repr((self.spine.names, self.spine.leaves)).encode(),
-            ]
-        )
-
-    def estimated(self, **how: Any) -> Design:
-        """The same with other options of estimation; those that are None stay as they are."""
-        given = {name: value for name, value in how.items() if value is not None}
-        where = f"{self.spec.path.name} [topdown]" if not given else None
-        options = validated(TopDownOptions, {**self.options.model_dump(), **given}, where)
-        return replace(self, options=options)
-
-    def fingerprint(self) -> str:
-        """Hash of everything that decides what is measured and how it is worked on."""
-        options = self.options  # what came later is told only where it says something
-        later = {
-            "acknowledge_invariants": options.acknowledge_invariants,
-            "estimator": options.estimator != "plain",
-            "shrink": options.estimator == "bayes",
-        }
-        unset = {name for name, is_told in later.items() if not is_told}
-        parts = [self.measured_fingerprint().encode(), self.options.model_dump_json(exclude=unset).encode()]
-        parts.append(self.is_possible.tobytes())
-        for statement in self.statements:
-            parts.extend([statement.cells.tobytes(), statement.lower.tobytes(), statement.upper.tobytes()])
-        return _hash(parts)
-
-
-def _hash(parts: Sequence[bytes]) -> str:
-    """Hash of several texts, each with its length before it."""
-    hasher = hashlib.sha256()
-    for part in parts:
-        hasher.update(len(part).to_bytes(8, "big"))
-        hasher.update(part)
-    return hasher.hexdigest()
 
 
 def read_design(given: SpecLike, data: Any = None) -> Design:
@@ -368,7 +91,7 @@ def read_design(given: SpecLike, data: Any = None) -> Design:
         level_shares=level_shares,
         query_shares=query_shares,
         statements=tuple(statements),
-        budget=_budget(options, where),
+        budget=options.budget(where),
     )
 
 
@@ -648,17 +371,3 @@ class _SideTable:
                 raise InputError(message, file=self.name, column=name, row=number + 1)
             values[number] = int(text)
         return values[self.order]
-
-
-def _budget(options: TopDownOptions, where: str) -> Loss:
-    """The whole budget, in the measure it was written in."""
-    if (options.epsilon is None) == (options.rho is None):
-        raise InputError(f"{where} needs a budget, epsilon or rho, one of them.", option="epsilon")
-    if (options.rho is None) != (options.delta is None):
-        raise InputError(f"{where} needs delta beside rho, and only there.", option="delta")
-    relation = Relation(options.neighbours)
-    if options.epsilon is not None:
-        return Loss(fraction_of(options.epsilon, f'{where}: key "epsilon"'), Measure.EPSILON, relation)
-    if not fraction_of(options.delta, f'{where}: key "delta"') < 1:
-        raise InputError(f'{where}: key "delta" must be below 1.', option="delta")
-    return Loss(fraction_of(options.rho, f'{where}: key "rho"'), Measure.RHO, relation)

@@ -1,0 +1,58 @@
+"""Tables in HTML, for reports and notebooks: text is text, numbers stand flush right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["MOST_LINES", "Shown", "html_table", "number"]
+
+MOST_LINES = 20
+
+
+class Shown:
+    """A result that a notebook shows as its words and the first lines of its table."""
+
+    __slots__ = ()
+
+    def to_frame(self) -> pa.Table:
+        raise NotImplementedError
+
+    def _shown(self) -> tuple[pa.Table, int]:
+        """The lines to show, and how many there are in all."""
+        frame = self.to_frame()
+        return frame.slice(0, MOST_LINES), frame.num_rows
+
+    def _repr_html_(self) -> str:
+        frame, total = self._shown()
+        lines = zip(*(column.to_pylist() for column in frame.columns), strict=True)
+        left = total - frame.num_rows
+        more = f"<p>and {left:,} more; <code>to_frame()</code> has them all</p>" if left else ""
+        return f"<pre>{escape(repr(self))}</pre>{html_table(frame.column_names, lines)}{more}"
+
+
+def html_table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    rows = [list(line) for line in lines]
+    is_number = [
+        bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(header))
+    ]
+    mark = [' class="number"' if flag else "" for flag in is_number]
+    head = "".join(f"<th{m}>{escape(name)}</th>" for m, name in zip(mark, header, strict=True))
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{m}>{escape(number(x))}</td>" for m, x in zip(mark, row, strict=True))
+        + "</tr>\n"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
+
+
+def number(value: object) -> str:
+    """Whole numbers with separators, what is missing as nothing."""
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else str(value)
