@@ -1,4 +1,4 @@
-"""Write `cli.md` and `json.md`: the reference of the command line and of the keys in its JSON.
+"""Write `cli.md`, `json.md` and `spec.md`: the reference of the command line, of the keys in its JSON, and of specs.
 
 `make docs` runs this; a test fails where the files say something else than the program does.
 """
@@ -14,15 +14,34 @@ import pyarrow as pa
 from typer.main import get_command
 
 from louver.anonymize import anonymize
+from louver.anonymize.options import AnonymizeOptions
 from louver.audit import audit
+from louver.audit.options import AuditOptions
 from louver.bounds import bounds, compare, suggest
+from louver.bounds.options import BoundsOptions
 from louver.cli.app import app
 from louver.groups import groups
+from louver.groups.options import GroupsOptions
 from louver.profile import profile
+from louver.profile.options import ProfileOptions
+from louver.schema.options import described
+from louver.schema.source import SourceOptions
+from louver.schema.spec import AttributeOptions
+from louver.schema.validate import Options
 from louver.topdown import KnowledgeCheck, TopDownRelease, check, topdown
+from louver.topdown.options import TopDownOptions
 
 FOLDER = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py (`make docs`); edit the program, not this file. -->\n"
+
+SECTIONS: dict[str, type[Options]] = {
+    "profile": ProfileOptions,
+    "bounds": BoundsOptions,
+    "audit": AuditOptions,
+    "anonymize": AnonymizeOptions,
+    "groups": GroupsOptions,
+    "topdown": TopDownOptions,
+}
 
 MEANINGS = {
     "summary": "what the whole table gives away",
@@ -35,6 +54,10 @@ MEANINGS = {
     "disclosed_rows": "rows with people all of whose counts are determined",
     "disclosed_zero_cells": "zero cells that everybody can see, those of rows without anybody included",
     "disclosed_small_cells": "cells with 0 < count < `--small` that are determined",
+    "certain_rows": "nonempty rows with at least `--certain` percent in one cell: they tell a person's status",
+    "certain_people": "people in them; for somebody else's table at least so many",
+    "small_rows": "nonempty rows of fewer than `--small` people; for somebody else's table those that certainly are",
+    "small_row_people": "people in them; for somebody else's table at least so many",
     "cells": "all cells in row order, or those of `--cells`",
     "cells[].row": "label of each row attribute",
     "cells[].col": "label of each column attribute",
@@ -49,7 +72,7 @@ MEANINGS = {
     "arrangements[].rows": "attributes in the rows",
     "arrangements[].cols": "attributes in the columns",
     "arrangements[].summary": "as above",
-    "suggestions": "redesigns without a disclosed small cell, most information first",
+    "suggestions": "redesigns that give nothing away (`--avoid`), most information first, merges of what is far apart last",
     "suggestions[].rows": "attributes in the rows",
     "suggestions[].cols": "attributes in the columns",
     "suggestions[].summary": "as above",
@@ -57,6 +80,10 @@ MEANINGS = {
     "bits": "information of the table as first arranged",
     "suggestions[].bits": "information kept",
     "share": "information kept, as a share of that of the table as first arranged",
+    "merged": "categories of the table as first arranged that were merged",
+    "suggestions[].merged[].attribute": "whose they are",
+    "suggestions[].merged[].labels": "which",
+    "far": "whether merged categories are far apart in their order or hierarchy, or missing values are among them",
     "proved": "whether nothing keeps more",
     "examined": "arrangements whose bounds were computed",
     "utility": "what information means, in words",
@@ -103,6 +130,18 @@ ANONYMIZE_MEANINGS = {
     "classes": "classes of equal quasi-identifiers",
     "smallest_class": "records in the smallest class",
     "suppressed": "records left out",
+    "columns": "every column of the source",
+    "columns[].name": "its name",
+    "columns[].role": "quasi, identifying, sensitive, keep or weight",
+    "columns[].kind": "what it was taken for; empty where it is dropped",
+    "columns[].done": "what was done with it",
+    "worked_out": "what columns published unchanged give back of each quasi-identifier; stays inside",
+    "worked_out[].name": "the quasi-identifier",
+    "worked_out[].generalised": "published records whose value is generalised",
+    "worked_out[].exactly": "of these, how many follow from an unchanged column, or from all together, without exception",
+    "worked_out[].nearly": "the same where at least 95 % agree",
+    "worked_out[].column": "the unchanged column that gives most back",
+    "withheld": "whether nothing was written because of `--against`",
     "information_loss": "sum over records and quasi-identifiers of weight x range / attribute range",
     "gcp": "mean share of detail lost, weights aside",
     "lower_bound": "loss that every partition has at least, or null",
@@ -252,6 +291,41 @@ OTHER_MEANINGS = {
     "topdown run": TOPDOWN_MEANINGS,
 }
 
+SPEC_MEANINGS = {
+    "source.file": "the file with the records, relative to the spec",
+    "source.uri": "address of a PostgreSQL database, instead of a file; the password comes from the environment",
+    "source.wide": 'columns that are cells: `{ "<25, f" = { age = "<25", sex = "f" } }`, one entry for each column',
+    "attributes.kind": "`category` (default), `ordered` (labels in their order), `integer` or `number`",
+    "attributes.labels": "all its labels; a value outside them is refused with its row",
+    "attributes.missing": "`error` (default), or the label that a missing value gets",
+    "attributes.hierarchy": "a CSV file from labels to groups, `{ prefixes = [2, 5] }` of a code, or `{ columns = [...] }`",
+    "attributes.bins": "cut points of a number: `[25, 55]` gives below 25, 25 to below 55, and 55 or more",
+    "attributes.merge": "new label -> labels that it takes the place of",
+    "attributes.level": "level of the hierarchy to read it at, 0 the most general",
+    "audit.tables": "what is published; [every key](audit.md)",
+    "audit.known": "what outsiders know already",
+    "audit.targets": "further crosses whose cells are asked for",
+    "topdown.geography": "the tree of regions",
+    "topdown.geography.levels": "names of the levels, the root first",
+    "topdown.geography.leaves": "public file with one row for each leaf",
+    "topdown.geography.column": "column with a code whose prefixes are the regions above",
+    "topdown.geography.prefixes": "how many characters of the code name a region of each level",
+    "topdown.geography.columns": "instead of a code, one column for each level",
+    "topdown.shares": "how the budget is shared out, in exact fractions that sum to one",
+    "topdown.shares.levels": "level -> share",
+    "topdown.shares.queries": "query -> share of its level's",
+    "topdown.shares.at": "level -> another split there",
+    "topdown.queries": "name -> attributes of a marginal; `detailed`, all cells, is always there",
+    "topdown.invariants": "counts that are published exactly: `name`, `level`, and `cells` unless everyone is meant",
+    "topdown.bounds": "limits from a public `file`, one row per leaf: `name`, `cells`, and `lower`, `upper` or `facilities`",
+    "topdown.epsilon": "the budget in pure epsilon",
+    "topdown.rho": "the budget in rho (zero-concentrated), instead of epsilon",
+    "topdown.delta": "the delta at which rho is told as an epsilon",
+    "topdown.neighbours": "`change-record` (default) or `add-remove-record`",
+    "topdown.acknowledge_invariants": "go on where it cannot be decided what several specs' invariants tell together",
+}
+"""Keys of a spec that are no options of a command."""
+
 TOWN = """
 [source]
 file = "people.csv"
@@ -352,6 +426,39 @@ def json_reference() -> str:
     return "\n".join(parts)
 
 
+def spec_reference() -> str:
+    """Every key of a spec, and an example for each verb."""
+    parts = [
+        NOTE,
+        "# Specs\n",
+        "A spec says once what a command would say each time: `louver VERB --spec FILE.toml`, in Python `spec=`. What the command gives",
+        "goes before what the spec says. Files are relative to the spec. `louver profile FILE --write-spec NEW.toml` writes a first one.",
+        "A key that nobody knows is refused, with the closest one that is. `louver demo --files` writes the files of the examples.\n",
+        _spec_section("`[source]`: where the records are", "source", SourceOptions),
+        _spec_section("`[attributes.NAME]`: what a column means", "attributes", AttributeOptions),
+        "## `[[structural_zeros]]`: cells that cannot occur\n",
+        'Each maps attributes to labels: `ward = ["maternity"]`, `sex = ["male"]`.\n',
+    ]
+    for verb, model in SECTIONS.items():
+        example = (FOLDER / "specs" / f"{verb}.toml").read_text(encoding="utf-8")
+        parts += [_spec_section(f"`[{verb}]`", verb, model), f"```toml\n{example}```\n"]
+    return "\n".join(parts)
+
+
+def _spec_section(title: str, name: str, model: type[Options]) -> str:
+    return f"## {title}\n\n| key | meaning |\n|---|---|\n" + "".join(_spec_lines(name, model))
+
+
+def _spec_lines(place: str, model: type[Options]) -> Iterator[str]:
+    told = {option.name: option.help for option in described(model)}
+    for name, field in model.model_fields.items():
+        path = f"{place}.{name}"
+        key = path.partition(".")[2]
+        yield f"| `{key}` | {told[name] if name in told else SPEC_MEANINGS[path]} |\n"
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Options):
+            yield from _spec_lines(path, field.annotation)
+
+
 def _options(command: Any, context: Any) -> str:
     lines = []
     for parameter in command.get_params(context):
@@ -381,6 +488,7 @@ def _meaning(path: str) -> str:
 def main() -> None:
     (FOLDER / "cli.md").write_text(cli_reference(), encoding="utf-8")
     (FOLDER / "json.md").write_text(json_reference(), encoding="utf-8")
+    (FOLDER / "spec.md").write_text(spec_reference(), encoding="utf-8")
 
 
 if __name__ == "__main__":

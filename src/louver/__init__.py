@@ -13,24 +13,45 @@ from typing import TYPE_CHECKING, Any
 
 from louver._version import __version__
 
-__all__ = ["__version__", "anonymize", "audit", "bounds", "groups", "open", "profile", "topdown", "verify"]
+__all__ = [
+    "InputError",
+    "Run",
+    "__version__",
+    "anonymize",
+    "audit",
+    "bounds",
+    "groups",
+    "open",
+    "profile",
+    "topdown",
+    "verify",
+]
+
+PLACES = {
+    "InputError": ("errors", "InputError"),
+    "Run": ("run", "Run"),
+    "open": ("release.open", "open_release"),
+    "verify": ("release.verify", "verify"),
+}
+"""What is not a package of the same name."""
 
 if TYPE_CHECKING:
     from louver.anonymize import anonymize
     from louver.audit import audit
     from louver.bounds import bounds
+    from louver.errors import InputError
     from louver.groups import groups
     from louver.profile import profile
     from louver.release.open import open_release as open
     from louver.release.verify import verify
+    from louver.run import Run
     from louver.topdown import topdown
 
 
 def __getattr__(name: str) -> Any:
-    if name == "verify":
-        return import_module("louver.release.verify").verify
-    if name == "open":
-        return import_module("louver.release.open").open_release
+    if name in PLACES:
+        module, attribute = PLACES[name]
+        return getattr(import_module(f"louver.{module}"), attribute)
     if name in __all__:
         return import_module(f"louver.{name}")
     raise AttributeError(f"module 'louver' has no attribute '{name}'")

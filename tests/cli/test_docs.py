@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shutil
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from cli.command import Runner
+from louver.data.samples import write_samples
 from topdown_town import write_town
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -25,6 +27,10 @@ STABLE = {
     "summary.disclosed_rows",
     "summary.disclosed_zero_cells",
     "summary.disclosed_small_cells",
+    "summary.certain_rows",
+    "summary.certain_people",
+    "summary.small_rows",
+    "summary.small_row_people",
     "cells[].row",
     "cells[].col",
     "cells[].lower",
@@ -49,6 +55,32 @@ def test_cli_reference(generate: ModuleType) -> None:
 
 def test_json_reference(generate: ModuleType) -> None:
     assert generate.json_reference() == (DOCS / "json.md").read_text(encoding="utf-8"), "run `make docs`"
+
+
+def test_spec_reference(generate: ModuleType) -> None:
+    assert generate.spec_reference() == (DOCS / "spec.md").read_text(encoding="utf-8"), "run `make docs`"
+
+
+@pytest.mark.parametrize(
+    ("verb", "more"),
+    [
+        ("profile", ()),
+        ("bounds", ()),
+        ("audit", ()),
+        ("anonymize", ("--out", "out", "--seconds=0.2")),
+        ("groups", ("--out", "out", "--seed=1")),
+        ("topdown", ("--out", "out", "--seed=1")),
+    ],
+)
+def test_the_examples_of_the_spec_page_run(
+    call_louver: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, more: tuple[str, ...]
+) -> None:
+    write_samples(tmp_path)
+    shutil.copy(DOCS / "specs" / f"{verb}.toml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    command = (verb, "run") if verb == "topdown" else (verb,)
+    done = call_louver(*command, "--spec", f"{verb}.toml", *more)
+    assert (done.code, done.err) == (0, "")
 
 
 def test_stable_keys() -> None:
