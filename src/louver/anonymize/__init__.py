@@ -78,7 +78,7 @@ def anonymize(
     t: float | None = None,
     distance: str = "equal",
     suppress: float = 0.0,
-    population: str | Path | None = None,
+    population: Data | None = None,
     population_count: str | None = None,
     k_map: bool = False,
     sampling_weight: str | None = None,
