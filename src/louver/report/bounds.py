@@ -11,6 +11,7 @@ from louver import __version__
 from louver.bounds.answer import BoundsAnswer
 from louver.bounds.options import BoundsOptions
 from louver.bounds.plot import narrowest
+from louver.bounds.publish import Publication
 from louver.bounds.result import UTILITY, BoundsAudit, Cell, Comparison, Suggestions, TellingRow
 from louver.bounds.summary import counted
 from louver.data.read import name_of
@@ -36,9 +37,13 @@ def bounds_report(
     audit: BoundsAudit | None = None,
     comparison: Comparison | None = None,
     suggestions: Suggestions | None = None,
+    publication: Publication | None = None,
 ) -> str:
     """The report as HTML, from whichever results there are."""
     sections: list[str] = []
+    if publication is not None:
+        is_risky = bool(publication.refused or publication.together)
+        sections.append(f'<p class="verdict{" risk" if is_risky else ""}">{escape(str(publication))}</p>')
     if audit is not None:
         sections += _audit_sections(audit)
     if comparison is not None:
@@ -57,7 +62,11 @@ def write_bounds_report(answer: BoundsAnswer, request: Request[BoundsOptions], p
     """Write the report of all that a call answered."""
     source = name_of(request.data, request.source.table)
     html = bounds_report(
-        source=source, audit=answer.audit, comparison=answer.comparison, suggestions=answer.suggestions
+        source=source,
+        audit=answer.audit,
+        comparison=answer.comparison,
+        suggestions=answer.suggestions,
+        publication=answer.publication,
     )
     write_page(html, path)
 
