@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from louver.data.kinds import ColumnKind
 from louver.errors import InputError
-from louver.profile.kinds import ColumnKind
 from louver.profile.result import ColumnProfile, Profile
 from louver.profile.roles import Role
 from louver.schema.files import toml_text

@@ -10,6 +10,7 @@ from louver import __version__
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import AnonymizedRelease
+from louver.anonymize.worked_out import NEARLY
 from louver.report.page import facts, page, picture, table, tiles, write_page
 
 __all__ = ["anonymize_report", "inside_report", "reports"]
@@ -44,6 +45,11 @@ def anonymize_report(release: AnonymizedRelease) -> str:
         ),
         "<h2>What was done</h2>",
         facts(_facts(release)),
+        "<h2>Columns</h2>",
+        table(
+            ["column", "role", "kind", "what was done"],
+            [[*line.values()] for line in release.dictionary.to_pylist()],
+        ),
         "<h2>What was lost</h2>",
         picture(release.plot(), "Detail lost per quasi-identifier, and how many classes have which size."),
         table(
@@ -101,6 +107,7 @@ def inside_report(release: AnonymizedRelease) -> str:
             ],
         ),
     ]
+    sections += _worked_out(release)
     if release.intersection is not None:
         is_risky = release.intersection.is_risky
         sections.append(
@@ -172,6 +179,20 @@ def _warning(release: AnonymizedRelease) -> list[str]:
     return [f'<p class="verdict risk">{escape(WEAKER)}</p>']
 
 
+def _worked_out(release: AnonymizedRelease) -> list[str]:
+    """What the columns that travel along give back of those that were generalised."""
+    if not release.unchanged:
+        return []
+    return [
+        "<h2>What the unchanged columns give back</h2><p>Generalised values that follow from a column which is published "
+        "unchanged, or from all of them together, for somebody who knows how they go together.</p>",
+        table(
+            ["quasi-identifier", "generalised", "worked out exactly", f"at {NEARLY:.0%}", "above all from"],
+            [[w.name, w.generalised, w.exactly, w.nearly, w.column] for w in release.worked_out],
+        ),
+    ]
+
+
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 
@@ -203,5 +224,6 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
     for name, value in shown.items():
         text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
         entries.append((name.replace("_", " "), text))
+    entries.append(("Published unchanged", ", ".join(release.unchanged) or "no column"))
     entries.append(("Rows", "in the order of the source" if release.is_order_kept else "shuffled"))
     return entries
