@@ -13,6 +13,7 @@ import pytest
 import louver as lv
 from cli.command import COUNTED, Runner
 from louver.release.register import Register
+from releases import doubt
 
 COUNTS = {"A": (12, 30), "B": (4, 26), "C": (10, 40)}
 SHARES = ("--rows", "town", "--cols", "ill", "--weight", "count")
@@ -158,3 +159,13 @@ def test_a_recode_is_remembered(call_louver: Runner, people: Path) -> None:
     (entry,) = Register(people.parent / "register").entries
     (table,) = entry.content["tables"]
     assert table["shares"][0]["labels"][0] == ["A or B", "C"]
+
+
+def test_a_share_that_is_not_rounded_as_promised_is_noticed(call_louver: Runner, people: Path) -> None:
+    published(call_louver, people, "out", "--decimals", "2")
+    (file,) = (people.parent / "out" / "data").glob("*.parquet")
+    table = pq.read_table(file)
+    for first, told in (("0.710", "add up"), ("0.714", "more than 2 decimals"), ("0.9", "does not add up")):
+        shares = [first, *table["share"].to_pylist()[1:]]
+        pq.write_table(table.set_column(2, "share", pa.array(shares)), file)
+        assert told in doubt(people.parent / "out", "tables").found

@@ -11,7 +11,9 @@ from louver.bounds.publish import Publication
 from louver.bounds.result import BoundsAudit, Comparison, Suggestions, Summary
 from louver.errors import printable
 
-__all__ = ["BoundsAnswer"]
+__all__ = ["REDESIGNS_BELOW", "BoundsAnswer"]
+
+REDESIGNS_BELOW = "Redesigns are below."
 
 MAX_PRINTED, MAX_TELLING = 12, 6
 
@@ -60,11 +62,12 @@ class BoundsAnswer:
     def __repr__(self) -> str:
         parts = []
         if self.audit is not None:
-            parts += [repr(self.audit), *_disclosed(self.audit), *_telling(self.audit)]
+            advice = None if self.suggestions is None else REDESIGNS_BELOW
+            parts += [self.audit.words(advice), *_disclosed(self.audit), *_telling(self.audit)]
         if self.comparison is not None:
             parts += _ranked(self.comparison)
         if self.suggestions is not None:
-            parts.append(repr(self.suggestions))
+            parts += [repr(self.suggestions), "--write-recodes DIR writes them as files that --recode reads."]
         if self.publication is not None:
             parts.append(printable(str(self.publication)))
         return "\n".join(parts)
