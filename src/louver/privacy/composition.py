@@ -23,7 +23,7 @@ from louver.privacy.budget import epsilon_at
 
 __all__ = ["Changes", "Coordinates", "check_promise", "delta_at", "enough_rho", "largest_rho"]
 
-GRID_POINTS = 1 << 16
+GRID_POINTS = 1 << 17
 """Grid points for the standard deviations of the loss that matter; the bound's excess falls with their square."""
 
 DEVIATIONS = 40.0
@@ -48,7 +48,7 @@ ROUNDING = 2.0**-30
 VALUE_ERROR = 2.0**-50
 """Relative error allowed for losses on the grid and for epsilon, so that their difference is never rounded down."""
 
-LARGEST_TRANSFORM = 1 << 22
+LARGEST_TRANSFORM = 1 << 23
 
 TOO_LARGE = "so many counts or so much noise cannot be composed; give the budget as rho."
 
