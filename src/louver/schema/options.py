@@ -18,14 +18,34 @@ from louver.schema.validate import Options
 if TYPE_CHECKING:
     from louver.schema.source import SourceOptions
 
-__all__ = ["Described", "Form", "Names", "VerbOptions", "described", "option"]
+__all__ = ["Described", "Form", "Names", "Orders", "VerbOptions", "described", "option"]
 
 Names = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 ]
 """Names of columns: a list in a spec, separated by commas on the command line."""
 
-Form = Literal["flag", "int", "float", "text", "names", "numbers", "pairs", "weights"]
+
+def _orders(value: Any) -> Any:
+    """A list of names stands for names without values; values are text, as labels are."""
+    if isinstance(value, list | tuple):
+        return dict.fromkeys(value, ())
+    if isinstance(value, dict):
+        return {
+            name: tuple(map(_label, values)) if isinstance(values, list | tuple) else values
+            for name, values in value.items()
+        }
+    return value
+
+
+def _label(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Orders = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_orders)]
+"""Values of columns: a table of lists in a spec, `A=1,2` on the command line, given once for each; or names of columns alone."""
+
+Form = Literal["flag", "int", "float", "text", "names", "numbers", "pairs", "weights", "orders"]
 """How a value is written on the command line."""
 
 
@@ -177,5 +197,7 @@ def _form(annotation: Any) -> Form:
         if get_origin(part) is tuple:
             return "numbers" if arms[0] is int else "names"
         if get_origin(part) is dict and len(parts) == 1:
+            if get_origin(arms[1]) is tuple:
+                return "orders"
             return "weights" if arms[1] is float else "pairs"
     return "text"
