@@ -17,8 +17,9 @@ from louver.anonymize import anonymize
 from louver.anonymize.options import AnonymizeOptions
 from louver.audit import audit
 from louver.audit.options import AuditOptions
-from louver.bounds import bounds, compare, suggest
+from louver.bounds import BoundsAnswer, bounds, compare, suggest
 from louver.bounds.options import BoundsOptions
+from louver.bounds.publish import Publication
 from louver.cli.app import app
 from louver.groups import groups
 from louver.groups.options import GroupsOptions
@@ -84,6 +85,11 @@ MEANINGS = {
     "suggestions[].merged[].attribute": "whose they are",
     "suggestions[].merged[].labels": "which",
     "far": "whether merged categories are far apart in their order or hierarchy, or missing values are among them",
+    "publication": "what the register adds",
+    "publication.earlier": "tables of the same records that were published before; null where the table was refused by itself",
+    "publication.together": "small counts that all of them give away together; null likewise",
+    "publication.refused": "why nothing was published, or null",
+    "publication.published": "folder of the release, or null",
     "proved": "whether nothing keeps more",
     "examined": "arrangements whose bounds were computed",
     "utility": "what information means, in words",
@@ -398,6 +404,10 @@ def json_reference() -> str:
         (
             "`louver bounds --suggest`: these keys beside those of `louver bounds`",
             suggest(**table, **arranged),
+        ),
+        (
+            "`louver bounds --register`: this key beside those of `louver bounds`",
+            BoundsAnswer(publication=Publication(earlier=1, together=0, refused=None, published="released")),
         ),
     ]
     linked = [

@@ -81,7 +81,7 @@ def anonymize(
     distance: str | None = None,
     count_missing: bool = False,
     suppress: float = 0.0,
-    population: str | Path | None = None,
+    population: Data | None = None,
     population_count: str | None = None,
     k_map: bool = False,
     unit: str | None = None,

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat
 from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.methods import METHODS
 from louver.errors import InputError
-from louver.schema.options import Names, Orders, VerbOptions, option
+from louver.schema.options import Names, Orders, Table, VerbOptions, option
 from louver.schema.source import SourceOptions
 
 __all__ = ["AnonymizeOptions"]
@@ -143,7 +143,7 @@ class AnonymizeOptions(VerbOptions):
         ge=0,
         le=1,
     )
-    population: str | None = option(
+    population: Table | None = option(
         None,
         "Population with the quasi-identifiers: journalist risk.",
         metavar="FILE",

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from louver.bounds.publish import Publication
 from louver.bounds.result import BoundsAudit, Comparison, Suggestions, Summary
 from louver.errors import printable
 
-__all__ = ["BoundsAnswer"]
+__all__ = ["REDESIGNS_BELOW", "BoundsAnswer"]
+
+REDESIGNS_BELOW = "Redesigns are below."
 
 MAX_PRINTED, MAX_TELLING = 12, 6
 
@@ -21,7 +24,7 @@ class BoundsAnswer:
 
     Parameters
     ----------
-    audit, comparison, suggestions : optional
+    audit, comparison, suggestions, publication : optional
         The results there are.
     fail_on : {"small", "rows", "attribute", "any"}, optional
         What must not be disclosed.
@@ -30,11 +33,14 @@ class BoundsAnswer:
     audit: BoundsAudit | None = None
     comparison: Comparison | None = None
     suggestions: Suggestions | None = None
+    publication: Publication | None = None
     fail_on: str | None = None
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is disclosed that `fail_on` names."""
+        """Whether nothing is disclosed that `fail_on` names, and nothing was refused."""
+        if self.publication is not None and self.publication.refused is not None:
+            return False
         return not any(_is_disclosive(summary, self.fail_on) for summary in self._summaries())
 
     def _summaries(self) -> list[Summary]:
@@ -47,7 +53,7 @@ class BoundsAnswer:
         merged: dict[str, Any] = {}
         for result in (self.audit, self.comparison, self.suggestions):
             merged |= {} if result is None else result.to_dict()
-        return merged
+        return merged | ({} if self.publication is None else {"publication": self.publication.to_dict()})
 
     def to_json(self) -> str:
         """The same as JSON text."""
@@ -56,11 +62,14 @@ class BoundsAnswer:
     def __repr__(self) -> str:
         parts = []
         if self.audit is not None:
-            parts += [repr(self.audit), *_disclosed(self.audit), *_telling(self.audit)]
+            advice = None if self.suggestions is None else REDESIGNS_BELOW
+            parts += [self.audit.words(advice), *_disclosed(self.audit), *_telling(self.audit)]
         if self.comparison is not None:
             parts += _ranked(self.comparison)
         if self.suggestions is not None:
-            parts.append(repr(self.suggestions))
+            parts += [repr(self.suggestions), "--write-recodes DIR writes them as files that --recode reads."]
+        if self.publication is not None:
+            parts.append(printable(str(self.publication)))
         return "\n".join(parts)
 
 

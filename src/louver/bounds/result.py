@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -199,13 +199,18 @@ class BoundsAudit(Shown):
         return plot_audit(self)
 
     def __repr__(self) -> str:
+        return self.words()
+
+    def words(self, advice: str | None = None) -> str:
+        """The verdict, with other advice where that is given, and the counts behind it."""
+        told = self.verdict if advice is None else replace(self.verdict, advice=advice)
         s = self.summary
         form = "exact fractions"
         if self.decimals is not None:
             form = f"rounded to {counted(self.decimals, 'decimal')}"
         sure = f"{'' if self.certain == 1 else 'at least '}{float(100 * self.certain):g} %"
         return (
-            f"{self.verdict}\n"
+            f"{told}\n"
             f"BoundsAudit: {printable(self.arrangement.label)}\n"
             f"  {counted(s.disclosed_small_cells, 'small cell')} disclosed (0 < count < {self.small})\n"
             f"  {s.disclosed_rows:,} of {counted(s.rows - s.zero_rows, 'nonzero row')} fully determined\n"
@@ -342,6 +347,14 @@ class Suggestions(Shown):
         also = " or a row that tells a status" if self.avoid == "attribute" else ""
         return f"without a disclosed small cell{also}"
 
+    @property
+    def nothing(self) -> str:
+        """What is told where no redesign was found."""
+        found = "No redesign is" if self.is_proved else "In the time given no redesign was found"
+        more = "" if self.is_proved else " Give more --seconds."
+        other = " --avoid small allows rows that tell a status." if self.avoid == "attribute" else ""
+        return f"{found} {self.goal} ({self.examined:,} examined).{more}{other}"
+
     def write_recodes(self, folder: str | Path, data: Sequence[str] = ("FILE",)) -> list[Path]:
         """Write every redesign as a recode file to a new folder; `data` names the data in the calls inside."""
         from louver.bounds.recode_files import write_recodes
@@ -381,6 +394,8 @@ class Suggestions(Shown):
         return plot_suggestions(self)
 
     def __repr__(self) -> str:
+        if not self.lines:
+            return self.nothing
         how = "nothing keeps more" if self.is_proved else "the best found so far"
         shown = [
             f"  {line.share:6.1%} kept, {line.summary.disclosed_rows:>4} rows disclosed: {line.arrangement.label}"

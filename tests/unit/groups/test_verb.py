@@ -749,3 +749,14 @@ def test_a_stopped_run_with_noise_by_opendp(
     ledger.abandon(entry)
     groups(people, **_options(domain, noise="opendp"), out=out)
     assert ledger.state().spent >= 2 * Fraction(9, 10) and verify(out).passed
+
+
+def test_the_list_of_regions_may_be_a_dataframe() -> None:
+    people = pa.table({"home": [1, 1, 2], "place": ["A", "A", "B"]})
+    given = {"unit": "home", "regions": ["place"], "max_size": 3, "epsilon": 1, "seed": 1}
+    places = pa.table({"place": ["A", "B", "C"]})
+    assert lv.groups(people, **given, domain=places).to_frame()["place"].to_pylist()[-1] == "C"
+    with pytest.raises(InputError, match="names the data themselves"):
+        lv.groups(people, **given, domain=people)
+    with pytest.raises(InputError, match="--domain must be a file or a dataframe"):
+        lv.groups(people, **given, domain=5)
