@@ -334,6 +334,8 @@ SPEC_MEANINGS = {
     "topdown.delta": "the delta at which rho is told as an epsilon",
     "topdown.neighbours": "`change-record` (default) or `add-remove-record`",
     "topdown.acknowledge_invariants": "go on where it cannot be decided what several specs' invariants tell together",
+    "topdown.estimator": '`"bayes"` (default), `"least-squares"` or `"plain"`: how counts are estimated; not part of what is measured',
+    "topdown.shrink": 'for `bayes`: standard deviations that small groups may be shrunk by, 2 by default, or `"off"`',
 }
 """Keys of a spec that are no options of a command."""
 
