@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from louver._callable import make_callable
-from louver.anonymize.curve import trace
+from louver.anonymize.curve import CurvePoint, trace
 from louver.anonymize.intersection import as_earlier, intersect, known_values, read_earlier
 from louver.anonymize.load import load
 from louver.anonymize.options import AnonymizeOptions
@@ -59,7 +59,9 @@ def anonymize(
     identifying: str | Sequence[str] = (),
     sensitive: str | Sequence[str] = (),
     keep: str | Sequence[str] = (),
-    ordered: str | Sequence[str] = (),
+    ordered: str | Sequence[str] | Mapping[str, Sequence[str | int]] | None = None,
+    categorical: str | Sequence[str] = (),
+    missing_code: Mapping[str, Sequence[str | int]] | None = None,
     hierarchy: Mapping[str, str | Path] | None = None,
     weights: Mapping[str, float] | None = None,
     method: str = "auto",
@@ -76,11 +78,13 @@ def anonymize(
     l: float | None = None,  # noqa: E741 - the field's own name
     l_kind: str = "distinct",
     t: float | None = None,
-    distance: str = "equal",
+    distance: str | None = None,
+    count_missing: bool = False,
     suppress: float = 0.0,
     population: Data | None = None,
     population_count: str | None = None,
     k_map: bool = False,
+    unit: str | None = None,
     sampling_weight: str | None = None,
     against: str | Path | Sequence[str | Path] = (),
     accept: bool = False,
@@ -145,7 +149,15 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
     answer = form_classes(loaded, options, watch)
     with watch.stage("publishing"):
         release = publish(loaded, answer, options)
-    release = replace(release, curve=trace(loaded, options, watch.run), stages=watch.told)
+    made = CurvePoint(
+        method=options.method,
+        k=options.k,
+        gcp=release.utility.gcp,
+        highest_risk=release.risk.prosecutor_highest,
+        average_risk=release.risk.prosecutor_average,
+        seconds=sum(watch.told.values()),
+    )
+    release = replace(release, curve=trace(loaded, options, made, watch.run), stages=watch.told)
     if earlier:
         together = intersect(
             loaded.records, known, [as_earlier(release), *earlier], options.sensitive, options.k

@@ -17,6 +17,7 @@ from louver._html import Shown
 from louver.anonymize.comparison import Comparison
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.metrics import Risk, Utility
+from louver.anonymize.reached import Reached
 from louver.anonymize.worked_out import WorkedOut
 from louver.data.write import write_csv
 from louver.optim.status import Status
@@ -80,6 +81,8 @@ class AnonymizedRelease(Shown):
         What other choices of k and method would lose, where asked for; stays inside.
     promises : tuple of mappings
         What `verify` recomputes from the file.
+    reached : tuple of Reached
+        The l and t that the classes have, for each sensitive column of which something is asked.
     stages : mapping of str to float
         Seconds of reading, the first answer, the bound, the search and what is made of it; stay inside.
     ledger : Path or None
@@ -107,6 +110,7 @@ class AnonymizedRelease(Shown):
     comparison: Comparison
     promises: tuple[Mapping[str, Any], ...]
     parameters: Mapping[str, Any]
+    reached: tuple[Reached, ...] = ()
     is_order_kept: bool = False
     subproblem_sizes: tuple[int, ...] = ()
     intersection: Intersection | None = None
@@ -161,6 +165,7 @@ class AnonymizedRelease(Shown):
         return {
             **self._counts(),
             "unchanged": list(self.unchanged),
+            "reached": [asdict(line) for line in self.reached],
             "gcp": sum(share for _, share in losses) / max(1, len(losses)),
             "by_column": losses,
             "gap": self.published_gap,
@@ -190,6 +195,7 @@ class AnonymizedRelease(Shown):
             "columns": self.dictionary.to_pylist(),
             "worked_out": [asdict(line) for line in self.worked_out],
             "withheld": self.is_withheld,
+            "reached": [asdict(line) for line in self.reached],
             "information_loss": self.utility.information_loss,
             "gcp": self.utility.gcp,
             "lower_bound": self.lower_bound,
@@ -289,6 +295,7 @@ class AnonymizedRelease(Shown):
             f"  information loss {u.information_loss:.6g} ({u.gcp:.2%} of the quasi-identifiers' detail), {proof}\n"
             f"  highest re-identification risk {r.prosecutor_highest:.2%}, average {r.prosecutor_average:.2%}\n"
             f"  unique records: {r.uniques_before:,} before, {r.uniques_after:,} after"
+            + "".join(f"\n  {line}" for line in self.reached)
             + f"\n  {_kinds(self.dictionary.to_pylist())}"
             + f"\n  published unchanged: {', '.join(self.unchanged) or 'no column'}"
             + "".join(f"\n  {line}" for line in self.worked_out if line.nearly)

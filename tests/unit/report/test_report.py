@@ -121,11 +121,11 @@ def test_drawings_share_no_name(whole: str) -> None:
 def test_sections(whole: str) -> None:
     headings = re.findall(r"<h2>(.*?)</h2>", whole)
     assert headings == [
+        "Arrangements, least disclosive first",
+        "Redesigns without a disclosed small cell",
         "Rows that tell a person's status",
         "Disclosed small cells",
         "How tight the bounds are",
-        "Arrangements, least disclosive first",
-        "Redesigns without a disclosed small cell",
         "Appendix",
     ]
     assert whole.count("<svg ") == whole.count('role="img" aria-label=') == 3
@@ -208,7 +208,7 @@ def test_comparison_alone() -> None:
 
 @pytest.mark.parametrize(
     ("is_proved", "told"),
-    [(True, "No redesign is without a disclosed small cell."), (False, "Give more --seconds")],
+    [(True, "No redesign is without a disclosed small cell (7 examined)."), (False, "Give more --seconds")],
 )
 def test_no_redesign(is_proved: bool, told: str) -> None:
     nothing = Suggestions(lines=(), is_proved=is_proved, examined=7, bits=1.0)

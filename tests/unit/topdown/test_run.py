@@ -179,11 +179,11 @@ def test_a_run_stopped_in_the_middle_of_estimating_is_carried_on(town, ledger, t
     real = estimation._estimate_level
     levels = []
 
-    def stop_at_area(problem, noisy, level, *rest):
-        levels.append(level)
-        if level == 2 and levels.count(2) == 1:
+    def stop_at_area(own, *rest):
+        levels.append(own.level)
+        if own.level == 2 and levels.count(2) == 1:
             raise KeyboardInterrupt
-        return real(problem, noisy, level, *rest)
+        return real(own, *rest)
 
     monkeypatch.setattr(estimation, "_estimate_level", stop_at_area)
     with pytest.raises(KeyboardInterrupt):
