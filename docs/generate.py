@@ -83,6 +83,7 @@ MEANINGS = {
     "share": "information kept, as a share of that of the table as first arranged",
     "merged": "categories of the table as first arranged that were merged",
     "suggestions[].merged[].attribute": "whose they are",
+    "suggestions[].merged[].name": "what they are called together",
     "suggestions[].merged[].labels": "which",
     "far": "whether merged categories are far apart in their order or hierarchy, or missing values are among them",
     "publication": "what the register adds",
