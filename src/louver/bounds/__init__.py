@@ -175,7 +175,11 @@ def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAns
             if request.options.write_recodes is not None:
                 suggestions.write_recodes(request.options.write_recodes, _named(request))
     return BoundsAnswer(
-        audit=audit, comparison=comparison, suggestions=suggestions, fail_on=request.options.fail_on
+        audit=audit,
+        comparison=comparison,
+        suggestions=suggestions,
+        recodes=request.options.write_recodes,
+        fail_on=request.options.fail_on,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -26,6 +27,8 @@ class BoundsAnswer:
     ----------
     audit, comparison, suggestions, publication : optional
         The results there are.
+    recodes : str, optional
+        Folder that the redesigns were written to.
     fail_on : {"small", "rows", "attribute", "any"}, optional
         What must not be disclosed.
     """
@@ -34,6 +37,7 @@ class BoundsAnswer:
     comparison: Comparison | None = None
     suggestions: Suggestions | None = None
     publication: Publication | None = None
+    recodes: str | None = None
     fail_on: str | None = None
 
     @property
@@ -67,17 +71,21 @@ class BoundsAnswer:
         if self.comparison is not None:
             parts += _ranked(self.comparison)
         if self.suggestions is not None:
-            parts += [repr(self.suggestions), "--write-recodes DIR writes them as files that --recode reads."]
+            parts += [repr(self.suggestions), self._files()]
         if self.publication is not None:
             parts.append(printable(str(self.publication)))
         return "\n".join(parts)
+
+    def _files(self) -> str:
+        if self.recodes is None:
+            return "--write-recodes DIR writes them as files that --recode reads."
+        return printable(f"Recode files: {self.recodes}")
 
 
 def _disclosed(audit: BoundsAudit) -> list[str]:
     shown = list(islice(audit.disclosed_cells(), MAX_PRINTED + 1))
     lines = [
-        f"  disclosed: {', '.join(cell.row.values())} → {', '.join(cell.col.values())} = {cell.lower}"
-        for cell in shown[:MAX_PRINTED]
+        f"  disclosed: {_named(cell.row)} → {_named(cell.col)}: {cell.lower}" for cell in shown[:MAX_PRINTED]
     ]
     if len(shown) > MAX_PRINTED:
         lines.append("  ... --json or --html lists them all")
@@ -87,12 +95,16 @@ def _disclosed(audit: BoundsAudit) -> list[str]:
 def _telling(audit: BoundsAudit) -> list[str]:
     shown = list(islice(audit.telling_rows(), MAX_TELLING + 1))
     lines = [
-        f"  tells: {', '.join(one.row.values())} → {', '.join(one.col.values())}, people: {one.people:,}"
+        f"  tells: {_named(one.row)} → {_named(one.col)} ({one.people:,} in the row)"
         for one in shown[:MAX_TELLING]
     ]
     if len(shown) > MAX_TELLING:
         lines.append("  ... --html lists more")
     return [printable(line) for line in lines]
+
+
+def _named(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={label}" for name, label in labels.items())
 
 
 def _ranked(comparison: Comparison) -> list[str]:

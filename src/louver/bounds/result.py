@@ -28,6 +28,7 @@ __all__ = [
     "BoundsAudit",
     "Cell",
     "Comparison",
+    "Merged",
     "Suggestion",
     "Suggestions",
     "Summary",
@@ -63,6 +64,7 @@ class TellingRow:
     people: int
 
 
+MAX_NAME, MAX_GROUPS = 40, 6  # of merged categories that are listed in words
 ZERO_RUNS: Runs = [(0, 0, 1)]
 
 
@@ -258,13 +260,22 @@ class Comparison(Shown):
         return "\n".join([told, *map(printable, shown)])
 
 
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Categories of one attribute that were merged, and what they are called together."""
+
+    attribute: str
+    name: str
+    labels: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
     """A safe arrangement and the share of the information about the responses that it keeps.
 
     Attributes
     ----------
-    merged : tuple of (attribute, labels)
+    merged : tuple of Merged
         Categories of the table as first arranged that were merged.
     is_far : bool
         Whether categories were merged that are far apart in their order or hierarchy, or missing values with others.
@@ -274,19 +285,22 @@ class Suggestion:
     summary: Summary
     bits: float
     share: float
-    merged: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    merged: tuple[Merged, ...] = ()
     is_far: bool = False
 
     @property
     def n_merged(self) -> int:
         """Categories that merging has taken away."""
-        return sum(len(labels) - 1 for _, labels in self.merged)
+        return sum(len(group.labels) - 1 for group in self.merged)
 
     @property
     def words(self) -> str:
         """What was merged, in words; empty where nothing was."""
-        groups = [f"{name}: {_listed(labels)}" for name, labels in self.merged]
-        return "; ".join(groups) + (" (far apart)" if self.is_far else "")
+        names: dict[str, list[str]] = {}
+        for group in self.merged:
+            names.setdefault(group.attribute, []).append(group.name)
+        told = "; ".join(f"{attribute}: {_listed(some)}" for attribute, some in names.items())
+        return told + (" (far apart)" if self.is_far else "")
 
     def to_dict(self) -> dict[str, Any]:
         a = self.arrangement
@@ -299,15 +313,16 @@ class Suggestion:
             },
             "bits": self.bits,
             "share": self.share,
-            "merged": [{"attribute": name, "labels": list(labels)} for name, labels in self.merged],
+            "merged": [{**asdict(group), "labels": list(group.labels)} for group in self.merged],
             "far": self.is_far,
             "summary": asdict(self.summary),
         }
 
 
-def _listed(labels: Sequence[str]) -> str:
-    """Labels, the middle left out where they are many."""
-    return " + ".join(labels if len(labels) <= 4 else (*labels[:2], "...", labels[-1]))
+def _listed(names: Sequence[str]) -> str:
+    """Names of groups, cut where they are long, the middle left out where they are many."""
+    shown = [name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…" for name in names]
+    return ", ".join(shown if len(shown) <= MAX_GROUPS else [*shown[: MAX_GROUPS - 2], "...", shown[-1]])
 
 
 UTILITY = (
@@ -398,7 +413,7 @@ class Suggestions(Shown):
             return self.nothing
         how = "nothing keeps more" if self.is_proved else "the best found so far"
         shown = [
-            f"  {line.share:6.1%} kept, {line.summary.disclosed_rows:>4} rows disclosed: {line.arrangement.label}"
+            f"  {line.share:6.1%} kept, rows disclosed {line.summary.disclosed_rows:>3}: {line.arrangement.label}"
             + (f" ({line.words})" if line.merged else "")
             for line in self.lines[:8]
         ]

@@ -70,11 +70,13 @@ def suggest(
     started = time.perf_counter()
     run = Run() if run is None else run
     search = _Search(Redesigns(histogram, arrangement, wishes), options, run, started + seconds, avoid)
-    while search.by_bits and not search.is_over:
+    while search.by_bits:
         search.prove()
         search.dive()
         share = min(1.0, (time.perf_counter() - started) / seconds)
         run.report(f"searching redesigns, {search.examined} arrangements examined", share, 1.0)
+        if search.is_over:
+            break
     return search.suggestions(time.perf_counter() - started)
 
 

@@ -217,8 +217,10 @@ def test_what_must_stay_apart_stays_apart():
     free = suggest(histogram, arrangement, AuditOptions(), seconds=SECONDS)
     assert found.examined < free.examined
     for line in found.lines:
-        for name, labels in line.merged:
-            assert name != "town" or not any(set(one) <= set(labels) for one in apart["town"])
+        for group in line.merged:
+            assert group.attribute != "town" or not any(
+                set(one) <= set(group.labels) for one in apart["town"]
+            )
 
 
 def test_a_merge_that_changes_nothing_is_not_told():
@@ -256,6 +258,6 @@ def test_far_merges_come_last_and_say_so():
     flags = [line.is_far for line in found.lines]
     assert flags == sorted(flags)
     for line in found.lines:
-        spans = [(len(labels) - 1) / 4 for name, labels in line.merged if name == "age"]
+        spans = [(len(group.labels) - 1) / 4 for group in line.merged if group.attribute == "age"]
         assert line.is_far == any(span > 0.5 for span in spans)
         assert ("far apart" in line.words) == line.is_far
