@@ -40,7 +40,7 @@ from louver.optim.kernels.classes.loss import (
 )
 from louver.optim.status import Status
 
-__all__ = ["SUPPRESSED", "Answer", "Partition", "Points", "Problem"]
+__all__ = ["SUPPRESSED", "Answer", "Partition", "Points", "Problem", "renumbered"]
 
 SUPPRESSED = -1
 """Label of a record that is not published."""
@@ -273,19 +273,17 @@ class Problem:
 
     def column_losses(self, answer: Answer) -> Floats:
         """Sum over records of weight x share of the column that the class spans, per column, in real numbers."""
-        members, starts = answer.grouped()
-        full = answer.n_suppressed * np.array([column.weight for column in self.columns])
-        if not len(starts):
-            return full
-        sizes, rows = answer.sizes, self.rows[members]
-        lost = [c.weight * float(sizes @ c.class_losses(rows, starts)) for c in self.columns]
-        losses: Floats = full + np.array(lost)
+        losses: Floats = self.lost_shares(answer) * np.array([column.weight for column in self.columns])
         return losses
 
     def lost_shares(self, answer: Answer) -> Floats:
         """Sum over records of the share of each column that is lost, weights aside."""
-        unweighted = replace(self, columns=tuple(replace(column, weight=1.0) for column in self.columns))  # type: ignore[type-var]
-        return unweighted.column_losses(answer)
+        lost = np.full(len(self.columns), float(answer.n_suppressed))
+        for place, given in enumerate(self.columns):
+            column, members, starts, sizes, _ = answer.shown(place, given)
+            if len(starts):
+                lost[place] += float(sizes @ column.class_losses(self.rows[members], starts))
+        return lost
 
     def information_loss(self, answer: Answer) -> float:
         """The loss (34) in real numbers; differs from the answer's units only by rounding."""
@@ -301,7 +299,7 @@ class Problem:
         subproblem_sizes: Sequence[int] = (),
     ) -> Partition:
         """The answer of a method: classes numbered by their first record, with their loss."""
-        labels = _renumbered(np.asarray(labels, np.int64))
+        labels = renumbered(np.asarray(labels, np.int64))
         labels.flags.writeable = False
         return Partition(
             labels=labels,
@@ -346,6 +344,13 @@ class Answer(Protocol):
     def n_suppressed(self) -> int: ...
     def grouped(self) -> tuple[Ints, Ints]:
         """Records of all groups, and where each group starts among them."""
+        ...
+
+    def shown(self, place: int, column: Column) -> tuple[Column, Ints, Ints, Ints, Ints | None]:
+        """What is published of a column: the column as it is published, the records whose values are published alike one
+        after the other, where each such group starts and how many records are published as it, and the one that each
+        class belongs to; None where every class has its own.
+        """
         ...
 
 
@@ -399,6 +404,9 @@ class Partition:
         members = np.argsort(self.labels, kind="stable")[self.n_suppressed :]
         return members, np.cumsum(self.sizes) - self.sizes
 
+    def shown(self, _: int, column: Column) -> tuple[Column, Ints, Ints, Ints, Ints | None]:
+        return column, *self.grouped(), self.sizes, None
+
     def classes(self) -> list[Ints]:
         """Records of each class."""
         members, starts = self.grouped()
@@ -422,7 +430,7 @@ def _people(
     return np.ascontiguousarray(people[:, np.argsort(order)]), total, key
 
 
-def _renumbered(labels: Ints) -> Ints:
+def renumbered(labels: Ints) -> Ints:
     """Classes numbered by their first record, without gaps."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     has_suppressed = len(labels) > 0 and int(labels.min()) == SUPPRESSED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow as pa
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import given_values
 from louver.anonymize.comparison import compare
-from louver.anonymize.generalise import generalise, mapping_table, released_table
+from louver.anonymize.generalise import Published, generalise, mapping_table, released_table
 from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.load import Loaded, shown_codes
 from louver.anonymize.methods import METHODS
@@ -28,11 +29,8 @@ __all__ = ["publish"]
 def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> AnonymizedRelease:
     """The release that these classes make."""
     problem = loaded.problem
-    members, starts = answer.grouped()
-    published = [
-        generalise(attribute, column, problem.rows[members], starts, loaded.public[attribute.name])
-        for attribute, column in zip(loaded.attributes, problem.columns, strict=True)
-    ]
+    n_groups = len(answer.sizes)
+    published = [_published(loaded, answer, place) for place in range(len(problem.columns))]
     group_of = np.full(loaded.records.num_rows, -1, np.int64)
     group_of[problem.rows] = answer.labels
     mapping = mapping_table(published, answer.sizes)
@@ -43,7 +41,7 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> Anonym
         group_of,
         drop=options.identifying,
         as_bounds=options.format == "bounds",
-        class_ids=_shuffled(len(starts)) if options.class_id else None,
+        class_ids=_shuffled(n_groups) if options.class_id else None,
     )
     if not options.keep_order:
         table = table.take(pa.array(_shuffled(table.num_rows)))
@@ -92,6 +90,14 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> Anonym
     )
 
 
+def _published(loaded: Loaded, answer: Answer, place: int) -> Published:
+    """What the classes publish of one quasi-identifier."""
+    attribute, problem = loaded.attributes[place], loaded.problem
+    column, members, starts, _, of_class = answer.shown(place, problem.columns[place])
+    found = generalise(attribute, column, problem.rows[members], starts, loaded.public[attribute.name])
+    return found if of_class is None else replace(found, of_group=found.of_group[of_class])
+
+
 def _guarantee(options: AnonymizeOptions) -> Guarantee:
     guarantee = METHODS[options.method].guarantee
     return Guarantee.K_MAP if options.k_map and guarantee is Guarantee.K_ANONYMITY else guarantee
@@ -99,8 +105,12 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
 
 def _parameters(options: AnonymizeOptions) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
-    kept = options.model_dump(exclude={"hierarchy", "population", "against", "curve"})
-    return kept | {"hierarchy": list(options.hierarchy), "population": options.population is not None}
+    kept = options.model_dump(exclude={"hierarchy", "population", "against", "curve", "recode"})
+    return kept | {
+        "hierarchy": list(options.hierarchy),
+        "population": options.population is not None,
+        "recode": {recode.attribute: recode.to_table() for recode in options.recodes()},
+    }
 
 
 def _people(loaded: Loaded, answer: Answer) -> Floats | None:
@@ -135,6 +145,9 @@ def _promises(
         {"promise": "losses", "mapping": MAPPING_FILE, "by_column": losses},
         {"promise": guarantee.value, **about},
     ]
+    if options.recoding == "global":
+        columns = list(options.quasi)
+        promises.append({"promise": "one-recoding", "mapping": MAPPING_FILE, "columns": columns})
     for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
         shown = shown_codes(attribute, limits.codes[is_kept], loaded)
         texts = _published_texts(

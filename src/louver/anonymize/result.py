@@ -25,6 +25,7 @@ from louver.release.write import ReleaseWriter
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from louver.anonymize.beside import Beside
     from louver.anonymize.curve import CurvePoint
     from louver.anonymize.intersection import Intersection
 
@@ -70,6 +71,8 @@ class AnonymizedRelease(Shown):
         What this release and earlier ones disclose together; stays inside.
     curve : tuple of CurvePoint
         What other choices of k and method would lose, where asked for; stays inside.
+    beside : Beside or None
+        What classes formed one by one would lose, where one recoding holds for the whole file; stays inside.
     promises : tuple of mappings
         What `verify` recomputes from the file.
     stages : mapping of str to float
@@ -99,6 +102,7 @@ class AnonymizedRelease(Shown):
     subproblem_sizes: tuple[int, ...] = ()
     intersection: Intersection | None = None
     curve: tuple[CurvePoint, ...] = ()
+    beside: Beside | None = None
     stages: Mapping[str, float] = field(default_factory=dict)
     ledger: Path | None = None
     seconds: float = field(default=0.0)
@@ -173,6 +177,7 @@ class AnonymizedRelease(Shown):
             "associations": [asdict(line) for line in self.comparison.associations],
             "against": None if self.intersection is None else asdict(self.intersection),
             "curve": [asdict(point) for point in self.curve],
+            "beside": None if self.beside is None else asdict(self.beside),
             "stages": dict(self.stages),
             "seconds": self.seconds,
             "warnings": list(self.warnings),
@@ -257,10 +262,15 @@ class AnonymizedRelease(Shown):
             f"  information loss {u.information_loss:.6g} ({u.gcp:.2%} of the quasi-identifiers' detail), {proof}\n"
             f"  highest re-identification risk {r.prosecutor_highest:.2%}, average {r.prosecutor_average:.2%}\n"
             f"  unique records: {r.uniques_before:,} before, {r.uniques_after:,} after"
+            + (f"\n  {_beside(self.beside)}" if self.beside is not None else "")
             + (f"\n  {self.intersection}" if self.intersection is not None else "")
             + "".join(f"\n  {warning}" for warning in self.warnings)
             + (f"\n  {_told(self.stages)}" if self.stages else "")
         )
+
+
+def _beside(beside: Beside) -> str:
+    return f"classes formed one by one (--recoding local) would lose {beside.information_loss:.6g} ({beside.gcp:.2%})"
 
 
 def _told(stages: Mapping[str, float]) -> str:

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from louver.anonymize.load import Loaded, shown_codes
-from louver.anonymize.methods import METHODS, Method
+from louver.anonymize.methods import METHODS, Method, harmonise
 from louver.anonymize.methods.repair import close_as_published
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, Problem
@@ -32,7 +32,7 @@ def form_classes(loaded: Loaded, options: AnonymizeOptions, watch: Watch) -> Ans
 
 def solve(problem: Problem, options: AnonymizeOptions, watch: Watch) -> Answer:
     """The answer of the method: compile what it needs, then let its time begin."""
-    method = METHODS[options.method]
+    method = harmonise.METHOD if options.recoding == "global" else METHODS[options.method]
 
     def work(watch: Watch) -> Answer:
         if watch.is_limited:

@@ -101,6 +101,23 @@ def inside_report(release: AnonymizedRelease) -> str:
             ],
         ),
     ]
+    if release.beside is not None:
+        lines = [
+            ["one recoding for the whole file (this release)", u.information_loss, u.gcp, release.n_classes],
+            [
+                "classes formed one by one",
+                release.beside.information_loss,
+                release.beside.gcp,
+                release.beside.classes,
+            ],
+        ]
+        sections += [
+            "<h2>Global beside local recoding</h2>",
+            table(
+                ["recoding", "information loss", "GCP", "classes"],
+                [[name, f"{loss:.6g}", f"{gcp:.2%}", f"{n:,}"] for name, loss, gcp, n in lines],
+            ),
+        ]
     if release.intersection is not None:
         is_risky = release.intersection.is_risky
         sections.append(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Ints
+from louver.anonymize.columns import Column
 from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.methods import sorted_cut
 from louver.anonymize.methods.method import Method
@@ -77,6 +78,9 @@ class Freeform:
         """Records that each published record covers, and where those of each start."""
         n, k = self.matches.shape
         return self.matches.ravel(), np.arange(n) * k
+
+    def shown(self, _: int, column: Column) -> tuple[Column, Ints, Ints, Ints, Ints | None]:
+        return column, *self.grouped(), self.sizes, None
 
 
 def solve(problem: Problem, watch: Watch | None = None, *, matching: Matching = Matching.GREEDY) -> Freeform:

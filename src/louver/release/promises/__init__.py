@@ -17,6 +17,7 @@ from louver.release.promises.group_table import GroupCounts, GroupTable, check_g
 from louver.release.promises.k_anonymity import KAnonymity, KMap, check_k_anonymity, check_k_map
 from louver.release.promises.losses import Losses, check_losses
 from louver.release.promises.mapping import MappingPromise, check_mapping
+from louver.release.promises.one_recoding import OneRecoding, check_one_recoding
 from louver.release.promises.records import Records, check_records
 from louver.release.promises.tables import PublishedTables, check_tables
 from louver.release.promises.topdown import TopDown, check_topdown
@@ -27,6 +28,7 @@ PROMISES: Mapping[str, Registered] = {
     "records": Registered(Records, check_records),
     "mapping": Registered(MappingPromise, check_mapping),
     "losses": Registered(Losses, check_losses),
+    "one-recoding": Registered(OneRecoding, check_one_recoding),
     "k-anonymity": Registered(KAnonymity, check_k_anonymity),
     "k-map": Registered(KMap, check_k_map),
     "freeform": Registered(Freeform, check_freeform),
@@ -52,7 +54,7 @@ REQUIRED: Mapping[str, Required] = {
     "anonymize": Required(
         always=frozenset({"records", "mapping", "losses"}),
         one_of=frozenset({"k-anonymity", "k-map", "freeform"}),
-        may=frozenset({"l-diversity", "t-closeness"}),
+        may=frozenset({"l-diversity", "t-closeness", "one-recoding"}),
     ),
     "groups": Required(always=frozenset(), one_of=frozenset({"group-table", "group-counts"})),
     "audit": Required(always=frozenset(), one_of=frozenset({"tables"})),
