@@ -37,9 +37,11 @@ def solve(problem: Problem, options: AnonymizeOptions, watch: Watch) -> Answer:
     def work(watch: Watch) -> Answer:
         if watch.is_limited:
             with watch.stage("compiling"):
-                method.solve(problem.tiny(), Watch(), options.model_copy(update={"carry": None, "steps": 1}))
                 if method.warm_up is not None:
                     method.warm_up(problem)
+                else:
+                    plain = options.model_copy(update={"carry": None, "steps": 1})
+                    method.solve(problem.tiny(), Watch(), plain)
             watch.restart()
         return _timed(method, problem, options, watch)
 
