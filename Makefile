@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# One worker per core, at most eight: each takes up to a gigabyte. A file's tests stay in one worker.
+PARALLEL ?= -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 .PHONY: all setup demo test lint unit wheel-test bench docs clean
 .DEFAULT_GOAL := all
@@ -30,14 +32,15 @@ lint: $(STAMP)
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache
 
 unit: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
-# The tests that drive the installed command, against the built wheel instead of the source tree.
+# Every verb once against the built wheel instead of the source tree; its kernels are those that the other tests compiled.
 wheel-test: $(STAMP)
 	rm -rf build/wheel && mkdir -p build/wheel
 	$(BIN)/python -m build --quiet --wheel --no-isolation --outdir build/wheel
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/wheel/site build/wheel/*.whl
-	LOUVER_SITE=$(CURDIR)/build/wheel/site $(BIN)/python -m pytest tests/cli --ignore=tests/cli/test_docs.py --ignore=tests/cli/test_readme.py --ignore=tests/cli/test_install.py
+	$(BIN)/python tests/compiling.py src build/wheel/site
+	LOUVER_SITE=$(CURDIR)/build/wheel/site $(BIN)/python -m pytest $(PARALLEL) tests/cli/test_installed.py tests/cli/test_imports.py
 
 bench: $(STAMP)
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

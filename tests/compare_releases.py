@@ -93,7 +93,14 @@ def _bounds() -> Iterator[tuple[str, Command]]:
 
 
 def _anonymize() -> Iterator[tuple[str, Command]]:
-    always = ("anonymize", "people.csv", "--identifying=name", "--keep-order", "--steps=3", "--json")
+    always = (
+        "anonymize",
+        "people.csv",
+        "--identifying=name,home,income",
+        "--keep-order",
+        "--steps=3",
+        "--json",
+    )
     for method in METHODS:
         data = "few.csv" if method == "exact" else "people.csv"
         base = (always[0], data, *always[2:], "--quasi=age,town,sex", f"--method={method}")
@@ -109,8 +116,13 @@ def _anonymize() -> Iterator[tuple[str, Command]]:
         "missing match": ("--missing=match",),
         "ordered": ("--ordered=town",),
         "entropy": ("--sensitive=ill", "--l=1.5", "--l-kind=entropy"),
-        "ordered distance": ("--sensitive=income", "--t=0.5", "--distance=ordered"),
-        "sampling weight": ("--sampling-weight=income",),
+        "ordered distance": (
+            "--identifying=name,home",
+            "--sensitive=income",
+            "--t=0.5",
+            "--distance=ordered",
+        ),
+        "sampling weight": ("--identifying=name,home", "--sampling-weight=income"),
         "population": ("--population=population.csv",),
     }
     for (name, options), method in product(more.items(), ("auto", "greedy", "mondrian")):

@@ -26,6 +26,11 @@ settings.load_profile("louver")
 
 SERVER_START_SECONDS = 60
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    from compiling import compile_once
+
+    compile_once()
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):

@@ -15,7 +15,7 @@ import pytest
 
 import louver
 import louver.cli
-from cli.command import PACKAGE, SITE, Runner, child_environment
+from cli.command import Runner, child_environment
 from louver.cli.demo import MARK, STEPS
 from louver.data.samples import sample_path
 
@@ -30,10 +30,6 @@ def test_version(run_louver: Runner) -> None:
 
 def test_version_of_the_package() -> None:
     assert version("louver") == louver.__version__
-
-
-def test_wheel_is_under_test() -> None:
-    assert SITE is None or Path(SITE) / "louver" == PACKAGE
 
 
 def test_help(call_louver: Runner) -> None:

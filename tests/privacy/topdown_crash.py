@@ -109,7 +109,7 @@ NAMED = {
     "ReleaseWriter.seal call": "sealed",
     "ReleaseWriter.seal return": "released",
 }
-N_KILLS = 20
+N_KILLS = len(NAMED) + 3
 
 
 def crash(directory: Path, seed: int) -> None:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from louver.errors import BudgetError
+from louver.privacy import ledger_file
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.distributions import DiscreteLaplace
 from louver.privacy.ledger import Ledger
@@ -225,7 +226,7 @@ NAMED = {
     "Ledger.seal call": "renamed",
     "Ledger.seal return": "sealed",
 }
-N_KILLS = 20
+N_KILLS = len(NAMED) + 5
 
 
 def crash(directory: Path, seed: int) -> None:
@@ -251,6 +252,7 @@ def _fresh(directory: Path) -> Path:
 
 
 if __name__ == "__main__":
+    ledger_file.BUSY_SECONDS = 3600.0  # on a busy machine the lock may be long in coming
     command, where, number = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     if command in ("crash", "handover"):
         {"crash": crash, "handover": handover}[command](where, number)

@@ -75,9 +75,9 @@ def decide(
             part = system.part(columns, rows)
             wanted, _, added = _quantities(csr_array(forms.upper[chosen][:, columns]), part.n_columns)
             wanted[wanted >= part.n_columns] += part.n_rows
-            component = Component(_with_point(_with_rows(part, [added])), run, deadline)
+            component = Component(_with_point(_with_rows(part, [added]), run), run, deadline)
             low, high = floor[chosen] - shift[chosen], ceiling[chosen] - shift[chosen]
-            component.trust(np.flatnonzero(problem.is_tight[columns]))
+            component.known.trust(np.flatnonzero(problem.is_tight[columns]))
             verdict[chosen] = component.decide(wanted, low, high)
     rest = np.flatnonzero(~is_plain)
     if len(rest):
@@ -139,17 +139,17 @@ class _Sums:
         n_rows = part.n_rows
         below[below >= n_columns] += n_rows
         above[above >= n_columns] += n_rows + below_rows.shape[0]
-        component = Component(_with_point(_with_rows(part, [below_rows, above_rows])), run, deadline)
-        component.trust(np.flatnonzero(is_tight))
+        component = Component(_with_point(_with_rows(part, [below_rows, above_rows]), run), run, deadline)
+        component.known.trust(np.flatnonzero(is_tight))
         component.solve(np.unique(below), np.unique(above))
         self.programs += component.programs
         self.repairs += component.repairs
-        self.lower[below_of] += component.lower[below]
-        self.is_lower_tight[below_of] &= component.attained_lower[below] <= component.lower[below]
-        bound = component.upper[above]
+        self.lower[below_of] += component.known.lower[below]
+        self.is_lower_tight[below_of] &= component.known.attained_lower[below] <= component.known.lower[below]
+        bound = component.known.upper[above]
         is_open = (self.upper[above_of] >= UNBOUNDED) | (bound >= UNBOUNDED)
         self.upper[above_of] = np.where(is_open, UNBOUNDED, self.upper[above_of] + bound)
-        self.is_upper_tight[above_of] &= (component.attained_upper[above] >= bound) & ~is_open
+        self.is_upper_tight[above_of] &= (component.known.attained_upper[above] >= bound) & ~is_open
 
     def answer(self) -> Answer:
         return Answer(
@@ -199,11 +199,11 @@ def _with_rows(part: System, added: list[csr_array]) -> System:
     )
 
 
-def _with_point(part: System) -> System:
+def _with_point(part: System, run: Run) -> System:
     """A part without a known table, given one if it can be found."""
     if part.truth is not None:
         return part
-    found = feasible_point(part, SEARCH_EFFORT)
+    found = feasible_point(part, SEARCH_EFFORT, run)
     if found.is_impossible:
         raise InfeasibleError("no table agrees with all that is published; a piece contradicts another.")
     if found.point is None or not part.holds(found.point):

@@ -12,7 +12,7 @@ from louver.errors import printable
 
 __all__ = ["BoundsAnswer"]
 
-MAX_PRINTED = 12
+MAX_PRINTED, MAX_TELLING = 12, 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -23,7 +23,7 @@ class BoundsAnswer:
     ----------
     audit, comparison, suggestions : optional
         The results there are.
-    fail_on : {"small", "rows", "any"}, optional
+    fail_on : {"small", "rows", "attribute", "any"}, optional
         What must not be disclosed.
     """
 
@@ -56,7 +56,7 @@ class BoundsAnswer:
     def __repr__(self) -> str:
         parts = []
         if self.audit is not None:
-            parts += [repr(self.audit), *_disclosed(self.audit)]
+            parts += [repr(self.audit), *_disclosed(self.audit), *_telling(self.audit)]
         if self.comparison is not None:
             parts += _ranked(self.comparison)
         if self.suggestions is not None:
@@ -75,14 +75,29 @@ def _disclosed(audit: BoundsAudit) -> list[str]:
     return [printable(line) for line in lines]
 
 
+def _telling(audit: BoundsAudit) -> list[str]:
+    shown = list(islice(audit.telling_rows(), MAX_TELLING + 1))
+    lines = [
+        f"  tells: {', '.join(one.row.values())} → {', '.join(one.col.values())}, people: {one.people:,}"
+        for one in shown[:MAX_TELLING]
+    ]
+    if len(shown) > MAX_TELLING:
+        lines.append("  ... --html lists more")
+    return [printable(line) for line in lines]
+
+
 def _ranked(comparison: Comparison) -> list[str]:
-    lines = [f"{'small':>6} {'rows':>6} {'zeros':>7} {'size':>12}  arrangement (least disclosive first)"]
+    lines = [
+        f"{'small':>6} {'status':>6} {'rows':>6} {'zeros':>7} {'size':>12}  arrangement (least disclosive first)"
+    ]
     for arrangement, s in comparison.lines:
-        small, rows, zeros = s.risk
-        lines.append(f"{small:>6} {rows:>6} {zeros:>7} {f'{s.rows} x {s.cols}':>12}  {arrangement.label}")
+        small, certain, rows, zeros = s.risk
+        size = f"{s.rows} x {s.cols}"
+        lines.append(f"{small:>6} {certain:>6} {rows:>6} {zeros:>7} {size:>12}  {arrangement.label}")
     return [printable(line) for line in lines]
 
 
 def _is_disclosive(summary: Summary, fail_on: str | None) -> bool:
-    small, rows, zeros = summary.risk
-    return {None: False, "small": small > 0, "rows": rows > 0, "any": small + rows + zeros > 0}[fail_on]
+    small, certain, rows, zeros = summary.risk
+    found = {"small": small, "attribute": certain, "rows": rows, "any": small + certain + rows + zeros}
+    return fail_on is not None and found[fail_on] > 0

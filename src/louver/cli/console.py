@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from louver.optim.notice import listeners
 from louver.run import Run
 
 if TYPE_CHECKING:

@@ -21,7 +21,10 @@ PEOPLE = pa.table(
 
 
 def released(**options: object) -> dict[str, list[object]]:
-    options = {"quasi": ["age"], "k": 2, "steps": 0, "keep_order": True, **options}
+    keep = [name for name in PEOPLE.column_names[1:] if name not in str(options.get("identifying", ()))]
+    if "sensitive" in options:
+        keep.remove("pay")
+    options = {"quasi": ["age"], "k": 2, "steps": 0, "keep_order": True, "keep": keep, **options}
     return lv.anonymize(PEOPLE, **options).table.to_pydict()
 
 
@@ -36,9 +39,12 @@ def test_rounded_then_cut_off():
     assert table["text"] in (["12", "14", None, "15"], [12, 14, None, 15])
 
 
-def test_the_manifest_says_so():
-    manifest = lv.anonymize(PEOPLE, quasi=["age"], k=2, steps=0, top_code={"pay": 500}).manifest()
-    assert manifest.parameters["top_code"] == {"pay": 500.0}
+def test_manifest_and_dictionary_say_so():
+    release = lv.anonymize(
+        PEOPLE.select(["age", "pay"]), quasi=["age"], k=2, steps=0, keep=["pay"], top_code={"pay": 500}
+    )
+    assert release.manifest().parameters["top_code"] == {"pay": 500.0}
+    assert release.dictionary.to_pylist()[1]["done"] == "top-coded at 500"
 
 
 BAD = [

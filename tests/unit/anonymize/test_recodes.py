@@ -19,7 +19,9 @@ RECODE = {"age": {"bins": [25, 55]}, "job": {"food": ["baker", "cook"]}}
 
 
 def released(table: pa.Table = PEOPLE, **options: object) -> lv.AnonymizedRelease:
-    options = {"quasi": ["age", "job"], "k": 1, "steps": 0, "keep_order": True, **options}
+    quasi = options.get("quasi", ["age", "job"])
+    keep = [name for name in table.column_names if name not in (*quasi, *options.get("sensitive", ()))]
+    options = {"quasi": quasi, "k": 1, "steps": 0, "keep_order": True, "keep": keep, **options}
     return lv.anonymize(table, **options)
 
 

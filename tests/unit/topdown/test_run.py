@@ -157,7 +157,7 @@ def test_a_run_stopped_before_the_seal_draws_the_same_noise(town, ledger, tmp_pa
     class Stopped(Exception):
         pass
 
-    def stop(self, debit, files):
+    def stop(self, debit, files, **place):
         drawn.append(files)
         raise Stopped
 

@@ -20,8 +20,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from louver._notice import compiling
 from louver.optim.kernels.part import Part
+from louver.optim.notice import compiling
 
 __all__ = ["inner", "kernel"]
 

@@ -11,14 +11,14 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from numba import _dynfunc
+from numba import _dynfunc  # type: ignore[attr-defined]
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
 __all__ = ["Part"]
 
 
-class Part(CPUDispatcher):  # type: ignore[misc]
+class Part(CPUDispatcher):
     """A function as other kernels call it; called from Python, it is the kernel that `entry` makes.
 
     Parameters
@@ -41,12 +41,17 @@ class Part(CPUDispatcher):  # type: ignore[misc]
         self._entry: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any) -> Any:
+        return self.entry(*args)
+
+    @property
+    def entry(self) -> Any:
+        """The kernel for Python."""
         if self._entry is None:
             self._entry = self._make_entry()
-        return self._entry(*args)
+        return self._entry
 
 
-class _PartCompiler(Compiler):  # type: ignore[misc]
+class _PartCompiler(Compiler):
     """The usual compiler up to LLVM code."""
 
     def define_pipelines(self) -> Any:
@@ -55,7 +60,7 @@ class _PartCompiler(Compiler):  # type: ignore[misc]
         state.targetctx.get_executable = _nothing_to_execute
         state.library = state.targetctx.codegen().create_library(state.func_id.func_qualname)
         state.library.finalize = lambda: _link(state.library)
-        return super().define_pipelines()
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
 
 
 def _nothing_to_execute(library: Any, fndesc: Any, env: Any) -> Any:

@@ -23,7 +23,7 @@ PEOPLE = pa.table(
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recoding") / "release"
-    lv.anonymize(PEOPLE, quasi=["age", "sex"], k=2, steps=1, recoding="global", out=folder)
+    lv.anonymize(PEOPLE, quasi=["age", "sex"], k=2, steps=1, recoding="global", keep=["ill"], out=folder)
     return folder
 
 
