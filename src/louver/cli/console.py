@@ -83,8 +83,8 @@ def _notices() -> Iterator[None]:
 
     def tell(seconds: int) -> None:
         _wipe_bar()
-        told = f"louver: compiling, once per installation: about {seconds} s."
-        print(told, file=sys.stderr, flush=True)
+        sys.stderr.write(f"louver: compiling, once per installation: about {seconds} s.\n")
+        sys.stderr.flush()
 
     if not sys.stderr.isatty():
         yield
