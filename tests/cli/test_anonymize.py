@@ -102,6 +102,13 @@ def test_a_ledger_beside_the_data_logs_the_file(folder: Path, call_louver: Runne
     assert call_louver("ledger", "verify", "other.ledger", "--releases", "releases").code == 1
 
 
+def test_a_register_and_a_ledger_both_keep_the_file(folder: Path, call_louver: Runner) -> None:
+    assert call_louver("ledger", "init", "people.csv.ledger", "--epsilon", "1").code == 0
+    done = call_louver("anonymize", "people.csv", *QUASI, "--register", "register", "--out", "releases")
+    assert (done.code, done.err) == (0, "") and (folder / "register/000001.json").exists()
+    assert call_louver("ledger", "verify", "people.csv.ledger", "--releases", "releases").code == 0
+
+
 def test_options_of_the_population_in_a_spec(folder: Path, call_louver: Runner) -> None:
     (folder / "sub").mkdir()
     (folder / "sub/population.csv").write_text("age,people\n" + "".join(f"{a},3\n" for a in range(30, 60)))
@@ -199,6 +206,15 @@ BAD = {
         "--unit needs --method auto or greedy",
     ),
     "too few units": (("people.csv", *QUASI, "--unit", "ill"), "fewer than k = 3 different units"),
+    "register of a freeform file": (
+        ("people.csv", *QUASI, "--method", "freeform-greedy", "--register", "register"),
+        "--register needs classes",
+    ),
+    "register of some records": (
+        ("people.csv", *QUASI, "--where", "age > 1", "--register", "register"),
+        "--register and --where",
+    ),
+    "register in nowhere": (("people.csv", *QUASI, "--register", "no/such"), "--register"),
     "no quasi": (("people.csv",), "--quasi is empty"),
     "unknown column": (("people.csv", "--quasi", "agee"), 'no column "agee"'),
     "unknown identifying column": (("people.csv", *QUASI, "--identifying", "nam"), 'no column "nam"'),

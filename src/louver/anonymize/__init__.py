@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from louver._callable import make_callable
 from louver.anonymize.curve import CurvePoint, trace
+from louver.anonymize.entry import entry_of
 from louver.anonymize.intersection import as_earlier, intersect, known_values, read_earlier
 from louver.anonymize.load import load
 from louver.anonymize.options import AnonymizeOptions
@@ -26,6 +27,7 @@ from louver.anonymize.watch import Watch
 from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.privacy.ledger_finding import find_ledger
+from louver.release.register import Memory
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import door
@@ -91,6 +93,7 @@ def anonymize(
     curve: Sequence[int] = (),
     missing: str = "category",
     format: str = "labels",
+    registry: str | Path | None = None,
     csv: bool = False,
     keep_order: bool = False,
     class_id: bool = False,
@@ -123,17 +126,19 @@ def anonymize(
     ['[31, 34]', '[31, 34]', '[31, 34]', '[52, 58]', '[52, 58]', '[52, 58]']
     """
     request = requested(spec, AnonymizeOptions)
-    payer = None
+    payer = memory = None
     if out is not None:
         check_out(Path(out))
         source = request.source
         payer = find_ledger(request.data, ledger, table=source.table, query=source.query)
         dataset = fingerprint(request.data, table=source.table, query=source.query)
+        if request.options.registry is not None:
+            memory = Memory.of(request.options.registry, fingerprint(request.data, **source.opening()))
     release = _anonymize(request, run)
     if out is not None and not release.is_withheld:
         page = None if report is None else report(release)
         release = replace(release, ledger=payer)
-        release.write(out, page, payer, dataset=dataset)
+        release.write(out, page, payer, dataset=dataset, memory=memory)
     return release
 
 
@@ -149,6 +154,8 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
     answer = form_classes(loaded, options, watch)
     with watch.stage("publishing"):
         release = publish(loaded, answer, options)
+        if options.registry is not None:
+            release = replace(release, entry=entry_of(release, loaded.records))
     made = CurvePoint(
         method=options.method,
         k=options.k,

@@ -196,6 +196,13 @@ class AnonymizeOptions(VerbOptions):
     format: Literal["labels", "bounds"] = option(
         "labels", "Intervals as one label (default) or as two columns.", metavar="labels|bounds", group="file"
     )
+    registry: str | None = option(
+        None,
+        "Folder that keeps what was published: the counts of the classes are entered, for audits of later tables.",
+        metavar="DIR",
+        flag="--register",
+        group="file",
+    )
     csv: bool = option(False, "Write the records as CSV besides Parquet.", group="file")
     keep_order: bool = option(False, "Leave the rows in the order of the source; recorded.", group="file")
     class_id: bool = option(False, "Add the number of the class.", group="file")
@@ -292,9 +299,19 @@ class AnonymizeOptions(VerbOptions):
             raise InputError(
                 "the source of anonymize is records, one person a row; drop weight and wide.", option="--spec"
             )
+        if self.registry is not None and source.where is not None:
+            raise InputError(
+                "options --register and --where cannot be used together; the register remembers tables of all records.",
+                option="--register",
+            )
 
     def _check_needs(self) -> None:
         """Refuse options that need another one."""
+        if self.registry is not None and self.method in WEAKER:
+            raise InputError(
+                f"option --register needs classes, which --method {self.method} does not form; choose another method.",
+                option="--register",
+            )
         if self.steps is not None and "seconds" in self.model_fields_set:
             raise InputError(
                 "option --steps replaces the time limit of --seconds; give one of them.", option="--steps"

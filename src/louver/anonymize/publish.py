@@ -132,7 +132,7 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
 
 def _parameters(options: AnonymizeOptions) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
-    kept = options.model_dump(exclude={"hierarchy", "population", "against", "accept", "curve"})
+    kept = options.model_dump(exclude={"hierarchy", "population", "against", "accept", "curve", "registry"})
     return kept | {"hierarchy": list(options.hierarchy), "population": options.population is not None}
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from louver.anonymize.curve import CurvePoint
     from louver.anonymize.intersection import Intersection
+    from louver.release.register import Memory
 
 __all__ = ["CLASSES_FILE", "COLUMNS_FILE", "CSV_FILE", "DATA_FILE", "MAPPING_FILE", "AnonymizedRelease"]
 
@@ -87,6 +88,8 @@ class AnonymizedRelease(Shown):
         Seconds of reading, the first answer, the bound, the search and what is made of it; stay inside.
     ledger : Path or None
         Where a release that was made with `out` is logged.
+    entry : mapping or None
+        What a register keeps of it, where one is named; stays inside.
     is_accepted : bool
         Whether it may be written although it discloses too much together with earlier releases.
     """
@@ -117,6 +120,7 @@ class AnonymizedRelease(Shown):
     curve: tuple[CurvePoint, ...] = ()
     stages: Mapping[str, float] = field(default_factory=dict)
     ledger: Path | None = None
+    entry: Mapping[str, Any] | None = None
     is_accepted: bool = False
     seconds: float = field(default=0.0)
 
@@ -247,6 +251,7 @@ class AnonymizedRelease(Shown):
         ledger: str | Path | None = None,
         *,
         dataset: KeyedHash | None = None,
+        memory: Memory | None = None,
     ) -> Manifest:
         """Write the release directory.
 
@@ -260,6 +265,8 @@ class AnonymizedRelease(Shown):
             The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
         dataset : KeyedHash, optional
             Keyed hash of the data; the ledger refuses others than those it has admitted.
+        memory : Memory, optional
+            A register that the classes are entered into.
         """
         with ReleaseWriter(out) as writer:
             pq.write_table(self.table, writer.path(DATA_FILE))
@@ -271,13 +278,16 @@ class AnonymizedRelease(Shown):
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
             if report is not None:
                 writer.path("report.html").write_text(report, encoding="utf-8")
-            log = None if ledger is None else partial(self._log, Path(ledger), dataset)
-            return writer.seal(self.manifest(), log)
+            log = partial(self._log, ledger, dataset, memory)
+            return writer.seal(self.manifest(), None if ledger is None and memory is None else log)
 
-    def _log(self, ledger: Path, dataset: KeyedHash | None) -> str:
-        """Log the file as an exact disclosure; returns the ledger's head."""
+    def _log(self, ledger: str | Path | None, dataset: KeyedHash | None, memory: Memory | None) -> str:
+        """Enter the classes into the register, log the file as an exact disclosure; returns the head of the one or the other."""
+        entered = "" if memory is None or self.entry is None else memory.append(self.entry)
+        if ledger is None:
+            return entered
         what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
-        return str(Ledger(ledger).disclose(what, dataset=dataset))
+        return str(Ledger(Path(ledger)).disclose(what, dataset=dataset))
 
     def __repr__(self) -> str:
         u, r = self.utility, self.risk
