@@ -232,7 +232,8 @@ LABELLED = ("].row", "].col", "].cell", "].cells", ".recodes", "mean_absolute_er
 GROUPS_MEANINGS = {
     "mechanism": "its name, as `--mechanism` takes it",
     "epsilon": "the whole loss in pure epsilon, or null",
-    "rho": "the whole loss in rho, or null; one of the two is given",
+    "rho": "the whole loss in rho, which the ledger pays, or null",
+    "delta": "delta beside epsilon, of this release alone; otherwise null",
     "neighbours": "the neighbour relation that the loss is for",
     "levels": "one entry per level, `total` first",
     "levels[].name": "its name",
@@ -332,7 +333,7 @@ SPEC_MEANINGS = {
     "topdown.bounds": "limits from a public `file`, one row per leaf: `name`, `cells`, and `lower`, `upper` or `facilities`",
     "topdown.epsilon": "the budget in pure epsilon",
     "topdown.rho": "the budget in rho (zero-concentrated), instead of epsilon",
-    "topdown.delta": "the delta at which rho is told as an epsilon",
+    "topdown.delta": "beside rho, where it is told as an epsilon; beside epsilon, Gaussian noise is composed to keep both",
     "topdown.neighbours": "`change-record` (default) or `add-remove-record`",
     "topdown.acknowledge_invariants": "go on where it cannot be decided what several specs' invariants tell together",
     "topdown.estimator": '`"bayes"` (default), `"least-squares"` or `"plain"`: how counts are estimated; not part of what is measured',
