@@ -46,7 +46,9 @@ METHODS = (
     "freeform-sort-greedy",
     "freeform-hungarian",
 )
-MECHANISMS = ("louver", "M_H", "M_H^r", "M_H^dp", "M_c^r", "M_c^dp", "M_c^ch")
+MECHANISMS = ("louver", "M_H^r", "M_H^dp", "M_c^r", "M_c^dp", "M_c^ch", "TopDown", "M_H", "M_c", "M_dp^OP")
+PROGRAMS = {"M_H": ("people.csv", 6), "M_c": ("few.csv", 3), "M_dp^OP": ("few.csv", 3)}
+"""Mechanisms that a general solver serves: what they end on."""
 
 Command = tuple[str, ...]
 
@@ -147,9 +149,9 @@ def _groups() -> Iterator[tuple[str, Command]]:
         "--json",
     )
     for mechanism, total, amount in product(MECHANISMS, ("public", "noisy"), ("--epsilon=1", "--rho=0.5")):
-        size = "--max-size=6" if mechanism == "M_H" else "--max-size=12"
-        options = (size, f"--mechanism={mechanism}", f"--total={total}", amount)
-        yield f"groups {mechanism} {total} {amount}", (*always, *options)
+        data, size = PROGRAMS.get(mechanism, ("people.csv", 12))
+        options = (f"--max-size={size}", f"--mechanism={mechanism}", f"--total={total}", amount)
+        yield f"groups {mechanism} {total} {amount}", (always[0], data, *always[2:], *options)
     base = (*always, "--max-size=12", "--epsilon=2")
     for total in ("public", "noisy"):
         for name, more in {

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Bools, Floats, Ints
-from louver.anonymize.columns import Column, TreeColumn
 from louver.anonymize.domains import Domain, domain_of
 from louver.anonymize.problem import SUPPRESSED, Problem, renumbered
 from louver.optim.kernels.classes.recoding import diverse_groups, group_points
@@ -177,14 +176,12 @@ class Recoded:
         members = np.argsort(self.labels, kind="stable")[self.n_suppressed :]
         return members, np.cumsum(self.sizes) - self.sizes
 
-    def shown(self, place: int, column: Column) -> tuple[Column, Ints, Ints, Ints, Ints | None]:
-        """As `Answer.shown`: the records by block, and the block of each class."""
+    def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
+        """The published records by block, where each block starts, and the block of each class."""
         kept = np.flatnonzero(self.labels >= 0)
-        _, of_kept = np.unique(self.blocks[place, kept], return_inverse=True)
+        _, of_kept = np.unique(self.blocks[column, kept], return_inverse=True)
         of_kept = of_kept.reshape(-1)
         sizes = np.bincount(of_kept)
         block_of = np.empty(len(self.sizes), np.int64)
         block_of[self.labels[kept]] = of_kept
-        if isinstance(column, TreeColumn):
-            column = replace(column, level=self.levels[place])
-        return column, kept[np.argsort(of_kept, kind="stable")], np.cumsum(sizes) - sizes, sizes, block_of
+        return kept[np.argsort(of_kept, kind="stable")], np.cumsum(sizes) - sizes, block_of

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
-from louver.anonymize.columns import Column, SetColumn, encode
+from louver.anonymize.columns import Column, SetColumn, TreeColumn, encode
 from louver.anonymize.requirements import Sensitive, build_requirements
 from louver.errors import InputError
 from louver.optim.kernels.classes.diversity import (
@@ -40,7 +40,16 @@ from louver.optim.kernels.classes.loss import (
 )
 from louver.optim.status import Status
 
-__all__ = ["SUPPRESSED", "Answer", "Partition", "Points", "Problem", "renumbered"]
+__all__ = [
+    "SUPPRESSED",
+    "Answer",
+    "Partition",
+    "Points",
+    "Problem",
+    "Units",
+    "column_as_published",
+    "renumbered",
+]
 
 SUPPRESSED = -1
 """Label of a record that is not published."""
@@ -71,6 +80,25 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Units:
+    """Which unit (household, business) each row of the source belongs to.
+
+    Attributes
+    ----------
+    codes : int64 (rows,)
+        From 0.
+    n : int
+        Different units.
+    shared : tuple of int
+        Positions of the quasi-identifiers that are constant within every unit.
+    """
+
+    codes: Ints
+    n: int
+    shared: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Problem:
     """Records, coded and sorted; build one with `Problem.build`.
 
@@ -91,6 +119,8 @@ class Problem:
     requirements : Requirements
     unit : float
         Loss of one unit.
+    units : Units or None
+        Where k counts different units: which ones the records belong to.
     """
 
     columns: tuple[Column, ...]
@@ -102,6 +132,7 @@ class Problem:
     geometry: Ints
     requirements: Requirements
     unit: float
+    units: Units | None = None
 
     @classmethod
     def build(
@@ -191,6 +222,7 @@ class Problem:
         """The problem of some records with nothing but their number to meet; its records are numbered as in `members`."""
         return replace(
             self,
+            units=None,
             k=self.least_size,
             sensitive=(),
             max_suppressed=0,
@@ -261,7 +293,7 @@ class Problem:
         counts = np.zeros(n_sensitive_values(requirements.limits), np.int64)
         for codes in requirements.sensitive[members]:
             count_inplace(requirements.limits, counts, codes, 1)
-        if len(members) < self.least_size or not is_diverse(requirements.limits, counts, len(members)):
+        if len(members) < self.least_size or not is_diverse(requirements.limits, counts):
             return False
         lower, upper, words, _ = self._region(members)
         return bool(has_matches(requirements, self.geometry, lower[0], upper[0], words[0]))
@@ -278,11 +310,12 @@ class Problem:
 
     def lost_shares(self, answer: Answer) -> Floats:
         """Sum over records of the share of each column that is lost, weights aside."""
+        sizes = answer.sizes
         lost = np.full(len(self.columns), float(answer.n_suppressed))
-        for place, given in enumerate(self.columns):
-            column, members, starts, sizes, _ = answer.shown(place, given)
-            if len(starts):
-                lost[place] += float(sizes @ column.class_losses(self.rows[members], starts))
+        for place, given in enumerate(self.columns if len(sizes) else ()):
+            members, starts, of_group = answer.covered(place)
+            column = column_as_published(given, answer.levels[place] if answer.levels else None)
+            lost[place] += float(sizes @ column.class_losses(self.rows[members], starts)[of_group])
         return lost
 
     def information_loss(self, answer: Answer) -> float:
@@ -346,11 +379,13 @@ class Answer(Protocol):
         """Records of all groups, and where each group starts among them."""
         ...
 
-    def shown(self, place: int, column: Column) -> tuple[Column, Ints, Ints, Ints, Ints | None]:
-        """What is published of a column: the column as it is published, the records whose values are published alike one
-        after the other, where each such group starts and how many records are published as it, and the one that each
-        class belongs to; None where every class has its own.
-        """
+    @property
+    def levels(self) -> tuple[int | None, ...]:
+        """Level of a hierarchy that all groups publish, by column; empty where groups choose their own."""
+        ...
+
+    def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
+        """Records that published values of a column cover, where those of each value start, and the value of each group."""
         ...
 
 
@@ -404,8 +439,14 @@ class Partition:
         members = np.argsort(self.labels, kind="stable")[self.n_suppressed :]
         return members, np.cumsum(self.sizes) - self.sizes
 
-    def shown(self, _: int, column: Column) -> tuple[Column, Ints, Ints, Ints, Ints | None]:
-        return column, *self.grouped(), self.sizes, None
+    @property
+    def levels(self) -> tuple[int | None, ...]:
+        return ()
+
+    def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
+        """The records of each class, whichever the column."""
+        members, starts = self.grouped()
+        return members, starts, np.arange(len(starts))
 
     def classes(self) -> list[Ints]:
         """Records of each class."""
@@ -428,6 +469,11 @@ def _people(
     total = np.zeros(len(people), np.int64)
     np.add.at(total, of_row.reshape(-1), multiplicity)
     return np.ascontiguousarray(people[:, np.argsort(order)]), total, key
+
+
+def column_as_published(column: Column, level: int | None) -> Column:
+    """The column, or that with one level of its hierarchy for all."""
+    return replace(column, level=level) if isinstance(column, TreeColumn) and level is not None else column
 
 
 def renumbered(labels: Ints) -> Ints:

@@ -71,6 +71,7 @@ BAD = [
         "--recoding",
         "takes no --suppress with --t",
     ),
+    ({"recoding": "global", "unit": "size", "keep": []}, "--recoding", "takes no --unit"),
     ({"recoding": "both"}, "recoding", "local"),
 ]
 

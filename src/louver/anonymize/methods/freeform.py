@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Ints
-from louver.anonymize.columns import Column
 from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.methods import sorted_cut
 from louver.anonymize.methods.method import Method
@@ -79,8 +78,13 @@ class Freeform:
         n, k = self.matches.shape
         return self.matches.ravel(), np.arange(n) * k
 
-    def shown(self, _: int, column: Column) -> tuple[Column, Ints, Ints, Ints, Ints | None]:
-        return column, *self.grouped(), self.sizes, None
+    @property
+    def levels(self) -> tuple[int | None, ...]:
+        return ()
+
+    def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
+        """The records that each published record covers, whichever the column."""
+        return *self.grouped(), np.arange(len(self.matches))
 
 
 def solve(problem: Problem, watch: Watch | None = None, *, matching: Matching = Matching.GREEDY) -> Freeform:

@@ -68,5 +68,5 @@ def diverse_groups(limits, sensitive, group, sizes):
         count_inplace(limits, counts[group[i]], sensitive[i], 1)
     passed = np.empty(sizes.shape[0], np.bool_)
     for g in range(sizes.shape[0]):
-        passed[g] = is_diverse(limits, counts[g], sizes[g])
+        passed[g] = is_diverse(limits, counts[g])
     return passed
