@@ -23,6 +23,7 @@ from louver.optim.status import Status
 from louver.privacy.ledger import KeyedHash, Ledger
 from louver.release.manifest import Manifest
 from louver.release.write import ReleaseWriter
+from louver.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -241,6 +242,7 @@ class AnonymizedRelease(Shown):
         ledger: str | Path | None = None,
         *,
         dataset: KeyedHash | None = None,
+        run: Run | None = None,
     ) -> Manifest:
         """Write the release directory.
 
@@ -254,8 +256,10 @@ class AnonymizedRelease(Shown):
             The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
         dataset : KeyedHash, optional
             Keyed hash of the data; the ledger refuses others than those it has admitted.
+        run : Run, optional
+            Asked whether to go on, until the file is logged.
         """
-        with ReleaseWriter(out) as writer:
+        with ReleaseWriter(out, run) as writer:
             pq.write_table(self.table, writer.path(DATA_FILE))
             pq.write_table(self.mapping, writer.path(MAPPING_FILE))
             pq.write_table(self.dictionary, writer.path(COLUMNS_FILE))
