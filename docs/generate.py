@@ -17,8 +17,9 @@ from louver.anonymize import anonymize
 from louver.anonymize.options import AnonymizeOptions
 from louver.audit import audit
 from louver.audit.options import AuditOptions
-from louver.bounds import bounds, compare, suggest
+from louver.bounds import BoundsAnswer, bounds, compare, suggest
 from louver.bounds.options import BoundsOptions
+from louver.bounds.publish import Publication
 from louver.cli.app import app
 from louver.groups import groups
 from louver.groups.options import GroupsOptions
@@ -82,8 +83,14 @@ MEANINGS = {
     "share": "information kept, as a share of that of the table as first arranged",
     "merged": "categories of the table as first arranged that were merged",
     "suggestions[].merged[].attribute": "whose they are",
+    "suggestions[].merged[].name": "what they are called together",
     "suggestions[].merged[].labels": "which",
     "far": "whether merged categories are far apart in their order or hierarchy, or missing values are among them",
+    "publication": "what the register adds",
+    "publication.earlier": "tables of the same records that were published before; null where the table was refused by itself",
+    "publication.together": "small counts that all of them give away together; null likewise",
+    "publication.refused": "why nothing was published, or null",
+    "publication.published": "folder of the release, or null",
     "proved": "whether nothing keeps more",
     "examined": "arrangements whose bounds were computed",
     "utility": "what information means, in words",
@@ -124,7 +131,7 @@ PROFILE_MEANINGS = {
 
 ANONYMIZE_MEANINGS = {
     "method": "the method that found the classes",
-    "guarantee": "k-anonymity, k-map, or freeform, which is weaker",
+    "guarantee": "k-anonymity, k-map, k-units (different households), or freeform, which is weaker",
     "k": "least number of records in a class; with k-map, of people of the population who match it",
     "records": "records published",
     "classes": "classes of equal quasi-identifiers",
@@ -132,7 +139,7 @@ ANONYMIZE_MEANINGS = {
     "suppressed": "records left out",
     "columns": "every column of the source",
     "columns[].name": "its name",
-    "columns[].role": "quasi, identifying, sensitive, keep or weight",
+    "columns[].role": "quasi, identifying, sensitive, keep, unit or weight",
     "columns[].kind": "what it was taken for; empty where it is dropped",
     "columns[].done": "what was done with it",
     "worked_out": "what columns published unchanged give back of each quasi-identifier; stays inside",
@@ -141,6 +148,11 @@ ANONYMIZE_MEANINGS = {
     "worked_out[].exactly": "of these, how many follow from an unchanged column, or from all together, without exception",
     "worked_out[].nearly": "the same where at least 95 % agree",
     "worked_out[].column": "the unchanged column that gives most back",
+    "reached": "the l and t that the classes have, for each sensitive column of which something is asked",
+    "reached[].name": "the sensitive column",
+    "reached[].l": "fewest distinct values of a class, or the exponential of the least entropy; null where not asked for",
+    "reached[].t": "largest distance of a class from the published table; null where not asked for",
+    "reached[].distance": "equal, ordered or hierarchical",
     "withheld": "whether nothing was written because of `--against`",
     "information_loss": "sum over records and quasi-identifiers of weight x range / attribute range",
     "gcp": "mean share of detail lost, weights aside",
@@ -220,7 +232,8 @@ LABELLED = ("].row", "].col", "].cell", "].cells", ".recodes", "mean_absolute_er
 GROUPS_MEANINGS = {
     "mechanism": "its name, as `--mechanism` takes it",
     "epsilon": "the whole loss in pure epsilon, or null",
-    "rho": "the whole loss in rho, or null; one of the two is given",
+    "rho": "the whole loss in rho, which the ledger pays, or null",
+    "delta": "delta beside epsilon, of this release alone; otherwise null",
     "neighbours": "the neighbour relation that the loss is for",
     "levels": "one entry per level, `total` first",
     "levels[].name": "its name",
@@ -320,9 +333,11 @@ SPEC_MEANINGS = {
     "topdown.bounds": "limits from a public `file`, one row per leaf: `name`, `cells`, and `lower`, `upper` or `facilities`",
     "topdown.epsilon": "the budget in pure epsilon",
     "topdown.rho": "the budget in rho (zero-concentrated), instead of epsilon",
-    "topdown.delta": "the delta at which rho is told as an epsilon",
+    "topdown.delta": "beside rho, where it is told as an epsilon; beside epsilon, Gaussian noise is composed to keep both",
     "topdown.neighbours": "`change-record` (default) or `add-remove-record`",
     "topdown.acknowledge_invariants": "go on where it cannot be decided what several specs' invariants tell together",
+    "topdown.estimator": '`"bayes"` (default), `"least-squares"` or `"plain"`: how counts are estimated; not part of what is measured',
+    "topdown.shrink": 'for `bayes`: standard deviations that small groups may be shrunk by, 2 by default, or `"off"`',
 }
 """Keys of a spec that are no options of a command."""
 
@@ -393,6 +408,10 @@ def json_reference() -> str:
         (
             "`louver bounds --suggest`: these keys beside those of `louver bounds`",
             suggest(**table, **arranged),
+        ),
+        (
+            "`louver bounds --register`: this key beside those of `louver bounds`",
+            BoundsAnswer(publication=Publication(earlier=1, together=0, refused=None, published="released")),
         ),
     ]
     linked = [

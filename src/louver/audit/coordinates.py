@@ -17,8 +17,8 @@ __all__ = ["Coordinates"]
 MAX_EFFECTS = 60_000_000
 """Largest number of entries of the effect that is laid out; beyond it nothing is repaired."""
 
-MAX_ROWS = 6_000
-"""Equality rows up to which an elimination is tried."""
+MAX_ROWS, MAX_COEFFICIENT = 6_000, 2**25
+"""Equality rows and sizes of coefficients up to which an elimination is tried; no product of it can leave 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,7 +49,7 @@ class Coordinates:
         """Coordinates by pivots of size one, heaviest true counts first; None where numbers grow too large."""
         assert system.truth is not None
         is_equal = system.row_lower == system.row_upper
-        if is_equal.sum() > MAX_ROWS:
+        if is_equal.sum() > MAX_ROWS or np.abs(system.matrix.data).max(initial=0) > MAX_COEFFICIENT:
             return None
         equal, slack = np.flatnonzero(is_equal), np.flatnonzero(~is_equal)
         tableau = _eliminated(system, equal, run)
@@ -57,6 +57,8 @@ class Coordinates:
             return None
         solved, stuck, basic_columns, free = tableau
         rest = csr_array(system.matrix[slack])
+        if _largest_product(rest, solved) >= 2.0**62:
+            return None
         sums = csr_array(rest[:, free] - rest[:, basic_columns] @ solved)
         effect = csr_array(vstack([-solved, sums, stuck]).astype(np.int64))
         effect.eliminate_zeros()
@@ -143,6 +145,12 @@ def _eliminated(
     tableau.eliminate_zeros()
     has_pivot = basic >= 0
     return tableau[np.flatnonzero(has_pivot)], tableau[np.flatnonzero(~has_pivot)], basic[has_pivot], free
+
+
+def _largest_product(first: csr_array, second: csr_array) -> float:
+    """No entry of the product of two matrices is larger."""
+    sizes = [float(np.abs(matrix.data).max(initial=0)) for matrix in (first, second)]
+    return sizes[0] * sizes[1] * float(np.diff(first.indptr).max(initial=0))
 
 
 def _arrays(matrix: csr_array | csc_array) -> tuple[IntArray, IntArray, IntArray]:

@@ -12,8 +12,6 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 
 __all__ = ["Evidence", "Sides"]
 
-KEPT_TABLES = 128
-
 
 @dataclass(slots=True, eq=False)
 class Sides:
@@ -43,10 +41,6 @@ class Evidence:
     upper: IntArray = field(init=False)
     attained_lower: IntArray = field(init=False)
     attained_upper: IntArray = field(init=False)
-    _tables: list[IntArray] = field(init=False, default_factory=list)
-    _lowest: IntArray = field(init=False)
-    _highest: IntArray = field(init=False)
-    _n_replaced: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         system = self.system
@@ -55,8 +49,6 @@ class Evidence:
         self.upper = np.concatenate([system.upper, most])
         self.attained_lower = np.full(len(self.lower), UNBOUNDED, dtype=np.int64)
         self.attained_upper = np.full(len(self.lower), -UNBOUNDED, dtype=np.int64)
-        self._lowest = np.zeros(len(self.lower), dtype=np.int64)
-        self._highest = np.zeros(len(self.lower), dtype=np.int64)
         if system.truth is not None:
             self.record(system.truth)
 
@@ -65,25 +57,9 @@ class Evidence:
         values = self.system.quantities(point, self.reach)
         if values is None:
             return False
-        is_lower, is_higher = values < self.attained_lower, values > self.attained_upper
         np.minimum(self.attained_lower, values, out=self.attained_lower)
         np.maximum(self.attained_upper, values, out=self.attained_upper)
-        number = self._kept(point)
-        self._lowest[is_lower] = number
-        self._highest[is_higher] = number
         return True
-
-    def _kept(self, point: IntArray) -> int:
-        """Keep a table, in the place of an old one where there are many; the first, the truth, stays."""
-        if len(self._tables) < KEPT_TABLES:
-            self._tables.append(point)
-            return len(self._tables) - 1
-        self._n_replaced += 1
-        number = 1 + self._n_replaced % (KEPT_TABLES - 1)
-        self._lowest[self._lowest == number] = 0
-        self._highest[self._highest == number] = 0
-        self._tables[number] = point
-        return number
 
     def trust(self, columns: IntArray) -> None:
         """Unknowns whose bounds are known to be attained."""
@@ -127,8 +103,3 @@ class Evidence:
         is_low = (self.attained_lower[q] > goal) & (goal >= self.lower[q])
         unreached: NDArray[np.bool_] = np.where(sides.is_upper, is_high, is_low)
         return unreached
-
-    def nearest(self, quantity: int, is_upper: bool) -> IntArray:
-        """The table known that is nearest to a bound."""
-        number = int((self._highest if is_upper else self._lowest)[quantity])
-        return self._tables[number]

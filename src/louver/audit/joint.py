@@ -136,6 +136,9 @@ class _Sums:
         n_columns = part.n_columns
         below, below_of, below_rows = _quantities(csr_array(self.forms.lower[:, columns]), n_columns)
         above, above_of, above_rows = _quantities(csr_array(self.forms.upper[:, columns]), n_columns)
+        if _all_tight(below, is_tight) and _all_tight(above, is_tight):
+            self._add(below_of, above_of, part.lower[below], part.upper[above])
+            return
         n_rows = part.n_rows
         below[below >= n_columns] += n_rows
         above[above >= n_columns] += n_rows + below_rows.shape[0]
@@ -144,12 +147,17 @@ class _Sums:
         component.solve(np.unique(below), np.unique(above))
         self.programs += component.programs
         self.repairs += component.repairs
-        self.lower[below_of] += component.known.lower[below]
-        self.is_lower_tight[below_of] &= component.known.attained_lower[below] <= component.known.lower[below]
-        bound = component.known.upper[above]
-        is_open = (self.upper[above_of] >= UNBOUNDED) | (bound >= UNBOUNDED)
-        self.upper[above_of] = np.where(is_open, UNBOUNDED, self.upper[above_of] + bound)
-        self.is_upper_tight[above_of] &= (component.known.attained_upper[above] >= bound) & ~is_open
+        known = component.known
+        self._add(below_of, above_of, known.lower[below], known.upper[above])
+        self.is_lower_tight[below_of] &= known.attained_lower[below] <= known.lower[below]
+        self.is_upper_tight[above_of] &= known.attained_upper[above] >= known.upper[above]
+
+    def _add(self, below_of: IntArray, above_of: IntArray, lower: IntArray, upper: IntArray) -> None:
+        """Bounds of one part, on top of the others'."""
+        self.lower[below_of] += lower
+        is_open = (self.upper[above_of] >= UNBOUNDED) | (upper >= UNBOUNDED)
+        self.upper[above_of] = np.where(is_open, UNBOUNDED, self.upper[above_of] + upper)
+        self.is_upper_tight[above_of] &= ~is_open
 
     def answer(self) -> Answer:
         return Answer(
@@ -160,6 +168,11 @@ class _Sums:
             programs=self.programs,
             repairs=self.repairs,
         )
+
+
+def _all_tight(quantities: IntArray, is_tight: NDArray[np.bool_]) -> bool:
+    """Whether only unknowns are asked about whose bounds are known to be attained."""
+    return bool((quantities < len(is_tight)).all() and is_tight[quantities].all())
 
 
 def _quantities(forms: csr_array, n_columns: int) -> tuple[IntArray, IntArray, csr_array]:

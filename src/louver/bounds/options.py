@@ -22,6 +22,7 @@ from louver.schema.validate import OWN, Options, file_or, validated
 __all__ = ["BoundsOptions", "TableKeywords", "parse_arrangements", "read_arrangements"]
 
 MAX_DECIMALS = 9
+MAX_DECIMALS_TOGETHER = 6
 
 
 def _is_tables(value: Any) -> bool:
@@ -201,6 +202,11 @@ class BoundsOptions(VerbOptions):
                 "option --conditionals needs --n, the sample size, or --row-n, a column of row totals.",
                 option="--n",
             )
+        if self.registry is not None and (self.decimals or 0) > MAX_DECIMALS_TOGETHER:
+            raise InputError(
+                f"option --register takes at most {MAX_DECIMALS_TOGETHER} --decimals; round the table.",
+                option="--decimals",
+            )
         if (self.certain_share * 10**8).denominator > 1:
             raise InputError("option --certain has more than six decimals; round it.", option="--certain")
         for name in (*self.fix, *self.apart):
@@ -233,6 +239,11 @@ class BoundsOptions(VerbOptions):
                 f'option --row-n names column "{self.row_n}", which is used already; name the column of row totals.',
                 option="--row-n",
                 column=self.row_n,
+            )
+        if self.registry is not None and source.where is not None:
+            raise InputError(
+                "options --register and --where cannot be used together; the register remembers tables of all records.",
+                option="--where",
             )
 
     @property

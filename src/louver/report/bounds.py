@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from itertools import islice
 from pathlib import Path
 
 from louver import __version__
-from louver.bounds.answer import BoundsAnswer
+from louver.bounds.answer import REDESIGNS_BELOW, BoundsAnswer
 from louver.bounds.options import BoundsOptions
 from louver.bounds.plot import narrowest
-from louver.bounds.result import UTILITY, BoundsAudit, Cell, Comparison, Suggestions, TellingRow
+from louver.bounds.publish import Publication
+from louver.bounds.result import BoundsAudit, Cell, Comparison, TellingRow
+from louver.bounds.suggestions import UTILITY, Suggestions
 from louver.bounds.summary import counted
 from louver.data.read import name_of
 from louver.report.page import facts, page, picture, table, tiles, write_page
@@ -36,15 +39,20 @@ def bounds_report(
     audit: BoundsAudit | None = None,
     comparison: Comparison | None = None,
     suggestions: Suggestions | None = None,
+    publication: Publication | None = None,
 ) -> str:
     """The report as HTML, from whichever results there are."""
     sections: list[str] = []
+    if publication is not None:
+        is_risky = bool(publication.refused or publication.together)
+        sections.append(f'<p class="verdict{" risk" if is_risky else ""}">{escape(str(publication))}</p>')
     if audit is not None:
-        sections += _audit_sections(audit)
+        sections += [_verdict(audit, None if suggestions is None else REDESIGNS_BELOW), _tiles(audit)]
     if comparison is not None:
         sections += _comparison_sections(comparison)
     if suggestions is not None:
         sections += _suggestion_sections(suggestions)
+    sections += [] if audit is None else _audit_sections(audit)
     sections += _appendix(audit, suggestions)
     title = "What this table of conditional frequencies gives away"
     subtitle = (
@@ -57,13 +65,17 @@ def write_bounds_report(answer: BoundsAnswer, request: Request[BoundsOptions], p
     """Write the report of all that a call answered."""
     source = name_of(request.data, request.source.table)
     html = bounds_report(
-        source=source, audit=answer.audit, comparison=answer.comparison, suggestions=answer.suggestions
+        source=source,
+        audit=answer.audit,
+        comparison=answer.comparison,
+        suggestions=answer.suggestions,
+        publication=answer.publication,
     )
     write_page(html, path)
 
 
 def _audit_sections(audit: BoundsAudit) -> list[str]:
-    sections = [_verdict(audit), _tiles(audit)]
+    sections = []
     telling = list(islice(audit.telling_rows(), MAX_LISTED + 1))
     if telling:
         sections += ["<h2>Rows that tell a person's status</h2>", _telling_table(telling, audit)]
@@ -81,8 +93,8 @@ def _audit_sections(audit: BoundsAudit) -> list[str]:
     ]
 
 
-def _verdict(audit: BoundsAudit) -> str:
-    told = audit.verdict
+def _verdict(audit: BoundsAudit, advice: str | None) -> str:
+    told = audit.verdict if advice is None else replace(audit.verdict, advice=advice)
     return f'<p class="verdict{" risk" if told.is_risky else ""}">{escape(str(told))}</p>'
 
 
@@ -211,10 +223,7 @@ def _comparison_sections(comparison: Comparison) -> list[str]:
 
 def _suggestion_sections(suggestions: Suggestions) -> list[str]:
     if not suggestions.lines:
-        found = "No redesign is" if suggestions.is_proved else "In the time given no redesign was found"
-        more = "" if suggestions.is_proved else " Give more --seconds."
-        other = " --avoid small allows rows that tell a status." if suggestions.avoid == "attribute" else ""
-        return ["<h2>Redesigns</h2>", f"<p>{found} {suggestions.goal}.{more}{other}</p>"]
+        return ["<h2>Redesigns</h2>", f"<p>{escape(suggestions.nothing)}</p>"]
     proof = (
         "Nothing keeps more: every other redesign keeps less or gives something away."
         if suggestions.is_proved

@@ -1,8 +1,10 @@
 """The TopDown spec: what is released, what it costs, and what is publicly known; and what a call is told beside it.
 
 [topdown]
-epsilon = 4                      # or rho = "1/2", delta = 1e-10
+epsilon = 4                      # or rho = "1/2", delta = 1e-10; or epsilon with delta, composed
 neighbours = "change-record"
+estimator = "bayes"              # or "least-squares"; "plain" is Algorithm 1 as the paper has it
+shrink = 2                       # cap on the shrinking of small groups, or "off"
 
 [topdown.geography]
 column = "GEOID"                 # or columns = ["state", "county"], one for each level
@@ -33,27 +35,52 @@ facilities = "dormitories"       # at least one person each, none where there is
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
+from louver.privacy.composition import check_promise, enough_rho
 from louver.privacy.neighbours import Relation
 from louver.schema.options import option
-from louver.schema.validate import Options
+from louver.schema.validate import OWN, Options
 
 __all__ = [
     "BoundOptions",
     "CheckOptions",
+    "Estimator",
     "GeographyOptions",
     "InvariantOptions",
     "RunOptions",
+    "Shrink",
     "TopDownOptions",
 ]
 
 Amount = int | float | str
 Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
+Estimator = Literal["bayes", "least-squares", "plain"]
+"""How noisy answers become counts."""
+
+
+def _as_shrink(value: Any) -> Any:
+    """A positive number, also as text, or "off"."""
+    if value is None or value == "off":
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0.0
+    if isinstance(value, bool) or not 0.0 < number < math.inf:
+        raise PydanticCustomError(OWN, 'must be a number above 0, or "off"')
+    return number
+
+
+Shrink = Annotated[float | str, BeforeValidator(_as_shrink)]
+"""Standard deviations that a cell of small share may be moved below its evidence; "off" for any number."""
 
 
 class GeographyOptions(Options):
@@ -117,19 +144,34 @@ class TopDownOptions(Options):
     delta: Amount | None = None
     neighbours: Literal["change-record", "add-remove-record"] = "change-record"
     acknowledge_invariants: bool = False
+    estimator: Estimator = "bayes"
+    shrink: Shrink = 2.0
 
     def budget(self, where: str) -> Loss:
-        """The whole budget, in the measure it was written in; `where` is what messages call the section."""
+        """The whole budget, with epsilon and delta what it is at least; `where` is what messages call the section."""
         if (self.epsilon is None) == (self.rho is None):
             raise InputError(f"{where} needs a budget, epsilon or rho, one of them.", option="epsilon")
-        if (self.rho is None) != (self.delta is None):
-            raise InputError(f"{where} needs delta beside rho, and only there.", option="delta")
-        relation = Relation(self.neighbours)
+        if self.rho is not None and self.delta is None:
+            raise InputError(f"{where} needs delta beside rho.", option="delta")
+        relation, promise = Relation(self.neighbours), self.promise(where)
+        if promise is not None:
+            return Loss(enough_rho(*promise), Measure.RHO, relation)
         if self.epsilon is not None:
             return Loss(fraction_of(self.epsilon, f'{where}: key "epsilon"'), Measure.EPSILON, relation)
         if not fraction_of(self.delta, f'{where}: key "delta"') < 1:
             raise InputError(f'{where}: key "delta" must be below 1.', option="delta")
         return Loss(fraction_of(self.rho, f'{where}: key "rho"'), Measure.RHO, relation)
+
+    def promise(self, where: str) -> tuple[Fraction, Fraction] | None:
+        """Epsilon and delta of the one release, where noise is chosen by composing; what it costs follows from the plan."""
+        if self.epsilon is None or self.delta is None:
+            return None
+        promise = (
+            fraction_of(self.epsilon, f'{where}: key "epsilon"'),
+            fraction_of(self.delta, f'{where}: key "delta"'),
+        )
+        check_promise(*promise)
+        return promise
 
 
 class RunOptions(Options):
@@ -151,6 +193,15 @@ class RunOptions(Options):
     )
     evaluate: bool = option(
         False, "Compare with the truth; needs --seed, never for release.", group="evaluation"
+    )
+    estimator: Estimator | None = option(
+        None, "bayes, least-squares or plain, in place of the spec's.", metavar="NAME", group="run"
+    )
+    shrink: Shrink | None = option(
+        None,
+        'For bayes: standard deviations that small groups may be shrunk by, or "off"; in place of the spec\'s.',
+        metavar="K",
+        group="run",
     )
     csv: bool = option(False, "Write the microdata as CSV too.", group="run")
 

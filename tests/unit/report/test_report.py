@@ -15,7 +15,8 @@ import pytest
 
 import louver as lv
 from louver.bounds.problem import Arrangement
-from louver.bounds.result import Comparison, Suggestions, Summary
+from louver.bounds.result import Comparison, Summary
+from louver.bounds.suggestions import Suggestions
 from louver.data.samples import sample_path
 from louver.errors import InputError
 from louver.report.bounds import MAX_LISTED, bounds_report
@@ -121,11 +122,11 @@ def test_drawings_share_no_name(whole: str) -> None:
 def test_sections(whole: str) -> None:
     headings = re.findall(r"<h2>(.*?)</h2>", whole)
     assert headings == [
+        "Arrangements, least disclosive first",
+        "Redesigns without a disclosed small cell",
         "Rows that tell a person's status",
         "Disclosed small cells",
         "How tight the bounds are",
-        "Arrangements, least disclosive first",
-        "Redesigns without a disclosed small cell",
         "Appendix",
     ]
     assert whole.count("<svg ") == whole.count('role="img" aria-label=') == 3
@@ -208,7 +209,7 @@ def test_comparison_alone() -> None:
 
 @pytest.mark.parametrize(
     ("is_proved", "told"),
-    [(True, "No redesign is without a disclosed small cell."), (False, "Give more --seconds")],
+    [(True, "No redesign is without a disclosed small cell (7 examined)."), (False, "Give more --seconds")],
 )
 def test_no_redesign(is_proved: bool, told: str) -> None:
     nothing = Suggestions(lines=(), is_proved=is_proved, examined=7, bits=1.0)

@@ -116,7 +116,11 @@ def test_what_a_door_tells_itself_stays_and_flags_become_keywords() -> None:
     [
         (topdown.topdown, {"measurements"}, {"spec", "data", "out", "ledger", "report", "run"}),
         (topdown.measure, RUN - {"resume"}, {"spec", "data", "out", "ledger", "run"}),
-        (topdown.estimate, RUN - {"engine", "csv", "measurements"}, {"spec", "out", "report", "run"}),
+        (
+            topdown.estimate,
+            RUN - {"engine", "estimator", "shrink", "csv", "measurements"},
+            {"spec", "out", "report", "run"},
+        ),
     ],
     ids=name_of,
 )

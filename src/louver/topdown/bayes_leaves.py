@@ -1,0 +1,201 @@
+"""Empirical Bayes in leaves: an unknown size, common to all cells, and a factor common to each group of cells.
+
+Totals are chosen at one quantile of all siblings' posteriors: means would draw large leaves down and empty ones up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver._arrays import Floats, Ints
+from louver.optim.kernels.posteriors.leaves import Seen, leaves_inplace, totals_inplace
+from louver.run import Run
+from louver.topdown.entries import SHARE_CUTS, Entries, capped, normalised, posterior_evidence, usual_weights
+from louver.topdown.noise_tables import STEP, column_of, tabulate_noise
+from louver.topdown.problem import Evidence, Families, Problem, Workload
+
+__all__ = ["MOST_LEAVES", "LeafPrior", "learn_leaves"]
+
+SIZE_STEPS = np.concatenate(
+    [[0], 3 * np.arange(-13, 11)]
+)  # exponents, in steps of the tables; the first is zero itself
+FACTOR_STEPS = np.concatenate([[0], 4 * np.arange(-7, 8)])
+VARIATION = 0.2  # of a count's mean beyond Poisson's
+N_STEPS = 6  # of the EM algorithm
+LEAST_VARIANCE = 0.01
+AT_ONCE = 1_000  # leaves between two looks whether to go on
+MOST_LEAVES = 1_000
+"""Leaves that a prior is learnt from, about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LeafPrior:
+    """How leaves depart from their parents.
+
+    Parameters
+    ----------
+    seen : Seen
+        What noisy counts say about counts.
+    sizes : ndarray, shape (classes, sizes)
+        Weights of a leaf's size over the mean of its siblings, by that mean.
+    cuts : ndarray
+        Between the classes.
+    factors : ndarray, shape (classes, factors)
+        Weights of what is common to a group of cells, by its share.
+    """
+
+    seen: Seen
+    sizes: Floats
+    cuts: Floats
+    factors: Floats
+
+    def improve(
+        self, problem: Problem, families: Families, entries: Entries, shrink: float | None, run: Run | None
+    ) -> Evidence:
+        """Evidence for the constrained solve: posterior means, and totals at one quantile."""
+        leaves = _Leaves.of(problem, families, entries, self.seen)
+        mean, variance, mixture = leaves.posterior(self, int(families.child_start[-1]), run)
+        assert families.parents is not None
+        held = np.concatenate([[0], np.cumsum(families.parents.count)])[families.parents.start]
+        totals = np.empty(mixture.shape[1])
+        totals_inplace(
+            families.child_start.copy(),
+            np.diff(held).astype(np.float64),
+            mixture[0],
+            mixture[1],
+            mixture[2],
+            totals,
+        )
+        evidence = families.evidence
+        values = np.asarray(evidence.values[evidence.detailed][entries.child, entries.cell], np.float64)
+        noise = np.full(len(values), self.seen.noise_variance)
+        mean = capped(mean, values, noise, entries.share, shrink)
+        weight = 1.0 / np.maximum(variance, LEAST_VARIANCE)
+        return posterior_evidence(problem, families, entries, mean, weight, totals[:, None])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Leaves:
+    """Entries leaf by leaf and, within a leaf, group by group, as the kernel takes them."""
+
+    order: Ints
+    children: Ints
+    start: Ints
+    group_start: Ints
+    values: Floats
+    place: Ints
+    kind: Ints
+    mean_size: Floats
+    total: Floats
+    total_variance: float
+
+    @classmethod
+    def of(cls, problem: Problem, families: Families, entries: Entries, seen: Seen) -> _Leaves:
+        evidence = families.evidence
+        group = _groups(problem)[entries.cell]
+        order = np.lexsort((entries.cell, group, entries.child))
+        child, own = entries.child[order], group[order]
+        children, first, place = np.unique(child, return_index=True, return_inverse=True)
+        start = np.append(first, len(child)).astype(np.int64)
+        is_new = np.diff(child * (int(group.max(initial=0)) + 1) + own, prepend=-1) != 0
+        group_start = np.append(np.flatnonzero(is_new), len(order)).astype(np.int64)
+        share = entries.share[order]
+        by_group = np.add.reduceat(share, group_start[:-1]) if len(order) else np.zeros(0)
+        values = np.asarray(evidence.values[evidence.detailed], np.float64)[child, entries.cell[order]]
+        mean_size = np.zeros(len(children))
+        np.add.at(mean_size, place, entries.even[order])
+        total = next((i for i, q in enumerate(evidence.queries) if q.n_rows == 1 and not q.is_detailed), None)
+        is_told = total is not None
+        return cls(
+            order=order,
+            children=children,
+            start=start,
+            group_start=group_start,
+            values=values,
+            place=column_of(entries.even[order], seen),
+            kind=np.searchsorted(SHARE_CUTS, by_group).astype(np.int64),
+            mean_size=mean_size,
+            total=np.asarray(evidence.values[total or 0][children, 0], np.float64)
+            if is_told
+            else np.zeros(len(children)),
+            total_variance=1.0 / float(evidence.weights[total or 0][0, 0]) if is_told else -1.0,
+        )
+
+    def work(
+        self, prior: LeafPrior, run: Run | None
+    ) -> tuple[Floats, Floats, NDArray[np.float64], Ints, Floats]:
+        """Posteriors: mean and variance of entries, the mixtures of sizes (3, leaves, sizes), their classes, factors added up."""
+        n = len(self.start) - 1
+        size_kind = np.searchsorted(prior.cuts, self.mean_size).astype(np.int64)
+        mean, variance = np.empty(len(self.values)), np.empty(len(self.values))
+        mixture = np.empty((3, n, len(SIZE_STEPS)))
+        added = np.zeros(prior.factors.shape)
+        for first in range(0, n, AT_ONCE):
+            if run is not None:
+                run.check()
+            last = min(first + AT_ONCE, n)
+            own = slice(self.start[first], self.start[last])
+            groups = slice(*np.searchsorted(self.group_start, [own.start, own.stop]))
+            leaves_inplace(
+                prior.seen, self.start[first : last + 1] - own.start, self.group_start[groups.start : groups.stop + 1] - own.start,
+                self.values[own], self.place[own], self.kind[groups], SIZE_STEPS, np.log(prior.sizes), size_kind[first:last],
+                FACTOR_STEPS, np.log(prior.factors), self.total[first:last], self.total_variance, mean[own], variance[own],
+                mixture[0, first:last], mixture[1, first:last], mixture[2, first:last], added,
+            )  # fmt: skip
+        return mean, variance, mixture, size_kind, added
+
+    def posterior(
+        self, prior: LeafPrior, n_children: int, run: Run | None
+    ) -> tuple[Floats, Floats, NDArray[np.float64]]:
+        """Mean and variance of every entry in its own order, and the mixtures of all children's totals."""
+        mean, variance, own, _, _ = self.work(prior, run)
+        means, variances = np.empty(len(mean)), np.empty(len(mean))
+        means[self.order], variances[self.order] = mean, variance
+        mixture = np.zeros((3, n_children, own.shape[2]))
+        mixture[:, self.children] = own
+        return means, variances, mixture
+
+
+def learn_leaves(
+    problem: Problem,
+    workload: Workload,
+    samples: Sequence[tuple[Families, Entries]],
+    run: Run | None = None,
+) -> LeafPrior:
+    """Learn how leaves depart from their parents, from entries of some of them.
+
+    Notes
+    -----
+    **Implements**: maximum likelihood of a mixture by EM; classes of sizes by terciles of the siblings' mean, of factors by
+    the group's share.
+    """
+    detailed = next(i for i, query in enumerate(workload.queries) if query.is_detailed)
+    seen = tabulate_noise(workload.variances[detailed], workload.is_gaussian, VARIATION)
+    leaves = [_Leaves.of(problem, families, entries, seen) for families, entries in samples]
+    cuts = np.quantile(np.concatenate([*(part.mean_size for part in leaves), np.zeros(1)]), [1 / 3, 2 / 3])
+    usual_factor = usual_weights(STEP * FACTOR_STEPS[1:], empty=0.1, scale=0.6)
+    usual_size = usual_weights(STEP * SIZE_STEPS[1:], empty=0.1, scale=1.2)
+    sizes, factors = np.tile(usual_size, (len(cuts) + 1, 1)), np.tile(usual_factor, (len(SHARE_CUTS) + 1, 1))
+    prior = LeafPrior(seen=seen, sizes=sizes, cuts=cuts, factors=factors)
+    for _ in range(N_STEPS):
+        size_counts, factor_counts = np.zeros(sizes.shape), np.zeros(factors.shape)
+        for part in leaves:
+            _, _, mixture, size_kind, added = part.work(prior, run)
+            np.add.at(size_counts, size_kind, mixture[0])
+            factor_counts += added
+        sizes, factors = normalised(size_counts, usual_size), normalised(factor_counts, usual_factor)
+        prior = replace(prior, sizes=sizes, factors=factors)
+    return prior
+
+
+def _groups(problem: Problem) -> Ints:
+    """Groups of cells that share a factor: those of one type and one label of the attribute with the most labels."""
+    if not problem.shape:
+        return np.arange(problem.n_cells)
+    axis = int(np.argmax(problem.shape))
+    label = np.indices(problem.shape)[axis].ravel()
+    return np.asarray(problem.type_of * problem.shape[axis] + label)
