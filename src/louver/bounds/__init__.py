@@ -20,8 +20,10 @@ from louver.bounds.knowledge import Statement
 from louver.bounds.load import Loaded, audit_options, count, load
 from louver.bounds.options import BoundsOptions, TableKeywords, parse_arrangements, read_arrangements
 from louver.bounds.problem import Arrangement
-from louver.bounds.result import BoundsAudit, Comparison, Suggestion, Suggestions, Summary
+from louver.bounds.result import BoundsAudit, Comparison
 from louver.bounds.suggest import suggest as suggest_redesigns
+from louver.bounds.suggestions import Suggestion, Suggestions
+from louver.bounds.summary import Summary
 from louver.data.read import POSTGRES_SCHEMES
 from louver.errors import InputError
 from louver.release.write import check_out
