@@ -153,7 +153,7 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         known = known_values(source, loaded, earlier) if earlier else {}
     answer = form_classes(loaded, options, watch)
     with watch.stage("publishing"):
-        release = publish(loaded, answer, options)
+        release = publish(loaded, answer, options, watch.run)
         if options.registry is not None:
             release = replace(release, entry=entry_of(release, loaded.records))
     made = CurvePoint(

@@ -33,11 +33,12 @@ from louver.anonymize.result import (
 )
 from louver.anonymize.roles import unchanged
 from louver.anonymize.worked_out import worked_out
+from louver.run import Run
 
 __all__ = ["publish"]
 
 
-def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> AnonymizedRelease:
+def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run) -> AnonymizedRelease:
     """The release that these classes make."""
     problem = loaded.problem
     published = []
@@ -76,7 +77,7 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> Anonym
         mapping=mapping,
         published_losses=losses,
         dictionary=dictionary(loaded, in_order, options),
-        worked_out=worked_out(loaded.records, carried, problem.columns, published, group_of),
+        worked_out=worked_out(loaded.records, carried, problem.columns, published, group_of, run),
         classes=classes,
         guarantee=guarantee,
         method=answer.method,
