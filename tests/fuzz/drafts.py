@@ -274,6 +274,7 @@ def groups(draw: random.Random) -> Draft:
         "min-size": ("0", "1", "2"),
         "epsilon": ("1", "0", "-1", "1e-9", "1e99999999", "1/3", "1/0", "nan", "0x1"),
         "rho": ("0.1", "1e400", "1e-400"),
+        "delta": ("1e-6", "1", "1e-400"),
         "shares": ("equal", "chosen", "1/2,1/4,1/4", "1,1", "1/2,1/2,0"),
         "mechanism": ("louver", "M_H^dp", "M_c^dp", "M_H^r", "M_c^r", "M_c^ch", "M_H"),
         "noise": ("louver", "other"),
