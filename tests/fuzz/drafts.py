@@ -80,6 +80,12 @@ small = 5
 """
 CELLS = "site,ill\nA,no\nB,severe\n"
 CONDITIONALS = [["A", "no", "1/2"], ["A", "mild", "1/2"], ["B", "no", "2/3"], ["B", "mild", "1/3"]]
+PERCENT = [
+    ["A", "no", "50 %", "4"],
+    ["A", "mild", "50%", ""],
+    ["B", "no", "25", "8"],
+    ["B", "mild", "75", "8"],
+]
 
 
 def bounds(draw: random.Random) -> Draft:
@@ -92,6 +98,7 @@ def bounds(draw: random.Random) -> Draft:
         "site.csv": HIERARCHY.encode(),
         "spec.toml": BOUNDS_SPEC.encode(),
         "conditionals.csv": csv_bytes(["site", "ill", "share"], CONDITIONALS),
+        "percent.csv": csv_bytes(["site", "ill", "share", "people"], PERCENT),
     }
     table: dict[str, Option] = {"rows": "site", "cols": "ill", "weight": "count"}
     starts: list[tuple[str, dict[str, Option]]] = [
@@ -105,11 +112,23 @@ def bounds(draw: random.Random) -> Draft:
             "conditionals.csv",
             {"rows": "site", "cols": "ill", "weight": "share", "conditionals": None, "n": "12"},
         ),
-        ("data.csv", {**table, "suggest": None, "seconds": "0.05"}),
+        ("data.csv", {**table, "suggest": None, "seconds": "0.05", "fix": "ill", "write-recodes": "recodes"}),
+        (
+            "percent.csv",
+            {
+                "rows": "site",
+                "cols": "ill",
+                "weight": "share",
+                "conditionals": None,
+                "percent": None,
+                "row-n": "people",
+            },
+        ),
+        ("data.csv", {**table, "register": "register", "publish": "published", "accept": None}),
         ("data.csv", {**table, "decimals": "3", "fail-on": "small"}),
         ("data.csv", {"rows": "site,sex", "cols": "ill", "html": "page.html"}),
     ]
-    weights = (4, 4, 4, 4, 4, 6, 6, 1, 4, 1)
+    weights = (4, 4, 4, 4, 4, 6, 6, 1, 4, 1, 4, 1)
     argument, options = draw.choices(starts, weights)[0]
     pool: dict[str, Sequence[Option]] = {
         "rows": ("site", "site,sex", "ill,age,home", "count", "name", "nothing"),
@@ -123,7 +142,17 @@ def bounds(draw: random.Random) -> Draft:
         "decimals": ("0", "1", "9", "10"),
         "rounding": ("half-up", "half-even"),
         "small": ("1", "0", "1000000"),
-        "fail-on": ("small", "rows", "any"),
+        "fail-on": ("small", "rows", "attribute", "any"),
+        "certain": ("95", "50", "100", "nan", "99.9999999"),
+        "percent": (None,),
+        "row-n": ("people", "count", "site", "nothing"),
+        "avoid": ("small", "attribute", "all"),
+        "fix": ("site", "ill", "nothing"),
+        "apart": ("site=A,B", "site=A", "ill=no,mild", "=", "nothing=a,b"),
+        "write-recodes": ("recodes", "no/such", "."),
+        "register": ("register", "data.csv"),
+        "publish": ("published", "."),
+        "accept": (None,),
         "table": ("t",),
         "query": ("SELECT 1",),
         "spec": ("spec.toml",),
@@ -245,6 +274,7 @@ def groups(draw: random.Random) -> Draft:
         "min-size": ("0", "1", "2"),
         "epsilon": ("1", "0", "-1", "1e-9", "1e99999999", "1/3", "1/0", "nan", "0x1"),
         "rho": ("0.1", "1e400", "1e-400"),
+        "delta": ("1e-6", "1", "1e-400"),
         "shares": ("equal", "chosen", "1/2,1/4,1/4", "1,1", "1/2,1/2,0"),
         "mechanism": ("louver", "M_H^dp", "M_c^dp", "M_H^r", "M_c^r", "M_c^ch", "M_H"),
         "noise": ("louver", "other"),

@@ -21,7 +21,7 @@ from louver.anonymize.methods import METHODS
 from louver.anonymize.methods.freeform import Freeform
 from louver.anonymize.metrics import published_losses, risk_of, utility_of
 from louver.anonymize.options import AnonymizeOptions
-from louver.anonymize.problem import Answer, Partition
+from louver.anonymize.problem import Answer, Partition, column_as_published
 from louver.anonymize.reached import reached_by
 from louver.anonymize.result import (
     CLASSES_FILE,
@@ -33,16 +33,18 @@ from louver.anonymize.result import (
 )
 from louver.anonymize.roles import unchanged
 from louver.anonymize.worked_out import worked_out
+from louver.run import Run
 
 __all__ = ["publish"]
 
 
-def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> AnonymizedRelease:
+def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run) -> AnonymizedRelease:
     """The release that these classes make."""
     problem = loaded.problem
     published = []
     for place, (attribute, column) in enumerate(zip(loaded.attributes, problem.columns, strict=True)):
         covered, first, of_group = answer.covered(place)
+        column = column_as_published(column, answer.levels[place] if answer.levels else None)
         found = generalise(attribute, column, problem.rows[covered], first, loaded.public[attribute.name])
         published.append(replace(found, of_group=found.of_group[of_group]))
     group_of = np.full(loaded.records.num_rows, -1, np.int64)
@@ -76,7 +78,7 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> Anonym
         mapping=mapping,
         published_losses=losses,
         dictionary=dictionary(loaded, in_order, options),
-        worked_out=worked_out(loaded.records, carried, problem.columns, published, group_of),
+        worked_out=worked_out(loaded.records, carried, problem.columns, published, group_of, run),
         classes=classes,
         guarantee=guarantee,
         method=answer.method,
@@ -132,8 +134,14 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
 
 def _parameters(options: AnonymizeOptions) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
-    kept = options.model_dump(exclude={"hierarchy", "population", "against", "accept", "curve", "registry"})
-    return kept | {"hierarchy": list(options.hierarchy), "population": options.population is not None}
+    kept = options.model_dump(
+        exclude={"hierarchy", "population", "against", "accept", "curve", "registry", "recode"}
+    )
+    return kept | {
+        "hierarchy": list(options.hierarchy),
+        "population": options.population is not None,
+        "recode": {recode.attribute: recode.to_table() for recode in options.recodes()},
+    }
 
 
 def _people(loaded: Loaded, answer: Answer) -> Floats | None:
@@ -172,6 +180,9 @@ def _promises(
     ]
     if options.csv:
         promises.append({"promise": "csv", "file": DATA_FILE, "csv": CSV_FILE})
+    if options.recoding == "global":
+        columns = list(options.quasi)
+        promises.append({"promise": "one-recoding", "mapping": MAPPING_FILE, "columns": columns})
     for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
         shown = shown_codes(attribute, limits.codes[is_kept], loaded)
         texts = _published_texts(table[attribute.name], limits.codes[is_kept])

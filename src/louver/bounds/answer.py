@@ -9,7 +9,9 @@ from itertools import islice
 from typing import Any
 
 from louver.bounds.publish import Publication
-from louver.bounds.result import BoundsAudit, Comparison, Suggestions, Summary
+from louver.bounds.result import BoundsAudit, Comparison
+from louver.bounds.suggestions import Suggestions
+from louver.bounds.summary import Summary
 from louver.errors import printable
 
 __all__ = ["REDESIGNS_BELOW", "BoundsAnswer"]
@@ -43,9 +45,13 @@ class BoundsAnswer:
     @property
     def passed(self) -> bool:
         """Whether nothing is disclosed that `fail_on` names, and nothing was refused."""
-        if self.publication is not None and self.publication.refused is not None:
+        if self.publication is not None and self._is_refused(self.publication):
             return False
         return not any(_is_disclosive(summary, self.fail_on) for summary in self._summaries())
+
+    def _is_refused(self, publication: Publication) -> bool:
+        is_asked = self.fail_on in ("small", "any")
+        return publication.refused is not None or (is_asked and bool(publication.together))
 
     def _summaries(self) -> list[Summary]:
         audited = [] if self.audit is None else [self.audit.summary]

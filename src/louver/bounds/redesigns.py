@@ -14,7 +14,7 @@ import numpy as np
 from louver._arrays import Ints
 from louver.bounds.merging import Merging, Partition, order_of, recoded_order
 from louver.bounds.problem import Arrangement
-from louver.bounds.result import Merged
+from louver.bounds.suggestions import Merged
 from louver.data.histogram import Histogram
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode

@@ -18,7 +18,7 @@ from typing import Literal
 from louver.bounds.audit import AuditOptions, summary_of
 from louver.bounds.problem import Arrangement
 from louver.bounds.redesigns import Redesigns, State, Wishes
-from louver.bounds.result import Suggestion, Suggestions
+from louver.bounds.suggestions import Suggestion, Suggestions
 from louver.bounds.summary import Summary
 from louver.data.histogram import Histogram
 from louver.run import Run
@@ -204,6 +204,7 @@ def _beats(a: Suggestion, b: Suggestion) -> bool:
 def _is_as_good(a: Suggestion, b: Suggestion) -> bool:
     return (
         a.bits >= b.bits - TOLERANCE_BITS
+        and a.is_far <= b.is_far
         and a.summary.certain_rows <= b.summary.certain_rows
         and a.summary.disclosed_rows <= b.summary.disclosed_rows
         and a.summary.disclosed_zero_cells <= b.summary.disclosed_zero_cells
