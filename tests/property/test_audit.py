@@ -245,7 +245,7 @@ def test_a_decision_is_that_of_all_tables_that_look_the_same(system, data):
             assert min(values) >= floor[0] and max(values) <= ceiling[0]
 
 
-@SETTINGS
+@settings(SETTINGS, max_examples=10)
 @given(system=systems(kinds=("counts",)))
 def test_reasons_are_smallest_sets(system):
     truth, options, oracle, _ = system
