@@ -30,8 +30,20 @@ RACE_ITEMS = (*range(3, 9), *range(11, 26), *range(27, 47), *range(48, 63), *ran
 TYPE_ITEMS = (3, 4, 5, 6, 8, 9, 10)  # of P5: the seven group-quarters types
 
 
-def write_rhode_island(folder: Path, data: Path, *, epsilon: str, block_totals: bool) -> Path:
-    """Spec of the protocol: equal level shares, 0.1 / 0.2 / 0.3 / 0.4 for total / voting age / race / detailed."""
+PROTOCOL = """levels = { state = "1/5", county = "1/5", tract = "1/5", blkgrp = "1/5", block = "1/5" }
+queries = { total = "0.1", voting_age = "0.2", race = "0.3", detailed = "0.4" }"""
+
+
+def write_rhode_island(
+    folder: Path,
+    data: Path,
+    *,
+    epsilon: str,
+    block_totals: bool = False,
+    shares: str = PROTOCOL,
+    name: str = "rhode-island",
+) -> Path:
+    """Spec of Rhode Island; by default the protocol's: equal levels, 0.1 / 0.2 / 0.3 / 0.4 for total to detailed."""
     with gzip.open(data / "ri_2010_blocks.csv.gz", "rt", newline="") as file:
         rows = list(csv.DictReader(file))
     cells = list(product(("18+", "<18"), GROUPS))
@@ -50,7 +62,6 @@ def write_rhode_island(folder: Path, data: Path, *, epsilon: str, block_totals: 
     wide = "".join(
         f'"{age} {group}" = {{ voting_age = "{age}", race = "{group}" }}\n' for age, group in cells
     )
-    levels = ", ".join(f'{level} = "1/5"' for level in LEVELS)
     spec = f"""[source]
 file = "blocks.csv"
 [source.wide]
@@ -71,13 +82,12 @@ total = []
 voting_age = ["voting_age"]
 race = ["race"]
 [topdown.shares]
-levels = {{ {levels} }}
-queries = {{ total = "0.1", voting_age = "0.2", race = "0.3", detailed = "0.4" }}
+{shares}
 [[topdown.invariants]]
 name = "total"
 level = "{"block" if block_totals else "state"}"
 """
-    return _spec(folder / f"rhode-island-{epsilon}-{'block' if block_totals else 'state'}.toml", spec)
+    return _spec(folder / f"{name}-{epsilon}-{'block' if block_totals else 'state'}.toml", spec)
 
 
 def write_sample(folder: Path, data: Path, *, epsilon: str = "4") -> Path:

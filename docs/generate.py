@@ -17,8 +17,9 @@ from louver.anonymize import anonymize
 from louver.anonymize.options import AnonymizeOptions
 from louver.audit import audit
 from louver.audit.options import AuditOptions
-from louver.bounds import bounds, compare, suggest
+from louver.bounds import BoundsAnswer, bounds, compare, suggest
 from louver.bounds.options import BoundsOptions
+from louver.bounds.publish import Publication
 from louver.cli.app import app
 from louver.groups import groups
 from louver.groups.options import GroupsOptions
@@ -54,6 +55,10 @@ MEANINGS = {
     "disclosed_rows": "rows with people all of whose counts are determined",
     "disclosed_zero_cells": "zero cells that everybody can see, those of rows without anybody included",
     "disclosed_small_cells": "cells with 0 < count < `--small` that are determined",
+    "certain_rows": "nonempty rows with at least `--certain` percent in one cell: they tell a person's status",
+    "certain_people": "people in them; for somebody else's table at least so many",
+    "small_rows": "nonempty rows of fewer than `--small` people; for somebody else's table those that certainly are",
+    "small_row_people": "people in them; for somebody else's table at least so many",
     "cells": "all cells in row order, or those of `--cells`",
     "cells[].row": "label of each row attribute",
     "cells[].col": "label of each column attribute",
@@ -68,7 +73,7 @@ MEANINGS = {
     "arrangements[].rows": "attributes in the rows",
     "arrangements[].cols": "attributes in the columns",
     "arrangements[].summary": "as above",
-    "suggestions": "redesigns without a disclosed small cell, most information first",
+    "suggestions": "redesigns that give nothing away (`--avoid`), most information first, merges of what is far apart last",
     "suggestions[].rows": "attributes in the rows",
     "suggestions[].cols": "attributes in the columns",
     "suggestions[].summary": "as above",
@@ -76,6 +81,15 @@ MEANINGS = {
     "bits": "information of the table as first arranged",
     "suggestions[].bits": "information kept",
     "share": "information kept, as a share of that of the table as first arranged",
+    "merged": "categories of the table as first arranged that were merged",
+    "suggestions[].merged[].attribute": "whose they are",
+    "suggestions[].merged[].labels": "which",
+    "far": "whether merged categories are far apart in their order or hierarchy, or missing values are among them",
+    "publication": "what the register adds",
+    "publication.earlier": "tables of the same records that were published before; null where the table was refused by itself",
+    "publication.together": "small counts that all of them give away together; null likewise",
+    "publication.refused": "why nothing was published, or null",
+    "publication.published": "folder of the release, or null",
     "proved": "whether nothing keeps more",
     "examined": "arrangements whose bounds were computed",
     "utility": "what information means, in words",
@@ -122,6 +136,18 @@ ANONYMIZE_MEANINGS = {
     "classes": "classes of equal quasi-identifiers",
     "smallest_class": "records in the smallest class",
     "suppressed": "records left out",
+    "columns": "every column of the source",
+    "columns[].name": "its name",
+    "columns[].role": "quasi, identifying, sensitive, keep or weight",
+    "columns[].kind": "what it was taken for; empty where it is dropped",
+    "columns[].done": "what was done with it",
+    "worked_out": "what columns published unchanged give back of each quasi-identifier; stays inside",
+    "worked_out[].name": "the quasi-identifier",
+    "worked_out[].generalised": "published records whose value is generalised",
+    "worked_out[].exactly": "of these, how many follow from an unchanged column, or from all together, without exception",
+    "worked_out[].nearly": "the same where at least 95 % agree",
+    "worked_out[].column": "the unchanged column that gives most back",
+    "withheld": "whether nothing was written because of `--against`",
     "information_loss": "sum over records and quasi-identifiers of weight x range / attribute range",
     "gcp": "mean share of detail lost, weights aside",
     "lower_bound": "loss that every partition has at least, or null",
@@ -303,6 +329,8 @@ SPEC_MEANINGS = {
     "topdown.delta": "the delta at which rho is told as an epsilon",
     "topdown.neighbours": "`change-record` (default) or `add-remove-record`",
     "topdown.acknowledge_invariants": "go on where it cannot be decided what several specs' invariants tell together",
+    "topdown.estimator": '`"bayes"` (default), `"least-squares"` or `"plain"`: how counts are estimated; not part of what is measured',
+    "topdown.shrink": 'for `bayes`: standard deviations that small groups may be shrunk by, 2 by default, or `"off"`',
 }
 """Keys of a spec that are no options of a command."""
 
@@ -373,6 +401,10 @@ def json_reference() -> str:
         (
             "`louver bounds --suggest`: these keys beside those of `louver bounds`",
             suggest(**table, **arranged),
+        ),
+        (
+            "`louver bounds --register`: this key beside those of `louver bounds`",
+            BoundsAnswer(publication=Publication(earlier=1, together=0, refused=None, published="released")),
         ),
     ]
     linked = [

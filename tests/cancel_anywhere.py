@@ -106,9 +106,21 @@ VERBS = {
     "anonymize": Verb(
         _people,
         lambda folder, run: lv.anonymize(
-            folder / "people.csv", quasi=["age", "town", "sex"], k=5, seconds=3, out=folder / "out", run=run
+            folder / "people.csv",
+            quasi=["age", "town", "sex"],
+            identifying=["home"],
+            seconds=3,
+            out=folder / "out",
+            run=run,
         ),
-        lambda folder: ["anonymize", "people.csv", "--quasi=age,town,sex", "--seconds=3", "--out=out"],
+        lambda folder: [
+            "anonymize",
+            "people.csv",
+            "--quasi=age,town,sex",
+            "--identifying=home",
+            "--seconds=3",
+            "--out=out",
+        ],
     ),
     "groups": Verb(
         _with_ledger(Relation.ADD_REMOVE_RECORD, _people),

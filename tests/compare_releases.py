@@ -46,7 +46,9 @@ METHODS = (
     "freeform-sort-greedy",
     "freeform-hungarian",
 )
-MECHANISMS = ("louver", "M_H", "M_H^r", "M_H^dp", "M_c^r", "M_c^dp", "M_c^ch")
+MECHANISMS = ("louver", "M_H^r", "M_H^dp", "M_c^r", "M_c^dp", "M_c^ch", "TopDown", "M_H", "M_c", "M_dp^OP")
+PROGRAMS = {"M_H": ("people.csv", 6), "M_c": ("few.csv", 3), "M_dp^OP": ("few.csv", 3)}
+"""Mechanisms that a general solver serves: what they end on."""
 
 Command = tuple[str, ...]
 
@@ -93,7 +95,14 @@ def _bounds() -> Iterator[tuple[str, Command]]:
 
 
 def _anonymize() -> Iterator[tuple[str, Command]]:
-    always = ("anonymize", "people.csv", "--identifying=name", "--keep-order", "--steps=3", "--json")
+    always = (
+        "anonymize",
+        "people.csv",
+        "--identifying=name,home,income",
+        "--keep-order",
+        "--steps=3",
+        "--json",
+    )
     for method in METHODS:
         data = "few.csv" if method == "exact" else "people.csv"
         base = (always[0], data, *always[2:], "--quasi=age,town,sex", f"--method={method}")
@@ -109,8 +118,13 @@ def _anonymize() -> Iterator[tuple[str, Command]]:
         "missing match": ("--missing=match",),
         "ordered": ("--ordered=town",),
         "entropy": ("--sensitive=ill", "--l=1.5", "--l-kind=entropy"),
-        "ordered distance": ("--sensitive=income", "--t=0.5", "--distance=ordered"),
-        "sampling weight": ("--sampling-weight=income",),
+        "ordered distance": (
+            "--identifying=name,home",
+            "--sensitive=income",
+            "--t=0.5",
+            "--distance=ordered",
+        ),
+        "sampling weight": ("--identifying=name,home", "--sampling-weight=income"),
         "population": ("--population=population.csv",),
     }
     for (name, options), method in product(more.items(), ("auto", "greedy", "mondrian")):
@@ -135,9 +149,9 @@ def _groups() -> Iterator[tuple[str, Command]]:
         "--json",
     )
     for mechanism, total, amount in product(MECHANISMS, ("public", "noisy"), ("--epsilon=1", "--rho=0.5")):
-        size = "--max-size=6" if mechanism == "M_H" else "--max-size=12"
-        options = (size, f"--mechanism={mechanism}", f"--total={total}", amount)
-        yield f"groups {mechanism} {total} {amount}", (*always, *options)
+        data, size = PROGRAMS.get(mechanism, ("people.csv", 12))
+        options = (f"--max-size={size}", f"--mechanism={mechanism}", f"--total={total}", amount)
+        yield f"groups {mechanism} {total} {amount}", (always[0], data, *always[2:], *options)
     base = (*always, "--max-size=12", "--epsilon=2")
     for total in ("public", "noisy"):
         for name, more in {

@@ -19,7 +19,7 @@ TOWN = ["Ayr", "Ayr", "Bute", "Cairn", "Cairn", "Doon", "Doon"]
 
 def people() -> pa.Table:
     return pa.table(
-        {"age": AGES, "town": TOWN, "ill": ILL, "stands_for": [2.0, 3.0, 4.0, 1.0, 1.0, 1.0, 2.5]}
+        {"age": AGES, "town": TOWN, "ill": ILL, "stands_for": [3.0, 3.0, 3.0, 1.0, 1.0, 1.0, 2.5]}
     )
 
 

@@ -22,7 +22,7 @@ PEOPLE = "name,age,town,ill\n" + "".join(
         strict=True,
     )
 )
-QUASI = ("--quasi", "age,town", "-k", "3")
+QUASI = ("--quasi", "age,town", "-k", "3", "--identifying", "name")
 TREE = "Ayr;West;*\nBute;West;*\nCairn;East;*\nDoon;East;*\n"
 
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_release_and_verify(folder: Path, call_louver: Runner) -> None:
     done = call_louver(
-        "anonymize", "people.csv", *QUASI, "--identifying", "name", "--hierarchy", "town=town.csv",
+        "anonymize", "people.csv", *QUASI, "--hierarchy", "town=town.csv",
         "--weights", "age=2", "--method", "exact", "--out", "release", "--json",
     )  # fmt: skip
     assert (done.code, done.err) == (0, "")
@@ -44,7 +44,7 @@ def test_release_and_verify(folder: Path, call_louver: Runner) -> None:
     assert (content["classes"], content["smallest_class"], content["optimal"]) == (2, 3, True)
     table = pq.read_table(folder / "release/data/anonymized.parquet")
     assert table.column_names == ["age", "town", "ill"]
-    assert {*table["age"].to_pylist()} == {"31-34", "52-58"}
+    assert {*table["age"].to_pylist()} == {"[31, 34]", "[52, 58]"}
     checked = call_louver("verify", "release")
     assert (checked.code, checked.err) == (0, "")
     assert "every promise holds" in checked.out
@@ -61,7 +61,7 @@ def test_verify_notices_a_changed_file(folder: Path, call_louver: Runner) -> Non
 
 def test_spec_and_command_line_together(folder: Path, call_louver: Runner) -> None:
     (folder / "spec.toml").write_text(
-        '[source]\nfile = "people.csv"\n[anonymize]\nquasi = ["age", "town"]\nk = 2\nhierarchy = {town = "town.csv"}\n'
+        '[source]\nfile = "people.csv"\n[anonymize]\nquasi = ["age", "town"]\nidentifying = ["name"]\nk = 2\nhierarchy = {town = "town.csv"}\n'
     )
     done = call_louver("anonymize", "--spec", "spec.toml", "-k", "3", "--out", "release", "--json")
     assert json.loads(done.out)["k"] == 3
@@ -76,10 +76,14 @@ def test_in_a_process_of_its_own(folder: Path, run_louver: Runner) -> None:
 def test_against_an_earlier_release_with_a_page_for_the_steward(folder: Path, call_louver: Runner) -> None:
     common = ("--quasi", "age", "-k", "2", "--sensitive", "ill", "--identifying", "name,town")
     assert call_louver("anonymize", "people.csv", *common, "--out", "first").code == 0
-    done = call_louver(
-        "anonymize", "people.csv", "--quasi", "town", "-k", "2", "--identifying", "name,age", "--sensitive", "ill",
+    second = (
+        "anonymize", "people.csv", "--quasi", "town", "-k", "2", "--identifying", "name", "--keep", "age", "--sensitive", "ill",
         "--against", "first", "--html", "inside.html", "--curve", "2,3", "--out", "second",
     )  # fmt: skip
+    done = call_louver(*second)
+    assert (done.code, done.err) == (1, "") and "Nothing was written" in done.out and "--accept" in done.out
+    assert not (folder / "second").exists() and not (folder / "inside.html").exists()
+    done = call_louver(*second, "--accept")
     assert (done.code, done.err) == (0, "")
     assert "together with first: " in done.out and "For the steward, not for release: inside.html" in done.out
     assert "Risk and utility" in (folder / "inside.html").read_text()
@@ -102,7 +106,7 @@ def test_options_of_the_population_in_a_spec(folder: Path, call_louver: Runner) 
     (folder / "sub").mkdir()
     (folder / "sub/population.csv").write_text("age,people\n" + "".join(f"{a},3\n" for a in range(30, 60)))
     (folder / "sub/spec.toml").write_text(
-        '[source]\nfile = "../people.csv"\n[anonymize]\nquasi = ["age"]\nk = 3\nk_map = true\n'
+        '[source]\nfile = "../people.csv"\n[anonymize]\nquasi = ["age"]\nidentifying = ["name", "town"]\nk = 3\nk_map = true\n'
         'population = "population.csv"\npopulation_count = "people"\ncurve = [2]\n'
     )
     done = call_louver("anonymize", "--spec", "sub/spec.toml", "--out", "release", "--json")
@@ -131,12 +135,25 @@ BAD = {
         ("people.csv", *QUASI, "--method", "freeform-greedy", "--sensitive", "ill", "--l", "2"),
         "freeform method takes no",
     ),
+    "no role for names": (
+        ("people.csv", "--quasi", "age,town", "-k", "3"),
+        '"name" (many values occur once)',
+    ),
+    "no role for ages": (("people.csv", "--quasi", "town", "--identifying", "name"), '"age" (many values'),
+    "kept column absent": (("people.csv", *QUASI, "--keep", "il"), 'no column "il"'),
+    "kept and identifying": (("people.csv", *QUASI, "--keep", "name"), "in --identifying and in --keep"),
+    "kept and quasi": (("people.csv", *QUASI, "--keep", "age"), "in --quasi and in --keep"),
+    "kept and sensitive": (("people.csv", *QUASI, "--keep", "ill", "--sensitive", "ill"), "one role"),
+    "kept twice": (("people.csv", *QUASI, "--keep", "ill,ill"), "one role"),
+    "keep without a name": (("people.csv", *QUASI, "--keep", "ill,"), "empty name"),
+    "accept alone": (("people.csv", *QUASI, "--accept"), "--accept needs --against"),
+    "weight as a quasi-identifier": (("people.csv", *QUASI, "--sampling-weight", "age"), "choose one"),
     "no quasi": (("people.csv",), "--quasi is empty"),
     "unknown column": (("people.csv", "--quasi", "agee"), 'no column "agee"'),
     "unknown identifying column": (("people.csv", *QUASI, "--identifying", "nam"), 'no column "nam"'),
     "two roles": (("people.csv", *QUASI, "--sensitive", "age"), "a column has one role"),
     "quasi twice": (("people.csv", "--quasi", "age,age"), "a column has one role"),
-    "k too large": (("people.csv", "--quasi", "age", "-k", "7"), "fewer than k = 7"),
+    "k too large": (("people.csv", *QUASI, "-k", "7"), "fewer than k = 7"),
     "k zero": (("people.csv", "--quasi", "age", "-k", "0"), 'key "k"'),
     "k not a number": (("people.csv", "--quasi", "age", "-k", SECRET), "must be a whole number"),
     "unknown method": (("people.csv", *QUASI, "--method", SECRET), 'key "method"'),
@@ -164,7 +181,10 @@ BAD = {
         ("people.csv", *QUASI, "--sensitive", "ill", "--t", "0.5", "--distance", "hierarchical"),
         "needs --hierarchy",
     ),
-    "missing refused": (("gaps.csv", "--quasi", "age", "-k", "2", "--missing", "error"), "no value on row 2"),
+    "missing refused": (
+        ("gaps.csv", "--quasi", "age", "--keep", "x", "-k", "2", "--missing", "error"),
+        "no value on row 2",
+    ),
     "file absent": (("nowhere.csv", *QUASI), "does not exist"),
     "no records": (("empty.csv", *QUASI), "no rows"),
     "a weight in the spec": (("--spec", "weighted.toml"), "one person a row"),

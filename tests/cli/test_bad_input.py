@@ -136,6 +136,57 @@ OPTIONS = [
     option("report into nowhere", "--html cannot write", *WEIGHTED, "--html", "nowhere/report.html"),
     option("report onto a folder", "--html cannot write", *WEIGHTED, "--html", "."),
     option("report onto the data", "--html would replace data.csv", *WEIGHTED, "--html", "data.csv"),
+    option("certain of nothing", "--certain must be greater than 50", *WEIGHTED, "--certain", "50"),
+    option("more than certain", "--certain must be at most 100", *WEIGHTED, "--certain", "100.1"),
+    option("certain to no end", "--certain has more than six", *WEIGHTED, "--certain", "99.12345678"),
+    option("fix without a search", "--fix needs --suggest", *WEIGHTED, "--fix", "site"),
+    option("apart without a search", "--apart needs --suggest", *WEIGHTED, "--apart", "site=A,B"),
+    option("avoid without a search", "--avoid needs --suggest", *WEIGHTED, "--avoid", "small"),
+    option("recodes without a search", "--write-recodes needs --suggest", *WEIGHTED, "--write-recodes", "r"),
+    option("fix another column", '--fix names column "age"', *WEIGHTED, "--suggest", "--fix", "age"),
+    option(
+        "apart in another column", '--apart names column "age"', *WEIGHTED, "--suggest", "--apart", "age=A,B"
+    ),
+    option("apart from nothing", "two labels or more", *WEIGHTED, "--suggest", "--apart", f"site={SECRET}"),
+    option("apart without a column", "--apart needs NAME=VALUE", *WEIGHTED, "--suggest", "--apart", SECRET),
+    option(
+        "apart from nobody",
+        'label 2 for column "site"',
+        *WEIGHTED,
+        "--suggest",
+        "--apart",
+        f"site=A,{SECRET}",
+    ),
+    option("avoid what", "--avoid must be", *WEIGHTED, "--suggest", "--avoid", SECRET),
+    option(
+        "recodes onto a file",
+        "--write-recodes: data.csv exists",
+        *WEIGHTED,
+        "--suggest",
+        "--write-recodes",
+        "data.csv",
+    ),
+    option(
+        "recodes into nowhere",
+        "the folder above r does not",
+        *WEIGHTED,
+        "--suggest",
+        "--write-recodes",
+        "no/r",
+    ),
+    option("percent of counts", "--percent needs --conditionals", *WEIGHTED, "--percent"),
+    option("row totals of counts", "--row-n needs --conditionals", *WEIGHTED, "--row-n", "count"),
+    option("publish without a register", "--publish needs --register", *WEIGHTED, "--publish", "out"),
+    option("accept nothing", "--accept needs --publish", *WEIGHTED, "--accept"),
+    option(
+        "register and drop",
+        "--register and --drop-zero-rows",
+        *WEIGHTED,
+        "--register",
+        "r",
+        "--drop-zero-rows",
+    ),
+    option("register and cells", "--register and --cells", *WEIGHTED, "--register", "r", "--cells", "c.csv"),
     option("no name for the recodes", "is a directory", *WEIGHTED, "--recode", ""),
 ]
 
@@ -163,7 +214,43 @@ PUBLISHED = [
         ("sample too small", "sample size", "A,no,4/7\nA,yes,3/7\nB,no,1/2\nB,$,1/2\n", ("--n", "3")),
         ("sample cannot be made up", "sample size", "A,no,4/7\nA,$,3/7\n", ("--n", "8")),
         ("all zero", "sample size", "A,no,0\nA,$,0\n", ("--n", "8")),
+        ("a % sign", "has a percentage on row 1; add --percent", "A,no,57 %\nA,$,43 %\n", ("--n", "7")),
+        ("no percentage", "no percentage on row 2", "A,no,57\nA,$,3/7\n", ("--n", "7", "--percent")),
+        ("above 100", "percentage above 100 on row 2", "A,no,57\nA,$,143\n", ("--n", "7", "--percent")),
+        (
+            "decimals of percentages",
+            "42.9 % is 0.429 and has three",
+            "A,no,57.1\nA,$,42.9\n",
+            ("--n", "7", "--percent", "--decimals", "1"),
+        ),
+        ("rounded after all", "give --decimals 3", "A,no,57.1\nA,$,42.9\n", ("--n", "7", "--percent")),
+        ("rounded and not one", "--decimals 2 for rounded", "A,no,0.67\nA,$,0.34\n", ("--n", "7")),
+        ("row totals nowhere", 'no column "people"', "A,no,4/7\nA,$,3/7\n", ("--row-n", "people")),
+        ("row totals in use", "which is used already", "A,no,4/7\nA,$,3/7\n", ("--row-n", "site")),
         ("nothing rounds so", "sample size", "A,no,0.9\nA,$,0.9\n", ("--n", "8", "--decimals", "1")),
+    ]
+]
+
+PUBLISHED += [
+    Bad(
+        name,
+        says,
+        ("data.csv", *CONDITIONALS, "--row-n", "n", *more),
+        {"data.csv": "site,ill,count,n\n" + content},
+    )
+    for name, says, content, more in [
+        ("row total is text", 'column "n" in data.csv has no whole number', "A,no,4/7,7\nA,yes,3/7,$\n", ()),
+        ("two totals of a row", "row 2 of data.csv gives another total", "A,no,4/7,7\nA,$,3/7,14\n", ()),
+        ("no total of a row", "has people but no total", "A,no,4/7,\nA,$,3/7,\n", ()),
+        ("total of nobody", "has a total but only zeros", "A,no,4/7,7\nA,yes,3/7,7\n$,no,0,7\n", ()),
+        ("total that does not fit", "its conditionals do not allow", "A,no,4/7,8\nA,$,3/7,8\n", ()),
+        ("totals and another n", "--n differs", "A,no,4/7,7\nA,$,3/7,7\n", ("--n", "14")),
+        (
+            "rounded total that does not fit",
+            "check it, --decimals and --rounding",
+            "A,no,0.4,2\nA,$,0.6,2\n",
+            ("--decimals", "1"),
+        ),
     ]
 ]
 

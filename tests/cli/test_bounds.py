@@ -28,6 +28,10 @@ COUNTED_SUMMARY = {
     "disclosed_rows": 2,
     "disclosed_zero_cells": 0,
     "disclosed_small_cells": 3,
+    "certain_rows": 0,
+    "certain_people": 0,
+    "small_rows": 0,
+    "small_row_people": 0,
 }
 
 
@@ -220,7 +224,10 @@ def test_arrangements(call_louver: Runner, counted: Path, tmp_path: Path) -> Non
     assert (second["name"], second["rows"], second["cols"]) == ("site | ill", ["site"], ["ill"])
     assert second["summary"] == COUNTED_SUMMARY
     done = call_louver(*options)
-    assert [line.split()[:3] for line in done.out.splitlines()[1:]] == [["0", "0", "0"], ["3", "2", "0"]]
+    assert [line.split()[:4] for line in done.out.splitlines()[1:]] == [
+        ["0", "2", "0", "0"],
+        ["3", "0", "2", "0"],
+    ]
 
 
 def test_decimals(call_louver: Runner, tmp_path: Path) -> None:
@@ -307,6 +314,9 @@ ONLY_ZEROS = "site,ill,count\nA,no,10\nA,yes,10\nB,no,20\nB,yes,0\n"
         (ONLY_ZEROS, "small", 0),
         (ONLY_ZEROS, "rows", 0),
         (ONLY_ZEROS, "any", 1),
+        (COUNTED, "attribute", 0),
+        (SAFE, "attribute", 0),
+        (ONLY_ZEROS, "attribute", 1),
     ],
 )
 def test_fail_on(call_louver: Runner, tmp_path: Path, table: str, fail_on: str, code: int) -> None:
@@ -385,7 +395,10 @@ def test_text(call_louver: Runner, counted: Path) -> None:
     """Without --json: what a steward asks first, then the disclosed cells."""
     done = call_louver("bounds", counted, *WEIGHTED)
     lines = done.out.splitlines()
-    assert lines[1].split()[:4] == ["3", "small", "cells", "disclosed"]
+    assert lines[0].startswith(
+        "3 small counts can be worked out, and no row tells a person's status. Do not publish"
+    )
+    assert lines[2].split()[:4] == ["3", "small", "cells", "disclosed"]
     assert [line for line in lines if "disclosed:" in line] == [
         "  disclosed: A → no = 4",
         "  disclosed: A → yes = 3",

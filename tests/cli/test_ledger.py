@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 from fractions import Fraction
 from pathlib import Path
@@ -92,17 +93,20 @@ def test_a_population_from_its_first_source_to_its_successor(call_louver: Runner
     admitted = call_louver("ledger", "admit", file, people)
     assert "pays for: people.csv" in admitted.out
     Ledger(file).disclose("ward totals")
+    Ledger(file).disclose("a file of 3 records, k-anonymous with k = 3")
     Ledger(file).log_refusal("topdown: reading")
     shown = call_louver("ledger", "show", file)
     lines = [line.split("  ", 2)[-1] for line in shown.out.split("\n")]
     for ending in ("granted", "admitted: people.csv", "disclosed exactly: ward totals", "topdown: reading"):
         assert any(line.endswith(ending) for line in lines), shown.out
+    assert re.search(r"anonymize +disclosed exactly: a file of 3", shown.out)
+    assert re.search(r"topdown +refused for", shown.out) and re.search(r"ledger +1  granted", shown.out)
     succeeded = call_louver("ledger", "succeed", file, tmp_path / "next.ledger", "--json")
     told = json.loads(succeeded.out)
     assert (told["predecessor"], told["population"], told["disclosures"]) == (
         "town.ledger",
         "the town",
-        ["ward totals"],
+        ["ward totals", "a file of 3 records, k-anonymous with k = 3"],
     )
     assert "disclosed exactly: ward totals" in call_louver("ledger", "show", tmp_path / "next.ledger").out
     assert "succeeded by next.ledger" in call_louver("ledger", "show", file).out

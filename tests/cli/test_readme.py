@@ -1,4 +1,4 @@
-"""What README and the Python page print runs as printed, in their order, on the files of `louver demo --files`."""
+"""What README, the guide to bounds and the Python page print runs as printed, in their order, on the files of `louver demo --files`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ def blocks(page: Path, language: str) -> list[str]:
     )
 
 
-def test_readme(call_louver: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/bounds.md"])
+def test_commands(call_louver: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     monkeypatch.chdir(tmp_path)
-    for line in "".join(blocks(ROOT / "README.md", "sh")).splitlines():
+    for line in "".join(blocks(ROOT / page, "sh")).splitlines():
         command, *arguments = shlex.split(line, comments=True)
         if command == "cd":
             monkeypatch.chdir(arguments[0])
             continue
         done = call_louver(*arguments)
         assert (command, done.code, done.err) == ("louver", 0, ""), line
-    for block in blocks(ROOT / "README.md", "python"):
+    for block in blocks(ROOT / page, "python"):
         exec(block, {})
 
 

@@ -141,13 +141,14 @@ def anonymize(draw: random.Random) -> Draft:
         "data.csv": csv_bytes(HEADER, records()),
         "site.csv": HIERARCHY.encode(),
         "population.csv": csv_bytes(HEADER, records() * 3),
-        "spec.toml": b'[source]\nfile = "data.csv"\n\n[anonymize]\nquasi = ["site", "age"]\nk = 3\nidentifying = ["name"]\nmethod = "sorted"\nhierarchy = { site = "site.csv" }\nweights = { age = 2.5 }\n',
+        "spec.toml": b'[source]\nfile = "data.csv"\n\n[anonymize]\nquasi = ["site", "age"]\nk = 3\nidentifying = ["name"]\nkeep = ["home", "count"]\nmethod = "sorted"\nhierarchy = { site = "site.csv" }\nweights = { age = 2.5 }\n',
     }
     method = draw.choice(("sorted", "greedy", "mondrian", "k-member", "freeform-greedy", "mondrian-relaxed"))
     base: dict[str, Option] = {
         "quasi": "site,age",
         "k": "3",
         "identifying": "name",
+        "keep": "home,count",
         "method": method,
         **SHORT,
         "out": "out",
@@ -168,6 +169,7 @@ def anonymize(draw: random.Random) -> Draft:
         "quasi": ("site", "site,age,sex", "count", "home,name", "nothing"),
         "k": ("1", "2", "18", "19", "0", "99999999999999999999"),
         "method": ("sorted", "greedy", "mondrian", "auto", "exact", "nothing"),
+        "keep": ("count", "home,count,sex", "site", "nothing"),
         "hierarchy": ("site=site.csv", "site=data.csv", "age=site.csv", "site=", "=site.csv"),
         "weights": ("site=1", "site=0,age=0", "site=-1", "site=nan", "site=1e308,age=1e308"),
         "l": ("1", "2", "1e308", "3.5", "inf"),

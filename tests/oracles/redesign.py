@@ -32,10 +32,19 @@ class Redesign:
     disclosed_rows: int
     zero_cells: int
     small_cells: int
+    certain_rows: int
 
     @property
-    def scores(self) -> tuple[float, int, int]:
-        return round(self.bits, 7), self.disclosed_rows, self.zero_cells
+    def scores(self) -> tuple[float, int, int, int]:
+        return round(self.bits, 7), self.certain_rows, self.disclosed_rows, self.zero_cells
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether attributes were only moved."""
+        return all(p is not None and all(len(group) == 1 for group in p) for p in self.partitions)
+
+    def is_safe(self, avoid: str) -> bool:
+        return self.small_cells == 0 and (avoid == "small" or self.certain_rows == 0)
 
 
 def set_partitions(size: int) -> tuple[Partition, ...]:
@@ -73,11 +82,22 @@ def all_redesigns(counts: np.ndarray, axes: Sequence[Axis], small: int) -> list[
     return found
 
 
-def pareto(redesigns: Sequence[Redesign]) -> set[tuple[float, int, int]]:
-    """Scores of the redesigns without a disclosed small cell that no other such one beats."""
-    safe = {one.scores for one in redesigns if one.small_cells == 0}
+def pareto(redesigns: Sequence[Redesign], avoid: str) -> set[tuple[float, int, int, int]]:
+    """Scores of the safe redesigns that no other safe one beats, and of the plain moves that no other plain one beats."""
     return {
-        a for a in safe if not any(b != a and b[0] >= a[0] and b[1] <= a[1] and b[2] <= a[2] for b in safe)
+        score
+        for some in (redesigns, [one for one in redesigns if one.is_plain])
+        for score in _unbeaten({one.scores for one in some if one.is_safe(avoid)})
+    }
+
+
+def _unbeaten(safe: set[tuple[float, int, int, int]]) -> set[tuple[float, int, int, int]]:
+    return {
+        a
+        for a in safe
+        if not any(
+            b != a and b[0] >= a[0] and all(x <= y for x, y in zip(b[1:], a[1:], strict=True)) for b in safe
+        )
     }
 
 
@@ -103,7 +123,8 @@ def _audited(counts, axes, roles, partitions, small) -> Redesign:
         for r, a in zip(roles, axes, strict=True)
     ]
     rows, zeros, smalls = _disclosed(flat, small)
-    return Redesign(roles, partitions, _bits(table, kinds), rows, zeros, smalls)
+    certain = sum(1 for row in flat.tolist() if sum(row) and max(row) == sum(row))
+    return Redesign(roles, partitions, _bits(table, kinds), rows, zeros, smalls, certain)
 
 
 def _disclosed(flat: np.ndarray, small: int) -> tuple[int, int, int]:

@@ -79,8 +79,8 @@ def parent_rows(n, n_children):
 def least_squares(queries, variances, noisy, cells, parent, types, lower, upper):
     """Optimal objective by Clarabel: sum of squared misfits over variance; None where it finds no answer.
 
-    `noisy` holds one (children, rows) array per query, that of the detailed one first; `lower` and `upper` are
-    (children, sets).
+    `noisy` holds one (children, rows) array per query, that of the detailed one first; a variance is a number or
+    broadcasts to such an array; `lower` and `upper` are (children, sets).
     """
     import clarabel
     from scipy import sparse
@@ -94,7 +94,7 @@ def least_squares(queries, variances, noisy, cells, parent, types, lower, upper)
                 line[child * n : (child + 1) * n] = row_of[cells] == row
                 matrix.append(line)
                 goal.append(answers[child, row])
-                weight.append(1.0 / variance)
+                weight.append(1.0 / np.broadcast_to(variance, answers.shape)[child, row])
     matrix, goal, weight = np.array(matrix), np.array(goal, dtype=float), np.array(weight)
     # Unknowns are differences from a point nearby: with large numbers the solver loses digits.
     centre = np.maximum(noisy[0][:, cells].ravel(), 0).astype(float)
@@ -129,7 +129,8 @@ def objective(queries, variances, noisy, cells, counts):
     for row_of, variance, answers in zip(queries, variances, noisy, strict=True):
         for row in np.unique(row_of[cells]):
             held = counts[row_of[cells] == row].sum(axis=0)
-            total += float(((held - answers[:, row]) ** 2).sum()) / variance
+            own = np.broadcast_to(variance, answers.shape)[:, row]
+            total += float(((held - answers[:, row]) ** 2 / own).sum())
     return total
 
 

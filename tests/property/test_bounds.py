@@ -13,9 +13,10 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from louver.bounds.audit import AuditOptions, audit_table
+from louver.bounds.conditionals import from_conditionals
 from louver.bounds.exact import solve_exact
 from louver.bounds.knowledge import Known, Statement
-from louver.bounds.problem import Arrangement, TwoWayTable, arrange, from_conditionals
+from louver.bounds.problem import Arrangement, TwoWayTable, arrange
 from louver.bounds.rounded import Rounding, _solid_from, published_values, solve_rounded
 from louver.data.histogram import Histogram
 from louver.errors import InfeasibleError, InputError

@@ -156,7 +156,7 @@ def oracle_view(problem, families):
     workload = problem.workloads[families.level]
     cells, parent = families.cells_of(0, problem.is_possible)
     queries = [query.row_of for query in workload.queries]
-    return queries, workload.variances, families.noisy, cells, parent
+    return queries, workload.variances, families.evidence.values, cells, parent
 
 
 @pytest.mark.parametrize("structured", [True, False])

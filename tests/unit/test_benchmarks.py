@@ -141,3 +141,9 @@ def test_audit_case_in_small(monkeypatch, capsys):
     assert not line.misses()
     audit_benchmark.show(line)
     assert "100.00%" in capsys.readouterr().out
+
+
+def test_intervals_of_groups_in_small(monkeypatch, capsys):
+    intervals = load_benchmark("groups_intervals", monkeypatch)
+    intervals.coverage("default", *intervals.CASES["default"], 1)
+    assert "town" in capsys.readouterr().out

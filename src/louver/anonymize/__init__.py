@@ -58,6 +58,7 @@ def anonymize(
     k: int = 5,
     identifying: str | Sequence[str] = (),
     sensitive: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     ordered: str | Sequence[str] = (),
     hierarchy: Mapping[str, str | Path] | None = None,
     weights: Mapping[str, float] | None = None,
@@ -77,14 +78,16 @@ def anonymize(
     t: float | None = None,
     distance: str = "equal",
     suppress: float = 0.0,
-    population: str | Path | None = None,
+    population: Data | None = None,
     population_count: str | None = None,
     k_map: bool = False,
     sampling_weight: str | None = None,
     against: str | Path | Sequence[str | Path] = (),
+    accept: bool = False,
     curve: Sequence[int] = (),
     missing: str = "category",
     format: str = "labels",
+    csv: bool = False,
     keep_order: bool = False,
     class_id: bool = False,
     out: str | Path | None = None,
@@ -113,7 +116,7 @@ def anonymize(
     >>> people = pa.table({"age": [31, 33, 34, 52, 55, 58], "ill": ["flu", "flu", "cold", "cold", "flu", "ulcer"]})
     >>> release = anonymize(people, quasi=["age"], k=3, method="exact", keep_order=True)
     >>> release.table["age"].to_pylist()
-    ['31-34', '31-34', '31-34', '52-58', '52-58', '52-58']
+    ['[31, 34]', '[31, 34]', '[31, 34]', '[52, 58]', '[52, 58]', '[52, 58]']
     """
     request = requested(spec, AnonymizeOptions)
     payer = None
@@ -123,7 +126,7 @@ def anonymize(
         payer = find_ledger(request.data, ledger, table=source.table, query=source.query)
         dataset = fingerprint(request.data, table=source.table, query=source.query)
     release = _anonymize(request, run)
-    if out is not None:
+    if out is not None and not release.is_withheld:
         page = None if report is None else report(release)
         release = replace(release, ledger=payer)
         release.write(out, page, payer, dataset=dataset)
@@ -136,7 +139,7 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
     options = request.options
     watch = Watch(run, options.seconds if options.steps is None else None)
     with watch.stage("reading"), open_source(request.data, **request.source.opening()) as source:
-        loaded = load(source, options, request.schema)
+        loaded = load(source, options, request.schema, watch.run)
         earlier = [read_earlier(folder, source.columns) for folder in options.against]
         known = known_values(source, loaded, earlier) if earlier else {}
     answer = form_classes(loaded, options, watch)
@@ -147,7 +150,7 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         together = intersect(
             loaded.records, known, [as_earlier(release), *earlier], options.sensitive, options.k
         )
-        release = replace(release, intersection=together)
+        release = replace(release, intersection=together, is_accepted=options.accept)
     return replace(release, seconds=time.perf_counter() - started)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from louver._arrays import Ints
 from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn
+from louver.data.typed import typed
 from louver.schema.attribute import Attribute
 
 __all__ = [
@@ -132,7 +134,8 @@ def released_table(
     published: Sequence[Published],
     group_of: Ints,
     *,
-    drop: Sequence[str],
+    unchanged: Sequence[str],
+    is_text: bool,
     as_bounds: bool,
     class_ids: Ints | None,
 ) -> pa.Table:
@@ -142,8 +145,10 @@ def released_table(
     ----------
     group_of : int64 (rows,)
         The group that each row of the source is published as; -1 is suppressed.
-    drop : sequence of str
-        Identifying columns.
+    unchanged : sequence of str
+        Columns that are published as they are.
+    is_text : bool
+        Whether numbers among them are text, and become numbers; told by published records alone.
     class_ids : int64 (groups,), optional
         What to call the groups, where that is to be published.
     """
@@ -157,12 +162,13 @@ def released_table(
             for new_name, values in of_name[name].columns(as_bounds):
                 names.append(new_name)
                 arrays.append(values.take(pa.array(place)))
-        elif name not in drop:
+        elif name in unchanged:
             column = records.column(name)
             if pa.types.is_dictionary(column.type):  # its dictionary may hold values of records left out
                 column = column.cast(column.type.value_type)
+            column = column.take(pa.array(kept))
             names.append(name)
-            arrays.append(column.take(pa.array(kept)))
+            arrays.append(typed(column) if is_text else column)
     if class_ids is not None:
         names.append("class_id")
         arrays.append(pa.array(class_ids[place]))
@@ -227,15 +233,28 @@ def _interval(attribute: Attribute, low: float, high: float, known: frozenset[st
         return Meaning(Sort.ANYTHING, ANYTHING)
     if attribute.labels:
         covered = tuple(label for label in attribute.labels[int(low) : int(high) + 1] if label in known)
-        return Meaning(Sort.INTERVAL, _interval_label(covered[0], covered[-1], is_text=True), members=covered)
-    label = _interval_label(_number(low), _number(high), is_text=False)
-    return Meaning(Sort.INTERVAL, label, low, high)
+        return Meaning(Sort.INTERVAL, interval_label(covered[0], covered[-1]), members=covered)
+    return Meaning(Sort.INTERVAL, interval_label(_number(low), _number(high)), low, high)
 
 
-def _interval_label(low: str, high: str, is_text: bool) -> str:
+def interval_label(low: str, high: str) -> str:
+    """One value as it is, an interval as "[35, 37]", both ends within.
+
+    A minus sign cannot be taken for a dash, spreadsheets see neither a date nor a formula, and numbers read as JSON. An end that
+    would make the label ambiguous is written as JSON writes text.
+
+    Examples
+    --------
+    >>> interval_label("-1", "0"), interval_label("low", "low"), interval_label("a", "b, c")
+    ('[-1, 0]', 'low', '[a, "b, c"]')
+    """
     if low == high:
-        return low
-    return f"{low} - {high}" if is_text or low.startswith("-") else f"{low}-{high}"
+        return json.dumps(low, ensure_ascii=False) if low.startswith(("[", '"')) else low
+    ends = [json.dumps(end, ensure_ascii=False) if AMBIGUOUS & set(end) else end for end in (low, high)]
+    return f"[{', '.join(ends)}]"
+
+
+AMBIGUOUS = frozenset('[],"')
 
 
 def _number(value: float) -> str:

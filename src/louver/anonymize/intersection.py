@@ -31,6 +31,7 @@ from louver.anonymize.load import MISSING, Loaded
 from louver.anonymize.result import DATA_FILE, MAPPING_FILE, AnonymizedRelease
 from louver.data.read import Source
 from louver.data.tabulate import read_codes
+from louver.data.typed import typed
 from louver.errors import InputError
 from louver.release.manifest import read_manifest
 from louver.release.verify import verify
@@ -76,6 +77,11 @@ class Intersection:
     @property
     def is_risky(self) -> bool:
         return bool(self.below_k or self.absent or any(count for _, count in self.learnt))
+
+    @property
+    def is_disclosing(self) -> bool:
+        """Whether some records have fewer than k candidates, or a sensitive value becomes certain."""
+        return bool(self.below_k or any(count for _, count in self.learnt))
 
     def __str__(self) -> str:
         told = (
@@ -300,7 +306,7 @@ def _meanings(release: Earlier, name: str, values: Values) -> tuple[Ints, Bools]
 
 def _exact(release: Earlier, name: str, values: Values, records: pa.Table) -> tuple[Ints, Bools]:
     """The same for a column that a release publishes unchanged: a row fits where it has the very value."""
-    both = [pc.cast(column, pa.string()) for column in (records[name], release.table[name])]
+    both = [pc.cast(column, pa.string()) for column in (typed(records[name]), typed(release.table[name]))]
     encoded = (
         pa.chunked_array([chunk for column in both for chunk in column.chunks], pa.string())
         .combine_chunks()
@@ -327,7 +333,7 @@ def _carried(pair: tuple[Earlier, Earlier], names: Sequence[str]) -> tuple[Ints,
 
 
 def _texts(pair: tuple[Earlier, Earlier], name: str) -> pa.Array:
-    columns = [pc.cast(release.table[name], pa.string()) for release in pair]
+    columns = [pc.cast(typed(release.table[name]), pa.string()) for release in pair]
     return pa.chunked_array([c for column in columns for c in column.chunks], pa.string()).combine_chunks()
 
 

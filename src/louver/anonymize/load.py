@@ -17,10 +17,12 @@ from louver.anonymize.generalise import SEPARATOR
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem
 from louver.anonymize.requirements import Distance, LKind, Sensitive
+from louver.anonymize.roles import check_roles
 from louver.data.coding import NUMBER, in_order
 from louver.data.read import Source, open_source
 from louver.data.tabulate import Records, read_codes
 from louver.errors import InputError
+from louver.run import Run
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
 from louver.schema.spec import Schema
@@ -45,6 +47,8 @@ class Loaded:
         How many people of the population each row of the source stands for, where sampling weights are given.
     public : mapping of str to frozenset of str
         Labels of a column that are known to exist, from the schema, a hierarchy or the population.
+    is_text : bool
+        Whether the source knows no types, so that numbers among `records` are text.
     """
 
     records: pa.Table
@@ -53,20 +57,22 @@ class Loaded:
     problem: Problem
     represents: Floats | None = None
     public: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    is_text: bool = False
 
 
-def load(source: Source, options: AnonymizeOptions, schema: Schema | None) -> Loaded:
+def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: Run) -> Loaded:
     """Read all columns, code the quasi-identifiers and the sensitive columns.
 
     A column is what the schema says; without a schema `--ordered` and `--hierarchy` decide, a column of numbers is
     numeric, and text is nominal.
     """
     weighted = (options.sampling_weight,) if options.sampling_weight is not None else ()
-    for name in (*options.quasi, *options.identifying, *options.sensitive, *weighted):
+    for name in (*options.quasi, *options.identifying, *options.sensitive, *options.keep, *weighted):
         source.check_column(name)
     records = source.read_all()
     if not records.num_rows:
         raise InputError(f"{source.name} has no records.", file=source.name)
+    check_roles(source, options, run)
     attributes = [
         _attribute(source, records, name, options, schema) for name in (*options.quasi, *options.sensitive)
     ]
@@ -97,6 +103,7 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None) -> Lo
             a.name: (frozenset(a.labels) - _own_label(a, schema)) | _labels(people, a.name)
             for a in attributes
         },
+        is_text=source.is_text,
     )
 
 

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat
 from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.methods import METHODS
 from louver.errors import InputError
-from louver.schema.options import Names, VerbOptions, option
+from louver.schema.options import Names, Table, VerbOptions, option
 from louver.schema.source import SourceOptions
 
 __all__ = ["AnonymizeOptions"]
@@ -40,10 +40,13 @@ class AnonymizeOptions(VerbOptions):
         group="protection",
         ge=1,
     )
-    identifying: Names = option(
-        (), "Columns to drop; all others travel along unchanged.", metavar="A,B", group="columns"
+    identifying: Names = option((), "Columns to drop.", metavar="A,B", group="columns")
+    sensitive: Names = option(
+        (), "Columns that --l and --t speak of, published unchanged.", metavar="A,B", group="columns"
     )
-    sensitive: Names = option((), "Columns that --l and --t speak of.", metavar="A,B", group="columns")
+    keep: Names = option(
+        (), "Columns to publish unchanged, whatever they give away.", metavar="A,B", group="columns"
+    )
     ordered: Names = option(
         (), "Quasi-identifiers in text whose categories have an order.", metavar="A,B", group="columns"
     )
@@ -125,7 +128,7 @@ class AnonymizeOptions(VerbOptions):
         ge=0,
         le=1,
     )
-    population: str | None = option(
+    population: Table | None = option(
         None,
         "Population with the quasi-identifiers: journalist risk.",
         metavar="FILE",
@@ -149,6 +152,11 @@ class AnonymizeOptions(VerbOptions):
         file="each",
         repeated=True,
     )
+    accept: bool = option(
+        False,
+        "Publish even if together with --against some records have fewer than k candidates.",
+        group="risk",
+    )
     curve: Annotated[
         tuple[Annotated[int, Field(ge=1)], ...],
         BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
@@ -167,6 +175,7 @@ class AnonymizeOptions(VerbOptions):
     format: Literal["labels", "bounds"] = option(
         "labels", "Intervals as one label (default) or as two columns.", metavar="labels|bounds", group="file"
     )
+    csv: bool = option(False, "Write the records as CSV besides Parquet.", group="file")
     keep_order: bool = option(False, "Leave the rows in the order of the source; recorded.", group="file")
     class_id: bool = option(False, "Add the number of the class.", group="file")
 
@@ -178,6 +187,7 @@ class AnonymizeOptions(VerbOptions):
             ("--quasi", self.quasi),
             ("--identifying", self.identifying),
             ("--sensitive", self.sensitive),
+            ("--keep", self.keep),
         )
         role_of: dict[str, str] = {}
         for flag, names in roles:
@@ -235,6 +245,8 @@ class AnonymizeOptions(VerbOptions):
         for flag, value in (("--l", self.l), ("--t", self.t)):
             if value is not None and not self.sensitive:
                 raise InputError(f"option {flag} needs --sensitive.", option=flag)
+        if self.accept and not self.against:
+            raise InputError("option --accept needs --against.", option="--accept")
         for flag, is_given in (
             ("--k-map", self.k_map),
             ("--population-count", self.population_count is not None),

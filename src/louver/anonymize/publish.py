@@ -12,6 +12,7 @@ import pyarrow as pa
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import given_values
 from louver.anonymize.comparison import compare
+from louver.anonymize.dictionary import dictionary
 from louver.anonymize.generalise import generalise, mapping_table, released_table
 from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.load import Loaded, shown_codes
@@ -20,7 +21,16 @@ from louver.anonymize.methods.freeform import Freeform
 from louver.anonymize.metrics import published_losses, risk_of, utility_of
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition
-from louver.anonymize.result import CLASSES_FILE, DATA_FILE, MAPPING_FILE, AnonymizedRelease
+from louver.anonymize.result import (
+    CLASSES_FILE,
+    COLUMNS_FILE,
+    CSV_FILE,
+    DATA_FILE,
+    MAPPING_FILE,
+    AnonymizedRelease,
+)
+from louver.anonymize.roles import unchanged
+from louver.anonymize.worked_out import worked_out
 
 __all__ = ["publish"]
 
@@ -37,11 +47,13 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> Anonym
     group_of[problem.rows] = answer.labels
     mapping = mapping_table(published, answer.sizes)
     losses = published_losses(mapping)
-    table = released_table(
+    carried = unchanged(loaded.records.column_names, options)
+    table = in_order = released_table(
         loaded.records,
         published,
         group_of,
-        drop=options.identifying,
+        unchanged=carried,
+        is_text=loaded.is_text,
         as_bounds=options.format == "bounds",
         class_ids=_shuffled(len(starts)) if options.class_id else None,
     )
@@ -61,6 +73,8 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> Anonym
         table=table,
         mapping=mapping,
         published_losses=losses,
+        dictionary=dictionary(loaded, in_order, options),
+        worked_out=worked_out(loaded.records, carried, problem.columns, published, group_of),
         classes=classes,
         guarantee=guarantee,
         method=answer.method,
@@ -85,7 +99,7 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> Anonym
             options.k,
         ),
         comparison=compare(problem.columns, published, problem.rows, answer.sizes),
-        promises=_promises(group_of >= 0, quasi, losses, loaded, options),
+        promises=_promises(group_of >= 0, in_order, quasi, losses, loaded, options),
         parameters=_parameters(options),
         is_order_kept=options.keep_order,
         subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
@@ -99,7 +113,7 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
 
 def _parameters(options: AnonymizeOptions) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
-    kept = options.model_dump(exclude={"hierarchy", "population", "against", "curve"})
+    kept = options.model_dump(exclude={"hierarchy", "population", "against", "accept", "curve"})
     return kept | {"hierarchy": list(options.hierarchy), "population": options.population is not None}
 
 
@@ -117,6 +131,7 @@ def _people(loaded: Loaded, answer: Answer) -> Floats | None:
 
 def _promises(
     is_kept: Bools,
+    table: pa.Table,
     quasi: tuple[str, ...],
     losses: list[tuple[str, float]],
     loaded: Loaded,
@@ -133,13 +148,14 @@ def _promises(
         {"promise": "records", "file": DATA_FILE, "records": int(is_kept.sum())},
         {"promise": "mapping", "file": DATA_FILE, "mapping": MAPPING_FILE},
         {"promise": "losses", "mapping": MAPPING_FILE, "by_column": losses},
+        {"promise": "columns", "file": DATA_FILE, "dictionary": COLUMNS_FILE},
         {"promise": guarantee.value, **about},
     ]
+    if options.csv:
+        promises.append({"promise": "csv", "file": DATA_FILE, "csv": CSV_FILE})
     for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
         shown = shown_codes(attribute, limits.codes[is_kept], loaded)
-        texts = _published_texts(
-            loaded.records[attribute.name].filter(pa.array(is_kept)), limits.codes[is_kept]
-        )
+        texts = _published_texts(table[attribute.name], limits.codes[is_kept])
         common = {
             "file": DATA_FILE,
             "quasi": list(quasi),

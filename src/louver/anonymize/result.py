@@ -17,6 +17,8 @@ from louver._html import Shown
 from louver.anonymize.comparison import Comparison
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.metrics import Risk, Utility
+from louver.anonymize.worked_out import WorkedOut
+from louver.data.write import write_csv
 from louver.optim.status import Status
 from louver.privacy.ledger import KeyedHash, Ledger
 from louver.release.manifest import Manifest
@@ -28,11 +30,13 @@ if TYPE_CHECKING:
     from louver.anonymize.curve import CurvePoint
     from louver.anonymize.intersection import Intersection
 
-__all__ = ["CLASSES_FILE", "DATA_FILE", "MAPPING_FILE", "AnonymizedRelease"]
+__all__ = ["CLASSES_FILE", "COLUMNS_FILE", "CSV_FILE", "DATA_FILE", "MAPPING_FILE", "AnonymizedRelease"]
 
 DATA_FILE = "data/anonymized.parquet"
 MAPPING_FILE = "data/mapping.parquet"
 CLASSES_FILE = "data/classes.parquet"
+COLUMNS_FILE = "data/columns.parquet"
+CSV_FILE = "data/anonymized.csv"
 
 MOSTLY_LOST = (
     "More than half of the quasi-identifiers' detail is lost: ask for less (a smaller k or l, a larger t, fewer "
@@ -52,6 +56,10 @@ class AnonymizedRelease(Shown):
         Every published value of every quasi-identifier, what it stands for and how many records carry it.
     published_losses : list of (name, share)
         Mean share lost of each quasi-identifier, by what is published of it alone.
+    dictionary : pyarrow.Table
+        Every column of the source with its role, its kind and what was done with it.
+    worked_out : tuple of WorkedOut
+        How many generalised values the columns published unchanged give back; stays inside.
     classes : pyarrow.Table or None
         k-map: the published combinations and the people of the population that each one matches.
     quasi : tuple of str
@@ -76,11 +84,15 @@ class AnonymizedRelease(Shown):
         Seconds of reading, the first answer, the bound, the search and what is made of it; stay inside.
     ledger : Path or None
         Where a release that was made with `out` is logged.
+    is_accepted : bool
+        Whether it may be written although it discloses too much together with earlier releases.
     """
 
     table: pa.Table
     mapping: pa.Table
     published_losses: list[tuple[str, float]]
+    dictionary: pa.Table
+    worked_out: tuple[WorkedOut, ...]
     classes: pa.Table | None
     guarantee: Guarantee
     method: str
@@ -101,6 +113,7 @@ class AnonymizedRelease(Shown):
     curve: tuple[CurvePoint, ...] = ()
     stages: Mapping[str, float] = field(default_factory=dict)
     ledger: Path | None = None
+    is_accepted: bool = False
     seconds: float = field(default=0.0)
 
     @property
@@ -116,6 +129,18 @@ class AnonymizedRelease(Shown):
     def warnings(self) -> tuple[str, ...]:
         """What the steward should read before the figures."""
         return (MOSTLY_LOST,) if self.utility.gcp > 0.5 else ()
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether it is not to be written: it gives too much away together with earlier releases, which nobody accepted."""
+        return self.intersection is not None and self.intersection.is_disclosing and not self.is_accepted
+
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        """Columns that are published as they are."""
+        return tuple(
+            line["name"] for line in self.dictionary.to_pylist() if line["role"] in ("sensitive", "keep")
+        )
 
     @property
     def smallest_class(self) -> int:
@@ -135,6 +160,7 @@ class AnonymizedRelease(Shown):
             utility.pop(told, None)
         return {
             **self._counts(),
+            "unchanged": list(self.unchanged),
             "gcp": sum(share for _, share in losses) / max(1, len(losses)),
             "by_column": losses,
             "gap": self.published_gap,
@@ -161,6 +187,9 @@ class AnonymizedRelease(Shown):
         """The content of the JSON result, which stays inside; its keys are stable."""
         return {
             **self._counts(),
+            "columns": self.dictionary.to_pylist(),
+            "worked_out": [asdict(line) for line in self.worked_out],
+            "withheld": self.is_withheld,
             "information_loss": self.utility.information_loss,
             "gcp": self.utility.gcp,
             "lower_bound": self.lower_bound,
@@ -201,7 +230,7 @@ class AnonymizedRelease(Shown):
             parameters=self.parameters,
             promises=self.promises,
             results=self.published_dict(),
-            disclosures=["every column that is not a quasi-identifier, record by record"],
+            disclosures=[f'column "{name}", record by record' for name in self.unchanged],
             warnings=warnings,
         )
 
@@ -229,6 +258,9 @@ class AnonymizedRelease(Shown):
         with ReleaseWriter(out) as writer:
             pq.write_table(self.table, writer.path(DATA_FILE))
             pq.write_table(self.mapping, writer.path(MAPPING_FILE))
+            pq.write_table(self.dictionary, writer.path(COLUMNS_FILE))
+            if self.parameters["csv"]:
+                write_csv(self.table, writer.path(CSV_FILE))
             if self.classes is not None:
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
             if report is not None:
@@ -257,10 +289,19 @@ class AnonymizedRelease(Shown):
             f"  information loss {u.information_loss:.6g} ({u.gcp:.2%} of the quasi-identifiers' detail), {proof}\n"
             f"  highest re-identification risk {r.prosecutor_highest:.2%}, average {r.prosecutor_average:.2%}\n"
             f"  unique records: {r.uniques_before:,} before, {r.uniques_after:,} after"
+            + f"\n  {_kinds(self.dictionary.to_pylist())}"
+            + f"\n  published unchanged: {', '.join(self.unchanged) or 'no column'}"
+            + "".join(f"\n  {line}" for line in self.worked_out if line.nearly)
             + (f"\n  {self.intersection}" if self.intersection is not None else "")
             + "".join(f"\n  {warning}" for warning in self.warnings)
             + (f"\n  {_told(self.stages)}" if self.stages else "")
         )
+
+
+def _kinds(lines: list[dict[str, str]]) -> str:
+    """What each quasi-identifier was taken for."""
+    told = (f"{line['name']} ({line['kind']})" for line in lines if line["role"] == "quasi")
+    return f"quasi-identifiers: {', '.join(told)}"
 
 
 def _told(stages: Mapping[str, float]) -> str:

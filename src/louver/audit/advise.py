@@ -7,16 +7,17 @@ what remains is audited again, and new sets join until nothing is given away (im
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from louver.audit.coarsen import finest_safe
 from louver.audit.domain import Domain
 from louver.audit.explain import Cells, Reason, explain, forms_for
 from louver.audit.joint import decide
 from louver.audit.load import Loaded
-from louver.audit.pieces import Margin, Piece
+from louver.audit.pieces import Piece
 from louver.audit.problem import build
 from louver.audit.result import Advice
 from louver.audit.system import IntArray
@@ -112,14 +113,17 @@ def _with_coarser(
     kept = {number: piece for number, piece in enumerate(loaded.pieces) if number not in chosen}
     coarsen: list[tuple[str, str]] = []
     for number in sorted(chosen):
-        for told, coarser in _coarser(loaded, loaded.pieces[number]):
+
+        def is_safe(coarser: Piece) -> bool:
             if time.monotonic() > deadline:
-                break
+                return False
             trial = replace(loaded, pieces=(*kept.values(), coarser))
-            if (_verdict(trial, small, run, deadline) == 0).all():
-                kept[number] = coarser
-                coarsen.append((coarser.name, told))
-                break
+            return bool((_verdict(trial, small, run, deadline) == 0).all())
+
+        found = finest_safe(loaded, loaded.pieces[number], is_safe)
+        if found is not None:
+            kept[number] = found.piece
+            coarsen.append((found.piece.name, found.how))
     put_back = {name for name, _ in coarsen}
     return Advice(
         leave_out=tuple(
@@ -131,16 +135,3 @@ def _with_coarser(
         is_safe=True,
         is_least=is_least,
     )
-
-
-def _coarser(loaded: Loaded, piece: Piece) -> Iterator[tuple[str, Piece]]:
-    """The piece without one of its attributes, finest first; needs the records."""
-    if loaded.truth is None or piece.shares or not piece.margins or len(piece.margins[0].cross.by) < 2:
-        return
-    cross = piece.margins[0].cross
-    options = [(name, cross.over(tuple(other for other in cross.by if other != name))) for name in cross.by]
-    options.sort(key=lambda option: -loaded.domain.size(option[1]))
-    for name, fewer in options:
-        counts = loaded.domain.sums(fewer, loaded.truth)
-        margin = Margin(cross=fewer, lower=counts, upper=counts)
-        yield f"without {name}", Piece(name=piece.name, margins=(margin,))

@@ -60,5 +60,6 @@ def _is_impossible(loaded: Loaded, chosen: Sequence[int], run: Run) -> bool:
     if clash >= 0:
         return True
     return any(
-        feasible_point(system.part(columns, rows), EFFORT).is_impossible for columns, rows in split(system)
+        feasible_point(system.part(columns, rows), EFFORT, run).is_impossible
+        for columns, rows in split(system)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +17,8 @@ __all__ = ["Coordinates"]
 MAX_EFFECTS = 60_000_000
 """Largest number of entries of the effect that is laid out; beyond it nothing is repaired."""
 
-MAX_ROWS = 6_000
-"""Equality rows up to which an elimination is tried."""
+MAX_ROWS, MAX_COEFFICIENT = 6_000, 2**25
+"""Equality rows and sizes of coefficients up to which an elimination is tried; no product of it can leave 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,8 +40,6 @@ class Coordinates:
     effect: csr_array
     rows: tuple[IntArray, IntArray, IntArray]
     cols: tuple[IntArray, IntArray, IntArray]
-    low: IntArray
-    high: IntArray
     position: IntArray
     origin_free: IntArray
     origin_basic: IntArray
@@ -52,7 +49,7 @@ class Coordinates:
         """Coordinates by pivots of size one, heaviest true counts first; None where numbers grow too large."""
         assert system.truth is not None
         is_equal = system.row_lower == system.row_upper
-        if is_equal.sum() > MAX_ROWS:
+        if is_equal.sum() > MAX_ROWS or np.abs(system.matrix.data).max(initial=0) > MAX_COEFFICIENT:
             return None
         equal, slack = np.flatnonzero(is_equal), np.flatnonzero(~is_equal)
         tableau = _eliminated(system, equal, run)
@@ -60,6 +57,8 @@ class Coordinates:
             return None
         solved, stuck, basic_columns, free = tableau
         rest = csr_array(system.matrix[slack])
+        if _largest_product(rest, solved) >= 2.0**62:
+            return None
         sums = csr_array(rest[:, free] - rest[:, basic_columns] @ solved)
         effect = csr_array(vstack([-solved, sums, stuck]).astype(np.int64))
         effect.eliminate_zeros()
@@ -72,9 +71,7 @@ class Coordinates:
     @classmethod
     def _laid_out(cls, system: System, free: IntArray, basic: IntArray, effect: csr_array) -> Coordinates:
         assert system.truth is not None
-        values = np.append(system.quantities(system.truth), 0)
-        low = np.concatenate([system.lower, system.row_lower, [0]])[basic]
-        high = np.concatenate([system.upper, system.row_upper, [0]])[basic]
+        values = np.concatenate([system.truth, system.matrix @ system.truth, [0]])
         position = np.full(system.n_columns + system.n_rows, -1, dtype=np.int64)
         position[basic[basic >= 0]] = np.flatnonzero(basic >= 0)
         position[free] = -2 - np.arange(len(free))
@@ -85,28 +82,19 @@ class Coordinates:
             effect=effect,
             rows=_arrays(effect),
             cols=_arrays(effect.tocsc()),
-            low=low,
-            high=high,
             position=position,
             origin_free=system.truth[free],
             origin_basic=values[basic],
         )
 
     def repaired(
-        self, start: IntArray, goals: Sequence[tuple[int, int]], max_steps: int, seed: int, run: Run
+        self, start: IntArray, within: System, max_steps: int, seed: int, run: Run
     ) -> IntArray | None:
-        """A point near `start` that meets everything and gives quantities these values; None if not found."""
-        system = self.system
-        low, high = self.low.copy(), self.high.copy()
-        free_low, free_high = system.lower[self.free], system.upper[self.free]
+        """A point near `start` that seems to meet everything, the narrower bounds of `within` too; None if not found."""
+        low = np.concatenate([within.lower, within.row_lower, [0]])[self.basic]
+        high = np.concatenate([within.upper, within.row_upper, [0]])[self.basic]
+        free_low, free_high = within.lower[self.free], within.upper[self.free]
         free = np.clip(start[self.free], free_low, free_high)
-        for quantity, goal in goals:
-            place = int(self.position[quantity])
-            if place >= 0:
-                low[place] = high[place] = goal
-            elif place <= -2:
-                spot = -2 - place
-                free[spot] = free_low[spot] = free_high[spot] = goal
         basic = self.origin_basic + self.effect @ (free - self.origin_free)
         steps = repair_inplace(
             self.rows,
@@ -128,14 +116,14 @@ class Coordinates:
         run.check()
         return None if steps < 0 else self._point(free, basic)
 
-    def _point(self, free: IntArray, basic: IntArray) -> IntArray | None:
-        """All unknowns, looked at once more in exact integers."""
+    def _point(self, free: IntArray, basic: IntArray) -> IntArray:
+        """All unknowns."""
         assert self.system.truth is not None
         point = self.system.truth.copy()
         point[self.free] = free
         is_column = (self.basic >= 0) & (self.basic < self.system.n_columns)
         point[self.basic[is_column]] = basic[is_column]
-        return point if self.system.holds(point) else None
+        return point
 
 
 def _eliminated(
@@ -157,6 +145,12 @@ def _eliminated(
     tableau.eliminate_zeros()
     has_pivot = basic >= 0
     return tableau[np.flatnonzero(has_pivot)], tableau[np.flatnonzero(~has_pivot)], basic[has_pivot], free
+
+
+def _largest_product(first: csr_array, second: csr_array) -> float:
+    """No entry of the product of two matrices is larger."""
+    sizes = [float(np.abs(matrix.data).max(initial=0)) for matrix in (first, second)]
+    return sizes[0] * sizes[1] * float(np.diff(first.indptr).max(initial=0))
 
 
 def _arrays(matrix: csr_array | csc_array) -> tuple[IntArray, IntArray, IntArray]:

@@ -77,9 +77,17 @@ class Domain:
         axis = [attribute.name for attribute in self.attributes].index(name)
         shape = [1] * len(self.shape)
         shape[axis] = self.shape[axis]
+        return self._by_class(axis, values).reshape(shape)
+
+    def _by_class(self, axis: int, values: NDArray[Any]) -> NDArray[Any]:
         by_class = np.zeros(self.shape[axis], dtype=values.dtype)
         by_class[self.classes[axis]] = values
-        return by_class.reshape(shape)
+        return by_class
+
+    def codes(self, name: str, cross: Cross) -> IntArray:
+        """Code that each class of an attribute has in a cross."""
+        axis = [attribute.name for attribute in self.attributes].index(name)
+        return self._by_class(axis, _recoded(self.attributes[axis], cross)[1])
 
     def counts(self, histogram: Histogram) -> IntArray:
         """True counts of the joint cells; the histogram has the same attributes."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from louver.audit.system import IntArray, System
 from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.run import Run
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -32,26 +33,24 @@ class Found:
     is_impossible: bool = False
 
 
-def best_value(
-    system: System, columns: IntArray, coefs: IntArray, is_upper: bool, hint: IntArray | None
-) -> Found:
+def best_value(system: System, columns: IntArray, coefs: IntArray, is_upper: bool, run: Run) -> Found:
     """Largest or smallest value of a sum, as far as it comes."""
-    model, unknowns = _model(system, hint)
+    model, unknowns = _model(system, system.truth, run)
     total = _sum(unknowns, columns, coefs)
     if is_upper:
         model.maximize(total)
     else:
         model.minimize(total)
-    return _solved(model, unknowns, EFFORT, has_objective=True)
+    return _solved(model, unknowns, EFFORT, run, has_objective=True)
 
 
-def feasible_point(system: System, effort: float) -> Found:
+def feasible_point(system: System, effort: float, run: Run) -> Found:
     """Any point of a system, or the proof that it has none."""
-    model, unknowns = _model(system, None)
-    return _solved(model, unknowns, effort, has_objective=False)
+    model, unknowns = _model(system, None, run)
+    return _solved(model, unknowns, effort, run, has_objective=False)
 
 
-def _model(system: System, hint: IntArray | None) -> tuple[cp_model.CpModel, list[cp_model.IntVar]]:
+def _model(system: System, hint: IntArray | None, run: Run) -> tuple[cp_model.CpModel, list[cp_model.IntVar]]:
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -61,6 +60,7 @@ def _model(system: System, hint: IntArray | None) -> tuple[cp_model.CpModel, lis
     ]
     matrix = system.matrix
     for row in range(system.n_rows):
+        run.check()
         low, high = int(system.row_lower[row]), int(system.row_upper[row])
         if low <= -UNBOUNDED and high >= UNBOUNDED:
             continue
@@ -82,7 +82,7 @@ def _sum(
 
 
 def _solved(
-    model: cp_model.CpModel, unknowns: list[cp_model.IntVar], effort: float, *, has_objective: bool
+    model: cp_model.CpModel, unknowns: list[cp_model.IntVar], effort: float, run: Run, *, has_objective: bool
 ) -> Found:
     from ortools.sat.python import cp_model
 
@@ -90,7 +90,8 @@ def _solved(
     solver.parameters.num_workers = 1
     solver.parameters.max_deterministic_time = effort
     solver.parameters.random_seed = 1
-    status = solver.solve(model)
+    with run.interrupting(solver.stop_search):
+        status = solver.solve(model)
     if status == cp_model.INFEASIBLE:
         return Found(is_impossible=True)
     point = None

@@ -201,6 +201,7 @@ class _Work:
             np.append(row_upper, most),
             np.zeros(n_columns),
             np.full(n_columns, float(self.values.sum() + 1)),
+            self.run,
         )
         price = np.where(hidden, 1e-6, self.cost)
         weight = price.copy()
@@ -245,7 +246,8 @@ class _Work:
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.max_time_in_seconds = max(0.1, self.deadline - time.monotonic())
-        status = solver.solve(model)
+        with self.run.interrupting(solver.stop_search):
+            status = solver.solve(model)
         n_small = int(self.primary.sum())
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return hidden, None

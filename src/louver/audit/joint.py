@@ -75,9 +75,9 @@ def decide(
             part = system.part(columns, rows)
             wanted, _, added = _quantities(csr_array(forms.upper[chosen][:, columns]), part.n_columns)
             wanted[wanted >= part.n_columns] += part.n_rows
-            component = Component(_with_point(_with_rows(part, [added])), run, deadline)
+            component = Component(_with_point(_with_rows(part, [added]), run), run, deadline)
             low, high = floor[chosen] - shift[chosen], ceiling[chosen] - shift[chosen]
-            component.trust(np.flatnonzero(problem.is_tight[columns]))
+            component.known.trust(np.flatnonzero(problem.is_tight[columns]))
             verdict[chosen] = component.decide(wanted, low, high)
     rest = np.flatnonzero(~is_plain)
     if len(rest):
@@ -136,20 +136,28 @@ class _Sums:
         n_columns = part.n_columns
         below, below_of, below_rows = _quantities(csr_array(self.forms.lower[:, columns]), n_columns)
         above, above_of, above_rows = _quantities(csr_array(self.forms.upper[:, columns]), n_columns)
+        if _all_tight(below, is_tight) and _all_tight(above, is_tight):
+            self._add(below_of, above_of, part.lower[below], part.upper[above])
+            return
         n_rows = part.n_rows
         below[below >= n_columns] += n_rows
         above[above >= n_columns] += n_rows + below_rows.shape[0]
-        component = Component(_with_point(_with_rows(part, [below_rows, above_rows])), run, deadline)
-        component.trust(np.flatnonzero(is_tight))
+        component = Component(_with_point(_with_rows(part, [below_rows, above_rows]), run), run, deadline)
+        component.known.trust(np.flatnonzero(is_tight))
         component.solve(np.unique(below), np.unique(above))
         self.programs += component.programs
         self.repairs += component.repairs
-        self.lower[below_of] += component.lower[below]
-        self.is_lower_tight[below_of] &= component.attained_lower[below] <= component.lower[below]
-        bound = component.upper[above]
-        is_open = (self.upper[above_of] >= UNBOUNDED) | (bound >= UNBOUNDED)
-        self.upper[above_of] = np.where(is_open, UNBOUNDED, self.upper[above_of] + bound)
-        self.is_upper_tight[above_of] &= (component.attained_upper[above] >= bound) & ~is_open
+        known = component.known
+        self._add(below_of, above_of, known.lower[below], known.upper[above])
+        self.is_lower_tight[below_of] &= known.attained_lower[below] <= known.lower[below]
+        self.is_upper_tight[above_of] &= known.attained_upper[above] >= known.upper[above]
+
+    def _add(self, below_of: IntArray, above_of: IntArray, lower: IntArray, upper: IntArray) -> None:
+        """Bounds of one part, on top of the others'."""
+        self.lower[below_of] += lower
+        is_open = (self.upper[above_of] >= UNBOUNDED) | (upper >= UNBOUNDED)
+        self.upper[above_of] = np.where(is_open, UNBOUNDED, self.upper[above_of] + upper)
+        self.is_upper_tight[above_of] &= ~is_open
 
     def answer(self) -> Answer:
         return Answer(
@@ -160,6 +168,11 @@ class _Sums:
             programs=self.programs,
             repairs=self.repairs,
         )
+
+
+def _all_tight(quantities: IntArray, is_tight: NDArray[np.bool_]) -> bool:
+    """Whether only unknowns are asked about whose bounds are known to be attained."""
+    return bool((quantities < len(is_tight)).all() and is_tight[quantities].all())
 
 
 def _quantities(forms: csr_array, n_columns: int) -> tuple[IntArray, IntArray, csr_array]:
@@ -199,11 +212,11 @@ def _with_rows(part: System, added: list[csr_array]) -> System:
     )
 
 
-def _with_point(part: System) -> System:
+def _with_point(part: System, run: Run) -> System:
     """A part without a known table, given one if it can be found."""
     if part.truth is not None:
         return part
-    found = feasible_point(part, SEARCH_EFFORT)
+    found = feasible_point(part, SEARCH_EFFORT, run)
     if found.is_impossible:
         raise InfeasibleError("no table agrees with all that is published; a piece contradicts another.")
     if found.point is None or not part.holds(found.point):

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
 from louver.audit.cut import cut, tightened
+from louver.audit.decomposable import closed_form
 from louver.audit.domain import Domain
 from louver.audit.pieces import Margin, Piece, Shares
 from louver.audit.system import IntArray, System
@@ -87,7 +88,9 @@ def build(
     problem = parts.assembled(truth)
     if truth is not None:
         _check_truth(problem, pieces, truth)
-    return problem if not problem.helper else _cut(problem, domain, pieces)
+    if problem.helper:
+        return _cut(problem, domain, pieces)
+    return problem if is_possible is not None else _in_closed_form(problem, domain, pieces)
 
 
 def _margin_blocks(
@@ -129,6 +132,17 @@ def forms_of(problem: Problem, assign: IntArray, cells: IntArray) -> Forms:
     whole = csr_array((is_whole, held.indices, held.indptr), shape=shape, copy=True)
     whole.eliminate_zeros()
     return Forms(lower=whole, upper=touched)
+
+
+def _in_closed_form(problem: Problem, domain: Domain, pieces: Sequence[Piece]) -> Problem:
+    """Bounds of every unknown at once where the pieces are a decomposable set of exact margins."""
+    is_first = np.unique(problem.group, return_index=True)[1]
+    cells = is_first[len(is_first) - problem.n_groups :]
+    bounds = closed_form(domain, pieces, cells) if len(cells) else None
+    if bounds is None:
+        return problem
+    system = replace(problem.system, lower=bounds[0], upper=bounds[1])
+    return replace(problem, system=system, is_tight=np.ones(system.n_columns, dtype=bool))
 
 
 def _cut(problem: Problem, domain: Domain, pieces: Sequence[Piece]) -> Problem:

@@ -43,7 +43,8 @@ def publish(out: Path, loaded: Loaded, options: AuditOptions, log: Callable[[], 
                 "small": options.small,
                 "within": options.within,
                 "tables": [
-                    {"name": piece.name, **told} for piece, told in zip(options.tables, tables, strict=True)
+                    {"name": table.name, **told, **_people(table, piece)}
+                    for table, told, piece in zip(options.tables, tables, loaded.pieces, strict=False)
                 ],
             },
             promises=[{"promise": "tables", "tables": tables}],
@@ -66,6 +67,11 @@ def _described(table: TableOptions, file: str) -> dict[str, Any]:
         "n_rows_by": len(table.rows) or None,
         "decimals": table.decimals,
     }
+
+
+def _people(table: TableOptions, piece: Piece) -> dict[str, int]:
+    """The number of people that is published beside shares."""
+    return {"people": int(piece.margins[0].lower[0])} if table.counts == "total" else {}
 
 
 def _shown(loaded: Loaded, table: TableOptions, piece: Piece) -> pa.Table:

@@ -252,6 +252,8 @@ class JointAudit:
             lines.append("  without the records: no certificates by the truth")
         if self.advice is not None and self.advice.leave_out:
             lines.append(f"  safe without: {', '.join(self.advice.leave_out)}")
+        if self.advice is not None and self.advice.coarsen:
+            lines.append(f"  safe with: {', '.join(f'{table} {how}' for table, how in self.advice.coarsen)}")
         for plan in self.hide:
             how = "no fewer would do" if plan.is_least else "the fewest found"
             told = f"{len(plan.cells):,} more cells beside {plan.small_cells:,} small ones ({how})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from louver.optim.kernels.audit.propagate import UNBOUNDED, activity_bounds, propagate_inplace
 from louver.run import Run
 
-__all__ = ["IntArray", "System", "as_floats", "split"]
+__all__ = ["IntArray", "Intervals", "System", "as_floats", "split"]
 
 IntArray = NDArray[np.int64]
 
@@ -50,42 +50,23 @@ class System:
 
     def holds(self, point: IntArray) -> bool:
         """Whether a point meets every row and bound, in exact integers."""
-        sums = self.matrix @ point
-        return bool(
-            (point >= self.lower).all()
-            and (point <= self.upper).all()
-            and (sums >= self.row_lower).all()
-            and (sums <= self.row_upper).all()
-        )
+        return self.quantities(point, int(_reach(self.matrix).min(initial=UNBOUNDED))) is not None
 
-    def quantities(self, point: IntArray) -> IntArray:
-        """The unknowns and then the sums of the rows."""
-        return np.concatenate([point, self.matrix @ point])
+    def quantities(self, point: IntArray, reach: int) -> IntArray | None:
+        """The unknowns and then the sums of the rows, if the point meets every row and bound.
+
+        `reach` is the least of the rows': a point beyond it could not be summed in 64 bits, and counts as no point.
+        """
+        if (point < self.lower).any() or (point > self.upper).any() or np.abs(point).max(initial=0) >= reach:
+            return None
+        sums = self.matrix @ point
+        if (sums < self.row_lower).any() or (sums > self.row_upper).any():
+            return None
+        return np.concatenate([point, sums])
 
     def propagated(self, run: Run) -> tuple[System, int]:
         """Bounds tightened by intervals, and -1 or a row that cannot hold."""
-        matrix, lower, upper = self.matrix, self.lower.copy(), self.upper.copy()
-        clash = propagate_inplace(
-            matrix.indptr,
-            matrix.indices,
-            matrix.data,
-            self.row_lower,
-            self.row_upper,
-            lower,
-            upper,
-            MAX_ROUNDS,
-            run.flag,
-        )
-        run.check()
-        tightened = System(
-            matrix=matrix,
-            row_lower=self.row_lower,
-            row_upper=self.row_upper,
-            lower=lower,
-            upper=upper,
-            truth=self.truth,
-        )
-        return tightened, int(clash)
+        return Intervals.of(self.matrix).tightened(self, np.ones(self.n_rows, dtype=bool), run)
 
     def row_bounds(self) -> tuple[IntArray, IntArray]:
         """Bounds of the rows' sums that follow from the unknowns' bounds and their own."""
@@ -95,6 +76,7 @@ class System:
             matrix.indptr,
             matrix.indices,
             matrix.data,
+            _reach(matrix),
             self.row_lower,
             self.row_upper,
             self.lower,
@@ -119,6 +101,56 @@ class System:
             upper=self.upper[columns],
             truth=None if self.truth is None else self.truth[columns],
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """A matrix made ready for interval propagation, for one set of bounds after another."""
+
+    matrix: csr_array
+    reach: IntArray
+    least_reach: int
+    col_ptr: NDArray[np.integer]
+    col_rows: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, matrix: csr_array) -> Intervals:
+        columns = matrix.tocsc()
+        reach = _reach(matrix)
+        return cls(matrix, reach, int(reach.min(initial=UNBOUNDED)), columns.indptr, columns.indices)
+
+    def rows_of(self, column: int) -> NDArray[np.integer]:
+        return self.col_rows[self.col_ptr[column] : self.col_ptr[column + 1]]
+
+    def tightened(self, system: System, is_waiting: NDArray[np.bool_], run: Run) -> tuple[System, int]:
+        """The system with tighter bounds, and -1 or a row that cannot hold; rows that wait are looked at first."""
+        matrix, lower, upper = self.matrix, system.lower.copy(), system.upper.copy()
+        clash = propagate_inplace(
+            matrix.indptr,
+            matrix.indices,
+            matrix.data,
+            self.reach,
+            self.col_ptr,
+            self.col_rows,
+            system.row_lower,
+            system.row_upper,
+            lower,
+            upper,
+            is_waiting,
+            MAX_ROUNDS,
+            run.flag,
+        )
+        run.check()
+        return replace(system, lower=lower, upper=upper), int(clash)
+
+
+def _reach(matrix: csr_array) -> IntArray:
+    """Sizes below which a row can be summed in 64 bits."""
+    sizes = np.append(np.abs(matrix.data), 0)
+    weights = np.add.reduceat(sizes, matrix.indptr[:-1]) if matrix.shape[0] else sizes[:0]
+    weights = np.where(np.diff(matrix.indptr) > 0, weights, 1)
+    reach: IntArray = UNBOUNDED // np.maximum(1, weights)
+    return reach
 
 
 def split(system: System) -> list[tuple[IntArray, IntArray]]:

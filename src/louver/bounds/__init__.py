@@ -22,7 +22,9 @@ from louver.bounds.options import BoundsOptions, TableKeywords, parse_arrangemen
 from louver.bounds.problem import Arrangement
 from louver.bounds.result import BoundsAudit, Comparison, Suggestion, Suggestions, Summary
 from louver.bounds.suggest import suggest as suggest_redesigns
+from louver.data.read import POSTGRES_SCHEMES
 from louver.errors import InputError
+from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import door
 from louver.schema.request import Request, SpecLike, requested
@@ -68,13 +70,16 @@ def bounds(
     rows: str | Sequence[str] = (),
     cols: str | Sequence[str] = (),
     conditionals: bool = False,
+    percent: bool = False,
     n: int | None = None,
+    row_n: str | None = None,
     recode: str | Path | Mapping[str, Any] | None = None,
     given: str | Path | Sequence[Statement | Mapping[str, Any]] | None = None,
     cells: str | Path | Sequence[Mapping[str, str]] | None = None,
     decimals: int | None = None,
     rounding: str = "half-up",
     small: int = 5,
+    certain: float = 100.0,
     drop_zero_rows: bool = False,
     merge_zero_rows: bool = False,
     run: Run | None = None,
@@ -135,22 +140,30 @@ def suggest(
     cols: str | Sequence[str] = (),
     recode: str | Path | Mapping[str, Any] | None = None,
     seconds: float = 30.0,
+    avoid: str = "attribute",
+    fix: str | Sequence[str] = (),
+    apart: Mapping[str, Sequence[str] | Sequence[Sequence[str]]] | None = None,
     run: Run | None = None,
     **options: Unpack[TableKeywords],
 ) -> Suggestions:
-    """Search for redesigns of one arrangement without a disclosed small cell.
+    """Search for redesigns of one arrangement that give nothing away.
 
     Parameters
     ----------
     data : path, PostgreSQL uri or dataframe
         Records, or a counted table with `weight`.
+    apart : mapping, optional
+        Column -> labels, or sets of labels, of which no two are ever merged.
     """
     request = requested(spec, BoundsOptions)
-    return _suggest(load(request), request.options.seconds, run or Run())
+    return _suggest(load(request), request.options, run or Run())
 
 
 def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAnswer:
     """All that the options ask for: an audit with or without redesigns, or a comparison of arrangements."""
+    request.options.check_suggest()
+    if request.options.write_recodes is not None:
+        check_out(Path(request.options.write_recodes), "--write-recodes")
     audit = comparison = suggestions = None
     if request.options.arrangements is not None:
         comparison = _compare(request, run or Run())
@@ -158,10 +171,24 @@ def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAns
         loaded = load(request)
         audit = _audit(loaded, run or Run())
         if request.options.suggest:
-            suggestions = _suggest(loaded, request.options.seconds, run or Run())
+            suggestions = _suggest(loaded, request.options, run or Run())
+            if request.options.write_recodes is not None:
+                suggestions.write_recodes(request.options.write_recodes, _named(request))
     return BoundsAnswer(
         audit=audit, comparison=comparison, suggestions=suggestions, fail_on=request.options.fail_on
     )
+
+
+def _named(request: Request[BoundsOptions]) -> list[str]:
+    """How a call names the data, without an address that may hold a password."""
+    is_file = isinstance(request.data, str | Path) and not str(request.data).startswith(POSTGRES_SCHEMES)
+    about = {
+        "--weight": request.source.weight,
+        "--spec": request.spec,
+        "--decimals": request.options.decimals,
+    }
+    told = [text for name, value in about.items() if value is not None for text in (name, str(value))]
+    return [str(request.data) if is_file else "FILE", *told]
 
 
 def _audit(loaded: Loaded, run: Run) -> BoundsAudit:
@@ -184,9 +211,17 @@ def _compare(request: Request[BoundsOptions], run: Run) -> Comparison:
     return compare_arrangements(count(request, names), arrangements, audit_options(request), run)
 
 
-def _suggest(loaded: Loaded, seconds: float, run: Run) -> Suggestions:
+def _suggest(loaded: Loaded, asked: BoundsOptions, run: Run) -> Suggestions:
     assert loaded.histogram is not None
-    return suggest_redesigns(loaded.histogram, loaded.arrangement, loaded.options, seconds=seconds, run=run)
+    return suggest_redesigns(
+        loaded.histogram,
+        loaded.arrangement,
+        loaded.options,
+        avoid=asked.avoid,
+        wishes=loaded.wishes,
+        seconds=asked.seconds,
+        run=run,
+    )
 
 
 make_callable(__name__, bounds)

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from louver.bounds.publish import Publication
 from louver.bounds.result import BoundsAudit, Comparison, Suggestions, Summary
 from louver.errors import printable
 
-__all__ = ["BoundsAnswer"]
+__all__ = ["REDESIGNS_BELOW", "BoundsAnswer"]
 
-MAX_PRINTED = 12
+REDESIGNS_BELOW = "Redesigns are below."
+
+MAX_PRINTED, MAX_TELLING = 12, 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -21,20 +24,23 @@ class BoundsAnswer:
 
     Parameters
     ----------
-    audit, comparison, suggestions : optional
+    audit, comparison, suggestions, publication : optional
         The results there are.
-    fail_on : {"small", "rows", "any"}, optional
+    fail_on : {"small", "rows", "attribute", "any"}, optional
         What must not be disclosed.
     """
 
     audit: BoundsAudit | None = None
     comparison: Comparison | None = None
     suggestions: Suggestions | None = None
+    publication: Publication | None = None
     fail_on: str | None = None
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is disclosed that `fail_on` names."""
+        """Whether nothing is disclosed that `fail_on` names, and nothing was refused."""
+        if self.publication is not None and self.publication.refused is not None:
+            return False
         return not any(_is_disclosive(summary, self.fail_on) for summary in self._summaries())
 
     def _summaries(self) -> list[Summary]:
@@ -47,7 +53,7 @@ class BoundsAnswer:
         merged: dict[str, Any] = {}
         for result in (self.audit, self.comparison, self.suggestions):
             merged |= {} if result is None else result.to_dict()
-        return merged
+        return merged | ({} if self.publication is None else {"publication": self.publication.to_dict()})
 
     def to_json(self) -> str:
         """The same as JSON text."""
@@ -56,11 +62,14 @@ class BoundsAnswer:
     def __repr__(self) -> str:
         parts = []
         if self.audit is not None:
-            parts += [repr(self.audit), *_disclosed(self.audit)]
+            advice = None if self.suggestions is None else REDESIGNS_BELOW
+            parts += [self.audit.words(advice), *_disclosed(self.audit), *_telling(self.audit)]
         if self.comparison is not None:
             parts += _ranked(self.comparison)
         if self.suggestions is not None:
-            parts.append(repr(self.suggestions))
+            parts += [repr(self.suggestions), "--write-recodes DIR writes them as files that --recode reads."]
+        if self.publication is not None:
+            parts.append(printable(str(self.publication)))
         return "\n".join(parts)
 
 
@@ -75,14 +84,29 @@ def _disclosed(audit: BoundsAudit) -> list[str]:
     return [printable(line) for line in lines]
 
 
+def _telling(audit: BoundsAudit) -> list[str]:
+    shown = list(islice(audit.telling_rows(), MAX_TELLING + 1))
+    lines = [
+        f"  tells: {', '.join(one.row.values())} → {', '.join(one.col.values())}, people: {one.people:,}"
+        for one in shown[:MAX_TELLING]
+    ]
+    if len(shown) > MAX_TELLING:
+        lines.append("  ... --html lists more")
+    return [printable(line) for line in lines]
+
+
 def _ranked(comparison: Comparison) -> list[str]:
-    lines = [f"{'small':>6} {'rows':>6} {'zeros':>7} {'size':>12}  arrangement (least disclosive first)"]
+    lines = [
+        f"{'small':>6} {'status':>6} {'rows':>6} {'zeros':>7} {'size':>12}  arrangement (least disclosive first)"
+    ]
     for arrangement, s in comparison.lines:
-        small, rows, zeros = s.risk
-        lines.append(f"{small:>6} {rows:>6} {zeros:>7} {f'{s.rows} x {s.cols}':>12}  {arrangement.label}")
+        small, certain, rows, zeros = s.risk
+        size = f"{s.rows} x {s.cols}"
+        lines.append(f"{small:>6} {certain:>6} {rows:>6} {zeros:>7} {size:>12}  {arrangement.label}")
     return [printable(line) for line in lines]
 
 
 def _is_disclosive(summary: Summary, fail_on: str | None) -> bool:
-    small, rows, zeros = summary.risk
-    return {None: False, "small": small > 0, "rows": rows > 0, "any": small + rows + zeros > 0}[fail_on]
+    small, certain, rows, zeros = summary.risk
+    found = {"small": small, "attribute": certain, "rows": rows, "any": small + certain + rows + zeros}
+    return fail_on is not None and found[fail_on] > 0

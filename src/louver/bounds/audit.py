@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from louver._arrays import Bools
 from louver.bounds.exact import solve_exact
-from louver.bounds.knowledge import Statement, bind
+from louver.bounds.knowledge import Statement, bind, known_totals
 from louver.bounds.problem import Arrangement, TwoWayTable, ZeroRows, arrange
-from louver.bounds.result import BoundsAudit, Comparison, Solution, Summary, summarise
+from louver.bounds.result import BoundsAudit, Comparison
 from louver.bounds.rounded import Rounding, published_values, solve_rounded
+from louver.bounds.summary import Solution, Summary, summarise
 from louver.data.histogram import Histogram
 from louver.run import Run
 
@@ -22,9 +24,10 @@ __all__ = ["AuditOptions", "audit_table", "compare", "summary_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
-    """How the table is published, what is known beforehand, and what counts as small."""
+    """How the table is published, what is known beforehand, and what counts as small or as certain."""
 
     small: int = 5
+    certain: Fraction = Fraction(1)
     decimals: int | None = None
     rounding: Rounding = Rounding.HALF_UP
     zero_rows: ZeroRows = ZeroRows.KEEP
@@ -58,10 +61,11 @@ def audit_table(
     solution = _solve(table, options, wanted)
     summary = summarise(
         table,
-        solution.lower,
-        solution.upper,
+        solution,
         small=options.small,
+        certain=options.certain,
         is_exact=options.decimals is None,
+        is_counted=is_counted,
         selected=selected,
     )
     return BoundsAudit(
@@ -71,6 +75,7 @@ def audit_table(
         solution=solution,
         selected=None if selected is None else tuple(selected),
         small=options.small,
+        certain=options.certain,
         decimals=options.decimals,
         rounding=options.rounding,
         n_known=len(options.given),
@@ -118,4 +123,6 @@ def _solve(table: TwoWayTable, options: AuditOptions, wanted: Bools) -> Solution
         wanted,
         options.given_from,
         possible,
+        told=known_totals(table),
+        certain=None if table.published is None else options.certain,
     )

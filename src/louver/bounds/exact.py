@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from louver._arrays import Bools, Ints
-from louver.bounds.knowledge import Known, clash_error, row_bounds
+from louver.bounds.knowledge import Known, clash_error, known_totals, row_bounds
 from louver.bounds.problem import TwoWayTable
 from louver.errors import InputError
 from louver.optim.kernels.semigroups.feasible_multiples import FEASIBLE, TOO_LARGE, feasible_multiples
@@ -48,6 +48,16 @@ class ExactSolution:
     @property
     def upper(self) -> Ints:
         return self.reduced * self._ends(1)[:, None]
+
+    @property
+    def totals(self) -> Ints:
+        """Least and greatest total of every row, (n, 2)."""
+        totals: Ints = self.reduced.sum(axis=1)[:, None] * np.stack([self._ends(0), self._ends(1)], axis=1)
+        return totals
+
+    @property
+    def is_certain(self) -> None:
+        """Exact conditionals are those of the counts."""
 
     def values(self, row: int, col: int) -> Runs:
         """All feasible values of one cell as (start, stop, step) runs."""
@@ -87,14 +97,21 @@ def solve_exact(
     Cost: see `leave_one_out_apery`; independent of N as long as one row is unbounded.
     """
     reduced, row_sums = reduced_rows(table.counts)
-    solved = _solve_rows(reduced, row_sums, table.n, known, wanted)
-    if solved is None and known and _is_feasible(reduced, row_sums, table.n, ()):
-        raise clash_error(known, lambda some: _is_feasible(reduced, row_sums, table.n, some), where)
+    told = known_totals(table)
+
+    def is_feasible(some: Sequence[Known]) -> bool:
+        nothing = np.zeros(len(reduced), dtype=bool)
+        return _solve_rows(reduced, row_sums, table.n, (*told, *some), nothing) is not None
+
+    solved = _solve_rows(reduced, row_sums, table.n, (*told, *known), wanted)
+    if solved is None and known and is_feasible(()):
+        raise clash_error(known, is_feasible, where)
     if solved is None:
+        hint = f"; where they are rounded, give --decimals {table.printed_decimals}"
         raise InputError(
             "no table has these conditionals and this sample size; check --n, which must be the number of people "
-            "in all rows together.",
-            option="--n",
+            f"in all rows together{'' if table.printed_decimals is None else hint}.",
+            option="--n" if table.printed_decimals is None else "--decimals",
         )
     return ExactSolution(reduced=reduced, runs=solved[0], span=solved[1])
 
@@ -114,8 +131,3 @@ def _solve_rows(
             option="--n",
         )
     return (runs, span) if status == FEASIBLE else None
-
-
-def _is_feasible(reduced: Ints, row_sums: Ints, n: int, known: Sequence[Known]) -> bool:
-    """Whether any table has these conditionals, this sample size and these statements."""
-    return _solve_rows(reduced, row_sums, n, known, np.zeros(len(reduced), dtype=bool)) is not None

@@ -30,6 +30,7 @@ __all__ = [
     "Statement",
     "bind",
     "clash_error",
+    "known_totals",
     "parse_given",
     "read_given",
     "smallest_clash",
@@ -126,6 +127,13 @@ def bind(statements: Sequence[Statement], table: TwoWayTable, where: str = "the 
             Known(number=number, row=position_of.get(row, -1), cells=cells, lower=lower, upper=upper)
         )
     return bound
+
+
+def known_totals(table: TwoWayTable) -> list[Known]:
+    """What the row totals tell that are published beside the conditionals; they are no statements, so their number is 0."""
+    every = np.ones(table.n_cols, dtype=bool)
+    totals = [] if table.row_totals is None else table.row_totals.tolist()
+    return [Known(number=0, row=row, cells=every, lower=t, upper=t) for row, t in enumerate(totals)]
 
 
 def smallest_clash(known: Sequence[Known], is_feasible: Callable[[Sequence[Known]], bool]) -> tuple[int, ...]:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
-
 from louver.bounds.audit import AuditOptions
+from louver.bounds.conditionals import read_conditionals
 from louver.bounds.knowledge import Statement, parse_given, read_given
 from louver.bounds.options import BoundsOptions
-from louver.bounds.problem import Arrangement, TwoWayTable, arrange, from_conditionals
+from louver.bounds.problem import Arrangement, TwoWayTable, arrange
+from louver.bounds.redesigns import Wishes
 from louver.data.histogram import Histogram
 from louver.data.read import Source, open_source
 from louver.data.tabulate import tabulate
-from louver.data.values import read_labelled_text, read_text
+from louver.data.values import read_text
 from louver.errors import InputError
 from louver.schema.attribute import Attribute
 from louver.schema.request import Request
 
 __all__ = ["Loaded", "audit_options", "count", "load"]
-
-FRACTION = re.compile(r"\d{1,18}/\d{1,18}|\d{1,18}(\.\d{0,18})?|\.\d{1,18}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +36,8 @@ class Loaded:
         Cells to solve; None for all.
     histogram : Histogram or None
         The counts before they were arranged; None where conditionals were read.
+    wishes : Wishes
+        What redesigns must leave alone.
     """
 
     table: TwoWayTable
@@ -47,6 +45,7 @@ class Loaded:
     options: AuditOptions
     selected: list[tuple[int, int]] | None
     histogram: Histogram | None
+    wishes: Wishes
 
 
 def load(request: Request[BoundsOptions]) -> Loaded:
@@ -56,13 +55,27 @@ def load(request: Request[BoundsOptions]) -> Loaded:
     with open_source(request.data, **request.source.opening()) as source:
         histogram = None
         if checked.conditionals:
-            table = _conditionals(source, request, arrangement)
+            table = read_conditionals(source, request, arrangement)
         else:
             histogram = _counted(source, (*arrangement.rows, *arrangement.cols), request)
             table = _arranged(source, histogram, arrangement, options, checked.n)
     selected = None if checked.cells is None else _selected_cells(checked.cells, table)
     return Loaded(
-        table=table, arrangement=arrangement, options=options, selected=selected, histogram=histogram
+        table=table,
+        arrangement=arrangement,
+        options=options,
+        selected=selected,
+        histogram=histogram,
+        wishes=_wishes(request),
+    )
+
+
+def _wishes(request: Request[BoundsOptions]) -> Wishes:
+    listed = () if request.schema is None else request.schema.attributes
+    return Wishes(
+        fix=request.options.fix,
+        apart=request.options.apart,
+        categories=frozenset(attribute.name for attribute in listed if not attribute.is_ordered),
     )
 
 
@@ -83,6 +96,7 @@ def audit_options(request: Request[BoundsOptions]) -> AuditOptions:
         given = tuple(parse_given(checked.given))
     return AuditOptions(
         small=checked.small,
+        certain=checked.certain_share,
         decimals=checked.decimals,
         rounding=checked.rounding_rule,
         zero_rows=checked.zero_rows,
@@ -118,47 +132,6 @@ def _arranged(
             option="--n",
         )
     return table
-
-
-def _conditionals(source: Source, request: Request[BoundsOptions], arrangement: Arrangement) -> TwoWayTable:
-    names = (*arrangement.rows, *arrangement.cols)
-    checked, weight = request.options, request.source.weight
-    assert weight is not None and checked.n is not None
-    records, texts = read_labelled_text(source, names, weight, request.schema)
-    values: list[Fraction] = []
-    for row, text in enumerate(texts, start=1):
-        if (
-            text is None
-            or not FRACTION.fullmatch(text)
-            or text.endswith("/" + "0" * (len(text) - text.find("/") - 1))
-        ):
-            row = source.row_of(row)
-            raise InputError(
-                f'column "{weight}" in {source.name} has no conditional on row {row}; give a fraction such as '
-                "3/7 or a decimal between 0 and 1.",
-                file=source.name,
-                column=weight,
-                row=row,
-            )
-        values.append(Fraction(text))
-        if values[-1] > 1:
-            row = source.row_of(row)
-            raise InputError(
-                f'column "{weight}" in {source.name} has a conditional above 1 on row {row}; give proportions, '
-                "not percentages or counts.",
-                file=source.name,
-                column=weight,
-                row=row,
-            )
-    return from_conditionals(
-        records.attributes,
-        records.codes.astype(np.int64),
-        values,
-        arrangement,
-        checked.n,
-        decimals=checked.decimals,
-        where=source.name,
-    )
 
 
 def _selected_cells(cells: str | list[dict[str, str]], two_way: TwoWayTable) -> list[tuple[int, int]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, FiniteFloat
+from pydantic import BeforeValidator, Field, FiniteFloat
+from pydantic_core import PydanticCustomError
 
 from louver.bounds.problem import Arrangement, ZeroRows
 from louver.bounds.rounded import Rounding
@@ -15,11 +17,12 @@ from louver.schema.files import read_toml
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.recode import Recode, parse_recodes, read_recodes
 from louver.schema.source import SourceKeywords, SourceOptions
-from louver.schema.validate import Options, file_or, validated
+from louver.schema.validate import OWN, Options, file_or, validated
 
 __all__ = ["BoundsOptions", "TableKeywords", "parse_arrangements", "read_arrangements"]
 
 MAX_DECIMALS = 9
+MAX_DECIMALS_TOGETHER = 6
 
 
 def _is_tables(value: Any) -> bool:
@@ -35,6 +38,29 @@ TableList = Annotated[str | list[dict[str, Any]], file_or(_is_tables, "a list of
 LabelList = Annotated[str | list[dict[str, str]], file_or(_is_labels, "a list of tables of labels")]
 
 
+def _apart(value: Any) -> Any:
+    """Attribute -> labels, or lists of labels, of which no two may be merged; stored as lists of lists."""
+    if not isinstance(value, dict):
+        raise PydanticCustomError(OWN, "must be a table of lists of labels")
+    found = {}
+    for name, labels in value.items():
+        listed = [label.strip() for label in labels.split(",")] if isinstance(labels, str) else labels
+        sets = listed if _is_lists(listed) else [listed]
+        if not _is_lists(sets) or not all(
+            len(one) > 1 and all(isinstance(x, str) for x in one) for one in sets
+        ):
+            raise PydanticCustomError(OWN, "must give each column two labels or more")
+        found[name] = tuple(tuple(one) for one in sets)
+    return found
+
+
+def _is_lists(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(one, list | tuple) for one in value)
+
+
+Apart = Annotated[dict[str, tuple[tuple[str, ...], ...]], BeforeValidator(_apart)]
+
+
 class TableKeywords(SourceKeywords, total=False):
     """What `compare` and `suggest` share with `bounds`."""
 
@@ -43,6 +69,7 @@ class TableKeywords(SourceKeywords, total=False):
     decimals: int | None
     rounding: str
     small: int
+    certain: float
     drop_zero_rows: bool
     merge_zero_rows: bool
 
@@ -56,11 +83,20 @@ class BoundsOptions(VerbOptions):
     cols: Names = option((), "Columns that make the columns (the responses).", metavar="C,D", group="table")
     conditionals: bool = option(
         False,
-        "The weight column holds conditionals such as 3/7, not counts; needs --n.",
+        "The weight column holds conditionals such as 3/7, not counts; needs --n or --row-n.",
         group="table",
+    )
+    percent: bool = option(
+        False, "With --conditionals: they are percentages, with or without a % sign.", group="table"
     )
     n: int | None = option(
         None, "Sample size, with --conditionals.", metavar="N", group="table", ge=1, le=2**53
+    )
+    row_n: str | None = option(
+        None,
+        "With --conditionals: column with the number of people in each row; --n is then their sum.",
+        metavar="COLUMN",
+        group="table",
     )
     recode: RecodeTable | None = option(
         None, "TOML file with merged categories and bins.", metavar="FILE", group="table", file="one"
@@ -93,50 +129,126 @@ class BoundsOptions(VerbOptions):
         group="publication",
     )
     small: int = option(5, "Counts below this are small.", metavar="N", group="publication", ge=1)
+    certain: FiniteFloat = option(
+        100.0,
+        "A row with at least P percent in one cell tells a person's status.",
+        metavar="P",
+        group="publication",
+        gt=50,
+        le=100,
+    )
     drop_zero_rows: bool = option(
         False, "Leave out rows with a zero cell, and their people.", group="publication"
     )
     merge_zero_rows: bool = option(
         False, 'Add rows with a zero cell up in one row "Other".', group="publication"
     )
-    suggest: bool = option(False, "Search for redesigns without a disclosed small cell.", group="search")
+    suggest: bool = option(False, "Search for redesigns that give nothing away, see --avoid.", group="search")
     seconds: FiniteFloat = option(30.0, "Time for --suggest.", metavar="S", group="search", gt=0)
-    fail_on: Literal["small", "rows", "any"] | None = option(
-        None,
-        "Exit with 1 if a small cell, a row, or anything at all (zero cells too) is disclosed.",
-        metavar="small|rows|any",
+    avoid: Literal["small", "attribute"] = option(
+        "attribute",
+        "What redesigns must not have: disclosed small cells, or rows that tell a status either.",
+        metavar="small|attribute",
         group="search",
+    )
+    fix: Names = option(
+        (), "Columns that redesigns leave as they are, where they are.", metavar="A,B", group="search"
+    )
+    apart: Apart = option(
+        {},
+        "Categories that redesigns never merge with one another; repeatable.",
+        metavar="A=X,Y",
+        group="search",
+    )
+    write_recodes: str | None = option(
+        None,
+        "Write every redesign as a recode file to this folder, which must not exist.",
+        metavar="DIR",
+        group="search",
+    )
+    fail_on: Literal["small", "rows", "attribute", "any"] | None = option(
+        None,
+        "Exit with 1 if a small cell or a row is disclosed, if a row tells a status, or anything at all (zero cells too).",
+        metavar="small|rows|attribute|any",
+        group="search",
+    )
+    registry: str | None = option(
+        None,
+        "Folder that keeps what was published; all of it is audited together with the table.",
+        metavar="DIR",
+        flag="--register",
+        group="release",
+    )
+    publish: str | None = option(
+        None,
+        "Write the table as a release to this folder and enter it into the register, if nothing is given away.",
+        metavar="DIR",
+        group="release",
+    )
+    accept: bool = option(
+        False, "With --publish: publish although rows tell a person's status.", group="release"
     )
 
     def check(self) -> None:
         """Refuse combinations that contradict one another."""
-        together = [
-            (self.drop_zero_rows and self.merge_zero_rows, "--drop-zero-rows", "--merge-zero-rows"),
-            (self.conditionals and self.drop_zero_rows, "--conditionals", "--drop-zero-rows"),
-            (self.conditionals and self.merge_zero_rows, "--conditionals", "--merge-zero-rows"),
-            (self.conditionals and self.recode is not None, "--conditionals", "--recode"),
-            (self.conditionals and self.suggest, "--conditionals", "--suggest"),
-            (self.conditionals and self.arrangements is not None, "--conditionals", "--arrangements"),
-            (self.arrangements is not None and self.suggest, "--arrangements", "--suggest"),
-            (self.arrangements is not None and self.cells is not None, "--arrangements", "--cells"),
-            (self.arrangements is not None and self.given is not None, "--arrangements", "--given"),
-            (self.arrangements is not None and self.recode is not None, "--arrangements", "--recode"),
-            (self.arrangements is not None and self.n is not None, "--arrangements", "--n"),
-            (self.suggest and self.given is not None, "--suggest", "--given"),
-            (self.suggest and self.cells is not None, "--suggest", "--cells"),
-        ]
-        for is_given, first, second in together:
+        for is_given, first, second in _clashes(self):
             if is_given:
                 raise InputError(f"options {first} and {second} cannot be used together.", option=second)
-        if self.conditionals and self.n is None:
-            raise InputError("option --conditionals needs --n, the sample size.", option="--n")
-        if self.rounding == "half-even" and self.decimals is None:
-            raise InputError("option --rounding needs --decimals.", option="--rounding")
+        for is_missing, first, second in _needs(self):
+            if is_missing:
+                raise InputError(f"option {first} needs {second}.", option=first)
+        if self.conditionals and self.n is None and self.row_n is None:
+            raise InputError(
+                "option --conditionals needs --n, the sample size, or --row-n, a column of row totals.",
+                option="--n",
+            )
+        if self.registry is not None and (self.decimals or 0) > MAX_DECIMALS_TOGETHER:
+            raise InputError(
+                f"option --register takes at most {MAX_DECIMALS_TOGETHER} --decimals; round the table.",
+                option="--decimals",
+            )
+        if (self.certain_share * 10**8).denominator > 1:
+            raise InputError("option --certain has more than six decimals; round it.", option="--certain")
+        for name in (*self.fix, *self.apart):
+            if name not in (*self.rows, *self.cols):
+                option_name = "--fix" if name in self.fix else "--apart"
+                raise InputError(
+                    f'option {option_name} names column "{name}", which is neither in --rows nor in --cols.',
+                    option=option_name,
+                    column=name,
+                )
+
+    def check_suggest(self) -> None:
+        """Refuse options of a search that is not asked for."""
+        given = {
+            "--fix": bool(self.fix),
+            "--apart": bool(self.apart),
+            "--write-recodes": self.write_recodes is not None,
+            "--avoid": self.avoid == "small",
+        }
+        for name, is_given in given.items():
+            if is_given and not self.suggest:
+                raise InputError(f"option {name} needs --suggest.", option=name)
 
     def check_source(self, source: SourceOptions) -> None:
-        """Conditionals have a column of their own."""
+        """Conditionals have a column of their own, and so have row totals."""
         if self.conditionals and source.weight is None:
             raise InputError("option --conditionals needs --weight to name their column.", option="--weight")
+        if self.row_n is not None and self.row_n in (*self.rows, *self.cols, source.weight):
+            raise InputError(
+                f'option --row-n names column "{self.row_n}", which is used already; name the column of row totals.',
+                option="--row-n",
+                column=self.row_n,
+            )
+        if self.registry is not None and source.where is not None:
+            raise InputError(
+                "options --register and --where cannot be used together; the register remembers tables of all records.",
+                option="--where",
+            )
+
+    @property
+    def certain_share(self) -> Fraction:
+        return Fraction(str(self.certain)) / 100
 
     @property
     def rounding_rule(self) -> Rounding:
@@ -155,6 +267,43 @@ class BoundsOptions(VerbOptions):
         else:
             recodes = parse_recodes(self.recode or {}, "recode")
         return _arrangement(self.rows, self.cols, recodes)
+
+
+def _clashes(asked: BoundsOptions) -> list[tuple[bool, str, str]]:
+    """Pairs of options that contradict one another."""
+    listed, is_kept = asked.arrangements is not None, asked.registry is not None
+    return [
+        (asked.drop_zero_rows and asked.merge_zero_rows, "--drop-zero-rows", "--merge-zero-rows"),
+        (asked.conditionals and asked.drop_zero_rows, "--conditionals", "--drop-zero-rows"),
+        (asked.conditionals and asked.merge_zero_rows, "--conditionals", "--merge-zero-rows"),
+        (asked.conditionals and asked.recode is not None, "--conditionals", "--recode"),
+        (asked.conditionals and asked.suggest, "--conditionals", "--suggest"),
+        (asked.conditionals and listed, "--conditionals", "--arrangements"),
+        (asked.conditionals and is_kept, "--conditionals", "--register"),
+        (listed and asked.suggest, "--arrangements", "--suggest"),
+        (listed and asked.cells is not None, "--arrangements", "--cells"),
+        (listed and asked.given is not None, "--arrangements", "--given"),
+        (listed and asked.recode is not None, "--arrangements", "--recode"),
+        (listed and asked.n is not None, "--arrangements", "--n"),
+        (listed and is_kept, "--arrangements", "--register"),
+        (asked.suggest and asked.given is not None, "--suggest", "--given"),
+        (asked.suggest and asked.cells is not None, "--suggest", "--cells"),
+        (is_kept and asked.cells is not None, "--register", "--cells"),
+        (is_kept and asked.given is not None, "--register", "--given"),
+        (is_kept and asked.drop_zero_rows, "--register", "--drop-zero-rows"),
+        (is_kept and asked.merge_zero_rows, "--register", "--merge-zero-rows"),
+    ]
+
+
+def _needs(asked: BoundsOptions) -> list[tuple[bool, str, str]]:
+    """Options that mean nothing without another."""
+    return [
+        (asked.percent and not asked.conditionals, "--percent", "--conditionals"),
+        (asked.row_n is not None and not asked.conditionals, "--row-n", "--conditionals"),
+        (asked.rounding == "half-even" and asked.decimals is None, "--rounding", "--decimals"),
+        (asked.publish is not None and asked.registry is None, "--publish", "--register"),
+        (asked.accept and asked.publish is None, "--accept", "--publish"),
+    ]
 
 
 class _ArrangementEntry(Options):

@@ -14,26 +14,35 @@ if TYPE_CHECKING:
 
     from louver.bounds.result import BoundsAudit, Cell, Comparison, Suggestions
 
-__all__ = ["plot_audit", "plot_comparison", "plot_suggestions"]
+__all__ = ["narrowest", "plot_audit", "plot_comparison", "plot_suggestions"]
 
 SAFE, RISK, MUTED, INK = "#2a6f97", "#c1442d", "#9aa5b1", "#22313f"
 MAX_FOREST_ROWS = 24
 MAX_DOTS = 400
 LABEL_WIDTH = 58
+VALUE_CLASSES = {"1": 1, "2": 2, "3-5": 3, "6-10": 6, "11-100": 11, "101-1000": 101, "> 1000": 1001}
 LINEAR_UP_TO = 100  # counts beyond this are drawn on a logarithmic axis
 
 
 def plot_audit(audit: BoundsAudit) -> Figure:
     """Left: the cells with fewest feasible values, each value a dot. Right: how many values cells can take."""
+    shown, counts = narrowest(audit)
+    figure, (left, right) = _figure(2, (11.5, max(3.2, 1.2 + 0.21 * len(shown))), [2.1, 1])
+    _forest(left, shown, audit.small)
+    _ambiguity(right, counts)
+    return literal_text(figure)
+
+
+def narrowest(audit: BoundsAudit) -> tuple[list[Cell], dict[str, int]]:
+    """What the picture shows: the most exposed cells, some of them still open, and cells by how many values fit."""
     cells = sorted((cell for cell in audit.cells() if cell.upper > 0), key=_narrowness)
     certain = [cell for cell in cells if cell.is_determined]
     open_ones = [cell for cell in cells if not cell.is_determined]
     n_open = min(len(open_ones), max(MAX_FOREST_ROWS // 2, MAX_FOREST_ROWS - len(certain)))
     shown = certain[: MAX_FOREST_ROWS - n_open] + open_ones[:n_open]
-    figure, (left, right) = _figure(2, (11.5, max(3.2, 1.2 + 0.21 * len(shown))), [2.1, 1])
-    _forest(left, shown, audit.small)
-    _ambiguity(right, cells)
-    return literal_text(figure)
+    sizes = np.array([cell.n_values for cell in cells], dtype=np.int64)
+    counts = np.histogram(sizes, bins=[*VALUE_CLASSES.values(), np.inf])[0].tolist()
+    return shown, dict(zip(VALUE_CLASSES, counts, strict=True))
 
 
 def plot_comparison(comparison: Comparison) -> Figure:
@@ -120,14 +129,10 @@ def _forest(axes: Axes, cells: list[Cell], small: int) -> None:
     axes.grid(axis="x", alpha=0.25)
 
 
-def _ambiguity(axes: Axes, cells: list[Cell]) -> None:
-    sizes = np.array([cell.n_values for cell in cells])
-    edges = [1, 2, 3, 6, 11, 101, 1001, np.inf]
-    names = ["1", "2", "3-5", "6-10", "11-100", "101-1000", "> 1000"]
-    counts = np.histogram(sizes, bins=edges)[0] if sizes.size else np.zeros(len(names), dtype=int)
-    axes.barh(names, counts, color=[RISK, *[SAFE] * (len(names) - 1)])
+def _ambiguity(axes: Axes, counts: dict[str, int]) -> None:
+    axes.barh(list(counts), list(counts.values()), color=[RISK, *[SAFE] * (len(counts) - 1)])
     axes.invert_yaxis()
-    for place, count in enumerate(counts):
+    for place, count in enumerate(counts.values()):
         axes.annotate(
             str(count), (count, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8.5
         )

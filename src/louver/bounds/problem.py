@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
-from math import lcm, prod
+from math import prod
 
 import numpy as np
 
@@ -21,11 +20,7 @@ from louver.optim.kernels.semigroups.reduced_rows import reduced_rows
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 
-__all__ = ["Arrangement", "TwoWayTable", "ZeroRows", "arrange", "from_conditionals"]
-
-
-MAX_DENOMINATOR = 2**40
-"""Largest reduced row sum that is taken from fractions; no table of people has a larger one."""
+__all__ = ["Arrangement", "TwoWayTable", "ZeroRows", "arrange", "check_size", "mixed_radix"]
 
 MAX_CELLS = 20_000_000
 """Largest rows x columns that is laid out; beyond it an audit would not fit in memory."""
@@ -100,6 +95,10 @@ class TwoWayTable:
         Rows with a zero cell that were dropped or merged.
     published : int64 (n, J) or None
         Rounded conditionals as read, in units of the last decimal, where no counts are known.
+    row_totals : int64 (n,) or None
+        Totals published beside conditionals.
+    printed_decimals : int or None
+        Most decimals that a conditional taken as exact was printed with; None where there were none.
     """
 
     row_attributes: tuple[Attribute, ...]
@@ -110,6 +109,8 @@ class TwoWayTable:
     possible: Bools | None = None
     dropped_rows: int = 0
     published: Ints | None = None
+    row_totals: Ints | None = None
+    printed_decimals: int | None = None
 
     @property
     def n_label_rows(self) -> int:
@@ -179,9 +180,9 @@ def arrange(
     n_row_names = len(arrangement.rows)
     row_attributes, col_attributes = kept.attributes[:n_row_names], kept.attributes[n_row_names:]
     n_rows, n_cols = (prod(a.size for a in part) for part in (row_attributes, col_attributes))
-    _check_size(n_rows, n_cols)
-    row_of = _mixed_radix(kept.codes[:, :n_row_names], row_attributes)
-    col_of = _mixed_radix(kept.codes[:, n_row_names:], col_attributes)
+    check_size(n_rows, n_cols)
+    row_of = mixed_radix(kept.codes[:, :n_row_names], row_attributes)
+    col_of = mixed_radix(kept.codes[:, n_row_names:], col_attributes)
     row_index, position = np.unique(row_of, return_inverse=True)
     counts = np.zeros((row_index.size, n_cols), dtype=np.int64)
     counts[position, col_of] = kept.counts
@@ -196,83 +197,8 @@ def arrange(
     return table if zero_rows == ZeroRows.KEEP else _without_zero_rows(table, zero_rows)
 
 
-def from_conditionals(
-    attributes: Sequence[Attribute],
-    codes: Ints,
-    conditionals: Sequence[Fraction],
-    arrangement: Arrangement,
-    n: int,
-    *,
-    decimals: int | None,
-    where: str,
-) -> TwoWayTable:
-    """A table known only by its conditionals and the sample size.
-
-    Exact conditionals of a row must add up to exactly one and become its reduced counts; rounded ones must have no
-    more decimals than stated. A row whose conditionals are all zero is a zero row.
-    """
-    n_row_names = len(arrangement.rows)
-    row_attributes, col_attributes = tuple(attributes[:n_row_names]), tuple(attributes[n_row_names:])
-    row_of = _mixed_radix(codes[:, :n_row_names], row_attributes).tolist()
-    col_of = _mixed_radix(codes[:, n_row_names:], col_attributes).tolist()
-    n_cols = prod(a.size for a in col_attributes)
-    _check_size(len(set(row_of)), n_cols)
-    rows: dict[int, list[Fraction]] = {}
-    line_of: dict[tuple[int, int], int] = {}
-    first_line: dict[int, int] = {}
-    for line, (row, col, value) in enumerate(zip(row_of, col_of, conditionals, strict=True), start=1):
-        if (row, col) in line_of:
-            raise InputError(
-                f"row {line} of {where} gives a cell that row {line_of[row, col]} gave already; remove one.",
-                file=where,
-                row=line,
-            )
-        line_of[row, col] = line
-        first_line.setdefault(row, line)
-        rows.setdefault(row, [Fraction(0)] * n_cols)[col] = value
-    nonzero = {row: values for row, values in sorted(rows.items()) if any(values)}
-    counts = np.zeros((len(nonzero), n_cols), dtype=np.int64)
-    for position, (row, values) in enumerate(nonzero.items()):
-        counts[position] = _whole(values, decimals, first_line[row], where)
-    return TwoWayTable(
-        row_attributes=row_attributes,
-        col_attributes=col_attributes,
-        row_index=np.array(list(nonzero), dtype=np.int64),
-        counts=counts,
-        n=n,
-        published=None if decimals is None else counts,
-    )
-
-
-def _whole(values: Sequence[Fraction], decimals: int | None, line: int, where: str) -> list[int]:
-    """Reduced counts of exact conditionals, or rounded ones in units of their last decimal."""
-    begins = f"the table row that begins on row {line} of {where}"
-    if decimals is not None:
-        units = [value * 10**decimals for value in values]
-        if any(unit.denominator > 1 for unit in units):
-            raise InputError(
-                f"{begins} has a conditional with more decimals than --decimals says; set it to what is printed.",
-                file=where,
-                row=line,
-                option="--decimals",
-            )
-        return [int(unit) for unit in units]
-    if sum(values) != 1:
-        raise InputError(
-            f"the conditionals of {begins} do not add up to exactly 1; give exact fractions such as 3/7, or "
-            "--decimals for rounded values.",
-            file=where,
-            row=line,
-        )
-    denominator = lcm(*(value.denominator for value in values))
-    if denominator > MAX_DENOMINATOR:
-        raise InputError(
-            f"{begins} has fractions with too large a denominator; check them.", file=where, row=line
-        )
-    return [int(value * denominator) for value in values]
-
-
-def _check_size(n_rows: int, n_cols: int) -> None:
+def check_size(n_rows: int, n_cols: int) -> None:
+    """Refuse a table that would not fit in memory."""
     if n_rows * n_cols > MAX_CELLS:
         raise InputError(
             f"the arrangement has {n_rows} x {n_cols} cells, more than {MAX_CELLS}; use fewer attributes or merge "
@@ -285,7 +211,8 @@ def _relevant(recodes: Sequence[Recode], names: Sequence[str]) -> list[Recode]:
     return [recode for recode in recodes if recode.attribute in names]
 
 
-def _mixed_radix(codes: Ints, attributes: Sequence[Attribute]) -> Ints:
+def mixed_radix(codes: Ints, attributes: Sequence[Attribute]) -> Ints:
+    """One number for each combination of labels, the last attribute's varying fastest."""
     index = np.zeros(codes.shape[0], dtype=np.int64)
     for column, attribute in enumerate(attributes):
         index *= attribute.size

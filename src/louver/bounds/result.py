@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from louver._arrays import Bools, Ints
 from louver._html import MOST_LINES, Shown
 from louver.bounds.exact import Runs
 from louver.bounds.problem import Arrangement, TwoWayTable
 from louver.bounds.rounded import Rounding
+from louver.bounds.summary import Solution, Summary, asked_cells, counted, exposure
+from louver.bounds.verdict import Verdict, verdict
 from louver.errors import printable
 
 if TYPE_CHECKING:
@@ -25,46 +28,11 @@ __all__ = [
     "BoundsAudit",
     "Cell",
     "Comparison",
-    "Solution",
     "Suggestion",
     "Suggestions",
     "Summary",
-    "counted",
-    "summarise",
+    "TellingRow",
 ]
-
-
-class Solution(Protocol):
-    """Bounds (n, J) and feasible values of the cells of the nonzero rows."""
-
-    @property
-    def lower(self) -> Ints: ...
-    @property
-    def upper(self) -> Ints: ...
-    def values(self, row: int, col: int) -> Runs: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """One line of Table 13. Counts of reduced sums are None where rounding hides them.
-
-    With selected cells, rows and cells that were not asked for are left out of the disclosed counts.
-    """
-
-    rows: int
-    cols: int
-    n: int
-    reduced_total: int | None
-    zero_rows: int
-    unit_rows: int | None
-    disclosed_rows: int
-    disclosed_zero_cells: int
-    disclosed_small_cells: int
-
-    @property
-    def risk(self) -> tuple[int, int, int]:
-        """Sorts arrangements from the least to the most disclosive."""
-        return self.disclosed_small_cells, self.disclosed_rows, self.disclosed_zero_cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +54,15 @@ class Cell:
         return sum((stop - start) // step + 1 for start, stop, step in self.values)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TellingRow:
+    """A row that tells a status: its labels, those of the status, and how many people are in it (at least)."""
+
+    row: dict[str, str]
+    col: dict[str, str]
+    people: int
+
+
 ZERO_RUNS: Runs = [(0, 0, 1)]
 
 
@@ -104,6 +81,8 @@ class BoundsAudit(Shown):
         The cells asked for; None means all.
     small : int
         Counts below this are small.
+    certain : Fraction
+        Rows with at least this share in one cell tell a status.
     decimals : int or None
         Decimals of the published proportions; None when they are exact fractions.
     """
@@ -113,6 +92,7 @@ class BoundsAudit(Shown):
     table: TwoWayTable
     solution: Solution
     small: int
+    certain: Fraction = Fraction(1)
     selected: tuple[tuple[int, int], ...] | None = None
     decimals: int | None = None
     rounding: Rounding = Rounding.HALF_UP
@@ -156,6 +136,29 @@ class BoundsAudit(Shown):
         """Selected cells with a small positive count that is determined."""
         return (cell for cell in self.cells() if cell.is_determined and 0 < cell.lower < self.small)
 
+    def telling_rows(self) -> Iterator[TellingRow]:
+        """Rows that tell the status of (almost) everybody in them."""
+        seen = exposure(
+            self.table,
+            self.solution,
+            small=self.small,
+            certain=self.certain,
+            is_counted=self.is_counted,
+            asked=asked_cells(self.table, self.selected),
+        )
+        for position in np.flatnonzero(seen.is_certain):
+            row, col = int(self.table.row_index[position]), int(self.table.counts[position].argmax())
+            yield TellingRow(
+                row=self.table.row_labels(row),
+                col=self.table.col_labels(col),
+                people=int(seen.people[position]),
+            )
+
+    @property
+    def verdict(self) -> Verdict:
+        """What an outsider learns, whether to publish, what to do next."""
+        return verdict(self.summary, small=self.small, certain=self.certain, is_counted=self.is_counted)
+
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
         return {
@@ -196,14 +199,23 @@ class BoundsAudit(Shown):
         return plot_audit(self)
 
     def __repr__(self) -> str:
+        return self.words()
+
+    def words(self, advice: str | None = None) -> str:
+        """The verdict, with other advice where that is given, and the counts behind it."""
+        told = self.verdict if advice is None else replace(self.verdict, advice=advice)
         s = self.summary
         form = "exact fractions"
         if self.decimals is not None:
             form = f"rounded to {counted(self.decimals, 'decimal')}"
+        sure = f"{'' if self.certain == 1 else 'at least '}{float(100 * self.certain):g} %"
         return (
+            f"{told}\n"
             f"BoundsAudit: {printable(self.arrangement.label)}\n"
             f"  {counted(s.disclosed_small_cells, 'small cell')} disclosed (0 < count < {self.small})\n"
             f"  {s.disclosed_rows:,} of {counted(s.rows - s.zero_rows, 'nonzero row')} fully determined\n"
+            f"  {counted(s.certain_rows, 'row')} with {sure} in one cell, "
+            f"{counted(s.small_rows, 'row')} of fewer than {self.small} people\n"
             f"  {counted(s.disclosed_zero_cells, 'zero cell')} visible, {counted(s.zero_rows, 'row')} all zero\n"
             f"  {s.rows:,} x {s.cols:,} table of conditionals, {form}, N = {s.n:,}"
         )
@@ -248,18 +260,33 @@ class Comparison(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A safe arrangement and the share of the information about the responses that it keeps."""
+    """A safe arrangement and the share of the information about the responses that it keeps.
+
+    Attributes
+    ----------
+    merged : tuple of (attribute, labels)
+        Categories of the table as first arranged that were merged.
+    is_far : bool
+        Whether categories were merged that are far apart in their order or hierarchy, or missing values with others.
+    """
 
     arrangement: Arrangement
     summary: Summary
     bits: float
     share: float
+    merged: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    is_far: bool = False
 
     @property
-    def merged(self) -> str:
-        """The categories that were merged, in words; empty where none were."""
-        recodes = self.arrangement.recodes
-        return "; ".join(f"{recode.attribute}: {new}" for recode in recodes for new in recode.merge or {})
+    def n_merged(self) -> int:
+        """Categories that merging has taken away."""
+        return sum(len(labels) - 1 for _, labels in self.merged)
+
+    @property
+    def words(self) -> str:
+        """What was merged, in words; empty where nothing was."""
+        groups = [f"{name}: {_listed(labels)}" for name, labels in self.merged]
+        return "; ".join(groups) + (" (far apart)" if self.is_far else "")
 
     def to_dict(self) -> dict[str, Any]:
         a = self.arrangement
@@ -272,8 +299,15 @@ class Suggestion:
             },
             "bits": self.bits,
             "share": self.share,
+            "merged": [{"attribute": name, "labels": list(labels)} for name, labels in self.merged],
+            "far": self.is_far,
             "summary": asdict(self.summary),
         }
+
+
+def _listed(labels: Sequence[str]) -> str:
+    """Labels, the middle left out where they are many."""
+    return " + ".join(labels if len(labels) <= 4 else (*labels[:2], "...", labels[-1]))
 
 
 UTILITY = (
@@ -284,12 +318,14 @@ UTILITY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Suggestions(Shown):
-    """Redesigns without a disclosed small cell, none of which another beats on every count.
+    """Redesigns that give nothing away, none of which another beats on every count; plain moves are always among them.
 
     Attributes
     ----------
     lines : tuple of Suggestion
-        Most information first.
+        Most information first; those that merge what is far apart last.
+    avoid : {"attribute", "small"}
+        Whether rows that tell a status were avoided, or disclosed small cells alone.
     is_proved : bool
         Whether the whole space of redesigns was covered, so that nothing keeps more.
     examined : int
@@ -302,7 +338,28 @@ class Suggestions(Shown):
     is_proved: bool
     examined: int
     bits: float
+    avoid: str = "small"
     seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def goal(self) -> str:
+        """What the redesigns do not have."""
+        also = " or a row that tells a status" if self.avoid == "attribute" else ""
+        return f"without a disclosed small cell{also}"
+
+    @property
+    def nothing(self) -> str:
+        """What is told where no redesign was found."""
+        found = "No redesign is" if self.is_proved else "In the time given no redesign was found"
+        more = "" if self.is_proved else " Give more --seconds."
+        other = " --avoid small allows rows that tell a status." if self.avoid == "attribute" else ""
+        return f"{found} {self.goal} ({self.examined:,} examined).{more}{other}"
+
+    def write_recodes(self, folder: str | Path, data: Sequence[str] = ("FILE",)) -> list[Path]:
+        """Write every redesign as a recode file to a new folder; `data` names the data in the calls inside."""
+        from louver.bounds.recode_files import write_recodes
+
+        return write_recodes(self, Path(folder), data)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -337,81 +394,17 @@ class Suggestions(Shown):
         return plot_suggestions(self)
 
     def __repr__(self) -> str:
+        if not self.lines:
+            return self.nothing
         how = "nothing keeps more" if self.is_proved else "the best found so far"
         shown = [
             f"  {line.share:6.1%} kept, {line.summary.disclosed_rows:>4} rows disclosed: {line.arrangement.label}"
-            + (f" ({line.merged})" if line.merged else "")
+            + (f" ({line.words})" if line.merged else "")
             for line in self.lines[:8]
         ]
-        told = f"{counted(len(self.lines), 'redesign')} without a disclosed small cell"
+        told = f"{counted(len(self.lines), 'redesign')} {self.goal}"
         return "\n".join([f"{told} ({how}; {self.examined:,} examined)", *map(printable, shown)])
 
 
 def _line(cell: Cell) -> dict[str, Any]:
     return {**cell.row, **cell.col, "lower": cell.lower, "upper": cell.upper, "n_values": cell.n_values}
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: "1 small cell", "1,185 zero cells"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def summarise(
-    table: TwoWayTable,
-    lower: Ints,
-    upper: Ints,
-    *,
-    small: int,
-    is_exact: bool,
-    selected: Sequence[tuple[int, int]] | None = None,
-) -> Summary:
-    """The disclosure summary of one arrangement (Table 13).
-
-    Notes
-    -----
-    Implements: Wright & Smucker (2014), Table 13. Where conditionals are rounded a zero cell counts as disclosed
-    only if it is determined.
-    """
-    determined = lower == upper
-    asked = _asked(table, selected)
-    zero = determined & (lower == 0) & asked
-    if table.possible is not None:
-        zero &= table.possible[table.row_index]
-    row_sums = table.reduced().sum(axis=1)
-    return Summary(
-        rows=table.n_rows,
-        cols=table.n_cols,
-        n=table.n,
-        reduced_total=int(row_sums.sum()) if is_exact else None,
-        zero_rows=table.n_zero_rows,
-        unit_rows=int((row_sums == 1).sum()) if is_exact else None,
-        disclosed_rows=int((asked.any(axis=1) & (determined | ~asked).all(axis=1)).sum()),
-        disclosed_zero_cells=_cells_in_zero_rows(table, selected) + int(zero.sum()),
-        disclosed_small_cells=int((determined & asked & (lower > 0) & (lower < small)).sum()),
-    )
-
-
-def _cells_in_zero_rows(table: TwoWayTable, selected: Sequence[tuple[int, int]] | None) -> int:
-    """Possible cells of zero rows among those asked for."""
-    if selected is not None:
-        nonzero, possible = set(table.row_index.tolist()), table.possible
-        return sum(
-            row not in nonzero and (possible is None or bool(possible[row, col])) for row, col in selected
-        )
-    if table.possible is None or table.n_zero_rows == 0:
-        return table.n_zero_rows * table.n_cols
-    in_zero_rows = np.ones(len(table.possible), dtype=bool)
-    in_zero_rows[table.row_index] = False
-    return int(table.possible[in_zero_rows].sum())
-
-
-def _asked(table: TwoWayTable, selected: Sequence[tuple[int, int]] | None) -> Bools:
-    """Which cells of the nonzero rows were asked for."""
-    if selected is None:
-        return np.ones(table.counts.shape, dtype=bool)
-    asked = np.zeros(table.counts.shape, dtype=bool)
-    position_of = {int(index): position for position, index in enumerate(table.row_index)}
-    for row, col in selected:
-        if row in position_of:
-            asked[position_of[row], col] = True
-    return asked

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fractions import Fraction
 
 import numpy as np
 
@@ -43,10 +44,16 @@ class Rounding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundedSolution:
-    """Runs of values of each cell; `span` (n, J, 2) says which are whose, empty for rows not asked for."""
+    """Runs of values of each cell; `span` (n, J, 2) says which are whose, empty for rows not asked for.
+
+    `totals` (n, 2) are the least and the greatest total of each row. `is_certain` (n,) says whether one cell of the row holds
+    at least the share asked about in every table that fits; None where nothing was asked.
+    """
 
     runs: Ints
     span: Ints
+    totals: Ints
+    is_certain: Bools | None = None
 
     @property
     def lower(self) -> Ints:
@@ -125,6 +132,9 @@ def solve_rounded(
     wanted: Bools,
     where: str = "given",
     possible: Bools | None = None,
+    *,
+    told: Sequence[Known] = (),
+    certain: Fraction | None = None,
 ) -> RoundedSolution:
     """All feasible values of the cells in the wanted rows.
 
@@ -138,6 +148,10 @@ def solve_rounded(
         As for `solve_exact`.
     possible : bool (rows, J), optional
         False where a structural zero makes a cell impossible: its printed 0 hides nothing.
+    told : sequence of Known
+        What is published beside the conditionals.
+    certain : Fraction, optional
+        Above 1/2: ask which rows have at least this share in one cell, whatever fits.
 
     Notes
     -----
@@ -151,12 +165,12 @@ def solve_rounded(
         )
     rule = _Rule(10**decimals, rounding is Rounding.HALF_EVEN)
     shown = np.ones(published.shape, dtype=bool) if possible is None else possible
-    found = _solve(published, shown, rule, n, known, wanted)
+    found = _solve(published, shown, rule, n, (*told, *known), wanted, certain)
     if found is None and known:
         nothing = np.zeros(len(published), dtype=bool)
 
         def is_feasible(some: Sequence[Known]) -> bool:
-            return _solve(published, shown, rule, n, some, nothing) is not None
+            return _solve(published, shown, rule, n, (*told, *some), nothing) is not None
 
         if is_feasible(()):
             raise clash_error(known, is_feasible, where)
@@ -175,7 +189,13 @@ class _Rule:
 
 
 def _solve(
-    published: Ints, possible: Bools, rule: _Rule, n: int, known: Sequence[Known], wanted: Bools
+    published: Ints,
+    possible: Bools,
+    rule: _Rule,
+    n: int,
+    known: Sequence[Known],
+    wanted: Bools,
+    certain: Fraction | None = None,
 ) -> RoundedSolution | None:
     """The solution, or None when no table fits."""
     if any(one.fails_on_zeros for one in known) or len(published) > n or (not len(published) and n):
@@ -199,6 +219,8 @@ def _solve(
     asked = np.unique(item_of[wanted]) if wanted.any() else np.arange(min(1, len(items)))
     item_span = np.zeros((len(items), published.shape[1], 2), dtype=np.int64)
     item_span[:, :, 1] = 1
+    item_totals = np.zeros((len(items), 2), dtype=np.int64)
+    is_certain = np.zeros(len(items), dtype=bool)
     parts: list[Ints] = [np.array([[0, 0, 1]])]  # what impossible cells hold
     end = 1
     for item, listed, solid in _leave_one_out(totals, copies, asked, target):
@@ -208,7 +230,15 @@ def _solve(
         parts.append(runs)
         item_span[item, items[item].columns] = span + end
         end += len(runs)
-    return RoundedSolution(runs=np.concatenate(parts), span=item_span[item_of] * wanted[:, None, None])
+        ends = [*listed[:1], *listed[-1:], *solid[:1], *solid[-1:]]
+        item_totals[item] = min(ends), max(ends)
+        is_certain[item] = certain is not None and _is_certain(items[item], rule, listed, solid, certain)
+    return RoundedSolution(
+        runs=np.concatenate(parts),
+        span=item_span[item_of] * wanted[:, None, None],
+        totals=item_totals[item_of],
+        is_certain=None if certain is None else is_certain[item_of],
+    )
 
 
 def _row(published: Ints, possible: Bools, known: Sequence[Known]) -> _Row:
@@ -376,6 +406,24 @@ def _wide_from(published: Ints, unit: int) -> int:
         -(-2 * unit * (positive + n_cells) // room_below),
         -(-2 * unit * 2 * n_cells // room_above),
     )
+
+
+def _is_certain(row: _Row, rule: _Rule, listed: Ints, solid: range, certain: Fraction) -> bool:
+    """Whether one cell holds at least this share of the row, for every feasible total and every way to fill it.
+
+    Large totals are looked at first: the ends of the printed intervals come ever closer to a share that is too low.
+    """
+    low = [Fraction(2 * k - 1, 2 * rule.unit) for k in row.published.tolist()]
+    high = [Fraction(2 * k + 1, 2 * rule.unit) for k in row.published.tolist()]
+    if any(max(own, 1 - sum(high) + most) >= certain for own, most in zip(low, high, strict=True)):
+        return True
+    could_be = np.ones(row.published.size, dtype=bool)
+    for total in (*reversed(solid), *listed[::-1].tolist()):
+        runs, span = _cell_runs(row, rule, np.array([total]), range(0))
+        could_be &= runs[span[:, 0], 0] * certain.denominator >= total * certain.numerator
+        if not could_be.any():
+            return False
+    return True
 
 
 def _crossing_runs(published: Ints, tree: _Tree, rule: _Rule, totals: Ints) -> tuple[Ints, Ints]:

@@ -11,17 +11,23 @@ from louver.anonymize import AnonymizeOptions
 from louver.anonymize import anonymize as anonymize_verb
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
-from louver.cli.parameters import File, Given, Json, Out, SpecFile, command, group
+from louver.cli.parameters import CHECK_FAILED, File, Given, Json, Out, SpecFile, command, group
 from louver.errors import InputError, printable
 from louver.report.anonymize import reports
 from louver.report.page import check_page
 from louver.run import Run
 from louver.schema.request import ask
 
+WITHHELD = "Nothing was written: with the releases named in --against it gives too much away; --accept publishes it all the same."
+
 app = group(VERBS["anonymize"])
 
 
-@command(app, AnonymizeOptions, epilog="Exit codes: 0 done, 2 bad input.")
+@command(
+    app,
+    AnonymizeOptions,
+    epilog="Exit codes: 0 done, 1 discloses too much with --against and not written, 2 bad input.",
+)
 def anonymize(
     *,
     file: File = None,
@@ -48,10 +54,10 @@ def anonymize(
     if html is not None:
         check_page(html, request.files())
     release = anonymize_verb(spec=request, out=out, ledger=ledger, report=reports(html), run=run)
-    told = [repr(release), f"Release: {printable(out)}"]
+    told = [repr(release), WITHHELD if release.is_withheld else f"Release: {printable(out)}"]
     if release.ledger is not None:
         told.append(f"Logged as an exact disclosure in {printable(release.ledger)}")
-    if html is not None:
+    if html is not None and not release.is_withheld:
         told.append(f"For the steward, not for release: {printable(html)}")
     say_json(release.to_json()) if json else say("\n".join(told))
-    return 0
+    return CHECK_FAILED if release.is_withheld else 0

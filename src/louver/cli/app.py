@@ -21,6 +21,7 @@ from louver.errors import Cancelled, LouverError, one_sentence, printable
 __all__ = ["app", "run_app"]
 
 BAD_INPUT, INTERNAL, INTERRUPTED, OUTPUT_CLOSED = 2, 70, 130, 141
+WITH_KERNELS = ("bounds", "audit", "anonymize", "groups", "topdown", "ledger")
 NUMBER_KINDS = {int: "a whole number", float: "a number"}
 
 
@@ -77,6 +78,7 @@ def run_app() -> int:
     tolerant_output()
     try:
         with one_sentence():
+            _load(verb)
             result = app(prog_name="louver", standalone_mode=False)
         code = result if isinstance(result, int) else 0
     except (Cancelled, KeyboardInterrupt):
@@ -96,6 +98,18 @@ def run_app() -> int:
     if code == INTERRUPTED:
         code = _fail(name, "stopped.", 128 + stopping_signal())
     return code
+
+
+def _load(verb: str) -> None:
+    """Import a verb, its kernels first, here and not from deep inside the parser.
+
+    Python's stack of frames grows by pages. While Numba is imported it calls small functions many thousand times; where those calls
+    straddle the end of a page, every one of them maps and unmaps memory, a tenth of a second in all.
+    """
+    if verb in WITH_KERNELS:
+        import_module("louver.optim.kernels")
+    if verb in VERBS:
+        import_module(f"louver.cli.{verb}")
 
 
 def _fail(name: str, sentence: str, code: int = BAD_INPUT) -> int:

@@ -67,6 +67,10 @@ def _outcome(found: JointAudit, options: AuditOptions) -> list[str]:
         return []
     if found.published is not None:
         return [printable(f"Published: {found.published}")]
+    return [printable(f"Not published: {why_refused(found)}")]
+
+
+def why_refused(found: JointAudit) -> str:
+    """The first reason, in words."""
     worst = next(found.disclosed())
-    cell = ", ".join(worst.cell.values())
-    return [printable(f"Not published: {worst.words or 'a small count is given away.'} It is about {cell}.")]
+    return f"{worst.words or 'a small count is given away.'} It is about {', '.join(worst.cell.values())}."

@@ -200,9 +200,12 @@ def _history(state: LedgerState) -> Iterator[str]:
     """A dated line for every event; what became of a debit stands in its own line."""
     shown = [event for event in state.events if event.kind not in ("seal", "abandon", "handed over")]
     amounts = ["" if event.amount is None else str(event.amount) for event in shown]
-    width = max(map(len, amounts), default=0)
+    width = max(map(len, ["amount", *amounts]))
+    yield f"{'':>4}  {'date':<16}  {'verb':<9}  {'amount':>{width}}  what for, or what was published exactly"
     for event, amount in zip(shown, amounts, strict=True):
         kind = KINDS.get(event.kind, event.kind)
         fate = "" if event.state is None else f" ({event.state})"
+        place = "" if event.release is None else f", release {event.release}"
         date = event.at[:16].replace("T", " ")
-        yield f"{event.entry:>4}  {date:<16}  {amount:>{width}}  {kind}{': ' if event.what else ''}{event.what}{fate}"
+        told = f"{kind}{': ' if event.what else ''}{event.what}{fate}{place}"
+        yield f"{event.entry:>4}  {date:<16}  {event.verb or 'ledger':<9}  {amount:>{width}}  {told}"

@@ -75,7 +75,13 @@ def topdown_measure(
     return 0
 
 
-@command(app, RunOptions, only=("measurements", "engine", "csv"), name="estimate", epilog=DONE)
+@command(
+    app,
+    RunOptions,
+    only=("measurements", "engine", "estimator", "shrink", "csv"),
+    name="estimate",
+    epilog=DONE,
+)
 def topdown_estimate(
     *,
     file: SpecArgument = None,
@@ -95,7 +101,13 @@ def topdown_estimate(
     return 0
 
 
-@command(app, RunOptions, only=("engine", "resume", "seed", "evaluate", "csv"), name="run", epilog=DONE)
+@command(
+    app,
+    RunOptions,
+    only=("engine", "resume", "estimator", "shrink", "seed", "evaluate", "csv"),
+    name="run",
+    epilog=DONE,
+)
 def topdown_run(
     *,
     file: SpecArgument = None,

@@ -75,6 +75,11 @@ class Source:
         return tuple(self.types)
 
     @property
+    def is_text(self) -> bool:
+        """Whether the source knows no types: CSV and TSV."""
+        return self._header is not None
+
+    @property
     def relation(self) -> duckdb.DuckDBPyRelation:
         """The records; every column of a CSV file is text."""
         return self.connection.view("records")

@@ -27,11 +27,11 @@ def read_text(source: Source, columns: Sequence[str]) -> list[tuple[str | None, 
 
 
 def read_labelled_text(
-    source: Source, names: Sequence[str], value: str, schema: Schema | None = None
-) -> tuple[Records, list[str | None]]:
-    """Codes of the columns `names`, and the text of the column `value`, row by row."""
+    source: Source, names: Sequence[str], values: Sequence[str], schema: Schema | None = None
+) -> tuple[Records, list[tuple[str | None, ...]]]:
+    """Codes of the columns `names`, and the text of the columns `values`, row by row."""
     labelled = None if schema is None else _labelled(schema)
-    return read_codes(source, names, labelled), [row[0] for row in read_text(source, [value])]
+    return read_codes(source, names, labelled), read_text(source, values)
 
 
 def _labelled(schema: Schema) -> Schema:

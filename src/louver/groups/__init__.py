@@ -66,7 +66,7 @@ def groups(
     size: str | None = None,
     groups: str | None = None,
     regions: str | Sequence[str] = (),
-    domain: str | Path | None = None,
+    domain: Data | None = None,
     domain_from_data: bool = False,
     max_size: int | None = None,
     min_size: int = 0,

@@ -245,18 +245,19 @@ class Asked:
         return GroupTable.from_cells(regions, cells, options.max_size, total, options.min_size)
 
 
-def _check_domain(data: Any, domain: str | None) -> None:
+def _check_domain(data: Any, domain: Any) -> None:
     """Refuse the confidential file as its own list of regions: one person could create a region."""
-    if domain is None or not isinstance(data, str | Path):
-        return
-    if Path(domain).exists() and Path(data).exists() and Path(domain).samefile(data):
+    is_same = domain is not None and domain is data
+    if isinstance(domain, str) and isinstance(data, str | Path):
+        is_same = Path(domain).exists() and Path(data).exists() and Path(domain).samefile(data)
+    if is_same:
         raise InputError(
             "option --domain names the data themselves; give a public list, or --domain-from-data, which discloses it.",
             option="--domain",
         )
 
 
-def _listed(domain: str, levels: tuple[str, ...]) -> RegionTree:
+def _listed(domain: Any, levels: tuple[str, ...]) -> RegionTree:
     """Read the public list of regions."""
     with open_source(domain) as source:
         rows = read_text(source, levels)

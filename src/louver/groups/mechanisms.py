@@ -55,6 +55,8 @@ class Mechanism:
         Whether levels count by what their noise is worth.
     check_size : callable or None
         Refuses numbers of cells and groups that `solve` does not end on.
+    simulate : callable or None
+        A faster way to the same optimum, or next to it, for simulations.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Mechanism:
     is_consistent: bool = True
     is_weighted: bool = False
     check_size: Callable[[int, int], None] | None = None
+    simulate: Solve | None = None
     open_query: Query | None = None
 
 
@@ -78,11 +81,25 @@ MECHANISMS = {
             solve=solve_joint,
             is_weighted=True,
         ),
-        Mechanism(name="M_H", query=Query.SIZES, solve=solve_program, check_size=check_size),
+        Mechanism(
+            name="M_H", query=Query.SIZES, solve=solve_program, check_size=check_size, simulate=solve_dynamic
+        ),
         Mechanism(name="M_H^r", query=Query.SIZES, solve=solve_relaxed, is_consistent=False),
-        Mechanism(name="M_dp^OP", query=Query.SIZES, solve=solve_by_tables, check_size=check_size),
+        Mechanism(
+            name="M_dp^OP",
+            query=Query.SIZES,
+            solve=solve_by_tables,
+            check_size=check_size,
+            simulate=solve_dynamic,
+        ),
         Mechanism(name="M_H^dp", query=Query.SIZES, open_query=Query.SIZES, solve=solve_dynamic),
-        Mechanism(name="M_c", query=Query.PREFIX, solve=solve_cumulative_program, check_size=check_size),
+        Mechanism(
+            name="M_c",
+            query=Query.PREFIX,
+            solve=solve_cumulative_program,
+            check_size=check_size,
+            simulate=solve_cumulative_relaxed,
+        ),
         Mechanism(name="M_c^r", query=Query.PREFIX, solve=solve_cumulative_relaxed, is_consistent=False),
         Mechanism(name="M_c^dp", query=Query.PREFIX, solve=solve_cumulative),
         Mechanism(name="M_c^ch", query=Query.CHAIN, solve=solve_chain),

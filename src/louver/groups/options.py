@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypedDict
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
 from louver.privacy.neighbours import Relation, check_filter
-from louver.schema.options import Names, VerbOptions, option
+from louver.schema.options import Names, Table, VerbOptions, option
 from louver.schema.source import SourceKeywords, SourceOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from louver.data.read import ArrowStream
 
 __all__ = ["DataKeywords", "GroupsKeywords", "GroupsOptions"]
 
@@ -39,7 +41,7 @@ class GroupsOptions(VerbOptions):
     regions: Names = option(
         (), "Columns of the region levels, coarsest first.", metavar="R1,R2", group="regions"
     )
-    domain: str | None = option(
+    domain: Table | None = option(
         None,
         "Public list of the leaf regions, with these columns.",
         metavar="FILE",
@@ -200,7 +202,7 @@ class GroupsKeywords(TypedDict, total=False):
     size: str | None
     groups: str | None
     regions: str | Sequence[str]
-    domain: str | Path | None
+    domain: str | Path | ArrowStream | None
     max_size: int | None
     min_size: int
     epsilon: Amount | None

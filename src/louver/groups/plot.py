@@ -25,12 +25,15 @@ PANELS_ACROSS = 4
 MAX_BARS = 80
 """Sizes that are drawn one by one."""
 
+WITHIN_90 = 1.645
+"""Standard deviations that nine tenths of normal noise lie within."""
+
 LONGEST_TITLE = 28
 """Letters of a region's name above a small picture."""
 
 
 def plot_release(release: GroupRelease, region: int = 0) -> Figure:
-    """Draw one region: groups by size, and groups of at least each size, both with two standard deviations."""
+    """Draw one region: groups by size, and groups of at least each size, both with what nine tenths lie within."""
     figure = blank_figure(9, 3.4)
     left, right = figure.subplots(1, 2)
     shown = _shown(release.counts[region])
@@ -39,7 +42,7 @@ def plot_release(release: GroupRelease, region: int = 0) -> Figure:
     left.set(xlabel="size", ylabel="groups", title="Groups by size")
     tree = release.plan.regions.tree
     suffix = answers(release.counts[region][None, :], Query.SUFFIX, tree)[0][shown]
-    spread = 2 * _cumulative_deviations(release, region)[shown]
+    spread = WITHIN_90 * _cumulative_deviations(release, region)[shown]
     right.plot(sizes, suffix, color=SAFE, drawstyle="steps-mid")
     right.fill_between(
         sizes, np.maximum(suffix - spread, 0), suffix + spread, color=SAFE, alpha=0.2, step="mid", linewidth=0
@@ -100,9 +103,9 @@ def _shown(counts: Ints) -> slice:
 
 def _bars(axes: Axes, release: GroupRelease, region: int, shown: slice) -> None:
     counts = release.counts[region][shown]
-    spread = 2 * _size_deviation(release, region)
     sizes = np.array(release.sizes)[shown]
-    least, most = np.maximum(counts - spread, 0), counts + spread
+    found = release.uncertainty
+    least, most = found.lower[region][shown], found.upper[region][shown]
     if len(sizes) > MAX_BARS:  # one outline instead of a thousand bars
         edges = np.append(sizes, sizes[-1] + 1) - 0.5
         axes.stairs(counts, edges, fill=True, color=SAFE, alpha=0.85)
@@ -125,12 +128,6 @@ def _tidy(axes: Axes) -> None:
 
 def _level(release: GroupRelease, region: int) -> int:
     return len(release.plan.regions.labels[region])
-
-
-def _size_deviation(release: GroupRelease, region: int) -> float:
-    """Standard deviation of the number of groups of one size: a difference of two counts, where these are cumulative."""
-    factor = 1.0 if release.plan.query is Query.SIZES else math.sqrt(2)
-    return factor * release.plan.deviations[_level(release, region)]
 
 
 def _cumulative_deviations(release: GroupRelease, region: int) -> Floats:

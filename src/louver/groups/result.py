@@ -17,6 +17,7 @@ from louver.errors import printable
 from louver.groups.plan import SizePlan
 from louver.groups.problem import Query, Total
 from louver.groups.simulate import Forecast, LevelError
+from louver.groups.uncertainty import Simulated, Uncertainty
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
@@ -43,8 +44,8 @@ class GroupRelease(Shown):
         What was measured, with which noise.
     counts : int64 (n_regions, n_sizes)
         Released numbers of groups, read-only.
-    forecast : Forecast
-        What the errors of this release are expected to be, from simulations on the release itself.
+    simulated : Simulated
+        How far off this release may be, from simulations on the release itself.
     evaluation : tuple of LevelError or None
         The true errors, for evaluations only.
     is_private : bool
@@ -57,7 +58,7 @@ class GroupRelease(Shown):
 
     plan: SizePlan
     counts: Ints
-    forecast: Forecast
+    simulated: Simulated
     evaluation: tuple[LevelError, ...] | None = None
     is_private: bool = True
     is_domain_from_data: bool = False
@@ -67,6 +68,16 @@ class GroupRelease(Shown):
     @property
     def total_groups(self) -> int:
         return int(self.counts[0].sum())
+
+    @property
+    def forecast(self) -> Forecast:
+        """What the errors of every level are expected to be."""
+        return self.simulated.forecast
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """Standard error and 90 % interval of every number of `counts`."""
+        return self.simulated.groups
 
     @property
     def sizes(self) -> range:
@@ -110,16 +121,17 @@ class GroupRelease(Shown):
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pa.Table:
-        """One row for each region and size: the region's labels, null below its level, then level, size, groups."""
+        """One row for each region and size: the region's labels, null below its level, then level, size, groups and how far off."""
         n_sizes = len(self.sizes)
         columns = self._region_columns(n_sizes)
         columns["size"] = pa.array(np.tile(np.array(self.sizes), len(self.counts)))
         columns["groups"] = pa.array(self.counts.ravel())
-        return pa.table(columns)
+        return pa.table(columns | _error_columns(self.simulated.groups))
 
     def persons_frame(self) -> pa.Table:
         """One row for each region with the number of persons that its groups imply."""
-        return pa.table({**self._region_columns(1), "persons": pa.array(self.persons)})
+        columns = self._region_columns(1) | {"persons": pa.array(self.persons)}
+        return pa.table(columns | _error_columns(self.simulated.persons))
 
     def _region_columns(self, repeats: int) -> dict[str, pa.Array]:
         regions = self.plan.regions
@@ -217,6 +229,12 @@ class GroupRelease(Shown):
             lines.append(line)
         lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
         return "\n".join(map(printable, lines[:10]))
+
+
+def _error_columns(found: Uncertainty) -> dict[str, pa.Array]:
+    """The columns that say how far off a published number may be."""
+    named = {"standard_error": found.standard_error, "lower_90": found.lower, "upper_90": found.upper}
+    return {name: pa.array(values.ravel()) for name, values in named.items()}
 
 
 def _repeated(labels: Sequence[str | None], repeats: int) -> pa.Array:

@@ -19,7 +19,7 @@ from louver.privacy.measurements import NoisyBatch
 from louver.privacy.noise import KeyedNoise, Noise, perturb
 from louver.run import Run
 
-__all__ = ["Forecast", "LevelError", "errors", "forecast", "measured", "stand_in"]
+__all__ = ["Forecast", "LevelError", "averages", "errors", "forecast", "measured", "stand_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ def forecast(table: GroupTable, plan: SizePlan, runs: int = 5, run: Run | None =
         noisy = measured(table, plan, KeyedNoise.from_seed(seed))
         before.append(errors(sizes_of(noisy.rows, plan.query, tree), table.counts, tree))
         after.append(errors(plan.mechanism.solve(noisy, run), table.counts, tree))
-    return Forecast(_averages(before), _averages(after))
+    return Forecast(averages(before), averages(after))
 
 
-def _averages(runs: list[tuple[LevelError, ...]]) -> tuple[LevelError, ...]:
+def averages(runs: list[tuple[LevelError, ...]]) -> tuple[LevelError, ...]:
     """The mean of every level's errors over runs."""
     return tuple(
         LevelError(

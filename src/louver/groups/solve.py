@@ -18,7 +18,8 @@ from louver.groups.load import Asked
 from louver.groups.plan import SizePlan, noisy_answers, true_batches
 from louver.groups.problem import GroupTable, Total
 from louver.groups.result import DATA_FILE, INVARIANTS_FILE, MEASUREMENTS_FILE, GroupRelease
-from louver.groups.simulate import errors, forecast
+from louver.groups.simulate import errors
+from louver.groups.uncertainty import simulate_release
 from louver.privacy.ledger import Debit, Head
 from louver.privacy.measurements import Measurements, TrueBatch, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     Report = Callable[[GroupRelease], str]
 
 __all__ = ["estimate_from", "load_answers", "release_paid", "release_seeded", "write_from"]
-
-FORECAST_CELLS = 1_000_000
-"""Tables with more cells than this are forecast from one simulation, smaller ones from five."""
 
 
 def _read(asked: Asked, plan: SizePlan | None) -> tuple[SizePlan, GroupTable]:
@@ -105,7 +103,8 @@ def release_paid(
             _measure(plan, true_table, folder, noise, debit, run)
             release = estimate_from(asked, plan, folder, run)
             _write(release, writer, asked, report)
-    account.seal(debit, {name: entry.sha256 for name, entry in read_manifest(out).files.items()})
+    files = {name: entry.sha256 for name, entry in read_manifest(out).files.items()}
+    account.seal(debit, files, out.name)
     return release
 
 
@@ -155,12 +154,12 @@ def _moved(asked: Asked, plan: SizePlan, out: Path, head: Head) -> GroupRelease:
 def _finished(
     asked: Asked, plan: SizePlan, counts: Ints, head: Head | None, run: Run | None, *, is_private: bool
 ) -> GroupRelease:
-    """Put a result together, with errors forecast on the release itself."""
+    """Put a result together, with errors simulated from the release itself."""
     released = GroupTable(plan.regions, counts, plan.first_size)
     return GroupRelease(
         plan=plan,
         counts=counts,
-        forecast=forecast(released, plan, 1 if counts.size > FORECAST_CELLS else 5, run),
+        simulated=simulate_release(released, plan, run),
         is_private=is_private,
         is_domain_from_data=asked.regions is None,
         head=head,

@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from louver.optim.status import Status
+from louver.run import Run
 
 try:
     from scipy.optimize._highspy import _core as highs
@@ -52,10 +53,19 @@ class WarmProgram:
     """
 
     def __init__(
-        self, rows: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats
+        self,
+        rows: csr_array,
+        row_lower: Floats,
+        row_upper: Floats,
+        lower: Floats,
+        upper: Floats,
+        run: Run | None = None,
     ) -> None:
         self._rows, self._limits = rows, (row_lower, row_upper, lower, upper)
+        self._run = run
         self._solver = None if highs is None else _loaded(rows, row_lower, row_upper, lower, upper)
+        if self._solver is not None and run is not None:
+            _stop_with(self._solver, run)
         self._columns = np.arange(rows.shape[1], dtype=np.int32)
 
     def minimise(self, cost: Floats, seconds: float = np.inf) -> Relaxation:
@@ -66,6 +76,8 @@ class WarmProgram:
         solver.changeColsCost(len(cost), self._columns, cost)
         solver.setOptionValue("time_limit", float(solver.getRunTime() + seconds))
         solver.run()
+        if self._run is not None:
+            self._run.check()
         status = solver.getModelStatus()
         if status == highs.HighsModelStatus.kInfeasible:
             return Relaxation(Status.INFEASIBLE, NO_ANSWER, NO_ANSWER)
@@ -99,6 +111,16 @@ def _loaded(rows: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats
         solver.setOptionValue(option, value)
     solver.passModel(model)
     return solver
+
+
+def _stop_with(solver: Any, run: Run) -> None:
+    """Let the solver ask after every step whether the run was cancelled."""
+
+    def ask(_kind: int, _message: str, _out: Any, answer: Any, _data: object) -> None:
+        answer.user_interrupt = run.is_cancelled
+
+    solver.setCallback(ask, None)
+    solver.startCallback(highs.cb.HighsCallbackType.kCallbackSimplexInterrupt)
 
 
 def _cold(

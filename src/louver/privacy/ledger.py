@@ -509,13 +509,14 @@ class Ledger(LedgerFile):
                 )
             db.execute("UPDATE keys SET answers = ? WHERE entry = ?", (answers, entry))
 
-    def seal(self, debit: Debit, files: Mapping[str, str]) -> Head:
-        """Record the finished files of a debit (name to sha256) and erase its key.
+    def seal(self, debit: Debit, files: Mapping[str, str], *, place: str | None = None) -> Head:
+        """Record the finished files of a debit (name to sha256), the name of their folder, and erase its key.
 
         Sealing twice with the same files changes nothing. Where another program keeps the ledger open meanwhile, the key
         stays in the write-ahead log until a later operation empties it; `verify` tries, and says so if it cannot.
         """
-        return self._close(debit.entry, {"kind": "seal", "entry": debit.entry, "files": dict(files)})
+        named = {} if place is None else {"place": place}
+        return self._close(debit.entry, {"kind": "seal", "entry": debit.entry, "files": dict(files), **named})
 
     def abandon(self, entry: int) -> Head:
         """Give up a reserved debit: its key is erased, its amount stays spent."""

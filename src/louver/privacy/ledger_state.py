@@ -63,7 +63,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line of a ledger's history; a debit's `state` is pending, sealed or abandoned."""
+    """One line of a ledger's history; a debit's `state` is pending, sealed or abandoned, its `release` the folder it was for."""
 
     entry: int
     at: str
@@ -71,12 +71,20 @@ class Event:
     what: str
     amount: Fraction | None = None
     state: str | None = None
+    verb: str | None = None
+    release: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The line for programs."""
         amount = None if self.amount is None else str(self.amount)
         told = {"entry": self.entry, "at": self.at, "kind": self.kind, "what": self.what}
-        return {**told, "amount": amount, "state": self.state}
+        return {
+            **told,
+            "amount": amount,
+            "state": self.state,
+            "verb": self.verb,
+            "release": self.release,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +200,7 @@ class _Replay:
     spent: Fraction = Fraction(0)
     pending: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     sealed: dict[int, Mapping[str, str]] = field(default_factory=dict)
+    places: dict[int, str] = field(default_factory=dict)
     published: list[Publication] = field(default_factory=list)
     n_carried: int = 0
     refusals: list[str] = field(default_factory=list)
@@ -206,6 +215,8 @@ class _Replay:
             self.events.append(self._added(entry.head.entry, entry.body))
         for event in self.events:
             event["state"] = self._debit_state(event)
+            event["verb"] = _verb(event["what"])
+            event["release"] = self.places.get(event["entry"])
         return LedgerState(
             measure=Measure(self.first["measure"]),
             neighbours=Relation(self.first["neighbours"]),
@@ -243,6 +254,8 @@ class _Replay:
             case "seal":
                 self.pending.pop(body["entry"], None)
                 self.sealed[body["entry"]] = body["files"]
+                if "place" in body:
+                    self.places[body["entry"]] = str(body["place"])
                 what = f"entry {body['entry']}"
             case "abandon":
                 self.pending.pop(body["entry"], None)
@@ -304,6 +317,23 @@ def carried(state: LedgerState, name: str) -> dict[str, Any]:
         "refusals": list(state.refusals),
         "sources": [asdict(one) for one in state.sources.values()],
     }
+
+
+VERBS = {
+    "group sizes": "groups",
+    "the total number of groups by ": "groups",
+    "the list of regions that occur by ": "groups",
+    "not protected by ": "groups",
+    "TopDown": "topdown",
+    "topdown": "topdown",
+    "a file of ": "anonymize",
+}
+"""How the verbs begin what they write into a ledger."""
+
+
+def _verb(what: str) -> str | None:
+    """The verb that wrote these words; None for what people did, and for words of their own."""
+    return next((verb for start, verb in VERBS.items() if what.startswith(start)), None)
 
 
 def _is_old(what: str) -> bool:

@@ -201,9 +201,9 @@ class Account:
             composed=payment.composed,
         )
 
-    def seal(self, debit: Debit, files: Mapping[str, str]) -> Head:
-        """Record the finished files and erase the key."""
-        return self.ledger.seal(debit, files)
+    def seal(self, debit: Debit, files: Mapping[str, str], place: str) -> Head:
+        """Record the finished files and the name of their folder, and erase the key."""
+        return self.ledger.seal(debit, files, place=place)
 
 
 def noise_of(payment: Payment, debit: Debit) -> Noise:
@@ -220,6 +220,7 @@ def measure(
     payment: Payment,
     design: str | None = None,
     beside: Callable[[], Sequence[Path]] = tuple,
+    place: str | None = None,
     run: Run | None = None,
 ) -> Measurements:
     """Debit the ledger, draw noise once, and seal the measurements at `path`.
@@ -236,6 +237,8 @@ def measure(
         As for `write_measurements`.
     beside : callable
         Called once the debit is reserved: writes what is sealed with the measurements, and returns where.
+    place : str, optional
+        Name of the folder for the ledger; by default the one of `path`.
     run : Run, optional
 
     Notes
@@ -257,7 +260,7 @@ def measure(
     files[path.name] = write_measurements(
         path, batches, noise_of(payment, debit), debit, design=design, run=run
     )
-    account.seal(debit, files)
+    account.seal(debit, files, place or path.parent.name)
     return Measurements(path)
 
 
@@ -309,7 +312,16 @@ def measure_into(
             write_exact()
             return paths[1:]
 
-        measure(paths[0], batches, account=account, payment=payment, design=design, beside=beside, run=run)
+        measure(
+            paths[0],
+            batches,
+            account=account,
+            payment=payment,
+            design=design,
+            beside=beside,
+            place=folder.name,
+            run=run,
+        )
     description = Measurements(paths[0]).description()
     return Head(description["entry"], description["entry_hash"])
 

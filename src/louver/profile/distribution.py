@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver._arrays import Floats
-from louver.profile.kinds import ColumnKind
-from louver.profile.problem import CodedColumn
+from louver.data.coded import CodedColumn
+from louver.data.kinds import ColumnKind
 
 __all__ = ["Distribution", "spread"]
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.profile.problem import CodedColumn, Problem
+from louver.data.coded import CodedColumn
+from louver.profile.problem import Problem
 
 __all__ = ["Numbers", "RecordHash", "distinct_and_alone", "sampled"]
 

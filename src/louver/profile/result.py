@@ -8,10 +8,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from louver._html import html_table
+from louver.data.dependencies import Dependency
+from louver.data.kinds import ColumnKind
 from louver.errors import printable
-from louver.profile.dependencies import Dependency
 from louver.profile.distribution import Distribution
-from louver.profile.kinds import ColumnKind
 from louver.profile.roles import Role
 from louver.profile.singling import SinglingSet
 

@@ -5,51 +5,20 @@ Suggestions, for a person to judge: they rest on how identifying a column is, on
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import pyarrow.compute as pc
-
-from louver.profile.dependencies import Dependency
-from louver.profile.kinds import ColumnKind
-from louver.profile.problem import CodedColumn
+from louver.data.coded import CodedColumn
+from louver.data.dependencies import Dependency
+from louver.data.kinds import ColumnKind
+from louver.data.telling import WORDS, is_positive, is_unit, why_telling, words_of
 from louver.profile.singling import SinglingSet
 
 __all__ = ["Role", "Suggestion", "suggest_roles"]
 
 MOSTLY_ALONE = 0.5
 """From this share of records alone with its value on, a column is called identifying by itself."""
-LEAST_UNITS = 0.02
-MOST_IN_UNIT = 20.0
-"""A unit (household, business) has several records on average, but no more than this, and there are many units. It is named like
-one, or tells other columns and is not named like anything else."""
-
-DIRECT = (
-    "name surname firstname lastname forename email mail phone mobile ssn passport iban address street ip"
-)
-UNIT = "household hh hhid hid family fam serialno dwelling couple haushalt firm business employer enterprise"
-WEIGHT = "weight weights wgt wt pwgtp wgtp perwt hhwt gewicht ponder poids"
-SENSITIVE = (
-    "income incwage wage salary earnings pay debt wealth assets benefit benefits diagnosis disease illness ill icd "
-    "health hiv drug drugs crime offence religion faith party vote union orientation pregnant einkommen diagnose"
-)
-QUASI = (
-    "age alter sex gender geschlecht birth born dob birthday birthdate zip zipcode plz postcode postal region county state "
-    "city town municipality district tract block puma country nation nationality citizenship ethnicity race marital marstat "
-    "education educ edu schl degree occupation occ job industry language ancestry veteran year month date"
-)
-WORDS = {
-    role: frozenset(words.split())
-    for role, words in (
-        ("direct", DIRECT),
-        ("unit", UNIT),
-        ("weight", WEIGHT),
-        ("sensitive", SENSITIVE),
-        ("quasi", QUASI),
-    )
-}
 
 
 class Role(StrEnum):
@@ -101,15 +70,15 @@ def suggest_roles(
 def _by_itself(
     column: CodedColumn, kind: ColumnKind, together: SinglingSet | None, is_telling: bool
 ) -> Suggestion:
-    words = _words(column.name)
+    words = words_of(column.name)
     share = column.n_alone / max(len(column.codes), 1)
     is_alone = share >= MOSTLY_ALONE
     if kind is ColumnKind.EMPTY:
         return Suggestion(role=Role.KEEP, reason="has no values")
-    if words & WORDS["weight"] and kind in (ColumnKind.NUMBER, ColumnKind.INTEGER) and _is_positive(column):
+    if words & WORDS["weight"] and kind in (ColumnKind.NUMBER, ColumnKind.INTEGER) and is_positive(column):
         return Suggestion(role=Role.WEIGHT, reason="named like a sampling weight, which may tell the stratum")
     is_other = bool(words & (WORDS["quasi"] | WORDS["sensitive"]))
-    if _is_unit(column, kind) and (words & WORDS["unit"] or (is_telling and not is_other)):
+    if is_unit(column, kind) and (words & WORDS["unit"] or (is_telling and not is_other)):
         return Suggestion(role=Role.UNIT, reason="groups a few records each, like a household number")
     if kind is ColumnKind.ID or (kind is ColumnKind.TEXT and is_alone):
         return Suggestion(role=Role.IDENTIFYING, reason="nearly every value occurs once")
@@ -122,33 +91,13 @@ def _by_itself(
         return Suggestion(
             role=Role.QUASI, reason="known to neighbours or registers, going by its name or kind"
         )
-    if is_alone:
-        return Suggestion(
-            role=Role.QUASI, reason="most values occur once; round it, publish classes or drop it"
-        )
+    telling = why_telling(column, kind)
+    if telling is not None:
+        return Suggestion(role=Role.QUASI, reason=f"{telling}; round it, publish classes or drop it")
     if together is not None:
         others = [name for name in together.columns if name != column.name]
         return Suggestion(role=Role.QUASI, reason=f"singles people out together with {_listed(others)}")
     return Suggestion(role=Role.KEEP, reason="common values, in no small set that singles people out")
-
-
-def _words(name: str) -> set[str]:
-    """Words of a name: "hhIncome_2019" is hh, income, and hhincome."""
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    return {word.lower() for text in (name, spaced) for word in re.findall(r"[A-Za-z]+", text)}
-
-
-def _is_positive(column: CodedColumn) -> bool:
-    return not pc.any(pc.starts_with(column.values, "-")).as_py()
-
-
-def _is_unit(column: CodedColumn, kind: ColumnKind) -> bool:
-    """Many values with a few records each."""
-    if kind in (ColumnKind.NUMBER, ColumnKind.DATE, ColumnKind.TEXT):
-        return False
-    mean_size = column.n_known / column.n_values
-    is_many = column.n_values >= LEAST_UNITS * column.n_known and column.n_values > 20
-    return is_many and 1.05 <= mean_size <= MOST_IN_UNIT and column.n_alone < MOSTLY_ALONE * column.n_known
 
 
 def _listed(names: Sequence[str]) -> str:

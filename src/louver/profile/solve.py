@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from louver.profile.dependencies import find_dependencies
+from louver.data.dependencies import find_dependencies
+from louver.data.kinds import guess_kind
 from louver.profile.distribution import spread
-from louver.profile.kinds import guess_kind
 from louver.profile.options import ProfileOptions
 from louver.profile.problem import Problem
 from louver.profile.result import ColumnProfile, Profile
@@ -25,7 +25,7 @@ def profile_columns(problem: Problem, options: ProfileOptions, run: Run, started
         guesses.append(guess_kind(column))
     kinds = [kind for kind, _ in guesses]
     singling = find_singling_sets(problem, options.largest, options.alone, run)
-    dependencies = find_dependencies(problem, run)
+    dependencies = find_dependencies(problem.columns, run)
     roles = suggest_roles(problem.columns, kinds, singling.sets, dependencies)
     columns = tuple(
         ColumnProfile(

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from louver.data.kinds import ColumnKind
 from louver.errors import InputError
-from louver.profile.kinds import ColumnKind
 from louver.profile.result import ColumnProfile, Profile
 from louver.profile.roles import Role
+from louver.schema.files import toml_text
 from louver.schema.options import described
 from louver.schema.source import SourceOptions
 from louver.schema.spec import PLACEHOLDER
@@ -66,22 +66,22 @@ def spec_text(profile: Profile, data: object, source: SourceOptions, folder: Pat
 def _source_section(data: object, source: SourceOptions, folder: Path) -> str:
     lines = ["[source]"]
     if isinstance(data, str | os.PathLike) and "://" not in str(data):
-        lines.append(f"file = {_quoted(os.path.relpath(data, folder))}")
+        lines.append(f"file = {toml_text(os.path.relpath(data, folder))}")
     elif isinstance(data, str):
-        lines.append(f"uri = {_quoted(PLACEHOLDER)}  # the address, without a password where possible")
+        lines.append(f"uri = {toml_text(PLACEHOLDER)}  # the address, without a password where possible")
     else:
         lines.append("# the data were a dataframe: give them in the call, or name a file here")
     for one in described(SourceOptions):
         value = getattr(source, one.name)
         if value != one.default:
-            lines.append(f"{one.name} = {_quoted(value) if isinstance(value, str) else str(value).lower()}")
+            lines.append(f"{one.name} = {toml_text(value) if isinstance(value, str) else str(value).lower()}")
     return "\n".join(lines) + "\n"
 
 
 def _attribute_section(column: ColumnProfile) -> str:
     """Kind and role; an order needs labels, which only a person may list."""
-    lines = [f"[attributes.{_quoted(column.name)}]  # role: {column.role}"]
-    lines.append(f"kind = {_quoted(KINDS.get(column.kind, 'category'))}  # guessed: {column.kind}")
+    lines = [f"[attributes.{toml_text(column.name)}]  # role: {column.role}"]
+    lines.append(f"kind = {toml_text(KINDS.get(column.kind, 'category'))}  # guessed: {column.kind}")
     if column.kind is ColumnKind.ORDERED_CODE:
         lines.append(
             '# if the order means something: kind = "ordered", and labels = ["lowest", ..., "highest"]'
@@ -109,38 +109,28 @@ def _bounds_section() -> str:
 
 def _groups_section(by_role: dict[Role, list[str]]) -> str:
     units = by_role[Role.UNIT]
-    lines = ["[groups]", f"unit = {_quoted(units[0] if units else PLACEHOLDER)}"]
-    lines.append(f"regions = [{_quoted(PLACEHOLDER)}]  # columns of the region levels, coarsest first")
+    lines = ["[groups]", f"unit = {toml_text(units[0] if units else PLACEHOLDER)}"]
+    lines.append(f"regions = [{toml_text(PLACEHOLDER)}]  # columns of the region levels, coarsest first")
     lines.append(
-        f"domain = {_quoted(PLACEHOLDER)}  # public list of the leaf regions, never the data themselves"
+        f"domain = {toml_text(PLACEHOLDER)}  # public list of the leaf regions, never the data themselves"
     )
-    lines.append(f"epsilon = {_quoted(PLACEHOLDER)}")
+    lines.append(f"epsilon = {toml_text(PLACEHOLDER)}")
     lines.append("# max_size = ...  # largest size told apart; a policy, not the largest that occurs")
     return "\n".join(lines) + "\n"
 
 
 def _topdown_section() -> str:
-    lines = ["[topdown]", f"epsilon = {_quoted(PLACEHOLDER)}"]
+    lines = ["[topdown]", f"epsilon = {toml_text(PLACEHOLDER)}"]
     lines.append("# every attribute that is measured needs its public labels above")
     lines += [
         "[topdown.geography]",
-        f"columns = [{_quoted(PLACEHOLDER)}]",
-        f"levels = [{_quoted(PLACEHOLDER)}]",
+        f"columns = [{toml_text(PLACEHOLDER)}]",
+        f"levels = [{toml_text(PLACEHOLDER)}]",
     ]
-    lines.append(f"leaves = {_quoted(PLACEHOLDER)}  # public list of the leaf regions")
-    lines += ["[topdown.shares]", f"levels = {_quoted(PLACEHOLDER)}", f"queries = {_quoted(PLACEHOLDER)}"]
+    lines.append(f"leaves = {toml_text(PLACEHOLDER)}  # public list of the leaf regions")
+    lines += ["[topdown.shares]", f"levels = {toml_text(PLACEHOLDER)}", f"queries = {toml_text(PLACEHOLDER)}"]
     return "\n".join(lines) + "\n"
 
 
 def _list(names: Iterable[str]) -> str:
-    return "[" + ", ".join(map(_quoted, names)) + "]"
-
-
-def _quoted(text: Any) -> str:
-    """A basic string of TOML."""
-    escaped = {"\\": "\\\\", '"': '\\"'}
-    letters = (
-        escaped.get(letter) or (letter if letter.isprintable() else f"\\U{ord(letter):08X}")
-        for letter in str(text)
-    )
-    return '"' + "".join(letters) + '"'
+    return "[" + ", ".join(map(toml_text, names)) + "]"

@@ -25,13 +25,13 @@ if sys.platform != "win32":
 __all__ = ["ReleaseWriter", "check_out"]
 
 
-def check_out(out: Path) -> None:
-    """Refuse a release directory that exists or cannot be made, before any work is done."""
+def check_out(out: Path, option: str = "--out") -> None:
+    """Refuse a directory that exists or cannot be made, before any work is done."""
     if os.path.lexists(out):
         name = out.name or out.absolute().name  # "." has none of its own
-        raise InputError(f"option --out: {name} exists already; name a new folder.", option="--out")
+        raise InputError(f"option {option}: {name} exists already; name a new folder.", option=option)
     if not out.parent.is_dir():
-        raise InputError(f"option --out: the folder above {out.name} does not exist.", option="--out")
+        raise InputError(f"option {option}: the folder above {out.name} does not exist.", option=option)
 
 
 class ReleaseWriter:

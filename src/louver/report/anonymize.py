@@ -10,6 +10,7 @@ from louver import __version__
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import AnonymizedRelease
+from louver.anonymize.worked_out import NEARLY
 from louver.report.page import facts, page, picture, table, tiles, write_page
 
 __all__ = ["anonymize_report", "inside_report", "reports"]
@@ -32,7 +33,8 @@ def anonymize_report(release: AnonymizedRelease) -> str:
     gcp = sum(share for _, share in losses) / max(1, len(losses))
     sections = [
         *_warning(release),
-        f'<p class="verdict">{escape(_verdict(release.published_gap))}</p>',
+        f'<p class="verdict">{escape(MEANING[release.guarantee].format(k=release.k, others=release.k - 1))}</p>',
+        f"<p>{escape(_plainly(release, gcp))}</p>",
         tiles(
             [
                 (release.table.num_rows, "records published", False),
@@ -42,15 +44,22 @@ def anonymize_report(release: AnonymizedRelease) -> str:
                 (release.n_suppressed, "records suppressed", False),
             ]
         ),
-        "<h2>What was done</h2>",
-        facts(_facts(release)),
+        "<h2>Columns</h2>",
+        table(
+            ["column", "role", "kind", "what was done"],
+            [[*line.values()] for line in release.dictionary.to_pylist()],
+        ),
         "<h2>What was lost</h2>",
         picture(release.plot(), "Detail lost per quasi-identifier, and how many classes have which size."),
         table(
             ["quasi-identifier", "mean share of its published range lost"],
             [[name, f"{share:.2%}"] for name, share in losses],
         ),
-        "<h2>Measures</h2>",
+        "<h2>Class sizes</h2>",
+        table(["records in a class", "classes"], [list(pair) for pair in r.class_sizes[:MOST_SIZES]]),
+        "<h2>Appendix: how it was made, and measures</h2>",
+        facts(_facts(release)),
+        f"<p>{escape(_verdict(release.published_gap))}</p>",
         table(
             ["measure", "value"],
             [
@@ -66,10 +75,6 @@ def anonymize_report(release: AnonymizedRelease) -> str:
                 ["records alone with their published values", f"{r.uniques_after:,}"],
             ],
         ),
-        "<h2>How to read this</h2>",
-        f"<p>{escape(MEANING[release.guarantee].format(k=release.k, others=release.k - 1))} This does not protect "
-        "against somebody who learns from the columns that were not generalised, or who compares this file with another "
-        "release of the same data. What each published value stands for is in data/mapping.parquet.</p>",
     ]
     title = TITLE[release.guarantee].format(k=release.k)
     return page(title, "Check it with: louver verify", sections, f"Made by louver {__version__}.")
@@ -81,7 +86,8 @@ def inside_report(release: AnonymizedRelease) -> str:
     sections = [
         '<p class="verdict risk">This page describes confidential values. It is for the data steward; do not publish it.</p>',
         *_warning(release),
-        f'<p class="verdict">{escape(_verdict(release.gap))}</p>',
+        f"<p>{escape(_plainly(release, u.gcp))}</p>",
+        f"<p>{escape(_verdict(release.gap))}</p>",
         table(
             ["measure", "value"],
             [
@@ -101,6 +107,7 @@ def inside_report(release: AnonymizedRelease) -> str:
             ],
         ),
     ]
+    sections += _worked_out(release)
     if release.intersection is not None:
         is_risky = release.intersection.is_risky
         sections.append(
@@ -148,6 +155,9 @@ def inside_report(release: AnonymizedRelease) -> str:
     return page(title, "For the data steward", sections, f"Made by louver {__version__}.")
 
 
+MOST_SIZES = 12
+"""Class sizes listed beside the picture; the manifest has them all."""
+
 TITLE = {
     Guarantee.K_ANONYMITY: "{k}-anonymous microdata",
     Guarantee.K_MAP: "Microdata with {k}-map",
@@ -166,10 +176,44 @@ NEEDED_BY = {"l_kind": "l", "distance": "t"}
 """Options that mean nothing without another one."""
 
 
+def _plainly(release: AnonymizedRelease, gcp: float) -> str:
+    """What an outsider may learn, how accurate it is, whether to publish it, what to do next."""
+    kept = ", ".join(release.unchanged)
+    learnt = f"What is not generalised ({kept}) is published as it was, person by person" if kept else ""
+    parts = [
+        f"Whoever knows {_listed(release.quasi)} of a person in this file finds a class of records, not the person, but learns "
+        "what the records of a class have in common.",
+        f"{learnt}: whoever knows these values as well may learn more." if learnt else "",
+        f"Of the detail of what was generalised {gcp:.1%} is lost; counts by generalised columns are rougher by that much.",
+        "Publish it if these columns are all that outsiders can know, and no other release of the same people is out. Next: read "
+        "the columns below, try --against earlier releases, and run louver verify. What each published value stands for is in "
+        "data/mapping.parquet.",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def _warning(release: AnonymizedRelease) -> list[str]:
     if release.guarantee is not Guarantee.FREEFORM:
         return []
     return [f'<p class="verdict risk">{escape(WEAKER)}</p>']
+
+
+def _worked_out(release: AnonymizedRelease) -> list[str]:
+    """What the columns that travel along give back of those that were generalised."""
+    if not release.unchanged:
+        return []
+    return [
+        "<h2>What the unchanged columns give back</h2><p>Generalised values that follow from a column which is published "
+        "unchanged, or from all of them together, for somebody who knows how they go together.</p>",
+        table(
+            ["quasi-identifier", "generalised", "worked out exactly", f"at {NEARLY:.0%}", "above all from"],
+            [[w.name, w.generalised, w.exactly, w.nearly, w.column] for w in release.worked_out],
+        ),
+    ]
 
 
 def _sentence(text: str) -> str:
@@ -203,5 +247,6 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
     for name, value in shown.items():
         text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
         entries.append((name.replace("_", " "), text))
+    entries.append(("Published unchanged", ", ".join(release.unchanged) or "no column"))
     entries.append(("Rows", "in the order of the source" if release.is_order_kept else "shuffled"))
     return entries

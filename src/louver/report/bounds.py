@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from itertools import islice
 from pathlib import Path
 
 from louver import __version__
-from louver.bounds.answer import BoundsAnswer
+from louver.bounds.answer import REDESIGNS_BELOW, BoundsAnswer
 from louver.bounds.options import BoundsOptions
-from louver.bounds.result import UTILITY, BoundsAudit, Cell, Comparison, Suggestions, counted
+from louver.bounds.plot import narrowest
+from louver.bounds.publish import Publication
+from louver.bounds.result import UTILITY, BoundsAudit, Cell, Comparison, Suggestions, TellingRow
+from louver.bounds.summary import counted
 from louver.data.read import name_of
 from louver.report.page import facts, page, picture, table, tiles, write_page
 from louver.schema.request import Request
@@ -18,6 +22,13 @@ from louver.schema.request import Request
 __all__ = ["bounds_report", "write_bounds_report"]
 
 MAX_LISTED = 200
+METHOD = (
+    "<h3>How it was done</h3><p>A row of conditional frequencies in lowest terms fixes its counts up to a common "
+    "factor. The factors of all rows must add up to the sample size, which leaves each row only certain "
+    "multiples. Bounds here are tight, and every value listed occurs in some table that fits; a row is disclosed when "
+    "only one value is left. Zero cells are always visible in exact conditionals. "
+    "Method: Wright and Smucker (2014), with the semigroup of the other rows in place of their table.</p>"
+)
 SUGGESTIONS_CAPTION = "Information kept against zero cells still visible."
 
 
@@ -27,16 +38,21 @@ def bounds_report(
     audit: BoundsAudit | None = None,
     comparison: Comparison | None = None,
     suggestions: Suggestions | None = None,
+    publication: Publication | None = None,
 ) -> str:
     """The report as HTML, from whichever results there are."""
     sections: list[str] = []
+    if publication is not None:
+        is_risky = bool(publication.refused or publication.together)
+        sections.append(f'<p class="verdict{" risk" if is_risky else ""}">{escape(str(publication))}</p>')
     if audit is not None:
-        sections += _audit_sections(audit)
+        sections += [_verdict(audit, None if suggestions is None else REDESIGNS_BELOW), _tiles(audit)]
     if comparison is not None:
         sections += _comparison_sections(comparison)
     if suggestions is not None:
         sections += _suggestion_sections(suggestions)
-    sections.append(_method())
+    sections += [] if audit is None else _audit_sections(audit)
+    sections += _appendix(audit, suggestions)
     title = "What this table of conditional frequencies gives away"
     subtitle = (
         f"Audit of {source}. For the data steward only: it shows confidential counts and is not for release."
@@ -48,62 +64,96 @@ def write_bounds_report(answer: BoundsAnswer, request: Request[BoundsOptions], p
     """Write the report of all that a call answered."""
     source = name_of(request.data, request.source.table)
     html = bounds_report(
-        source=source, audit=answer.audit, comparison=answer.comparison, suggestions=answer.suggestions
+        source=source,
+        audit=answer.audit,
+        comparison=answer.comparison,
+        suggestions=answer.suggestions,
+        publication=answer.publication,
     )
     write_page(html, path)
 
 
 def _audit_sections(audit: BoundsAudit) -> list[str]:
-    s = audit.summary
-    sections = [
-        _verdict(audit),
-        tiles(
-            [
-                (
-                    s.disclosed_small_cells,
-                    f"small cells disclosed (0\u00a0<\u00a0count\u00a0<\u00a0{audit.small})",
-                    s.disclosed_small_cells > 0,
-                ),
-                (
-                    s.disclosed_rows,
-                    f"of {s.rows - s.zero_rows:,} nonzero rows fully determined",
-                    s.disclosed_rows > 0,
-                ),
-                (s.disclosed_zero_cells, "zero cells visible", False),
-                (s.zero_rows, "rows without anybody", False),
-                (s.unit_rows, "rows with reduced\u00a0sum\u00a01", False),
-            ]
-        ),
-        "<h2>What was audited</h2>",
-        facts(_facts(audit)),
-        "<h2>How tight the bounds are</h2>",
-        picture(
-            audit.plot(), "Feasible values of the most exposed cells, and how many values fit each cell."
-        ),
-    ]
+    sections = []
+    telling = list(islice(audit.telling_rows(), MAX_LISTED + 1))
+    if telling:
+        sections += ["<h2>Rows that tell a person's status</h2>", _telling_table(telling, audit)]
     risky = list(islice(audit.disclosed_cells(), MAX_LISTED + 1))
     if risky:
         sections += ["<h2>Disclosed small cells</h2>", _cell_table(risky)]
-    return sections
+    shown, counts = narrowest(audit)
+    caption = "Feasible values of the most exposed cells, and how many values fit each cell."
+    return [
+        *sections,
+        "<h2>How tight the bounds are</h2>",
+        picture(audit.plot(), caption),
+        _bounds_table(shown),
+        table(["values that fit", "nonzero cells"], counts.items()),
+    ]
 
 
-def _verdict(audit: BoundsAudit) -> str:
+def _verdict(audit: BoundsAudit, advice: str | None) -> str:
+    told = audit.verdict if advice is None else replace(audit.verdict, advice=advice)
+    return f'<p class="verdict{" risk" if told.is_risky else ""}">{escape(str(told))}</p>'
+
+
+def _tiles(audit: BoundsAudit) -> str:
     s = audit.summary
-    if s.disclosed_small_cells:
-        noun = "cell has a small count" if s.disclosed_small_cells == 1 else "cells have small counts"
-        text = (
-            f"{s.disclosed_small_cells:,} {noun} that anyone can work out from the published "
-            "conditionals and the sample size. Redesign the table before it is released."
-        )
-        return f'<p class="verdict risk">{escape(text)}</p>'
-    if s.disclosed_rows:
-        text = (
-            f"No small count can be worked out, but {counted(s.disclosed_rows, 'row')} can be worked out in full. "
-            "Check whether these counts may be known."
-        )
-    else:
-        text = "No positive count can be worked out from the published conditionals and the sample size."
-    return f'<p class="verdict">{escape(text)}</p>'
+    least = "" if audit.is_counted else "at least\u00a0"
+    return tiles(
+        [
+            (
+                s.disclosed_small_cells,
+                f"small cells disclosed (0\u00a0<\u00a0count\u00a0<\u00a0{audit.small})",
+                s.disclosed_small_cells > 0,
+            ),
+            (
+                s.certain_rows,
+                f"rows tell a person's status: {least}{s.certain_people:,} people",
+                s.certain_rows > 0,
+            ),
+            (
+                s.small_rows,
+                f"rows of fewer than {audit.small} people: {least}{s.small_row_people:,} people",
+                False,
+            ),
+            (
+                s.disclosed_rows,
+                f"of {s.rows - s.zero_rows:,} nonzero rows fully determined",
+                s.disclosed_rows > 0,
+            ),
+            (s.disclosed_zero_cells, "zero cells visible", False),
+            (s.zero_rows, "rows without anybody", False),
+        ]
+    )
+
+
+def _telling_table(rows: Sequence[TellingRow], audit: BoundsAudit) -> str:
+    """Rows with their status; only what was listed is named."""
+    people = "people" if audit.is_counted else "people at least"
+    shown = rows[:MAX_LISTED]
+    names = [*shown[0].row, *shown[0].col]
+    lines = [[*one.row.values(), *one.col.values(), one.people] for one in shown]
+    share = f"{float(100 * audit.certain):g} %"
+    told = f"<p>{'All' if audit.certain == 1 else f'At least {share}'} of the people in these rows have the status beside them.</p>"
+    return told + table([*names, people], lines) + _cut(len(rows))
+
+
+def _bounds_table(cells: Sequence[Cell]) -> str:
+    """The numbers of the picture."""
+    if not cells:
+        return ""
+    names = [*cells[0].row, *cells[0].col]
+    lines = [[*one.row.values(), *one.col.values(), one.lower, one.upper, one.n_values] for one in cells]
+    return table([*names, "at least", "at most", "values that fit"], lines)
+
+
+def _cut(n_found: int) -> str:
+    return (
+        ""
+        if n_found <= MAX_LISTED
+        else f"<p>Only the first {MAX_LISTED} are listed; --json has all cells.</p>"
+    )
 
 
 def _facts(audit: BoundsAudit) -> list[tuple[str, str]]:
@@ -124,6 +174,7 @@ def _facts(audit: BoundsAudit) -> list[tuple[str, str]]:
     ]
     if s.reduced_total is not None:
         entries.append(("Reduced total R", f"{s.reduced_total:,}; N − R = {s.n - s.reduced_total:,}"))
+        entries.append(("Rows with reduced sum 1", f"{s.unit_rows:,}"))
     if audit.selected is not None:
         entries.append(("Cells asked for", f"{counted(len(audit.selected), 'selected cell')} only"))
     return entries
@@ -132,10 +183,8 @@ def _facts(audit: BoundsAudit) -> list[tuple[str, str]]:
 def _cell_table(cells: Sequence[Cell]) -> str:
     shown = cells[:MAX_LISTED]
     names = [*shown[0].row, *shown[0].col]
-    html = table([*names, "count"], [[*cell.row.values(), *cell.col.values(), cell.lower] for cell in shown])
-    if len(cells) > MAX_LISTED:
-        html += f"<p>Only the first {MAX_LISTED} are listed; --json has them all.</p>"
-    return html
+    lines = [[*cell.row.values(), *cell.col.values(), cell.lower] for cell in shown]
+    return table([*names, "count"], lines) + _cut(len(cells))
 
 
 def _comparison_sections(comparison: Comparison) -> list[str]:
@@ -148,6 +197,7 @@ def _comparison_sections(comparison: Comparison) -> list[str]:
             "-" if s.unit_rows is None else s.unit_rows,
             s.disclosed_rows,
             s.disclosed_zero_cells,
+            s.certain_rows,
             s.disclosed_small_cells,
         ]
         for a, s in comparison.lines
@@ -160,6 +210,7 @@ def _comparison_sections(comparison: Comparison) -> list[str]:
         "reduced sum 1",
         "rows disclosed",
         "zero cells",
+        "rows that tell a status",
         "small cells disclosed",
     ]
     return [
@@ -171,14 +222,9 @@ def _comparison_sections(comparison: Comparison) -> list[str]:
 
 def _suggestion_sections(suggestions: Suggestions) -> list[str]:
     if not suggestions.lines:
-        told = (
-            "No redesign is free of disclosed small cells."
-            if suggestions.is_proved
-            else "No redesign without a disclosed small cell was found in the time given; give more --seconds."
-        )
-        return ["<h2>Redesigns</h2>", f"<p>{told}</p>"]
+        return ["<h2>Redesigns</h2>", f"<p>{escape(suggestions.nothing)}</p>"]
     proof = (
-        "Nothing keeps more: every other redesign keeps less or discloses a small cell."
+        "Nothing keeps more: every other redesign keeps less or gives something away."
         if suggestions.is_proved
         else "The search was stopped by its time limit; a better redesign may exist."
     )
@@ -188,26 +234,28 @@ def _suggestion_sections(suggestions: Suggestions) -> list[str]:
             f"{line.share:.1%}",
             ", ".join(line.arrangement.rows),
             ", ".join(line.arrangement.cols),
-            line.merged or "-",
+            line.words or "-",
+            line.summary.certain_rows,
             line.summary.disclosed_rows,
             line.summary.disclosed_zero_cells,
         ]
         for number, line in enumerate(suggestions.lines, start=1)
     ]
-    header = ["", "kept", "rows", "columns", "merged", "rows disclosed", "zero cells"]
+    header = ["", "kept", "rows", "columns", "merged", "rows that tell", "rows disclosed", "zero cells"]
     return [
-        "<h2>Redesigns without a disclosed small cell</h2>",
-        f"<p>{escape(proof)} Arrangements examined: {suggestions.examined:,}. Information is the {escape(UTILITY)}.</p>",
+        f"<h2>Redesigns {suggestions.goal}</h2>",
+        f"<p>{escape(proof)} --write-recodes writes each as a file that --recode reads.</p>",
         *([] if len(lines) == 1 else [picture(suggestions.plot(), SUGGESTIONS_CAPTION)]),
         table(header, lines),
     ]
 
 
-def _method() -> str:
-    return (
-        "<h2>How to read this</h2><p>A row of conditional frequencies in lowest terms fixes its counts up to a common "
-        "factor. The factors of all rows must add up to the sample size, which leaves each row only certain "
-        "multiples. Bounds here are tight, and every value listed occurs in some table that fits; a row is disclosed when "
-        "only one value is left. Zero cells are always visible in exact conditionals. "
-        "Method: Wright and Smucker (2014), with the semigroup of the other rows in place of their table.</p>"
-    )
+def _appendix(audit: BoundsAudit | None, suggestions: Suggestions | None) -> list[str]:
+    """Technical matter: what was assumed, and how it was done."""
+    parts = ["<h2>Appendix</h2>"]
+    if audit is not None:
+        parts += ["<h3>What was audited</h3>", facts(_facts(audit))]
+    if suggestions is not None:
+        text = f"Arrangements examined: {suggestions.examined:,}. Information is the {UTILITY}."
+        parts += ["<h3>How redesigns were measured</h3>", f"<p>{escape(text)}</p>"]
+    return [*parts, METHOD]

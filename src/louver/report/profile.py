@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from louver._version import __version__
-from louver.profile.dependencies import CHANCE, LEAST_ACCURACY, LEAST_GAIN
+from louver.data.dependencies import CHANCE, LEAST_ACCURACY, LEAST_GAIN
 from louver.profile.distribution import Distribution
 from louver.profile.result import Profile, percent, told_dependencies
 from louver.profile.roles import MOSTLY_ALONE, Role

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from html import escape
 
+import numpy as np
+
 from louver import __version__
 from louver.report.page import facts, page, picture, table, tiles
 from louver.topdown.plot import plot_release, plot_sizes
@@ -19,18 +21,33 @@ MOST_LISTED = 50
 def topdown_report(release: TopDownRelease) -> str:
     """The report as HTML. It is published with the release and says nothing that is not private."""
     plan, result = release.plan, release.estimate
-    rescued, suboptimal = len(result.rescued), len(result.suboptimal)
+    rescued = len(result.rescued)
     sections = [
         f'<p class="verdict{"" if release.is_private else " risk"}">{escape(_verdict(release))}</p>',
+        f"<p>{escape(_plainly(release))}</p>",
         tiles(
             [
                 (release.n_people, "people", False),
                 (plan.design.spine.sizes[-1], f"regions of level {plan.design.spine.names[-1]}", False),
                 (f"{float(plan.loss.amount):g}", f"{plan.loss.measure}, the whole privacy loss", False),
                 (rescued, "regions that needed the failsafe", rescued > 0),
-                (suboptimal, "regions accepted without proof of optimality", suboptimal > 0),
             ]
         ),
+        "<h2>How large regions are, and how well their size is known</h2>",
+        table(
+            [
+                "level",
+                "regions",
+                "smallest",
+                "median",
+                "largest",
+                "noise of a region's size (standard deviation)",
+            ],
+            _size_lines(release),
+        ),
+        picture(plot_sizes(release), "People of every released region, the largest region first."),
+        "<p>The noise is that of the level's own measurements; what the levels above and below add makes most sizes better than "
+        "that. Counts that are small beside the noise are mostly noise.</p>",
         "<h2>What is protected, and what is not</h2>",
         facts(_guarantee(release)),
         "<h2>What public knowledge was kept</h2>",
@@ -39,14 +56,12 @@ def topdown_report(release: TopDownRelease) -> str:
         table(["level", "regions", "query", "loss", "noise (standard deviation)"], _budget_lines(release)),
         picture(plot_release(release), "Loss and noise of every query, by level."),
         *_errors(release),
-        "<h2>How it was found</h2>",
-        *_solution(release),
-        "<h2>Sizes of regions</h2>",
-        picture(plot_sizes(release), "People of every released region, the largest region first."),
-        "<h2>How to read this</h2><p>Counts are whole, not negative, and add up over regions. They are estimates: counts "
-        "that are small beside the noise are mostly noise, and because no count may fall below zero, empty regions come out "
+        "<h2>How to read this</h2><p>Counts are whole, not negative, and add up over regions. They are estimates: "
+        "because no count may fall below zero, empty regions come out "
         "too large on average and large ones too small. The noisy measurements in <code>measurements/</code> have no such "
         "bias.</p>",
+        "<h2>Appendix: how it was found</h2>",
+        *_solution(release),
     ]
     return page(
         "TopDown release",
@@ -64,6 +79,53 @@ def _verdict(release: TopDownRelease) -> str:
     given = " and share the exact counts listed below" if release.plan.invariants else ""
     meaning = release.plan.loss.neighbours.meaning
     return f"Whoever compares two tables that differ as follows{given} learns at most {release.plan.loss}: {meaning}."
+
+
+def _plainly(release: TopDownRelease) -> str:
+    """What an outsider may learn, how accurate it is, whether to publish it, what to do next."""
+    plan, names = release.plan, release.plan.design.spine.names
+    learnt = "Nobody can tell from these files with much confidence what any one person's record says"
+    if not release.is_private:
+        learnt = "Whoever guesses the seed can take the noise away and work out true counts"
+    if plan.not_protected:
+        learnt += f"; but they tell exactly, and so do not protect, {'; '.join(plan.not_protected)}"
+    noise = _noise_of_sizes(release)[-1]
+    known = "is exact" if not noise else f"is uncertain by about {noise:.0f} people either way, often less"
+    publish = (
+        "It may be published as it is"
+        if release.is_private
+        else "Do not publish it: anybody can repeat its noise"
+    )
+    if release.estimate.rescued:
+        publish += "; some regions do not add up to those above them and are listed below"
+    return (
+        f"{learnt}. How many people live in one {names[-1]} {known}; larger regions are known better in proportion. {publish}. "
+        "Next: look at the levels you will quote, compare their noise with the counts, and run louver verify on the folder."
+    )
+
+
+def _noise_of_sizes(release: TopDownRelease) -> list[float]:
+    """For each level, the standard deviation of a region's size by its own measurements: every query of r rows adds
+    up to the size with variance r v, and 1 / sum(1 / (r v)) is that of their best mean. 0 where the size is exact."""
+    exact = {statement.level for statement in release.plan.invariants if not statement.labels}
+    shares = [
+        sum(1 / (query.query.n_rows * query.distribution.variance) for query in level)
+        for level in release.plan.measured
+    ]
+    least = max(exact, default=-1)
+    return [0.0 if level <= least or not share else share**-0.5 for level, share in enumerate(shares)]
+
+
+def _size_lines(release: TopDownRelease) -> list[list[object]]:
+    spine, lines = release.plan.design.spine, []
+    noise = _noise_of_sizes(release)
+    for level, histograms in enumerate(list(release.levels())[::-1]):
+        upto = np.concatenate([[0], np.cumsum(histograms.count)])[histograms.start]
+        sizes = np.sort(np.diff(upto))
+        told = f"{noise[level]:.1f}" if noise[level] else "exact"
+        middle = int(sizes[len(sizes) // 2])
+        lines.append([spine.names[level], len(sizes), int(sizes[0]), middle, int(sizes[-1]), told])
+    return lines
 
 
 def _guarantee(release: TopDownRelease) -> list[tuple[str, str]]:

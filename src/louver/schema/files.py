@@ -9,7 +9,7 @@ from typing import Any
 
 from louver.errors import InputError
 
-__all__ = ["decode_text", "read_bytes", "read_toml"]
+__all__ = ["decode_text", "read_bytes", "read_toml", "toml_text"]
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
@@ -59,3 +59,13 @@ def decode_text(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
     raise InputError(f"{name} is not UTF-8 text on line {line}; save it in that encoding.", file=name)
+
+
+def toml_text(text: object) -> str:
+    """A basic string of TOML."""
+    escaped = {"\\": "\\\\", '"': '\\"'}
+    letters = (
+        escaped.get(letter) or (letter if letter.isprintable() else f"\\U{ord(letter):08X}")
+        for letter in str(text)
+    )
+    return '"' + "".join(letters) + '"'

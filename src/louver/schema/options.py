@@ -10,20 +10,33 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PlainSerializer
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
-from louver.schema.validate import Options
+from louver.schema.validate import OWN, Options
 
 if TYPE_CHECKING:
     from louver.schema.source import SourceOptions
 
-__all__ = ["Described", "Form", "Names", "VerbOptions", "described", "option"]
+__all__ = ["Described", "Form", "Names", "Table", "VerbOptions", "described", "option"]
 
 Names = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 ]
 """Names of columns: a list in a spec, separated by commas on the command line."""
+
+
+def _file_or_frame(value: Any) -> Any:
+    if isinstance(value, str) or hasattr(value, "__arrow_c_stream__"):
+        return value
+    raise PydanticCustomError(OWN, "must be a file or a dataframe")
+
+
+Table = Annotated[
+    Any, BeforeValidator(_file_or_frame), PlainSerializer(lambda v: v if isinstance(v, str) else "dataframe")
+]
+"""A public table: a file, or from Python a dataframe."""
 
 Form = Literal["flag", "int", "float", "text", "names", "numbers", "pairs", "weights"]
 """How a value is written on the command line."""

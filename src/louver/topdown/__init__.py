@@ -23,7 +23,7 @@ from louver.run import Run
 from louver.schema.door import documented
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
 from louver.topdown.load import SpecLike, read_design
-from louver.topdown.options import RunOptions
+from louver.topdown.options import Estimator, RunOptions
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.result import QueryError, TopDownRelease
 from louver.topdown.sealing import measure_into
@@ -65,6 +65,8 @@ def topdown(
     ledger: str | Path | None = None,
     engine: str = "local:1",
     resume: bool = False,
+    estimator: Estimator | None = None,
+    shrink: float | str | None = None,
     csv: bool = False,
     seed: int | None = None,
     evaluate: bool = False,
@@ -93,7 +95,7 @@ def topdown(
     `docs/proofs/topdown.md`.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec, data))
+    plan = make_plan(read_design(spec, data).estimated(estimator=estimator, shrink=shrink))
     if seed is not None:
         if out is not None:
             check_out(Path(out))
@@ -204,6 +206,8 @@ def estimate(
     measurements: str | Path,
     out: str | Path | None = None,
     engine: str = "local:1",
+    estimator: Estimator | None = None,
+    shrink: float | str | None = None,
     csv: bool = False,
     report: Report | None = None,
     run: Run | None = None,
@@ -220,7 +224,7 @@ def estimate(
         Release directory to make.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec))
+    plan = make_plan(read_design(spec).estimated(estimator=estimator, shrink=shrink))
     folder = Path(measurements)
     if out is not None:
         check_out(Path(out))

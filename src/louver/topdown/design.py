@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -14,6 +14,7 @@ from louver.data.regions import RegionTree
 from louver.privacy.budget import Loss
 from louver.schema.attribute import Attribute
 from louver.schema.spec import Spec
+from louver.schema.validate import validated
 from louver.topdown.options import TopDownOptions
 from louver.topdown.problem import Query
 
@@ -21,6 +22,13 @@ __all__ = ["DETAILED", "Design", "Statement"]
 
 DETAILED = "detailed"
 """The query of all cells."""
+
+FOR_ESTIMATION = {
+    "bounds",
+    "acknowledge_invariants",
+    "estimator",
+    "shrink",
+}  # options that measuring does not look at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,15 +118,27 @@ class Design:
         geography = self.options.geography
         return tuple(geography.columns or (geography.column,))  # type: ignore[arg-type]
 
+    @property
+    def shrink(self) -> float | None:
+        """The cap on shrinking; None where there is none."""
+        return None if isinstance(self.options.shrink, str) else self.options.shrink
+
+    def estimated(self, **how: Any) -> Design:
+        """The same with other options of estimation; those that are None stay as they are."""
+        given = {name: value for name, value in how.items() if value is not None}
+        if not given:
+            return self
+        return replace(self, options=validated(TopDownOptions, {**self.options.model_dump(), **given}))
+
     def measured_fingerprint(self) -> str:
         """Hash of everything that decides the true answers and their noise, but for the records themselves.
 
         The records are bound by the ledger's keyed hash; how they are read is part of this one, so that a debit is never
-        taken up again with other true answers. Bounds from public tables are not: they are for estimation.
+        taken up again with other true answers. Bounds from public tables and the estimator are not.
         """
         return _hash(
             [
-                self.options.model_dump_json(exclude={"bounds", "acknowledge_invariants"}).encode(),
+                self.options.model_dump_json(exclude=FOR_ESTIMATION).encode(),
                 self.spec.source.noted().encode(),
                 repr(self.spec.schema).encode(),
                 repr(self.attributes).encode(),
@@ -128,7 +148,13 @@ class Design:
 
     def fingerprint(self) -> str:
         """Hash of everything that decides what is measured and how it is worked on."""
-        unset = set() if self.options.acknowledge_invariants else {"acknowledge_invariants"}
+        options = self.options  # what came later is told only where it says something
+        later = {
+            "acknowledge_invariants": options.acknowledge_invariants,
+            "estimator": options.estimator != "plain",
+            "shrink": options.estimator == "bayes",
+        }
+        unset = {name for name, is_told in later.items() if not is_told}
         parts = [self.measured_fingerprint().encode(), self.options.model_dump_json(exclude=unset).encode()]
         parts.append(self.is_possible.tobytes())
         for statement in self.statements:

@@ -26,8 +26,17 @@ from louver.errors import InfeasibleError
 from louver.optim.status import Status
 from louver.run import Run
 from louver.topdown import failsafe
+from louver.topdown.bayes import FEWEST, learn_level
+from louver.topdown.evidence import TreeEvidence, gather_evidence
 from louver.topdown.least_squares import encode, solve
-from louver.topdown.problem import Families, NoisyCounts, Problem, SparseLevel, split_batches
+from louver.topdown.options import Estimator
+from louver.topdown.problem import (
+    Families,
+    NoisyCounts,
+    Problem,
+    SparseLevel,
+    split_batches,
+)
 from louver.topdown.rounding import round_counts
 
 __all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate"]
@@ -109,6 +118,8 @@ def estimate(
     problem: Problem,
     noisy: NoisyCounts,
     *,
+    estimator: Estimator = "plain",
+    shrink: float | None = None,
     kept_margin: Ints | None = None,
     workers: int = 1,
     checkpoints: Path | None = None,
@@ -121,6 +132,11 @@ def estimate(
     problem : Problem
     noisy : NoisyCounts
         Answers of the workloads.
+    estimator : {"bayes", "least-squares", "plain"}
+        What the children of a parent are fitted to: their own answers alone, as the paper has it; what their whole subtrees
+        say; or posterior means of that.
+    shrink : float, optional
+        For "bayes": standard deviations that a cell of small share may be moved below its evidence at most.
     kept_margin : ndarray of int64, shape (cells,), optional
         Places in the margin the failsafe keeps: that over the attributes the types do not involve. The total
         alone by default.
@@ -140,12 +156,18 @@ def estimate(
     store = None if checkpoints is None else Checkpoints(checkpoints)
     reports: list[LevelReport] = []
     current: SparseLevel | None = None
+    tree: TreeEvidence | None = None
     for level in range(problem.spine.n_levels):
         saved = None if store is None else store.load(f"level-{level}")
         if saved is not None:
             current, report = _restore(*saved)
         else:
-            current, report = _estimate_level(problem, noisy, level, current, margin, workers, run)
+            if estimator != "plain" and tree is None:
+                tree = gather_evidence(problem, noisy, workers=workers, run=run)
+            is_improved = estimator == "bayes" and level > 0 and problem.spine.sizes[level] >= FEWEST
+            current, report = _estimate_level(
+                _Level(problem, noisy, tree, level, current, run), is_improved, shrink, margin, workers
+            )
             if store is not None:
                 store.save(f"level-{level}", *_to_save(current, report))
         reports.append(report)
@@ -153,24 +175,40 @@ def estimate(
     return Estimate(leaves=current, levels=tuple(reports))
 
 
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Where the families of a level come from."""
+
+    problem: Problem
+    noisy: NoisyCounts
+    tree: TreeEvidence | None
+    level: int
+    parents: SparseLevel | None
+    run: Run | None
+
+    def gather(self, span: tuple[int, int]) -> Families:
+        if self.run is not None:
+            self.run.check()
+        return Families.gather(self.problem, self.level, self.parents, span, self.noisy, self.tree)
+
+
 def _estimate_level(
-    problem: Problem,
-    noisy: NoisyCounts,
-    level: int,
-    parents: SparseLevel | None,
-    margin: Ints,
-    workers: int,
-    run: Run | None,
+    own: _Level, is_improved: bool, shrink: float | None, margin: Ints, workers: int
 ) -> tuple[SparseLevel, LevelReport]:
-    """All regions of one level, batch by batch."""
+    """All regions of one level, batch by batch; with a prior learnt before, where they are improved."""
     began = time.perf_counter()
+    problem, level, run = own.problem, own.level, own.run
     batches = split_batches(problem.spine, level, problem.workloads[level].n_values)
+    prior = None
+    if is_improved and own.tree is not None:
+        prior = learn_level(problem, own.tree, level, own.gather, batches, shrink=shrink, workers=workers)
     pieces: list[_Piece] = []
 
     def work(span: tuple[int, int]) -> _Piece:
-        if run is not None:
-            run.check()
-        return _estimate_batch(problem, Families.gather(problem, level, parents, span, noisy), margin)
+        families = own.gather(span)
+        return _estimate_batch(
+            problem, families if prior is None else prior.improve(problem, families), margin
+        )
 
     for piece in run_pieces(work, batches, workers=workers):
         pieces.append(piece)

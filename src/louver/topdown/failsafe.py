@@ -199,7 +199,7 @@ def _solve_relaxed(
     span = (int(families.child_start[family]), int(families.child_start[family + 1]))
     upper = system.upper.copy()
     upper[-1] = distance
-    weight, goal, answers = objective(problem.workloads[families.level], families, span, system.cells)
+    weight, goal, answers = objective(families, span, system.cells)
     n_answers = len(weight) - n * m
     # Unknowns: counts, excess, lack, answers.
     slack = csr_array((answers.shape[0], 2 * n))

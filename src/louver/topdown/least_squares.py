@@ -22,7 +22,7 @@ from louver.optim.kernels.families.semismooth import SOLVED
 from louver.optim.quadratic import solve_least_squares
 from louver.optim.status import Status
 from louver.topdown.implied import UNBOUNDED
-from louver.topdown.problem import Families, Problem, Workload
+from louver.topdown.problem import Families, Problem
 
 __all__ = ["QP_TOLERANCE", "Fractional", "TypeRows", "encode", "needed_sets", "objective", "solve"]
 
@@ -78,8 +78,7 @@ def solve(problem: Problem, families: Families, batch: Batch | None = None) -> F
     counts = np.zeros(offsets[-1])
     n = families.n_families
     codes, steps, residual = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n)
-    workload = problem.workloads[families.level]
-    if problem.implied.is_integral and _Arrangement.choose(problem, workload, families).fits:
+    if problem.implied.is_integral and _Arrangement.choose(problem, families).fits:
         solve_batch_inplace(batch, DUAL_RESIDUAL, counts, codes, steps, residual)
     else:
         codes[:] = SOLVED + 1
@@ -94,7 +93,7 @@ def solve(problem: Problem, families: Families, batch: Batch | None = None) -> F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arrangement:
-    """Which query plays which part in the structured solver; numbers are positions in the workload."""
+    """Which query plays which part in the structured solver; numbers are positions in the evidence."""
 
     detailed: int
     grouping: int | None
@@ -103,9 +102,8 @@ class _Arrangement:
     fits: bool
 
     @classmethod
-    def choose(cls, problem: Problem, workload: Workload, families: Families) -> _Arrangement:
-        queries = workload.queries
-        detailed = next(i for i, query in enumerate(queries) if query.is_detailed)
+    def choose(cls, problem: Problem, families: Families) -> _Arrangement:
+        queries, detailed = families.evidence.queries, families.evidence.detailed
         types = None
         if families.is_bounded:
             same = (i for i, query in enumerate(queries) if np.array_equal(query.row_of, problem.type_of))
@@ -122,30 +120,24 @@ class _Arrangement:
 
 def encode(problem: Problem, families: Families) -> Batch:
     """Arrays of a batch for the compiled solver and for rounding."""
-    workload = problem.workloads[families.level]
-    plan = _Arrangement.choose(problem, workload, families)
-    queries, weights = workload.queries, [1.0 / variance for variance in workload.variances]
+    plan = _Arrangement.choose(problem, families)
+    queries, noisy, weights = families.evidence.queries, families.evidence.values, families.evidence.weights
     cell_start, cell, parent = _cells(problem, families)
     rows: list[Ints] = []
     row_weights: list[Floats] = []
-    values: list[Floats] = []
+    values: list[Ints | Floats] = []
     n_types = 0
     if families.is_bounded:
         n_types = problem.implied.n_types
-        measured = plan.types is not None
         rows.append(problem.type_of)
-        row_weights.append(np.full(n_types, weights[plan.types] if plan.types is not None else 0.0))
-        noisy = families.noisy[plan.types] if plan.types is not None else None
-        values.append(
-            noisy.astype(np.float64)
-            if measured and noisy is not None
-            else np.zeros((len(families.upper), n_types))
-        )
+        is_measured = plan.types is not None
+        row_weights.append(_by_row(weights[plan.types or 0] if is_measured else np.zeros((1, 1)), n_types))
+        values.append(noisy[plan.types or 0] if is_measured else np.zeros((len(families.upper), n_types)))
     offset = n_types
     for i in plan.links:
         rows.append(queries[i].row_of + offset)
-        row_weights.append(np.full(queries[i].n_rows, weights[i]))
-        values.append(families.noisy[i].astype(np.float64))
+        row_weights.append(_by_row(weights[i], queries[i].n_rows))
+        values.append(noisy[i])
         offset += queries[i].n_rows
     n_children = int(families.child_start[-1])
     identity = np.arange(problem.n_cells, dtype=np.int64)
@@ -156,19 +148,35 @@ def encode(problem: Problem, families: Families) -> Batch:
         cell=cell,
         parent=parent,
         child_start=_own(families.child_start),
-        a=weights[plan.detailed],
-        detail=_own(families.noisy[plan.detailed]),
-        v=0.0 if grouping is None else weights[grouping],
-        grouped=_own(families.noisy[plan.detailed if grouping is None else grouping]),
+        a=_real(weights[plan.detailed]),
+        detail=_real(noisy[plan.detailed]),
+        v=np.zeros(1) if grouping is None else _real(weights[grouping][:, 0]),
+        grouped=_real(noisy[plan.detailed if grouping is None else grouping]),
         group_of=identity if grouping is None else _own(queries[grouping].row_of),
         link_row=np.array(rows, dtype=np.int64).reshape(len(rows), problem.n_cells),
-        weight=np.concatenate([*row_weights, np.zeros(0)]),
-        noisy=np.column_stack([*values, np.zeros((n_children, 0))]),
+        weight=_beside(row_weights),
+        noisy=np.column_stack([*values, np.zeros((n_children, 0))]).astype(np.float64),
         n_types=n_types,
         is_bounded=families.is_bounded,
         lower=_own(families.lower),
         upper=_own(families.upper),
     )
+
+
+def _by_row(weights: Floats, n_rows: int) -> Floats:
+    """Weights (regions or 1, rows) of a query."""
+    return np.repeat(weights, n_rows, axis=1) if weights.shape[1] == 1 else weights
+
+
+def _beside(parts: Sequence[Floats]) -> Floats:
+    """Weights of several queries, one after another."""
+    n = max((len(part) for part in parts), default=1)
+    return np.column_stack([*(np.broadcast_to(part, (n, part.shape[1])) for part in parts), np.zeros((n, 0))])
+
+
+def _real(array: Ints | Floats) -> Floats:
+    """The same for numbers that are real, or noisy and whole."""
+    return np.require(array, np.float64, ["C", "W"])
 
 
 def _own(array: Ints) -> Ints:
@@ -236,8 +244,7 @@ def _solve_generally(problem: Problem, families: Families, family: int) -> tuple
     cells, parent = families.cells_of(family, problem.is_possible)
     first, last = int(families.child_start[family]), int(families.child_start[family + 1])
     n, m = len(cells), last - first
-    workload = problem.workloads[families.level]
-    weight, goal, sums = objective(workload, families, (first, last), cells)
+    weight, goal, sums = objective(families, (first, last), cells)
     matrices: list[csr_array] = [sums]
     lower, upper = [np.zeros(sums.shape[0])], [np.zeros(sums.shape[0])]
     if parent is not None:
@@ -267,21 +274,25 @@ def _solve_generally(problem: Problem, families: Families, family: int) -> tuple
     return status, counts.reshape(m, n).T.ravel(), residual
 
 
-def objective(
-    workload: Workload, families: Families, span: tuple[int, int], cells: Ints
-) -> tuple[Floats, Floats, csr_array]:
+def objective(families: Families, span: tuple[int, int], cells: Ints) -> tuple[Floats, Floats, csr_array]:
     """Weights and goals of the unknowns, and rows that define each answer as a sum of counts.
 
     Unknowns are the counts child by child, then the answers of every query but the detailed one, which stands
     first.
     """
     n, m = len(cells), span[1] - span[0]
-    detailed = next(i for i, query in enumerate(workload.queries) if query.is_detailed)
-    weights = [np.full(n * m, 1.0 / workload.variances[detailed])]
-    goals = [families.noisy[detailed][span[0] : span[1], cells].ravel().astype(np.float64)]
+    queries, detailed = families.evidence.queries, families.evidence.detailed
+
+    def part(i: int, rows: Ints) -> tuple[Floats, Floats]:
+        value, own = families.evidence.values[i], families.evidence.weights[i]
+        weight = np.broadcast_to(own, (len(value), queries[i].n_rows))[span[0] : span[1], rows]
+        return weight.ravel(), value[span[0] : span[1], rows].ravel().astype(np.float64)
+
+    first = part(detailed, cells)
+    weights, goals = [first[0]], [first[1]]
     row, column, value = [], [], []
     place, n_rows = n * m, 0
-    for i, query in enumerate(workload.queries):
+    for i, query in enumerate(queries):
         if i == detailed:
             continue
         used, local = np.unique(query.row_of[cells], return_inverse=True)
@@ -294,8 +305,9 @@ def objective(
             value.append(np.full(len(used), -1.0))
             place += len(used)
             n_rows += len(used)
-        weights.append(np.full(m * len(used), 1.0 / workload.variances[i]))
-        goals.append(families.noisy[i][span[0] : span[1], used].ravel().astype(np.float64))
+        weight, goal = part(i, used)
+        weights.append(weight)
+        goals.append(goal)
     entries = np.concatenate([*value, np.zeros(0)])
     places = (np.concatenate([*row, np.zeros(0, int)]), np.concatenate([*column, np.zeros(0, int)]))
     return np.concatenate(weights), np.concatenate(goals), csr_array((entries, places), shape=(n_rows, place))

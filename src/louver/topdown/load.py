@@ -204,12 +204,14 @@ def _build_queries(
             raise InputError(f"{place} merges an attribute that it does not list.", option=place)
         if len(set(given.attributes)) < len(given.attributes):
             raise InputError(f"{place} lists an attribute twice.", option=place)
-        queries.append(Query(name=name, row_of=row_of, n_rows=n_rows))
+        axes = None if given.merge else tuple(names.index(one) for one in given.attributes)
+        queries.append(Query(name=name, row_of=row_of, n_rows=n_rows, axes=axes))
         meanings.append(tuple(meaning))
     if len({name.casefold() for name in options.queries}) < len(options.queries):
         message = f'{where}: key "queries" has two names that differ in case only; rename one.'
         raise InputError(message, option="queries")
-    detailed = Query(name=DETAILED, row_of=np.arange(len(codes)), n_rows=len(codes))
+    axes = tuple(range(len(attributes)))
+    detailed = Query(name=DETAILED, row_of=np.arange(len(codes)), n_rows=len(codes), axes=axes)
     return (*queries, detailed), (*meanings, tuple(attributes))
 
 

@@ -3,6 +3,8 @@
 [topdown]
 epsilon = 4                      # or rho = "1/2", delta = 1e-10
 neighbours = "change-record"
+estimator = "bayes"              # or "least-squares"; "plain" is Algorithm 1 as the paper has it
+shrink = 2                       # cap on the shrinking of small groups, or "off"
 
 [topdown.geography]
 column = "GEOID"                 # or columns = ["state", "county"], one for each level
@@ -33,27 +35,50 @@ facilities = "dormitories"       # at least one person each, none where there is
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
 from louver.privacy.neighbours import Relation
 from louver.schema.options import option
-from louver.schema.validate import Options
+from louver.schema.validate import OWN, Options
 
 __all__ = [
     "BoundOptions",
     "CheckOptions",
+    "Estimator",
     "GeographyOptions",
     "InvariantOptions",
     "RunOptions",
+    "Shrink",
     "TopDownOptions",
 ]
 
 Amount = int | float | str
 Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
+Estimator = Literal["bayes", "least-squares", "plain"]
+"""How noisy answers become counts."""
+
+
+def _as_shrink(value: Any) -> Any:
+    """A positive number, also as text, or "off"."""
+    if value is None or value == "off":
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0.0
+    if isinstance(value, bool) or not 0.0 < number < math.inf:
+        raise PydanticCustomError(OWN, 'must be a number above 0, or "off"')
+    return number
+
+
+Shrink = Annotated[float | str, BeforeValidator(_as_shrink)]
+"""Standard deviations that a cell of small share may be moved below its evidence; "off" for any number."""
 
 
 class GeographyOptions(Options):
@@ -117,6 +142,8 @@ class TopDownOptions(Options):
     delta: Amount | None = None
     neighbours: Literal["change-record", "add-remove-record"] = "change-record"
     acknowledge_invariants: bool = False
+    estimator: Estimator = "bayes"
+    shrink: Shrink = 2.0
 
     def budget(self, where: str) -> Loss:
         """The whole budget, in the measure it was written in; `where` is what messages call the section."""
@@ -151,6 +178,15 @@ class RunOptions(Options):
     )
     evaluate: bool = option(
         False, "Compare with the truth; needs --seed, never for release.", group="evaluation"
+    )
+    estimator: Estimator | None = option(
+        None, "bayes, least-squares or plain, in place of the spec's.", metavar="NAME", group="run"
+    )
+    shrink: Shrink | None = option(
+        None,
+        'For bayes: standard deviations that small groups may be shrunk by, or "off"; in place of the spec\'s.',
+        metavar="K",
+        group="run",
     )
     csv: bool = option(False, "Write the microdata as CSV too.", group="run")
 

@@ -21,7 +21,7 @@ import numpy as np
 from louver._arrays import Ints
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, compose_sequential, epsilon_at, fraction_of, split
-from louver.privacy.distributions import Distribution, noise_for
+from louver.privacy.distributions import DiscreteGaussian, Distribution, noise_for
 from louver.privacy.ledger import request_digest
 from louver.privacy.neighbours import Relation
 from louver.privacy.spend import request_of
@@ -34,6 +34,8 @@ __all__ = ["MeasuredQuery", "QueryPlan", "make_plan", "sensitivity"]
 NOT_IN_REQUEST = {
     "topdown.bounds": "they are public and bind the estimate; no true answer and no noise depends on them",
     "topdown.acknowledge_invariants": "it lets a spec be measured beside others, and changes nothing that is measured",
+    "topdown.estimator": "it works on what was measured",
+    "topdown.shrink": "likewise",
     "source.file": "where the records lie; the ledger's keyed hash binds the records themselves",
     "source.uri": "likewise",
 }
@@ -138,6 +140,7 @@ class QueryPlan:
             Workload(
                 queries=tuple(query.query for query in level),
                 variances=tuple(query.distribution.variance for query in level),
+                is_gaussian=all(isinstance(query.distribution, DiscreteGaussian) for query in level),
             )
             for level in self.measured
         )
@@ -151,6 +154,7 @@ class QueryPlan:
             type_of=self.type_of,
             implied=self.implied(invariants, above_leaves=above_leaves),
             workloads=self.workloads(),
+            shape=self.design.shape,
         )
 
     def implied(self, invariants: Mapping[str, Ints], *, above_leaves: bool = True) -> Implied:

@@ -8,12 +8,14 @@ from typing import Protocol
 
 import numpy as np
 
-from louver._arrays import Bools, Ints
+from louver._arrays import Bools, Floats, Ints
 from louver.data.regions import RegionTree
 from louver.errors import InputError
 from louver.topdown.implied import Implied
 
 __all__ = [
+    "Evidence",
+    "EvidenceSource",
     "Families",
     "NoisyCounts",
     "Problem",
@@ -37,11 +39,14 @@ class Query:
     row_of : ndarray of int64, shape (cells,)
         The row each cell counts in.
     n_rows : int
+    axes : tuple of int or None
+        Attributes whose labels make the rows, all of them told apart; None where labels are merged.
     """
 
     name: str
     row_of: Ints
     n_rows: int
+    axes: tuple[int, ...] | None = None
     is_detailed: bool = field(init=False)
     """Whether the rows are the cells themselves, in order."""
 
@@ -65,11 +70,43 @@ class Workload:
 
     queries: tuple[Query, ...]
     variances: tuple[float, ...]
+    is_gaussian: bool = False
+    """Whether the noise is discrete Gaussian, not discrete Laplace."""
 
     @property
     def n_values(self) -> int:
         """Noisy values per region."""
         return sum(query.n_rows for query in self.queries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """What some regions are fitted to: the sum of weight x (answer - value)^2 over all rows of all queries.
+
+    Parameters
+    ----------
+    queries : tuple of Query
+        The detailed one among them.
+    values : tuple of ndarray, shape (regions, rows)
+        One for each query.
+    weights : tuple of ndarray of float64
+        Likewise; inverse variances. An axis of length one stands for all regions or rows.
+    """
+
+    queries: tuple[Query, ...]
+    values: tuple[Ints | Floats, ...]
+    weights: tuple[Floats, ...]
+
+    @classmethod
+    def measured(cls, workload: Workload, noisy: tuple[Ints, ...]) -> Evidence:
+        """The noisy answers themselves."""
+        weights = tuple(np.full((1, 1), 1.0 / variance) for variance in workload.variances)
+        return cls(queries=workload.queries, values=noisy, weights=weights)
+
+    @property
+    def detailed(self) -> int:
+        """Position of the query for all cells."""
+        return next(i for i, query in enumerate(self.queries) if query.is_detailed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,6 +125,8 @@ class Problem:
         Bounds on sets of types, for every region.
     workloads : tuple of Workload
         One for each level.
+    shape : tuple of int
+        Labels of each attribute; empty where the cells are not known to be combinations.
     """
 
     spine: RegionTree
@@ -96,6 +135,7 @@ class Problem:
     type_of: Ints
     implied: Implied
     workloads: tuple[Workload, ...]
+    shape: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.workloads) != self.spine.n_levels:
@@ -111,6 +151,14 @@ class NoisyCounts(Protocol):
 
     def read(self, level: int, start: int, stop: int) -> tuple[Ints, ...]:
         """Answers of the level's queries for the regions start to stop, arrays (regions, rows)."""
+        ...
+
+
+class EvidenceSource(Protocol):
+    """Where evidence comes from, in place of a region's own noisy answers."""
+
+    def read(self, level: int, start: int, stop: int) -> Evidence:
+        """Evidence about the regions start to stop of a level."""
         ...
 
 
@@ -186,8 +234,8 @@ class Families:
         Histograms of the parents; None for the root, which has none.
     child_start : ndarray of int64
         Parent i has the children child_start[i] to child_start[i + 1], counted from first_child.
-    noisy : tuple of ndarray of int64, shape (children, rows)
-        Answers of the level's queries.
+    evidence : Evidence
+        What the children are fitted to.
     lower, upper : ndarray of int64, shape (children, 2^types)
         Bounds on sets of types; without columns where the level is not constrained.
     """
@@ -197,7 +245,7 @@ class Families:
     first_child: int
     parents: SparseLevel | None
     child_start: Ints
-    noisy: tuple[Ints, ...]
+    evidence: Evidence
     lower: Ints
     upper: Ints
 
@@ -219,8 +267,12 @@ class Families:
         parents: SparseLevel | None,
         span: tuple[int, int],
         noisy: NoisyCounts,
+        tree: EvidenceSource | None = None,
     ) -> Families:
-        """Collect the children of the parents `span` (all histograms of their level given), or the root."""
+        """Collect the children of the parents `span` (all histograms of their level given), or the root.
+
+        They are fitted to their noisy answers, or to what `tree` says in place of these.
+        """
         first, last = span
         start, stop = region_range(problem.spine, level, span)
         child_start = np.array([0, 1], dtype=np.int64)
@@ -235,7 +287,9 @@ class Families:
             first_child=start,
             parents=None if parents is None else parents.part(first, last),
             child_start=child_start,
-            noisy=noisy.read(level, start, stop),
+            evidence=Evidence.measured(problem.workloads[level], noisy.read(level, start, stop))
+            if tree is None
+            else tree.read(level, start, stop),
             lower=np.ascontiguousarray(lower),
             upper=np.ascontiguousarray(upper),
         )

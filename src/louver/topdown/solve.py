@@ -115,6 +115,8 @@ def estimate_from(
     result = estimate_levels(
         problem,
         SealedCounts(path, plan),
+        estimator=plan.design.options.estimator,
+        shrink=plan.design.shrink,
         kept_margin=plan.kept_margin(),
         workers=workers,
         checkpoints=checkpoints_of(plan, folder),

@@ -88,7 +88,9 @@ def test_one_hot_is_for_categories_without_order(tmp_path: Path) -> None:
     from louver.schema.spec import read_spec
 
     with pytest.raises(InputError, match="order or a hierarchy"):
-        lv.anonymize(people(), quasi=["town"], k=3, one_hot=["town"], schema=read_spec(schema).schema)
+        lv.anonymize(
+            people(), quasi=["town"], keep=["age"], k=3, one_hot=["town"], schema=read_spec(schema).schema
+        )
 
 
 def test_normalised_weights_add_up_to_one() -> None:
@@ -118,11 +120,14 @@ def test_a_label_for_different_leaves_at_two_levels_is_refused(lines: str, tmp_p
     with pytest.raises(
         InputError, match=r"town\.csv\) has a label that stands for other leaves at level"
     ) as caught:
-        lv.anonymize(people(), quasi=["town"], hierarchy={"town": tree}, k=3)
+        lv.anonymize(people(), quasi=["town"], keep=["age"], hierarchy={"town": tree}, k=3)
     assert (caught.value.option, caught.value.column) == ("--hierarchy", "town")
 
 
 def test_a_label_for_the_same_leaves_at_two_levels_is_fine(tmp_path: Path) -> None:
     tree = tmp_path / "town.csv"
     tree.write_text("Ayr,Ayr,*\nBute,Bute,*\nCairn,East,*\nDoon,East,*\n")
-    assert lv.anonymize(people(), quasi=["town"], hierarchy={"town": tree}, k=3, steps=1).n_classes >= 1
+    assert (
+        lv.anonymize(people(), quasi=["town"], keep=["age"], hierarchy={"town": tree}, k=3, steps=1).n_classes
+        >= 1
+    )

@@ -36,8 +36,8 @@ def test_the_mapping_says_what_published_values_stand_for(tmp_path: Path) -> Non
     lines = release.mapping.to_pylist()
     ages = [line for line in lines if line["attribute"] == "age"]
     assert [(a["published"], a["lower"], a["upper"], a["records"]) for a in ages] == [
-        ("31-34", 31, 34, 3),
-        ("52-60", 52, 60, 4),
+        ("[31, 34]", 31, 34, 3),
+        ("[52, 60]", 52, 60, 4),
     ]
     towns = {line["published"]: line for line in lines if line["attribute"] == "town"}
     assert towns["West"]["members"] == ["Ayr", "Bute"] and towns["West"]["sort"] == "node"

@@ -33,6 +33,42 @@ def cells_of(found: JointAudit):
     return {tuple(cell.cell.values()): cell for cell in found.cells}
 
 
+def followed(table, how):
+    """What a table of the options becomes by an advice in words."""
+    if how.startswith("without "):
+        return {"by": [name for name in table["by"] if name != how.removeprefix("without ")]}
+    name, groups = how.removeprefix("with ").split(" merged: ")
+    return {"recode": {name: {group: group.split(" and ") for group in groups.split("; ")}}}
+
+
+def test_categories_are_merged_only_as_far_as_needed():
+    """Two small categories side by side: merged they are safe, and the others stay."""
+    people = pa.table({"age": list("ABCDE"), "count": [40, 30, 2, 3, 50]})
+    spec = {"attributes": {"age": {"kind": "ordered", "labels": list("ABCDE")}}}
+    table = {"name": "t", "by": ["age"]}
+    found = lv.audit(people, weight="count", spec=spec, tables=[table])
+    assert found.advice.coarsen == (("t", "with age merged: C and D"),) and not found.advice.leave_out
+    again = lv.audit(
+        people, weight="count", spec=spec, tables=[{**table, **followed(table, "with age merged: C and D")}]
+    )
+    assert again.summary.small_exact == 0
+
+
+def test_a_recode_that_a_table_has_is_merged_further():
+    people = pa.table({"age": ["1", "2", "3", "4", "5", "6"], "count": [40, 30, 1, 2, 1, 50]})
+    spec = {"attributes": {"age": {"kind": "integer"}}}
+    table = {"name": "t", "by": ["age"], "recode": {"age": {"bins": [3, 4, 6]}}}
+    found = lv.audit(people, weight="count", spec=spec, tables=[table])
+    assert found.advice.coarsen == (("t", "with age merged: 3 and 4-5"),)
+
+
+def test_a_missing_value_stays_by_itself():
+    people = pa.table({"age": ["A", "B", "C", None], "count": [40, 2, 3, 1]})
+    spec = {"attributes": {"age": {"labels": ["A", "B", "C", "?"], "missing": "?"}}}
+    found = lv.audit(people, weight="count", spec=spec, tables=[{"name": "t", "by": ["age"]}])
+    assert found.advice.leave_out == ("t",) and not found.advice.coarsen
+
+
 def test_the_same_table_with_and_without_a_group_gives_the_group_away(people):
     everyone = {"name": "everyone", "by": ["age", "ill"]}
     a_only = {"name": "town A", "by": ["age", "ill"], "where": {"town": "A"}}
@@ -47,9 +83,8 @@ def test_the_same_table_with_and_without_a_group_gives_the_group_away(people):
     kept = [t for t in (everyone, a_only) if t["name"] not in found.advice.leave_out]
     for name, how in found.advice.coarsen:
         kept = [t for t in kept if t["name"] != name]
-        lost = how.removeprefix("without ")
         whole = next(t for t in (everyone, a_only) if t["name"] == name)
-        kept.append({**whole, "by": [a for a in whole["by"] if a != lost]})
+        kept.append({**whole, **followed(whole, how)})
     again = lv.audit(people, weight="count", tables=kept, targets=[target])
     assert again.summary.small_exact == 0
 

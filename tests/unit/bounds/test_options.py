@@ -25,6 +25,12 @@ CLASHES = [
     ("arrangements", "n"),
     ("suggest", "given"),
     ("suggest", "cells"),
+    ("arrangements", "registry"),
+    ("registry", "cells"),
+    ("registry", "given"),
+    ("registry", "drop_zero_rows"),
+    ("registry", "merge_zero_rows"),
+    ("conditionals", "registry"),
 ]
 VALUES = {
     "n": 9,
@@ -32,6 +38,7 @@ VALUES = {
     "arrangements": "a.toml",
     "cells": "c.csv",
     "given": "g.toml",
+    "registry": "r",
 }
 
 
@@ -45,7 +52,7 @@ def check(**values):
 
 
 def as_option(name):
-    return "--" + name.replace("_", "-")
+    return "--register" if name == "registry" else "--" + name.replace("_", "-")
 
 
 @pytest.mark.parametrize(("first", "second"), CLASHES)
@@ -68,6 +75,14 @@ def test_options_that_cannot_be_used_together(first, second):
         ({"conditionals": True, "n": 5}, "--weight"),
         ({"conditionals": True, "weight": "p"}, "--n"),
         ({"rounding": "half-even"}, "--rounding"),
+        ({"percent": True}, "--percent"),
+        ({"row_n": "n"}, "--row-n"),
+        ({"publish": "out"}, "--publish"),
+        ({"registry": "r", "accept": True}, "--accept"),
+        ({"certain": 99.1234567}, "--certain"),
+        ({"fix": ["c"]}, "--fix"),
+        ({"apart": {"c": ["x", "y"]}}, "--apart"),
+        ({"conditionals": True, "weight": "p", "row_n": "p"}, "--row-n"),
     ],
 )
 def test_options_that_need_another(values, option):
@@ -92,6 +107,13 @@ def test_options_that_need_another(values, option):
         ("drop_zero_rows", "yes"),
         ("rows", "a"),
         ("colour", "red"),
+        ("certain", 50),
+        ("certain", 101.0),
+        ("avoid", "rows"),
+        ("apart", ["x"]),
+        ("apart", {"a": ["x"]}),
+        ("apart", {"a": [["x", "y"], ["z"]]}),
+        ("apart", {"a": [["x", 1]]}),
     ],
 )
 def test_values_out_of_range(name, value):

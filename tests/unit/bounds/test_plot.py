@@ -21,6 +21,10 @@ SUMMARY = Summary(
     disclosed_rows=0,
     disclosed_zero_cells=0,
     disclosed_small_cells=0,
+    certain_rows=0,
+    certain_people=0,
+    small_rows=0,
+    small_row_people=0,
 )
 
 

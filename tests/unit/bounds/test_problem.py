@@ -9,7 +9,8 @@ import pytest
 
 from louver.bounds import problem
 from louver.bounds.audit import AuditOptions, audit_table
-from louver.bounds.problem import Arrangement, ZeroRows, arrange, from_conditionals
+from louver.bounds.conditionals import from_conditionals
+from louver.bounds.problem import Arrangement, ZeroRows, arrange
 from louver.data.histogram import Histogram
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind

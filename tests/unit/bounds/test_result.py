@@ -35,6 +35,10 @@ def summary(**changes):
         "disclosed_rows": 0,
         "disclosed_zero_cells": 0,
         "disclosed_small_cells": 0,
+        "certain_rows": 0,
+        "certain_people": 0,
+        "small_rows": 0,
+        "small_row_people": 0,
     }
     return Summary(**{**plain, **changes})
 
@@ -61,6 +65,10 @@ def test_summary_counts_what_is_disclosed():
         "disclosed_rows": 1,
         "disclosed_zero_cells": 2,
         "disclosed_small_cells": 1,
+        "certain_rows": 0,
+        "certain_people": 0,
+        "small_rows": 0,
+        "small_row_people": 0,
     }
 
 
@@ -141,14 +149,15 @@ def test_values_are_those_of_their_own_row():
 
 
 def test_arrangements_are_sorted_by_risk():
-    """Small cells first, then rows, then zero cells; equals stay as given."""
+    """Small cells first, then rows that tell a status, determined rows, zero cells; equals stay as given."""
     order = [
         summary(disclosed_small_cells=0, disclosed_rows=0, disclosed_zero_cells=7),
         summary(disclosed_small_cells=0, disclosed_rows=3, disclosed_zero_cells=1),
         summary(disclosed_small_cells=0, disclosed_rows=3, disclosed_zero_cells=2),
+        summary(certain_rows=1),
         summary(disclosed_small_cells=1, disclosed_rows=0, disclosed_zero_cells=0),
     ]
-    shuffled = [order[2], order[0], order[3], order[1]]
+    shuffled = [order[2], order[4], order[0], order[3], order[1]]
     assert sorted(shuffled, key=lambda one: one.risk) == order
 
 
@@ -189,7 +198,7 @@ def test_suggestions_are_written_with_their_measure():
         }
     assert found.to_frame().num_rows == len(found.lines)
     assert repr(found).startswith(
-        f"{len(found.lines)} redesigns without a disclosed small cell (nothing keeps more"
+        f"{len(found.lines)} redesigns without a disclosed small cell or a row that tells a status (nothing keeps more"
     )
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from louver.bounds.audit import AuditOptions, summary_of
 from louver.bounds.problem import Arrangement
-from louver.bounds.suggest import _Search, _Space, suggest
+from louver.bounds.redesigns import Redesigns, Wishes
+from louver.bounds.suggest import _Search, suggest
 from louver.data.histogram import Histogram
 from louver.run import Run
 from louver.schema.attribute import Attribute, Kind
@@ -56,26 +57,35 @@ SHAPES = {
 ROLES = {"one response": (("a", "b"), ("c",)), "two responses": (("a",), ("b", "c"))}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("avoid", ["small", "attribute"])
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("roles", ROLES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_equals_exhaustive_search(shape, roles, seed):
+def test_equals_exhaustive_search(shape, roles, seed, avoid):
     attributes, (rows, cols) = SHAPES[shape], ROLES[roles]
     counts = sparse_counts(seed, tuple(a.size for a in attributes))
     histogram = Histogram.from_dense(counts, attributes)
     axes = [Axis(partitions(a), a.name in cols) for a in attributes]
     every = all_redesigns(counts, axes, small=5)
-    best = pareto(every)
-    found = suggest(histogram, Arrangement(rows=rows, cols=cols), AuditOptions(), seconds=SECONDS)
+    best = pareto(every, avoid)
+    found = suggest(
+        histogram, Arrangement(rows=rows, cols=cols), AuditOptions(), avoid=avoid, seconds=SECONDS
+    )
     assert found.is_proved
     assert found.examined == len(every)
     lines = [
-        (round(line.bits, 7), line.summary.disclosed_rows, line.summary.disclosed_zero_cells)
+        (
+            round(line.bits, 7),
+            line.summary.certain_rows,
+            line.summary.disclosed_rows,
+            line.summary.disclosed_zero_cells,
+        )
         for line in found.lines
     ]
     assert len(lines) == len(set(lines))
     assert set(lines) == best
-    assert [bits for bits, _, _ in lines] == sorted((bits for bits, _, _ in lines), reverse=True)
+    order = [(line.is_far, -round(line.bits, 9)) for line in found.lines]
+    assert order == sorted(order)
     assert any(one.small_cells for one in every)  # otherwise the search would have nothing to avoid
     first = max(one.bits for one in every)
     assert found.bits == pytest.approx(first)
@@ -154,8 +164,8 @@ def test_a_proof_claimed_early_is_true(shape, roles, seed):
     attributes, (rows, cols) = SHAPES[shape], ROLES[roles]
     counts = sparse_counts(10 + seed, tuple(a.size for a in attributes))
     axes = [Axis(partitions(a), a.name in cols) for a in attributes]
-    safe = [one.bits for one in all_redesigns(counts, axes, small=5) if one.small_cells == 0]
-    space = _Space(Histogram.from_dense(counts, attributes), Arrangement(rows=rows, cols=cols))
+    safe = [one.bits for one in all_redesigns(counts, axes, small=5) if one.is_safe("attribute")]
+    space = Redesigns(Histogram.from_dense(counts, attributes), Arrangement(rows=rows, cols=cols))
     search = _Search(space, AuditOptions(), Run(), math.inf)
     n_proved = 0
     while search.by_bits:
@@ -168,3 +178,84 @@ def test_a_proof_claimed_early_is_true(shape, roles, seed):
                 max(safe, default=-1.0)
             )
     assert n_proved > 0
+
+
+def crowded(seed=3):
+    """Two attributes of numbers and one response; categories with few people."""
+    attributes = (
+        Attribute(name="age", labels=tuple(str(20 + 10 * i) for i in range(5))),
+        nominal("town", 4),
+        nominal("ill", 2),
+    )
+    counts = np.random.default_rng(seed).integers(0, 9, (5, 4, 2)) * 3
+    counts[2, 1] = (1, 0)
+    return Histogram.from_dense(counts, attributes), Arrangement(rows=("age", "town"), cols=("ill",))
+
+
+def test_numbers_are_ordered_unless_a_spec_calls_them_categories():
+    histogram, arrangement = crowded()
+    for categories, only_runs in (((), True), (("age",), False)):
+        space = Redesigns(histogram, arrangement, Wishes(categories=categories))
+        steps = [state[0][1] for state in space.children(space.start())]
+        groups = [group for partition in steps for group in partition if len(group) > 1]
+        assert all(group[1] - group[0] == 1 for group in groups) is only_runs
+
+
+def test_what_is_fixed_stays_where_and_as_it_is():
+    histogram, arrangement = crowded()
+    found = suggest(histogram, arrangement, AuditOptions(), wishes=Wishes(fix=("town",)), seconds=SECONDS)
+    assert found.is_proved and found.lines
+    for line in found.lines:
+        assert "town" in line.arrangement.rows
+        assert "town" not in [recode.attribute for recode in line.arrangement.recodes]
+
+
+def test_what_must_stay_apart_stays_apart():
+    histogram, arrangement = crowded()
+    apart = {"town": (("town0", "town1"), ("town2", "town3"))}
+    found = suggest(histogram, arrangement, AuditOptions(), wishes=Wishes(apart=apart), seconds=SECONDS)
+    free = suggest(histogram, arrangement, AuditOptions(), seconds=SECONDS)
+    assert found.examined < free.examined
+    for line in found.lines:
+        for name, labels in line.merged:
+            assert name != "town" or not any(set(one) <= set(labels) for one in apart["town"])
+
+
+def test_a_merge_that_changes_nothing_is_not_told():
+    """Both towns tell the same, so merging them costs no information: the plain table is told."""
+    attributes = (nominal("town", 3), nominal("ill", 2))
+    histogram = Histogram.from_dense(np.array([[30, 60], [10, 20], [40, 40]]), attributes)
+    found = suggest(
+        histogram, Arrangement(rows=("town",), cols=("ill",)), AuditOptions(small=2), seconds=SECONDS
+    )
+    assert found.lines[0].merged == () and found.lines[0].share == pytest.approx(1.0)
+    assert not any(other.merged and other.share == pytest.approx(1.0) for other in found.lines[1:])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_plain_move_that_is_safe_is_never_missing(seed):
+    histogram, arrangement = crowded(seed)
+    options = AuditOptions()
+    found = suggest(histogram, arrangement, options, avoid="small", seconds=1e-9)
+    moves = [("age", "town", "ill")[i] for i in (0, 1)]
+    safe = []
+    for name in moves:
+        rows = tuple(other for other in arrangement.rows if other != name)
+        moved = Arrangement(rows=rows, cols=(name, "ill"))
+        summary = summary_of(histogram, moved, options)
+        if not summary.disclosed_small_cells:
+            safe.append(summary)
+    plain = [line.summary for line in found.lines if not line.arrangement.recodes]
+    for summary in safe:
+        assert any(other.risk[1:] <= summary.risk[1:] for other in plain)
+
+
+def test_far_merges_come_last_and_say_so():
+    histogram, arrangement = crowded()
+    found = suggest(histogram, arrangement, AuditOptions(), seconds=SECONDS)
+    flags = [line.is_far for line in found.lines]
+    assert flags == sorted(flags)
+    for line in found.lines:
+        spans = [(len(labels) - 1) / 4 for name, labels in line.merged if name == "age"]
+        assert line.is_far == any(span > 0.5 for span in spans)
+        assert ("far apart" in line.words) == line.is_far

@@ -141,4 +141,4 @@ def test_integer_programs_in_a_child_are_the_same(people: Path) -> None:
 def test_progress_is_told(people: Path) -> None:
     seen: list[str] = []
     groups(people, **_options(people, seed=1), run=Run(lambda stage, done, total: seen.append(stage)))
-    assert "forecasting errors" in seen
+    assert "simulating the release" in seen

@@ -29,6 +29,7 @@ from oracles.groups import is_table
 from releases import doubt, edit
 
 SECRET = "Xyzzy"
+ERROR_COLUMNS = ["standard_error", "lower_90", "upper_90"]
 EXACT = ["the total number of groups", "not protected", "not protected"]
 
 
@@ -139,12 +140,15 @@ def test_json_and_frame(people: Path, domain: Path) -> None:
     }
     assert sum(Fraction(str(level["share"])) for level in told["levels"]) == 1
     frame = released.to_frame()
-    assert frame.column_names == ["state", "county", "level", "size", "groups"]
+    assert frame.column_names == ["state", "county", "level", "size", "groups", *ERROR_COLUMNS]
     assert frame.num_rows == 7 * 6
     root = frame.slice(0, 6).to_pydict()
     assert root["state"] == root["county"] == [None] * 6 and root["level"] == ["total"] * 6
     assert root["size"] == list(range(6)) and root["groups"] == released.counts[0].tolist()
-    assert released.persons_frame().column("persons").to_pylist() == released.persons.tolist()
+    assert root["lower_90"] == released.uncertainty.lower[0].tolist()
+    persons = released.persons_frame()
+    assert persons.column_names == ["state", "county", "level", "persons", *ERROR_COLUMNS]
+    assert persons.column("persons").to_pylist() == released.persons.tolist()
     assert "NOT PRIVATE" in repr(released) and len(repr(released).splitlines()) <= 10
     assert "<table>" in released._repr_html_()
     assert len(released.plot().axes) == 2
@@ -180,6 +184,8 @@ def test_a_paid_release_is_whole_and_verifies(people: Path, domain: Path, tmp_pa
     state = ledger.state()
     assert state.spent == 1 and not state.pending and len(state.sealed) == 1
     assert [what.split(" by ")[0] for what in state.disclosures] == EXACT
+    assert [(e.verb, e.release) for e in state.events if e.kind == "reserve"] == [("groups", "release")]
+    assert {event.verb for event in state.events if event.kind == "disclosure"} == {"groups"}
     assert verify(tmp_path / "release").passed
     assert ledger.verify(tmp_path).is_sound and ledger.verify(tmp_path).n_releases == 1
     manifest = read_manifest(tmp_path / "release")
@@ -508,6 +514,13 @@ def test_verify_doubts_a_table(people: Path, domain: Path, tmp_path: Path) -> No
     moved = numbers.copy()
     moved[-6] += 1
     assert '"county"' in doubted(moved)
+    for name, values in (("lower_90", [n + 1 for n in numbers]), ("standard_error", [-1.0] * len(numbers))):
+        pq.write_table(good.set_column(good.column_names.index(name), name, pa.array(values)), path)
+        assert "does not hold its number" in doubt(folder, "group-table").found
+    pq.write_table(good.drop_columns(["upper_90"]), path)
+    assert "not the promised ones" in doubt(folder, "group-table").found
+    pq.write_table(good.drop_columns(ERROR_COLUMNS), path)  # as versions before wrote it
+    assert doubt(folder, "group-table").passed
     pq.write_table(good, path)
     assert not doubt(folder, "group-table", total=released.total_groups + 1).passed
     assert not doubt(folder, "group-table", levels=["total", "state"]).passed
@@ -575,7 +588,7 @@ def test_a_pending_debit_is_not_taken_up_for_another_question(
     people.write_text("state,county,home,job\n" + "".join(",".join(row) + "\n" for row in rows))
     ledger = _ledger(people)
 
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise _Stop
 
     with monkeypatch.context() as patched:
@@ -631,7 +644,7 @@ def test_a_release_changed_before_its_seal_is_noticed(
     """Stopped between the move and the seal; moving the changed files away lets the same noise be written anew."""
     ledger, out = _ledger(people), tmp_path / "release"
 
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise _Stop
 
     with monkeypatch.context() as patched:
@@ -736,3 +749,14 @@ def test_a_stopped_run_with_noise_by_opendp(
     ledger.abandon(entry)
     groups(people, **_options(domain, noise="opendp"), out=out)
     assert ledger.state().spent >= 2 * Fraction(9, 10) and verify(out).passed
+
+
+def test_the_list_of_regions_may_be_a_dataframe() -> None:
+    people = pa.table({"home": [1, 1, 2], "place": ["A", "A", "B"]})
+    given = {"unit": "home", "regions": ["place"], "max_size": 3, "epsilon": 1, "seed": 1}
+    places = pa.table({"place": ["A", "B", "C"]})
+    assert lv.groups(people, **given, domain=places).to_frame()["place"].to_pylist()[-1] == "C"
+    with pytest.raises(InputError, match="names the data themselves"):
+        lv.groups(people, **given, domain=people)
+    with pytest.raises(InputError, match="--domain must be a file or a dataframe"):
+        lv.groups(people, **given, domain=5)

@@ -148,7 +148,7 @@ def test_the_same_noise_never_meets_other_answers(
     """Stopped before the seal, then asked again under the same name with one count changed: nothing may appear."""
     asked = _asked(ledger)
 
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import louver as lv
+from louver.data import dependencies as dependencies_module
+from louver.data.dependencies import Dependency
+from louver.data.kinds import ColumnKind
 from louver.errors import Cancelled, InputError
 from louver.profile import Profile, ProfileOptions, hashing, profile, singling, write_spec
-from louver.profile import dependencies as dependencies_module
-from louver.profile.dependencies import Dependency
-from louver.profile.kinds import ColumnKind
 from louver.profile.result import percent
 from louver.profile.roles import Role
 from louver.report.profile import profile_report

@@ -48,7 +48,7 @@ def whole() -> str:
         source="cps8.csv.gz",
         audit=lv.bounds(**table, **arranged),
         comparison=lv.bounds.compare(**table, arrangements=[arranged, {"rows": ["X1"], "cols": ["X8"]}]),
-        suggestions=lv.bounds.suggest(**table, **arranged, seconds=1),
+        suggestions=lv.bounds.suggest(**table, **arranged, seconds=1, avoid="small"),
     )
 
 
@@ -121,12 +121,12 @@ def test_drawings_share_no_name(whole: str) -> None:
 def test_sections(whole: str) -> None:
     headings = re.findall(r"<h2>(.*?)</h2>", whole)
     assert headings == [
-        "What was audited",
-        "How tight the bounds are",
-        "Disclosed small cells",
         "Arrangements, least disclosive first",
         "Redesigns without a disclosed small cell",
-        "How to read this",
+        "Rows that tell a person's status",
+        "Disclosed small cells",
+        "How tight the bounds are",
+        "Appendix",
     ]
     assert whole.count("<svg ") == whole.count('role="img" aria-label=') == 3
     assert "not for release" in whole
@@ -138,12 +138,25 @@ def test_verdicts() -> None:
         assert found is not None
         return found[1]
 
-    assert verdict(audited(DETERMINED)).startswith("3 cells have small counts that anyone can work out")
-    assert verdict(audited(DETERMINED, small=4)).startswith("2 cells have")
+    assert verdict(audited(DETERMINED)).startswith("3 small counts can be worked out, and no row tells")
+    assert "Do not publish it as it is." in verdict(audited(DETERMINED, small=4))
     one = audited({("A", "no"): 1, ("A", "yes"): 8})
-    assert verdict(one).startswith("1 cell has a small count that anyone can work out")
-    assert "but 2 rows can be worked out in full" in verdict(audited(DETERMINED, small=1))
-    assert verdict(audited(SAFE)).startswith("No positive count can be worked out")
+    assert verdict(one).startswith("1 small count can be worked out, and no row")
+    full = verdict(audited(DETERMINED, small=1))
+    assert full.startswith("No small count can be worked out, 2 rows in full, and no row tells a person")
+    assert "Publish it only if that may be known." in full
+    assert verdict(audited(SAFE)).startswith("Counts cannot be worked out, and no row tells a person")
+    assert "By itself it may be published." in verdict(audited(SAFE))
+    status = verdict(audited({**SAFE, ("C", "no"): 1, ("C", "yes"): 0}))
+    assert status.startswith(
+        "Counts cannot be worked out, but 1 row tells a person&#x27;s status (1 person)."
+    )
+    assert "1 row holds fewer than 5 people. Do not publish it as it is." in status
+
+
+def test_every_picture_has_its_numbers(whole: str) -> None:
+    after = whole.split("</figure>")[1:]
+    assert len(after) == 3 and all(text.lstrip().startswith('<div class="scroll"><table>') for text in after)
 
 
 def test_facts_of_an_audit() -> None:
@@ -164,7 +177,8 @@ def test_long_list_is_cut() -> None:
     assert audit.summary.disclosed_small_cells > MAX_LISTED
     html = bounds_report(source="t.csv", audit=audit)
     assert f"Only the first {MAX_LISTED} are listed" in html
-    assert len(re.findall(r"<tr><td>S\d", html)) == MAX_LISTED
+    listed = html.partition("Disclosed small cells</h2>")[2].partition("<h2>")[0]
+    assert len(re.findall(r"<tr><td>S\d", listed)) == MAX_LISTED
 
 
 SUMMARY = Summary(
@@ -177,6 +191,10 @@ SUMMARY = Summary(
     disclosed_rows=1,
     disclosed_zero_cells=2,
     disclosed_small_cells=3,
+    certain_rows=0,
+    certain_people=0,
+    small_rows=0,
+    small_row_people=0,
 )
 
 
@@ -190,7 +208,7 @@ def test_comparison_alone() -> None:
 
 @pytest.mark.parametrize(
     ("is_proved", "told"),
-    [(True, "No redesign is free of disclosed small cells."), (False, "give more --seconds")],
+    [(True, "No redesign is without a disclosed small cell (7 examined)."), (False, "Give more --seconds")],
 )
 def test_no_redesign(is_proved: bool, told: str) -> None:
     nothing = Suggestions(lines=(), is_proved=is_proved, examined=7, bits=1.0)

@@ -157,7 +157,7 @@ def test_a_release_says_where_it_was_used(tmp_path, monkeypatch):
     monkeypatch.setattr(QueryPlan, "problem", lambda self, values: real(self, values, above_leaves=False))
     spec = SPEC.replace("epsilon = 2", 'epsilon = "1/10"').replace('level = "ward"', 'level = "town"')
     town = write_town(tmp_path / "town", spec)
-    release = topdown(town, seed=7, out=tmp_path / "out", report=topdown_report)
+    release = topdown(town, seed=7, out=tmp_path / "out", estimator="plain", report=topdown_report)
     regions = [rescued.region for rescued in release.estimate.rescued]
     assert regions[:2] == ["1A", "1B"], release.estimate.levels
     failed = [check.name for check in verify(tmp_path / "out").checks if not check.passed]

@@ -157,7 +157,7 @@ def test_a_run_stopped_before_the_seal_draws_the_same_noise(town, ledger, tmp_pa
     class Stopped(Exception):
         pass
 
-    def stop(self, debit, files):
+    def stop(self, debit, files, **place):
         drawn.append(files)
         raise Stopped
 
@@ -177,11 +177,11 @@ def test_a_run_stopped_in_the_middle_of_estimating_is_carried_on(town, ledger, t
     real = estimation._estimate_level
     levels = []
 
-    def stop_at_area(problem, noisy, level, *rest):
-        levels.append(level)
-        if level == 2 and levels.count(2) == 1:
+    def stop_at_area(own, *rest):
+        levels.append(own.level)
+        if own.level == 2 and levels.count(2) == 1:
             raise KeyboardInterrupt
-        return real(problem, noisy, level, *rest)
+        return real(own, *rest)
 
     monkeypatch.setattr(estimation, "_estimate_level", stop_at_area)
     with pytest.raises(KeyboardInterrupt):

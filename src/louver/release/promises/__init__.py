@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from louver.release.promises.base import Context, Outcome, Promise, Registered
 from louver.release.promises.closeness import TCloseness, check_t_closeness
+from louver.release.promises.columns import Columns, CsvCopy, check_columns, check_csv
 from louver.release.promises.diversity import LDiversity, check_l_diversity
 from louver.release.promises.freeform import Freeform, check_freeform
 from louver.release.promises.group_table import GroupCounts, GroupTable, check_group_counts, check_group_table
@@ -27,6 +28,8 @@ PROMISES: Mapping[str, Registered] = {
     "records": Registered(Records, check_records),
     "mapping": Registered(MappingPromise, check_mapping),
     "losses": Registered(Losses, check_losses),
+    "columns": Registered(Columns, check_columns),
+    "csv": Registered(CsvCopy, check_csv),
     "k-anonymity": Registered(KAnonymity, check_k_anonymity),
     "k-map": Registered(KMap, check_k_map),
     "freeform": Registered(Freeform, check_freeform),
@@ -52,7 +55,7 @@ REQUIRED: Mapping[str, Required] = {
     "anonymize": Required(
         always=frozenset({"records", "mapping", "losses"}),
         one_of=frozenset({"k-anonymity", "k-map", "freeform"}),
-        may=frozenset({"l-diversity", "t-closeness"}),
+        may=frozenset({"l-diversity", "t-closeness", "columns", "csv"}),
     ),
     "groups": Required(always=frozenset(), one_of=frozenset({"group-table", "group-counts"})),
     "audit": Required(always=frozenset(), one_of=frozenset({"tables"})),

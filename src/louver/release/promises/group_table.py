@@ -19,6 +19,10 @@ MOST_GROUPS = 2**62
 """Sums beyond this may leave 64 bits."""
 
 
+ERROR_COLUMNS = {"standard_error", "lower_90", "upper_90"}
+OUTSIDE = "an interval does not hold its number, or a standard error is negative or missing"
+
+
 class GroupCounts(Promise):
     """Every region of every level has one whole number, not negative, for each size; regions need not add up to those above."""
 
@@ -41,6 +45,8 @@ def check_group_counts(context: Context, promise: GroupCounts) -> Outcome:
     levels, problem = _levels(context, promise)
     if problem is not None:
         return Outcome(False, problem)
+    if not all(map(_holds_numbers, levels)):
+        return Outcome(False, OUTSIDE)
     n_rows = sum(level.num_rows for level in levels)
     told = f"{n_rows} whole numbers, none negative; regions are not promised to add up to those above"
     return Outcome(True, told)
@@ -66,6 +72,8 @@ def check_group_table(context: Context, promise: GroupTable) -> Outcome:
     totals = {int(pc.sum(level["groups"]).as_py() or 0) for level in levels}
     if len(totals) != 1 or (promise.total is not None and totals != {promise.total}):
         return Outcome(False, "a level does not add up to the total")
+    if not all(map(_holds_numbers, levels)):
+        return Outcome(False, OUTSIDE)
     return Outcome(True, f"{len(names)} levels add up to {totals.pop()} groups")
 
 
@@ -92,6 +100,23 @@ def _levels(context: Context, promise: GroupCounts | GroupTable) -> tuple[list[p
         if not (is_complete and is_single):
             return [], f'a region of level "{names[depth]}" does not have every size once'
     return levels, None
+
+
+def _holds_numbers(table: pa.Table) -> bool:
+    """Whether every number lies in its interval; releases made before have none."""
+    told = ERROR_COLUMNS.intersection(table.column_names)
+    if not told:
+        return True
+    if told != ERROR_COLUMNS:
+        raise Malformed("the columns of the file are not the promised ones")
+    groups, error = table["groups"], table["standard_error"]
+    sound = [
+        pc.greater_equal(error, 0),
+        pc.less_equal(0, table["lower_90"]),
+        pc.less_equal(table["lower_90"], groups),
+        pc.less_equal(groups, table["upper_90"]),
+    ]
+    return all(pc.all(one, skip_nulls=False, min_count=0).as_py() is True for one in sound)
 
 
 def _distinct(table: pa.Table, names: list[str]) -> pa.Table:

@@ -113,4 +113,8 @@ def _check_shares(cells: dict[tuple[str, ...], Any], promise: PublishedTable, n_
         slack = Fraction(0) if promise.decimals is None else Fraction(len(shares), 2 * 10**promise.decimals)
         if any(not 0 <= share <= 1 for share in shares) or abs(sum(shares, Fraction(-1))) > slack:
             return Outcome(False, f"a row of {promise.file} does not add up to 1")
+        if promise.decimals is not None and any(
+            (share * 10**promise.decimals).denominator > 1 for share in shares
+        ):
+            return Outcome(False, f"a share of {promise.file} has more than {promise.decimals} decimals")
     return Outcome(True, f"{len(rows)} rows add up to 1")

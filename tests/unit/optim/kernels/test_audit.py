@@ -9,7 +9,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from louver.audit.coordinates import Coordinates
-from louver.audit.system import System
+from louver.audit.enumerate import feasible_point
+from louver.audit.probe import Probe
+from louver.audit.system import Intervals, System
+from louver.errors import Cancelled
+from louver.optim.kernels.audit.fit import fit_inplace
 from louver.optim.kernels.audit.pivots import eliminate
 from louver.optim.kernels.audit.propagate import UNBOUNDED, activity_bounds, propagate_inplace
 from louver.optim.kernels.audit.safe import scaled_lower_bound
@@ -41,15 +45,14 @@ def test_intervals_hold_every_point(seed):
     matrix, _, row_lower, row_upper = random_system(seed)
     sparse = csr_array(matrix)
     lower, upper = np.zeros(5, dtype=np.int64), np.full(5, 6)
-    clash = propagate_inplace(
-        sparse.indptr, sparse.indices, sparse.data, row_lower, row_upper, lower, upper, 100, FLAG
-    )
+    clash = propagated(sparse, row_lower, row_upper, lower, upper)
     points = points_of(matrix, row_lower, row_upper)
     assert clash == -1
     assert (points >= lower).all() and (points <= upper).all()
     least, most = np.empty(4, dtype=np.int64), np.empty(4, dtype=np.int64)
+    reach = np.full(4, 2**50)
     activity_bounds(
-        sparse.indptr, sparse.indices, sparse.data, row_lower, row_upper, lower, upper, least, most
+        sparse.indptr, sparse.indices, sparse.data, reach, row_lower, row_upper, lower, upper, least, most
     )
     sums = points @ matrix.T
     assert (sums >= least).all() and (sums <= most).all()
@@ -59,10 +62,26 @@ def test_a_row_that_cannot_hold_is_named():
     sparse = csr_array(np.array([[1, 1], [1, -1]]))
     lower, upper = np.zeros(2, dtype=np.int64), np.full(2, UNBOUNDED)
     row_lower, row_upper = np.array([0, 5]), np.array([3, 9])
-    clash = propagate_inplace(
-        sparse.indptr, sparse.indices, sparse.data, row_lower, row_upper, lower, upper, 100, FLAG
-    )
-    assert clash == 1
+    assert propagated(sparse, row_lower, row_upper, lower, upper) == 1
+
+
+def test_numbers_near_the_end_of_64_bits_count_as_no_bound():
+    """x <= 2^34 and y = 2^40 x: the product leaves 64 bits, and nothing false is said about y."""
+    sparse = csr_array(np.array([[1, 0], [2**40, -1]]))
+    lower, upper = np.zeros(2, dtype=np.int64), np.full(2, UNBOUNDED)
+    limits = np.array([0, 0]), np.array([2**34, 0])
+    system = System(matrix=sparse, row_lower=limits[0], row_upper=limits[1], lower=lower, upper=upper)
+    found, clash = system.propagated(Run())
+    assert clash == -1 and found.upper.tolist() == [2**34, UNBOUNDED]
+    assert not system.holds(np.array([2**34, 0]))
+
+
+def propagated(sparse, row_lower, row_upper, lower, upper):
+    columns = sparse.tocsc()
+    return propagate_inplace(
+        sparse.indptr, sparse.indices, sparse.data, np.full(len(row_lower), 2**50), columns.indptr, columns.indices,
+        row_lower, row_upper, lower, upper, np.ones(len(row_lower), dtype=bool), 100, FLAG,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -94,7 +113,11 @@ def test_repair_finds_points_and_only_points(seed):
     points = points_of(matrix, row_lower, row_upper)
     for quantity in range(5):
         for goal in range(7):
-            found = coordinates.repaired(truth, ((quantity, goal),), 2000, 1, Run())
+            probe = Probe(Intervals.of(system.matrix), system, Run())
+            if not probe.reach(quantity, goal, goal):
+                assert not (points[:, quantity] == goal).any()
+                continue
+            found = coordinates.repaired(truth, probe.system, 2000, 1, Run())
             if found is not None:
                 assert system.holds(found) and found[quantity] == goal
             elif (points[:, quantity] == goal).any():
@@ -133,3 +156,53 @@ def test_an_impossible_program_is_told():
     limits = np.array([9.0]), np.array([9.0]), np.zeros(2), np.ones(2)
     assert WarmProgram(rows, *limits).minimise(np.ones(2)).status is Status.INFEASIBLE
     assert _cold(np.ones(2), rows, *limits).status is Status.INFEASIBLE
+
+
+class CancelledAfter(Run):
+    """A run that somebody cancels when it has been asked so often."""
+
+    def __init__(self, n_asked):
+        super().__init__()
+        self.n_left = n_asked
+
+    @property
+    def is_cancelled(self):
+        self.n_left -= 1
+        if self.n_left < 0:
+            self.cancel()
+        return super().is_cancelled
+
+
+def test_a_cancelled_run_ends_a_linear_program_at_its_next_step():
+    matrix = np.random.default_rng(1).integers(0, 2, size=(30, 60)).astype(float)
+    sums = matrix @ np.ones(60)
+    run = CancelledAfter(3)
+    program = WarmProgram(csr_array(matrix), sums, sums, np.zeros(60), np.full(60, 9.0), run)
+    with pytest.raises(Cancelled):
+        program.minimise(np.arange(60.0))
+    assert run.n_left == -1
+
+
+def test_a_cancelled_run_stops_the_constraint_solver(monkeypatch):
+    """The solver is told to stop by whoever cancels, here from within its own call."""
+    from ortools.sat.python import cp_model
+
+    told, run = [], Run()
+    monkeypatch.setattr(cp_model.CpSolver, "stop_search", lambda solver: told.append(solver))
+    monkeypatch.setattr(cp_model.CpSolver, "solve", lambda *_: run.cancel() or cp_model.UNKNOWN)
+    matrix, truth, row_lower, row_upper = random_system(1)
+    limits = {"row_lower": row_lower, "row_upper": row_upper, "lower": np.zeros(5, dtype=np.int64)}
+    system = System(matrix=csr_array(matrix), **limits, upper=np.full(5, 6), truth=truth)
+    with pytest.raises(Cancelled):
+        feasible_point(system, 1.0, run)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fit_meets_margins_that_can_be_met(seed):
+    table = np.random.default_rng(seed).integers(1, 9, size=(3, 4))
+    rows = np.vstack([np.kron(np.eye(3), np.ones(4)), np.kron(np.ones(3), np.eye(4))]).astype(np.int64)
+    sums, sparse, point = rows @ table.ravel(), csr_array(rows), np.ones(12)
+    limits = np.zeros(12, dtype=np.int64), np.full(12, 99)
+    fit_inplace(sparse.indptr, sparse.indices, sparse.data, sums, sums, *limits, point, 50, FLAG)
+    assert rows @ point == pytest.approx(sums)

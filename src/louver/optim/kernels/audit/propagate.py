@@ -1,7 +1,8 @@
 """Interval propagation: what each row alone says about each of its unknowns, until nothing moves.
 
 Dobra & Fienberg (2010) call it the shuttle algorithm; here rows may have any integer coefficients and bounds on both
-sides. A number at or beyond `UNBOUNDED` in size stands for "no bound".
+sides. A number at or beyond `UNBOUNDED` in size stands for "no bound". A row has a *reach*, `UNBOUNDED` over the sum of its
+coefficients' sizes: bounds beyond it count as none there, so that no sum can leave 64 bits.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ UNBOUNDED = 2**60
 
 
 @inner
-def _row_range(start, stop, indices, coefs, lower, upper):
+def _row_range(start, stop, indices, coefs, reach, lower, upper):
     """Smallest and largest finite part of a row, and how many unbounded terms each side has."""
     least, most = 0, 0
     free_below, free_above = 0, 0
@@ -22,35 +23,33 @@ def _row_range(start, stop, indices, coefs, lower, upper):
         a, low, high = coefs[k], lower[indices[k]], upper[indices[k]]
         if a < 0:
             low, high = high, low
-        if low <= -UNBOUNDED or low >= UNBOUNDED:
-            free_below += 1
-        else:
+        if -reach < low < reach:
             least += a * low
-        if high <= -UNBOUNDED or high >= UNBOUNDED:
-            free_above += 1
         else:
+            free_below += 1
+        if -reach < high < reach:
             most += a * high
+        else:
+            free_above += 1
     return least, most, free_below, free_above
 
 
 @inner
-def _tighten(k, indices, coefs, row_range, row_lower, row_upper, lower, upper):
+def _tighten(j, a, reach, row_range, row_lower, row_upper, lower, upper):
     """Bounds of one unknown from one row; 0 if nothing moved, 1 if something did, -1 if none is left."""
     least, most, free_below, free_above = row_range
-    j, a = indices[k], coefs[k]
     low, high = lower[j], upper[j]
     first, last = (low, high) if a > 0 else (high, low)
-    rest_free_below = free_below - (first <= -UNBOUNDED or first >= UNBOUNDED)
-    rest_free_above = free_above - (last <= -UNBOUNDED or last >= UNBOUNDED)
+    is_first_free, is_last_free = not -reach < first < reach, not -reach < last < reach
     new_low, new_high = low, high
-    if row_upper < UNBOUNDED and rest_free_below == 0:
-        room = row_upper - (least - (a * first if free_below == 0 else 0))
+    if row_upper < UNBOUNDED and free_below == is_first_free:
+        room = row_upper - (least if is_first_free else least - a * first)
         if a > 0:
             new_high = min(new_high, room // a)
         else:
             new_low = max(new_low, -(room // -a))
-    if row_lower > -UNBOUNDED and rest_free_above == 0:
-        need = row_lower - (most - (a * last if free_above == 0 else 0))
+    if row_lower > -UNBOUNDED and free_above == is_last_free:
+        need = row_lower - (most if is_last_free else most - a * last)
         if a > 0:
             new_low = max(new_low, -(-need // a))
         else:
@@ -64,8 +63,31 @@ def _tighten(k, indices, coefs, row_range, row_lower, row_upper, lower, upper):
 
 
 @kernel
-def propagate_inplace(indptr, indices, coefs, row_lower, row_upper, lower, upper, max_rounds, flag):
+def propagate_inplace(
+    indptr,
+    indices,
+    coefs,
+    reach,
+    col_ptr,
+    col_rows,
+    row_lower,
+    row_upper,
+    lower,
+    upper,
+    is_waiting,
+    max_rounds,
+    flag,
+):
     """Tighten `lower` and `upper` (n,) by the rows (CSR) until nothing moves or `max_rounds` are over.
+
+    Parameters
+    ----------
+    reach : int64 (m,)
+        UNBOUNDED over the sum of the sizes of each row's coefficients.
+    col_ptr, col_rows : int (n + 1,), (entries,)
+        Rows of each column.
+    is_waiting : bool (m,)
+        Rows to look at; a row joins whenever one of its unknowns moves.
 
     Returns -1, or the number of a row that cannot hold.
     """
@@ -73,32 +95,43 @@ def propagate_inplace(indptr, indices, coefs, row_lower, row_upper, lower, upper
     for _ in range(max_rounds):
         has_moved = False
         for row in range(n_rows):
+            if not is_waiting[row]:
+                continue
+            is_waiting[row] = False
             start, stop = indptr[row], indptr[row + 1]
             if row_lower[row] <= -UNBOUNDED and row_upper[row] >= UNBOUNDED:
                 continue
-            row_range = _row_range(start, stop, indices, coefs, lower, upper)
+            row_range = _row_range(start, stop, indices, coefs, reach[row], lower, upper)
             least, most, free_below, free_above = row_range
             if free_below == 0 and least > row_upper[row]:
                 return row
             if free_above == 0 and most < row_lower[row]:
                 return row
+            # An interval that is no wider than what the row leaves it cannot move.
+            spare = -1 if free_below or free_above else min(row_upper[row] - least, most - row_lower[row])
             # Bounds only tighten, so the range taken before the loop stays true within it.
             for k in range(start, stop):
-                moved = _tighten(k, indices, coefs, row_range, row_lower[row], row_upper[row], lower, upper)
+                j, a = indices[k], coefs[k]
+                if spare >= 0 and abs(a) * (upper[j] - lower[j]) <= spare:
+                    continue
+                moved = _tighten(j, a, reach[row], row_range, row_lower[row], row_upper[row], lower, upper)
                 if moved < 0:
                     return row
-                has_moved |= moved > 0
+                if moved > 0:
+                    has_moved = True
+                    for other in range(col_ptr[j], col_ptr[j + 1]):
+                        is_waiting[col_rows[other]] = True
         if not has_moved or flag[0]:
             break
     return -1
 
 
 @kernel
-def activity_bounds(indptr, indices, coefs, row_lower, row_upper, lower, upper, out_lower, out_upper):
+def activity_bounds(indptr, indices, coefs, reach, row_lower, row_upper, lower, upper, out_lower, out_upper):
     """Bounds of every row's sum from those of its unknowns and its own."""
     for row in range(len(indptr) - 1):
         least, most, free_below, free_above = _row_range(
-            indptr[row], indptr[row + 1], indices, coefs, lower, upper
+            indptr[row], indptr[row + 1], indices, coefs, reach[row], lower, upper
         )
         out_lower[row] = row_lower[row] if free_below else max(row_lower[row], least)
         out_upper[row] = row_upper[row] if free_above else min(row_upper[row], most)

@@ -14,7 +14,7 @@ import numpy as np
 from louver.optim.kernels import kernel
 from louver.optim.kernels.families.polymatroid import UNBOUNDED, restrict_inplace
 from louver.optim.kernels.families.rounding import RoundingProblem, rank_of, round_family_inplace, split_count
-from louver.optim.kernels.families.semismooth import SOLVED, STALLED, Family, solve_family_inplace
+from louver.optim.kernels.families.semismooth import SOLVED, STALLED, Family, solve_family_inplace, weigh
 
 __all__ = ["INFEASIBLE", "Batch", "round_batch_inplace", "solve_batch_inplace"]
 
@@ -30,7 +30,8 @@ class Batch(NamedTuple):
 
     `cell` lists the cells each parent's children may fill, ascending, `parent` its count. `link_row` is
     (links, cells of the schema) with rows numbered through all links, the types first. `lower` and `upper`
-    are (children, 2^types), used where is_bounded.
+    are (children, 2^types), used where is_bounded. Weights are `a` (children, cells), `v` (children,) and
+    `weight` (children, rows); an axis of length one stands for all.
     """
 
     has_parent: bool
@@ -38,9 +39,9 @@ class Batch(NamedTuple):
     cell: np.ndarray
     parent: np.ndarray
     child_start: np.ndarray
-    a: float
+    a: np.ndarray
     detail: np.ndarray
-    v: float
+    v: np.ndarray
     grouped: np.ndarray
     group_of: np.ndarray
     link_row: np.ndarray
@@ -77,12 +78,12 @@ def _sorted_cells(batch, f):
 def _local_rows(batch, cells):
     """Rows of the links that these cells touch, numbered anew in ascending order; and how many are types."""
     n_links, n = batch.link_row.shape[0], cells.shape[0]
-    place = np.full(batch.weight.shape[0], -1, dtype=np.int64)
+    place = np.full(batch.weight.shape[1], -1, dtype=np.int64)
     for q in range(n_links):
         for i in range(n):
             place[batch.link_row[q, cells[i]]] = 0
     n_rows, n_types = 0, 0
-    used = np.empty(batch.weight.shape[0], dtype=np.int64)
+    used = np.empty(batch.weight.shape[1], dtype=np.int64)
     for k in range(place.shape[0]):
         if place[k] == 0:
             place[k] = n_rows
@@ -122,10 +123,11 @@ def _gather(batch, f, order, group_start):
     cells = batch.cell[batch.cell_start[f] + order]
     parent = batch.parent[batch.cell_start[f] + order]
     row, used, n_types = _local_rows(batch, cells)
-    noisy = np.empty((used.shape[0], m))
+    noisy, weight = np.empty((used.shape[0], m)), np.empty((used.shape[0], m))
     for k in range(used.shape[0]):
         for c in range(m):
             noisy[k, c] = batch.noisy[first + c, used[k]]
+            weight[k, c] = batch.weight[min(first + c, batch.weight.shape[0] - 1), used[k]]
     keep, lower, upper = _gather_bounds(batch, first, m, used, n_types)
     is_feasible = True
     if batch.is_bounded and batch.has_parent:
@@ -133,10 +135,11 @@ def _gather(batch, f, order, group_start):
         for i in range(parent.shape[0]):
             held[batch.link_row[0, cells[i]]] += parent[i]
         is_feasible = _is_feasible(batch, first, last, held)
-    slot_start, entry_cell, detail, grouped = _gather_slots(batch, first, cells, group_start, row, keep)
+    slot_start, entry_cell, detail, a, v, grouped = _gather_slots(batch, first, cells, group_start, row, keep)
+    share, inverse, alone, ratio = weigh(group_start.shape[0] - 1, slot_start, a, v)
     family = Family(
-        batch.a, batch.v, batch.has_parent, parent, group_start, slot_start, entry_cell, detail, grouped, row,
-        batch.weight[used], noisy, n_types, batch.is_bounded, keep, lower, upper,
+        a, v, share, inverse, alone, ratio, batch.has_parent, parent, group_start, slot_start, entry_cell, detail, grouped, row,
+        weight, noisy, n_types, batch.is_bounded, keep, lower, upper,
     )  # fmt: skip
     return family, is_feasible
 
@@ -162,26 +165,29 @@ def _gather_bounds(batch, first, m, used, n_types):
 
 @kernel
 def _gather_slots(batch, first, cells, group_start, row, keep):
-    """Entries slot by slot, with the noisy counts of their cells and groups."""
+    """Entries slot by slot, with the noisy counts and the weights of their cells and groups."""
     n_groups, m = group_start.shape[0] - 1, keep.shape[0]
     slot_start = np.empty(n_groups * m + 1, dtype=np.int64)
     entry_cell = np.empty(cells.shape[0] * m, dtype=np.int64)
-    detail = np.empty(cells.shape[0] * m)
-    grouped = np.zeros(n_groups * m)
+    detail, a = np.empty(cells.shape[0] * m), np.empty(cells.shape[0] * m)
+    grouped, v = np.zeros(n_groups * m), np.zeros(n_groups * m)
     n_entries = 0
     for j in range(n_groups):
         group = batch.group_of[cells[group_start[j]]]
         for c in range(m):
             slot_start[j * m + c] = n_entries
-            if batch.v > 0.0:
+            child = min(first + c, batch.a.shape[0] - 1)
+            v[j * m + c] = batch.v[min(first + c, batch.v.shape[0] - 1)]
+            if v[j * m + c] > 0.0:
                 grouped[j * m + c] = batch.grouped[first + c, group]
             for i in range(group_start[j], group_start[j + 1]):
                 if not batch.is_bounded or keep[c] >> row[0, i] & 1:
                     entry_cell[n_entries] = i
                     detail[n_entries] = batch.detail[first + c, cells[i]]
+                    a[n_entries] = batch.a[child, min(cells[i], batch.a.shape[1] - 1)]
                     n_entries += 1
     slot_start[n_groups * m] = n_entries
-    return slot_start, entry_cell[:n_entries], detail[:n_entries], grouped
+    return slot_start, entry_cell[:n_entries], detail[:n_entries], a[:n_entries], v, grouped
 
 
 @kernel
@@ -192,7 +198,7 @@ def _solve_proximal_inplace(family, h, tolerance):
     """
     n_rows, m = family.noisy.shape
     # One weight for all types: the projection onto a polymatroid is Euclidean.
-    family.weight[: family.n_types] = SOFTNESS * family.a * family.n_types / family.parent.shape[0]
+    family.weight[: family.n_types] = SOFTNESS * np.min(family.a) * family.n_types / family.parent.shape[0]
     held = np.empty((family.n_types, m))
     _type_counts_inplace(family, np.maximum(family.detail, 0.0), held)
     family.noisy[: family.n_types] = held
@@ -210,7 +216,7 @@ def _solve_proximal_inplace(family, h, tolerance):
             for c in range(m):
                 moved = max(moved, abs(held[k, c] - family.noisy[k, c]))
                 # g stays where it is: z takes over what the new centre gives up.
-                z[k, c] += family.weight[k] * (family.noisy[k, c] - held[k, c])
+                z[k, c] += family.weight[k, c] * (family.noisy[k, c] - held[k, c])
                 family.noisy[k, c] = held[k, c]
         if moved <= UNSETTLED:
             return SOLVED, n_steps, residual
@@ -258,14 +264,16 @@ def solve_batch_inplace(batch, tolerance, counts, status, n_steps, residual):
             status[f] = INFEASIBLE
         elif m > 1 or not batch.has_parent:
             h = np.zeros(family.cell.shape[0])
-            if batch.is_bounded and batch.weight[0] == 0.0 and not _is_fixed(family):
+            if batch.is_bounded and batch.weight[0, 0] == 0.0 and not _is_fixed(family):
                 status[f], n_steps[f], residual[f] = _solve_proximal_inplace(family, h, tolerance)
             else:
                 # Weights of zero are left only where the counts are fixed; there they have no effect.
-                weight = family.weight
-                weight[weight == 0.0] = 1.0
+                for k in range(family.weight.shape[0]):
+                    for c in range(m):
+                        if family.weight[k, c] == 0.0:
+                            family.weight[k, c] = 1.0
                 price = np.zeros(n)
-                z = np.zeros((weight.shape[0], m))
+                z = np.zeros((family.weight.shape[0], m))
                 status[f], n_steps[f], residual[f] = solve_family_inplace(family, h, price, z, tolerance)
             for slot in range(family.slot_start.shape[0] - 1):
                 for e in range(family.slot_start[slot], family.slot_start[slot + 1]):

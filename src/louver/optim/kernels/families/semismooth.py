@@ -2,10 +2,12 @@
 
 One *family* is a parent with m children and the n cells its children may fill. Minimise over h >= 0
 
-    1/2 sum_c [ a |h_c - detail_c|^2 + v sum_G (h_c(G) - grouped_c(G))^2 + sum_k w_k (h_c(L_k) - noisy_ck)^2 ]
+    1/2 sum_c [ sum_i a_ci (h_ci - detail_ci)^2 + v_c sum_G (h_c(G) - grouped_c(G))^2
+                + sum_k w_kc (h_c(L_k) - noisy_ck)^2 ]
 
 subject to sum_c h_c = parent, cell by cell, and to the sums over types lying in each child's polymatroid. The
-groups G partition the cells; so do the rows L_k of every further query (a *link*), among them the types.
+groups G partition the cells; so do the rows L_k of every further query (a *link*), among them the types,
+whose weights are equal within a child: their projection is Euclidean.
 
 With multipliers `price` (one per cell, for the parent's sums) and z (one per link row and child, for
 g_ck = h_c(L_k)) the best h and g have closed forms: a threshold within each group of each child, and a
@@ -22,11 +24,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from louver.optim.kernels import kernel
+from louver.optim.kernels import inner, kernel
 from louver.optim.kernels.families.cholesky import factor_inplace, solve_inplace, solve_transposed_inplace
 from louver.optim.kernels.families.polymatroid import project_inplace
 
-__all__ = ["SOLVED", "STALLED", "Family", "solve_family_inplace"]
+__all__ = ["SOLVED", "STALLED", "Family", "solve_family_inplace", "weigh"]
 
 SOLVED = 0
 STALLED = 1
@@ -46,14 +48,20 @@ class Family(NamedTuple):
     """One parent and its children, as arrays; the module's text explains them.
 
     Cells are sorted by group, group j being cells group_start[j] to group_start[j + 1]. Entry e, one cell of
-    one child, belongs to cell[e]; slot s holds entries slot_start[s] to slot_start[s + 1]. `grouped` has one
-    value per slot. `row` is (links, n). Rows 0 to n_types - 1 are the types; where is_bounded, keep[c] is the
+    one child, belongs to cell[e]; slot s holds entries slot_start[s] to slot_start[s + 1]. `a` and `detail` have
+    one value per entry, `v` and `grouped` one per slot, `weight` and `noisy` one per row and child. What follows
+    from these is kept: `share`, the a of a slot's first entry over this one's; `inverse`, 1 / (a + v); `alone`, the a
+    of a group's first entry over a + v; `ratio`, a + v of it over this one's. `row` is (links, n). Rows 0 to n_types - 1 are the types; where is_bounded, keep[c] is the
     mask of those child c may fill, lower[c] and upper[c] its bounds restricted to them. `parent` is ignored
     where has_parent is False (the root).
     """
 
-    a: float
-    v: float
+    a: np.ndarray
+    v: np.ndarray
+    share: np.ndarray
+    inverse: np.ndarray
+    alone: np.ndarray
+    ratio: np.ndarray
     has_parent: bool
     parent: np.ndarray
     group_start: np.ndarray
@@ -72,67 +80,105 @@ class Family(NamedTuple):
 
 
 @kernel
-def _respond_inplace(first, last, a, v, cell, detail, grouped, price, zeta, h):
-    """Best counts in one slot (entries first to last) for given multipliers; returns how many are positive.
+def weigh(n_groups, slot_start, a, v):
+    """What a family keeps of its weights: share, inverse, alone and ratio."""
+    m = (slot_start.shape[0] - 1) // n_groups
+    share, inverse = np.empty(a.shape[0]), np.empty(a.shape[0])
+    alone, ratio = np.empty(a.shape[0]), np.empty(a.shape[0])
+    for j in range(n_groups):
+        base, both = 0.0, 0.0
+        for slot in range(j * m, (j + 1) * m):
+            first = slot_start[slot]
+            for e in range(first, slot_start[slot + 1]):
+                if base == 0.0:
+                    base, both = a[e], a[e] + v[slot]
+                share[e], inverse[e] = a[first] / a[e], 1.0 / (a[e] + v[slot])
+                alone[e], ratio[e] = base / (a[e] + v[slot]), both / (a[e] + v[slot])
+    return share, inverse, alone, ratio
 
-    It takes what it needs and not the family: every array of a tuple is counted in and out at each call.
-    """
-    total = 0.0
+
+@inner
+def _respond_inplace(first, last, a, v, share, cell, detail, grouped, price, zeta, h):
+    """Best counts in one slot (entries first to last) for given multipliers."""
+    total, shared = 0.0, 0.0
     for e in range(first, last):
-        h[e] = detail[e] + (price[cell[e]] - zeta[e]) / a
+        h[e] = detail[e] + (price[cell[e]] - zeta[e]) / a[e]
         total += h[e]
+        shared += share[e]
     shift = 0.0
     n_active, n_before = last - first, last - first + 1
     # Every round drops counts below the threshold, which can only raise it.
     while v > 0.0 and 0 < n_active < n_before:
         n_before = n_active
-        shift = (total - grouped) / (n_active + a / v)
-        n_active, total = 0, 0.0
+        shift = (total - grouped) / (shared + a[first] / v)
+        n_active, total, shared = 0, 0.0, 0.0
         for e in range(first, last):
-            if h[e] > shift:
+            if h[e] > shift * share[e]:
                 n_active += 1
                 total += h[e]
-    n_active = 0
+                shared += share[e]
     for e in range(first, last):
-        h[e] = max(h[e] - shift, 0.0)
-        n_active += h[e] > 0.0
-    return n_active
+        h[e] = max(h[e] - shift * share[e], 0.0)
 
 
-@kernel
+@inner
 def _price_single_inplace(family, j, price, zeta, h, tolerance):
     """The price of a group of one cell: the sum of max(0, base + price / slope) is convex and increasing."""
-    a, v, m = family.a, family.v, family.noisy.shape[1]
+    a, v, ratio, m = family.a, family.v, family.ratio, family.noisy.shape[1]
     slot_start, detail, grouped = family.slot_start, family.detail, family.grouped
     i = family.group_start[j]
     goal = family.parent[i]
     first, last = slot_start[j * m], slot_start[(j + 1) * m]
-    scale = 1.0 / (a + v)
-    highest = -np.inf
+    if first == last:
+        return
+    inverse, highest = family.inverse, -np.inf
     for slot in range(j * m, (j + 1) * m):
         for e in range(slot_start[slot], slot_start[slot + 1]):
-            h[e] = (a * detail[e] + v * grouped[slot] - zeta[e]) * scale
-            highest = max(highest, h[e])
+            h[e] = (a[e] * detail[e] + v[slot] * grouped[slot] - zeta[e]) * inverse[e]
+            highest = max(highest, h[e] / ratio[e])
     # From the second round on the sum is at least the goal and falls, so the active set can only shrink.
-    shift = max(price[i] * scale, -highest)
+    shift = max(price[i] * inverse[first], -highest)
     for _ in range(MAX_GROUP_STEPS):
-        total, n_active = 0.0, 0
+        total, active = 0.0, 0.0
         for e in range(first, last):  # without branches, which could not be foretold
-            value = h[e] + shift
+            value = h[e] + shift * ratio[e]
             total += max(value, 0.0)
-            n_active += value > 0.0
-        if n_active == 0:
+            active += ratio[e] * (value > 0.0)
+        if active == 0.0:
             shift = goal - highest
             continue
-        shift += (goal - total) / n_active
+        shift += (goal - total) / active
         if abs(goal - total) <= tolerance:
             break
     for e in range(first, last):
-        h[e] = max(h[e] + shift, 0.0)
-    price[i] = shift * (a + v)
+        h[e] = max(h[e] + shift * ratio[e], 0.0)
+    price[i] = shift * _reference(family, j)[1]
 
 
-@kernel
+@inner
+def _reference(family, j):
+    """What the first entry of group j weighs, a and a + v: curvatures and prices are counted in it; 1 without entries."""
+    m = family.noisy.shape[1]
+    for slot in range(j * m, (j + 1) * m):
+        first = family.slot_start[slot]
+        if first < family.slot_start[slot + 1]:
+            return family.a[first], family.a[first] + family.v[slot]
+    return 1.0, 1.0
+
+
+@inner
+def _coupling(a, v, share, first, last, h):
+    """What active entries of a slot take from each other, over the weight of its first."""
+    if first == last:
+        return 0.0
+    shared = 0.0
+    for e in range(first, last):
+        if h[e] > 0.0:
+            shared += share[e]
+    return v / (a[first] + v * shared)
+
+
+@inner
 def _group_gradient(family, j, price, zeta, h, gradient, curvature):
     """Fill h, parent - sum of h, and the dual's curvature in the prices of group j; the largest residual."""
     a, v, m = family.a, family.v, family.noisy.shape[1]
@@ -142,7 +188,7 @@ def _group_gradient(family, j, price, zeta, h, gradient, curvature):
         family.group_start[j + 1] - family.group_start[j],
         family.parent,
     )
-    scale, alone = 1.0 / (a + v), a / (a + v)
+    base, share = _reference(family, j)[0], family.share
     for p in range(size):
         gradient[p] = parent[start + p]
         for q in range(size):
@@ -151,26 +197,29 @@ def _group_gradient(family, j, price, zeta, h, gradient, curvature):
         first, last = slot_start[slot], slot_start[slot + 1]
         if last - first == 1:  # most children can fill one cell of a group only
             p = cell[first] - start
-            s = (a * detail[first] + v * grouped[slot] + price[cell[first]] - zeta[first]) * scale
+            s = (
+                a[first] * detail[first] + v[slot] * grouped[slot] + price[cell[first]] - zeta[first]
+            ) * family.inverse[first]
             h[first] = max(s, 0.0)
             gradient[p] -= h[first]
-            curvature[p, p] += alone * (s > 0.0)
+            curvature[p, p] += family.alone[first] * (s > 0.0)
             continue
-        n_active = _respond_inplace(first, last, a, v, cell, detail, grouped[slot], price, zeta, h)
-        theta = v / (a + v * n_active)
+        _respond_inplace(first, last, a, v[slot], share, cell, detail, grouped[slot], price, zeta, h)
+        theta = _coupling(a, v[slot], share, first, last, h)
         for e in range(first, last):
             if h[e] > 0.0:
                 p = cell[e] - start
                 gradient[p] -= h[e]
-                curvature[p, p] += 1.0
+                curvature[p, p] += base / a[e]
+                less = theta * (base / a[e])
                 for other in range(e, last):
                     if h[other] > 0.0:
-                        curvature[p, cell[other] - start] -= theta
+                        curvature[p, cell[other] - start] -= less * share[other]
     worst = 0.0
     for p in range(size):
         worst = max(worst, abs(gradient[p]))
         for q in range(p, size):
-            curvature[p, q] /= a
+            curvature[p, q] /= base
     return worst
 
 
@@ -181,6 +230,7 @@ def _price_group_inplace(family, j, price, zeta, h, work, tolerance):
     size = family.group_start[j + 1] - start
     gradient, step, old = work[size], work[size + 1], work[size + 2]
     reference, fallback, reach = work[size + 3], work[size + 4], work[size + 5]
+    base = _reference(family, j)[0]
     worst = _group_gradient(family, j, price, zeta, h, gradient, work)
     least, n_idle = worst, 0
     for _ in range(MAX_GROUP_STEPS):
@@ -192,14 +242,14 @@ def _price_group_inplace(family, j, price, zeta, h, work, tolerance):
         for p in range(size):
             if work[p, p] <= 0.0:
                 # No child fills this cell yet: raise its price to where the first one does.
-                price[start + p] += _wake(family, j, p, price, zeta, h) + family.a * gradient[p]
+                price[start + p] += _wake(family, j, p, price, zeta, h) + base * gradient[p]
                 has_woken = True
         if has_woken:
             worst = _group_gradient(family, j, price, zeta, h, gradient, work)
             continue
         for p in range(size):
             step[p], old[p] = gradient[p], price[start + p]
-            reference[p], fallback[p], reach[p] = work[p, p], 1.0 / family.a, 0.0
+            reference[p], fallback[p], reach[p] = work[p, p], 1.0 / base, 0.0
         factor_inplace(work, size, reference, fallback)
         solve_inplace(work, size, step, reach)
         slope = 0.0
@@ -223,18 +273,18 @@ def _price_group_inplace(family, j, price, zeta, h, work, tolerance):
             t = _next_length(low, low_slope, high, high_slope)
 
 
-@kernel
-def _threshold(family, slot, h):
-    """What counts in a slot have to exceed before they are positive."""
-    if family.v == 0.0:
+@inner
+def _pressure(family, slot, h):
+    """What counts in a slot, times their weights, have to exceed before they are positive."""
+    if family.v[slot] == 0.0:
         return 0.0
     held = 0.0
     for e in range(family.slot_start[slot], family.slot_start[slot + 1]):
         held += h[e]
-    return (held - family.grouped[slot]) * family.v / family.a
+    return (held - family.grouped[slot]) * family.v[slot]
 
 
-@kernel
+@inner
 def _wake(family, j, p, price, zeta, h):
     """How far the price of cell p in group j must rise until some child begins to fill it."""
     m = family.noisy.shape[1]
@@ -243,12 +293,12 @@ def _wake(family, j, p, price, zeta, h):
     for slot in range(j * m, (j + 1) * m):
         for e in range(family.slot_start[slot], family.slot_start[slot + 1]):
             if family.cell[e] == i:
-                s = family.detail[e] + (price[i] - zeta[e]) / family.a
-                rise = min(rise, (_threshold(family, slot, h) - s) * family.a)
+                s = family.detail[e] + (price[i] - zeta[e]) / family.a[e]
+                rise = min(rise, (_pressure(family, slot, h) / family.a[e] - s) * family.a[e])
     return max(rise, 0.0)
 
 
-@kernel
+@inner
 def _next_length(low, low_slope, high, high_slope):
     """Where the falling slope crosses zero, between two lengths, or further out while it has not."""
     if high == 0.0:
@@ -274,7 +324,9 @@ def _responses_inplace(family, price, z, zeta, h, work, tolerance):
         if not family.has_parent:
             for slot in range(j * m, (j + 1) * m):
                 first, last = slot_start[slot], slot_start[slot + 1]
-                _respond_inplace(first, last, a, v, cell, detail, grouped[slot], price, zeta, h)
+                _respond_inplace(
+                    first, last, a, v[slot], family.share, cell, detail, grouped[slot], price, zeta, h
+                )
         elif group_start[j + 1] - group_start[j] == 1:
             _price_single_inplace(family, j, price, zeta, h, tolerance)
         else:
@@ -295,7 +347,7 @@ def _link_counts_inplace(family, place, z, g, block):
     for k in range(n_rows):
         for c in range(m):
             is_used = place[k, c] >= 0
-            g[k, c] = family.noisy[k, c] + z[k, c] / family.weight[k] if is_used else 0.0
+            g[k, c] = family.noisy[k, c] + z[k, c] / family.weight[k, c] if is_used else 0.0
             block[k, c] = 0 if is_used else -1
     if not family.is_bounded:
         return
@@ -346,74 +398,69 @@ def _reach_inplace(family, h, price, z, zeta, g, gradient, reach):
     reach[:] = 0.0
     for k in range(family.n_types):
         for c in range(m):
-            reach[k, c] = abs(family.noisy[k, c] + z[k, c] / family.weight[k] - g[k, c])
+            reach[k, c] = abs(family.noisy[k, c] + z[k, c] / family.weight[k, c] - g[k, c])
     rise = np.full((n_rows, m), np.inf)
     for j in range(family.group_start.shape[0] - 1):
         for c in range(m):
             slot = j * m + c
-            shift = _threshold(family, slot, h)
+            pressure = _pressure(family, slot, h)
             for e in range(family.slot_start[slot], family.slot_start[slot + 1]):
-                s = family.detail[e] + (price[family.cell[e]] - zeta[e]) / family.a
+                s = family.detail[e] + (price[family.cell[e]] - zeta[e]) / family.a[e]
+                needed = (pressure / family.a[e] - s) * family.a[e]
                 for q in range(n_links):
                     k = family.row[q, family.cell[e]]
-                    rise[k, c] = min(rise[k, c], (shift - s) * family.a)
+                    rise[k, c] = min(rise[k, c], needed)
     for k in range(n_rows):
         for c in range(m):
             if gradient[k, c] < 0.0 < rise[k, c] < np.inf:
-                reach[k, c] += rise[k, c] / family.weight[k]
+                reach[k, c] += rise[k, c] / family.weight[k, c]
 
 
 @kernel
-def _theta(family):
-    """What one active cell of a group takes from another, over a, by the number of active cells in the slot."""
-    widest = np.max(family.group_start[1:] - family.group_start[:-1])
-    theta = np.empty(widest + 1)
-    for k in range(widest + 1):
-        theta[k] = family.v / (family.a + family.v * k) / family.a
-    return theta
-
-
-@kernel
-def _child_blocks_inplace(family, c, h, block, theta, active, cross, own):
-    """For child c: its active cells, the matrix J L' (columns: those cells), and L J L' + dg/dz."""
+def _child_blocks_inplace(family, c, h, block, active, cross, own):
+    """For child c: its active entries, the matrix J L' (columns: those entries), and L J L' + dg/dz."""
     n_rows = own.shape[0]
     m = family.noisy.shape[1]
-    row, slot_start, cell = family.row, family.slot_start, family.cell
+    row, slot_start, cell, a, share = family.row, family.slot_start, family.cell, family.a, family.share
     n_links = row.shape[0]
     own[:] = 0.0
     n_active = 0
-    alone = 1.0 / family.a
     for j in range(family.group_start.shape[0] - 1):
-        start = n_active
-        for e in range(slot_start[j * m + c], slot_start[j * m + c + 1]):
+        start, slot = n_active, j * m + c
+        first, last = slot_start[slot], slot_start[slot + 1]
+        for e in range(first, last):
             if h[e] > 0.0:
-                active[n_active] = cell[e]
+                active[n_active] = e
                 for k in range(n_rows):
                     cross[k, n_active] = 0.0
                 n_active += 1
-        less = theta[n_active - start]
+        if n_active == start:
+            continue
+        less = _coupling(a, family.v[slot], share, first, last, h) / a[first]
         for p in range(start, n_active):
+            e = active[p]
+            less_e = less * share[e]
             for q in range(n_links):
-                k = row[q, active[p]]
-                cross[k, p] += alone
+                k = row[q, cell[e]]
+                cross[k, p] += 1.0 / a[e]
                 for other in range(start, n_active):
-                    cross[k, other] -= less
+                    cross[k, other] -= less_e * share[active[other]]
         for p in range(start, n_active):
             for q in range(n_links):
-                k = row[q, active[p]]
+                k = row[q, cell[active[p]]]
                 for other in range(k, n_rows):
                     own[k, other] += cross[other, p]
     _add_link_curvature_inplace(family, c, block, own)
     return n_active
 
 
-@kernel
+@inner
 def _add_link_curvature_inplace(family, c, block, own):
     """dg/dz: the identity over the weight, less the mean within each block of types with a fixed sum."""
     for k in range(own.shape[0]):
         if block[k, c] < 0:
             continue
-        own[k, k] += 1.0 / family.weight[k]
+        own[k, k] += 1.0 / family.weight[k, c]
         if block[k, c] > 0:
             size = 0
             for other in range(family.n_types):
@@ -421,7 +468,7 @@ def _add_link_curvature_inplace(family, c, block, own):
                     size += 1
             for other in range(k, family.n_types):
                 if block[other, c] == block[k, c]:
-                    own[k, other] -= 1.0 / (family.weight[k] * size)
+                    own[k, other] -= 1.0 / (family.weight[k, c] * size)
 
 
 @kernel
@@ -437,18 +484,18 @@ def _direction_by_cells(family, h, block, gradient, reach, step, price_step):
     active = np.empty(n, dtype=np.int64)
     cross = np.empty((n_rows, n))
     own_reference = np.empty(n_rows)
-    own_fallback = 1.0 / family.weight
-    own_reach = np.empty(n_rows)
-    theta = _theta(family)
+    own_fallback, own_reach = np.empty(n_rows), np.empty(n_rows)
+    cell = family.cell
     for c in range(m):
         own = factors[c]
-        n_active = _child_blocks_inplace(family, c, h, block, theta, active, cross, own)
+        n_active = _child_blocks_inplace(family, c, h, block, active, cross, own)
         for k in range(n_rows):
             own_reference[k], own_reach[k] = own[k, k], reach[k, c]
+            own_fallback[k] = 1.0 / family.weight[k, c]
             reduced[c, k] = gradient[k, c]
         factor_inplace(own, n_rows, own_reference, own_fallback)
         solve_transposed_inplace(own, n_rows, reduced[c], own_reach)
-        _add_price_curvature_inplace(family, theta, active, n_active, schur, reference)
+        _add_price_curvature_inplace(family, c, h, schur, reference)
         for k in range(n_rows):
             inverse = 1.0 / abs(own[k, k])
             for p in range(n_active):
@@ -461,60 +508,51 @@ def _direction_by_cells(family, h, block, gradient, reach, step, price_step):
             for p in range(n_active):
                 scale = cross[k, p]
                 if scale != 0.0:
-                    price_step[active[p]] += scale * reduced[c, k]
-                    above = schur[active[p]]
+                    price_step[cell[active[p]]] += scale * reduced[c, k]
+                    above = schur[cell[active[p]]]
                     for q in range(p, n_active):
-                        above[active[q]] -= scale * cross[k, q]
-    factor_inplace(schur, n, reference, np.full(n, 1.0 / family.a))
+                        above[cell[active[q]]] -= scale * cross[k, q]
+    factor_inplace(schur, n, reference, np.full(n, 1.0 / family.a[0]))
     solve_inplace(schur, n, price_step, np.zeros(n))
     for c in range(m):
         for k in range(n_rows):
             own_reach[k], reduced[c, k] = reach[k, c], gradient[k, c]
-        _add_reaction_inplace(family, c, h, theta, price_step, reduced[c])
+        _add_reaction_inplace(family, c, h, price_step, reduced[c])
         solve_inplace(factors[c], n_rows, reduced[c], own_reach)
         step[:, c] = reduced[c]
 
 
-@kernel
-def _add_price_curvature_inplace(family, theta, active, n_active, schur, reference):
+@inner
+def _add_price_curvature_inplace(family, c, h, schur, reference):
     """Add one child's J to the curvature of the dual in the prices, and its diagonal to `reference`."""
-    start, j = 0, 0
-    group_start = family.group_start
-    alone = 1.0 / family.a
-    while start < n_active:
-        while group_start[j + 1] <= active[start]:
-            j += 1
-        stop = start
-        while stop < n_active and active[stop] < group_start[j + 1]:
-            stop += 1
-        less = theta[stop - start]
-        for p in range(start, stop):
-            schur[active[p], active[p]] += alone
-            reference[active[p]] += alone
-            for q in range(p, stop):
-                schur[active[p], active[q]] -= less
-        start = stop
+    m = family.noisy.shape[1]
+    for j in range(family.group_start.shape[0] - 1):
+        slot = j * m + c
+        _add_slot_curvature_inplace(family, slot, 0, h, schur)
+        for e in range(family.slot_start[slot], family.slot_start[slot + 1]):
+            if h[e] > 0.0:
+                reference[family.cell[e]] += 1.0 / family.a[e]
 
 
-@kernel
-def _add_reaction_inplace(family, c, h, theta, price_step, out):
+@inner
+def _add_reaction_inplace(family, c, h, price_step, out):
     """Add L J_c times a change of prices to `out`."""
     m = family.noisy.shape[1]
-    row, slot_start, cell = family.row, family.slot_start, family.cell
-    alone = 1.0 / family.a
+    row, slot_start, cell, a, share = family.row, family.slot_start, family.cell, family.a, family.share
     for j in range(family.group_start.shape[0] - 1):
         first, last = slot_start[j * m + c], slot_start[j * m + c + 1]
-        n_active, total = 0, 0.0
+        if first == last:
+            continue
+        total = 0.0
         for e in range(first, last):
             if h[e] > 0.0:
-                n_active += 1
-                total += price_step[cell[e]]
-        total *= theta[n_active]
+                total += price_step[cell[e]] * share[e]
+        total *= _coupling(a, family.v[j * m + c], share, first, last, h) / a[first]
         for e in range(first, last):
             if h[e] > 0.0:
                 i = cell[e]
                 for q in range(row.shape[0]):
-                    out[row[q, i]] += price_step[i] * alone - total
+                    out[row[q, i]] += price_step[i] * (1.0 / a[e]) - total * share[e]
 
 
 @kernel
@@ -529,20 +567,19 @@ def _direction_by_links(family, h, block, gradient, reach, place, step, price_st
     cross = np.empty((n_rows, n))
     crossing = np.zeros((n, size))
     x, reference, fallback, own_reach = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    theta = _theta(family)
     for c in range(m):
-        n_active = _child_blocks_inplace(family, c, h, block, theta, active, cross, own)
+        n_active = _child_blocks_inplace(family, c, h, block, active, cross, own)
         for k in range(n_rows):
             at = place[k, c]
             if at >= 0:
                 x[at], reference[at] = gradient[k, c], own[k, k]
-                fallback[at], own_reach[at] = 1.0 / family.weight[k], reach[k, c]
+                fallback[at], own_reach[at] = 1.0 / family.weight[k, c], reach[k, c]
                 for other in range(k, n_rows):
                     if place[other, c] >= 0:
                         schur[at, place[other, c]] = own[k, other]
                 for p in range(n_active):
-                    crossing[active[p], at] = cross[k, p]
-    factors = _eliminate_prices_inplace(family, h, theta, crossing, schur)
+                    crossing[family.cell[active[p]], at] = cross[k, p]
+    factors = _eliminate_prices_inplace(family, h, crossing, schur)
     factor_inplace(schur, size, reference, fallback)
     solve_inplace(schur, size, x, own_reach)
     for k in range(n_rows):
@@ -564,7 +601,7 @@ def _direction_by_links(family, h, block, gradient, reach, place, step, price_st
 
 
 @kernel
-def _eliminate_prices_inplace(family, h, theta, crossing, schur):
+def _eliminate_prices_inplace(family, h, crossing, schur):
     """Subtract the prices' part from the curvature in z; returns the factors of all groups, row by row."""
     if not family.has_parent:
         return np.zeros((0, 0))
@@ -574,13 +611,14 @@ def _eliminate_prices_inplace(family, h, theta, crossing, schur):
     widest = np.max(family.group_start[1:] - family.group_start[:-1])
     factors = np.zeros((family.parent.shape[0], widest))
     reference = np.empty(widest)
-    fallback = np.full(widest, 1.0 / family.a)
+    fallback = np.empty(widest)
     touched = np.empty(size, dtype=np.int64)
     for j in range(n_groups):
         first, last = family.group_start[j], family.group_start[j + 1]
         own = factors[first:last]
+        fallback[:] = 1.0 / _reference(family, j)[0]
         for slot in range(j * m, (j + 1) * m):
-            _add_slot_curvature_inplace(family, slot, first, h, theta, own)
+            _add_slot_curvature_inplace(family, slot, first, h, own)
         for i in range(last - first):
             reference[i] = own[i, i]
         factor_inplace(own, last - first, reference, fallback)
@@ -609,23 +647,22 @@ def _eliminate_prices_inplace(family, h, theta, crossing, schur):
     return factors
 
 
-@kernel
-def _add_slot_curvature_inplace(family, slot, start, h, theta, own):
-    """Add the curvature of one slot in the prices of its group."""
+@inner
+def _add_slot_curvature_inplace(family, slot, start, h, own):
+    """Add the curvature of one slot in the prices of its group, cells numbered from `start`."""
+    a, cell, share = family.a, family.cell, family.share
     first, last = family.slot_start[slot], family.slot_start[slot + 1]
-    n_active = 0
-    for e in range(first, last):
-        if h[e] > 0.0:
-            n_active += 1
-    if n_active == 0:
+    if first == last:
         return
+    less = _coupling(a, family.v[slot], share, first, last, h) / a[first]
     for e in range(first, last):
         if h[e] > 0.0:
-            p = family.cell[e] - start
-            own[p, p] += 1.0 / family.a
+            p = cell[e] - start
+            own[p, p] += 1.0 / a[e]
+            less_e = less * share[e]
             for other in range(e, last):
                 if h[other] > 0.0:
-                    own[p, family.cell[other] - start] -= theta[n_active]
+                    own[p, cell[other] - start] -= less_e * share[other]
 
 
 @kernel

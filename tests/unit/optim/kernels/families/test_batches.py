@@ -39,9 +39,9 @@ def batch_of(seed, *, is_bounded):
     batch = Batch(
         has_parent=True, cell_start=np.append(0, np.cumsum([len(c) for c in cells])).astype(np.int64),
         cell=np.concatenate(cells), parent=np.concatenate([p[c] for p, c in zip(parents, cells, strict=True)]) * 1.0,
-        child_start=np.append(0, np.cumsum(CHILDREN)).astype(np.int64), a=0.5, detail=noisy[0], v=0.0,
+        child_start=np.append(0, np.cumsum(CHILDREN)).astype(np.int64), a=np.full((1, 1), 0.5), detail=noisy[0], v=np.zeros(1),
         grouped=noisy[0], group_of=np.arange(N_CELLS), link_row=np.stack([TYPES, AGES + 3]),
-        weight=np.array([2.0, 2, 2, 1, 1]), noisy=np.concatenate([noisy[1], noisy[2]], axis=1), n_types=3,
+        weight=np.array([[2.0, 2, 2, 1, 1]]), noisy=np.concatenate([noisy[1], noisy[2]], axis=1), n_types=3,
         is_bounded=is_bounded, lower=low @ inside.T, upper=high @ inside.T,
     )  # fmt: skip
     return batch, noisy, cells, parents

@@ -8,12 +8,13 @@ hits would hardly come about by chance. Values of A that occur once are no trial
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from louver._arrays import Ints
-from louver.profile.problem import CodedColumn, Problem
+from louver.data.coded import CodedColumn
 from louver.run import Run
 
 __all__ = ["Dependency", "find_dependencies"]
@@ -50,21 +51,23 @@ class Dependency:
     is_exact: bool
 
 
-def find_dependencies(problem: Problem, run: Run) -> tuple[Dependency, ...]:
-    """All pairs of columns of which one determines the other, in the order of the columns.
+def find_dependencies(
+    columns: Sequence[CodedColumn], run: Run, of: Sequence[CodedColumn] | None = None
+) -> tuple[Dependency, ...]:
+    """All pairs of columns of which one determines the other (or one `of` those), in the order of the columns.
 
     Notes
     -----
     Pairs of a large table are first tried on a sample: of values of A where these are many, of records otherwise. What is left
     is counted on all records. **Cost**: for each ordered pair a sort of the sample.
     """
-    columns = problem.columns
-    pairs = len(columns) * (len(columns) - 1)
+    dependents = columns if of is None else of
+    pairs = max(1, len(columns) * len(dependents) - (of is None) * len(columns))
     found = []
     for number, a in enumerate(columns):
         run.report("dependencies", number, len(columns))
-        sample = _sample_of(a, problem.n_rows)
-        for b in columns:
+        sample = _sample_of(a)
+        for b in dependents:
             if a is b or not _is_possible(a, b):
                 continue
             if sample is not None and not _trials(a, b, sample).is_determining(pairs, SLACK, 1.0):
@@ -86,8 +89,9 @@ def _is_possible(a: CodedColumn, b: CodedColumn) -> bool:
     return most >= (LEAST_ACCURACY - SLACK) * b.n_known
 
 
-def _sample_of(a: CodedColumn, n_rows: int) -> Ints | None:
+def _sample_of(a: CodedColumn) -> Ints | None:
     """Positions of about 65,000 records: whole values of A where it has many; None where all records are looked at."""
+    n_rows = len(a.codes)
     if n_rows <= SAMPLED_FROM:
         return None
     every = n_rows // SAMPLE

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver._arrays import Floats
-from louver.profile.problem import CodedColumn
+from louver.data.coded import CodedColumn
 
 __all__ = ["ColumnKind", "guess_kind"]
 

@@ -1,0 +1,64 @@
+"""Every column has a role: those that nobody listed are looked at before anything is published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from louver.anonymize.options import AnonymizeOptions
+from louver.data.coded import read_coded
+from louver.data.dependencies import find_dependencies
+from louver.data.kinds import guess_kind
+from louver.data.read import Source
+from louver.data.telling import why_telling
+from louver.errors import InputError
+from louver.run import Run
+
+__all__ = ["check_roles", "dropped", "unchanged"]
+
+
+def dropped(options: AnonymizeOptions) -> tuple[str, ...]:
+    """Columns that are not published: identifying ones, and a sampling weight that is not kept."""
+    published = {*options.keep, *options.sensitive, None}
+    others = [name for name in (options.sampling_weight,) if name not in published]
+    return tuple(dict.fromkeys([*options.identifying, *(name for name in others if name is not None)]))
+
+
+def unchanged(columns: Sequence[str], options: AnonymizeOptions) -> tuple[str, ...]:
+    """Columns that are published as they are, in the order of the source."""
+    changed = {*options.quasi, *dropped(options)}
+    return tuple(name for name in columns if name not in changed)
+
+
+def check_roles(source: Source, options: AnonymizeOptions, run: Run) -> None:
+    """Refuse to publish columns that nobody gave a role and that single people out or tell a quasi-identifier.
+
+    Notes
+    -----
+    The thresholds are those of `louver.data.telling` and `louver.data.dependencies`, which `louver profile` uses too.
+    """
+    listed = {*options.sensitive, *options.keep}
+    names = [name for name in unchanged(source.columns, options) if name not in listed]
+    if not names:
+        return
+    coded = read_coded(source, [*names, *options.quasi], run)
+    others, quasi = coded[: len(names)], coded[len(names) :]
+    found: dict[str, list[str]] = {}
+    telling = {}
+    for column in others:
+        reason = why_telling(column, guess_kind(column)[0])
+        if reason is not None:
+            telling[column.name] = reason
+    for dependency in find_dependencies([c for c in others if c.name not in telling], run, of=quasi):
+        telling.setdefault(dependency.determinant, f'tells "{dependency.dependent}"')
+    for name in names:
+        if name in telling:
+            found.setdefault(telling[name], []).append(f'"{name}"')
+    if found:
+        told = "; ".join(f"{', '.join(columns)} ({reason})" for reason, columns in found.items())
+        raise InputError(
+            f"{source.name} has columns without a role that may give people away: {told}; name each in --identifying to drop "
+            "it, in --quasi to generalise it, or in --sensitive or --keep to publish it unchanged.",
+            file=source.name,
+            column=next(iter(telling)),
+            option="--keep",
+        )

@@ -1,0 +1,77 @@
+"""A table that is published: what it is among the pieces of a joint audit, and what became of it.
+
+The joint audit is another verb's work (`louver.audit`); who calls both, the command line, brings them together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from louver.bounds.options import BoundsOptions
+from louver.bounds.result import BoundsAudit
+from louver.bounds.summary import counted
+from louver.schema.recode import Recode
+
+__all__ = ["Publication", "as_piece", "refusal"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """What the register adds.
+
+    Attributes
+    ----------
+    earlier, together : int or None
+        Tables of the same records that were published before, and small counts that all give away together; None where the
+        table was refused by itself.
+    refused : str or None
+        Why nothing was published.
+    published : str or None
+        Folder of the release.
+    """
+
+    earlier: int | None
+    together: int | None
+    refused: str | None
+    published: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if self.refused is not None:
+            return f"Not published: {self.refused}"
+        if self.published is not None:
+            return f"Published: {self.published}"
+        return f"Together with {counted(self.earlier or 0, 'earlier table')}: {counted(self.together or 0, 'small count')} given away."
+
+
+def as_piece(options: BoundsOptions) -> dict[str, Any]:
+    """The table as a piece: row conditionals, exact or rounded, with the number of people beside them."""
+    arrangement = options.arrangement()
+    piece: dict[str, Any] = {
+        "name": arrangement.label,
+        "rows": list(arrangement.rows),
+        "cols": list(arrangement.cols),
+        "recode": {recode.attribute: _plain(recode) for recode in arrangement.recodes},
+        "counts": "total",
+    }
+    if options.decimals is not None:
+        piece |= {"decimals": options.decimals, "rounding": options.rounding}
+    return piece
+
+
+def refusal(audit: BoundsAudit, options: BoundsOptions) -> str | None:
+    """Why the table must not be published by itself; rows that tell a status may be accepted, small counts may not."""
+    is_accepted = options.accept and not audit.summary.disclosed_small_cells
+    if not audit.verdict.is_risky or is_accepted:
+        return None
+    remedy = "" if audit.summary.disclosed_small_cells else " --accept publishes it all the same."
+    return audit.verdict.learned + remedy
+
+
+def _plain(recode: Recode) -> dict[str, Any]:
+    if recode.merge is not None:
+        return {new: list(old) for new, old in recode.merge.items()}
+    return {"bins": list(recode.bins)} if recode.bins is not None else {"level": recode.level}

@@ -1,0 +1,86 @@
+"""What makes a column give people away, going by its values and its name: thresholds and words, for every verb.
+
+A column tells who somebody is where its values are nearly all different, and it tells another column where whoever knows the one
+knows the other (`louver.data.dependencies`).
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow.compute as pc
+
+from louver.data.coded import CodedColumn
+from louver.data.kinds import ColumnKind
+
+__all__ = ["NEARLY_UNIQUE", "WORDS", "is_positive", "is_unit", "why_telling", "words_of"]
+
+NEARLY_UNIQUE = 0.05
+"""From this share of records alone with its value on, a column singles people out by itself; one such record is none."""
+UNIT_ALONE = 0.5
+"""In a column of units fewer records than this are alone."""
+LEAST_UNITS = 0.02
+MOST_IN_UNIT = 20.0
+"""A unit (household, business) has several records on average, but no more than this, and there are many units. It is named like
+one, or tells other columns and is not named like anything else."""
+
+DIRECT = (
+    "name surname firstname lastname forename email mail phone mobile ssn passport iban address street ip"
+)
+UNIT = "household hh hhid hid family fam serialno dwelling couple haushalt firm business employer enterprise"
+WEIGHT = "weight weights wgt wt pwgtp wgtp perwt hhwt gewicht ponder poids"
+SENSITIVE = (
+    "income incwage wage salary earnings pay debt wealth assets benefit benefits diagnosis disease illness ill icd "
+    "health hiv drug drugs crime offence religion faith party vote union orientation pregnant einkommen diagnose"
+)
+QUASI = (
+    "age alter sex gender geschlecht birth born dob birthday birthdate zip zipcode plz postcode postal region county state "
+    "city town municipality district tract block puma country nation nationality citizenship ethnicity race marital marstat "
+    "education educ edu schl degree occupation occ job industry language ancestry veteran year month date"
+)
+WORDS = {
+    role: frozenset(words.split())
+    for role, words in (
+        ("direct", DIRECT),
+        ("unit", UNIT),
+        ("weight", WEIGHT),
+        ("sensitive", SENSITIVE),
+        ("quasi", QUASI),
+    )
+}
+
+
+def why_telling(column: CodedColumn, kind: ColumnKind) -> str | None:
+    """Why a column gives people away by itself, in words that follow its name; None where it does not."""
+    words = words_of(column.name)
+    if kind is ColumnKind.EMPTY or column.n_values < 2:
+        return None
+    numeric = (ColumnKind.NUMBER, ColumnKind.INTEGER, ColumnKind.ORDERED_CODE)
+    if words & WORDS["weight"] and kind in numeric and is_positive(column):
+        return "named like a sampling weight"
+    if column.n_alone >= max(2.0, NEARLY_UNIQUE * len(column.codes)):
+        return "many values occur once"
+    if words & WORDS["direct"] and kind in (ColumnKind.TEXT, ColumnKind.CATEGORY, ColumnKind.ID):
+        return "named like something that names a person"
+    if words & WORDS["unit"] and is_unit(column, kind):
+        return "groups a few records each"
+    return None
+
+
+def words_of(name: str) -> set[str]:
+    """Words of a name: "hhIncome_2019" is hh, income, and hhincome."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return {word.lower() for text in (name, spaced) for word in re.findall(r"[A-Za-z]+", text)}
+
+
+def is_positive(column: CodedColumn) -> bool:
+    return not pc.any(pc.starts_with(column.values, "-")).as_py()
+
+
+def is_unit(column: CodedColumn, kind: ColumnKind) -> bool:
+    """Many values with a few records each."""
+    if kind in (ColumnKind.NUMBER, ColumnKind.DATE, ColumnKind.TEXT):
+        return False
+    mean_size = column.n_known / column.n_values
+    is_many = column.n_values >= LEAST_UNITS * column.n_known and column.n_values > 20
+    return is_many and 1.05 <= mean_size <= MOST_IN_UNIT and column.n_alone < UNIT_ALONE * column.n_known

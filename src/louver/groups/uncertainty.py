@@ -1,0 +1,246 @@
+"""How far off every published number may be: a standard error and a 90 % interval, simulated from the release itself.
+
+The release is taken for the truth and the mechanism run on it again, with noise under keys that everybody knows. Every run gives
+pairs, what was true and what came out, for all regions and sizes. A published number is off as the truth was off where the
+same came out: so a published 0 has an interval too, which shifting the release by simulated errors would not give it.
+
+Notes
+-----
+**Privacy**: a function of the released table, the public plan and fixed keys, and of nothing else: post-processing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from louver._arrays import Floats, Ints
+from louver.groups.plan import SizePlan
+from louver.groups.problem import GroupTable, Query, sizes_of
+from louver.groups.simulate import Forecast, averages, errors, measured
+from louver.optim.trees import LevelTree
+from louver.privacy.noise import KeyedNoise
+from louver.run import Run
+
+__all__ = ["Simulated", "Uncertainty", "simulate_release"]
+
+SIMULATED_CELLS = 400_000
+LEAST_RUNS, MOST_RUNS = 4, 20
+"""A release is simulated until so many cells are, but at least and at most so many times."""
+
+POOLED = 200
+"""Least pairs that an interval is read from."""
+
+MOST_PAIRS = 1 << 20
+"""Pairs of one level that are looked at; of larger levels every so many-th."""
+
+CLASS_EDGES = (0.0, 0.5, 1.0, 2.0, 4.0)
+"""Numbers are compared with those of their class, in standard deviations. Above the last edge nothing but the number matters; below,
+what came out depends as much on what is around."""
+
+MOST_BINS = 64
+"""Intervals of one class that differ."""
+
+NEAR_SIZES = 5
+"""Sizes that tell what the number of one of them is expected to be, for all regions together."""
+
+TAILS = (0.05, 0.95)
+"""What a 90 % interval leaves out."""
+
+LEAST_SCALE = 0.5
+"""Standard deviations below this count as this: numbers are whole."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Uncertainty:
+    """Standard error and 90 % interval of numbers, in the shape that they have; an interval holds the published number."""
+
+    standard_error: Floats
+    lower: Ints
+    upper: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What simulations of a release tell: of every number of groups, of the persons of every region, and by level."""
+
+    groups: Uncertainty
+    persons: Uncertainty
+    forecast: Forecast
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Numbers of one level and what they are expected to be, both in standard deviations, and these."""
+
+    number: Floats
+    expected: Floats
+    deviation: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Numbers that came out, what they were expected to be, and how far the truth was from them, in standard deviations."""
+
+    number: Floats
+    expected: Floats
+    off: Floats
+
+
+def simulate_release(table: GroupTable, plan: SizePlan, run: Run | None = None) -> Simulated:
+    """Run the mechanism on a release as often as its size allows, and read off how far from the truth results are."""
+    tree, scale = plan.regions.tree, region_scale(plan)
+    sizes = np.arange(plan.first_size, plan.largest_size + 1)
+    solve = plan.mechanism.simulate or plan.mechanism.solve
+    n_runs = min(MOST_RUNS, max(LEAST_RUNS, SIMULATED_CELLS // table.counts.size))
+    pairs: list[list[_Pairs]] = []
+    persons, before, after = [], [], []
+    for i in range(n_runs):
+        if run is not None:
+            run.report("simulating the release", i, n_runs)
+        noisy = measured(table, plan, _public_noise(i))
+        out = solve(noisy, run)
+        before.append(errors(sizes_of(noisy.rows, plan.query, tree), table.counts, tree))
+        after.append(errors(out, table.counts, tree))
+        pairs.append([_paired(out, table.counts, scale, tree, k, n_runs) for k in range(tree.n_levels)])
+        persons.append(out @ sizes)
+    levels = [
+        _level_intervals(table.counts, scale, tree, k, _together([levels[k] for levels in pairs]))
+        for k in range(tree.n_levels)
+    ]
+    return Simulated(
+        Uncertainty(*(np.concatenate(parts) for parts in zip(*levels, strict=True))),
+        _by_students_t(table.counts @ sizes, np.array(persons)),
+        Forecast(averages(before), averages(after)),
+    )
+
+
+def _public_noise(i: int) -> KeyedNoise:
+    """Noise that anybody can repeat, under a key that no debit and no seed has."""
+    return KeyedNoise(hashlib.sha256(b"louver simulation %d" % i).digest(), is_private=False)
+
+
+def region_scale(plan: SizePlan) -> Floats:
+    """Standard deviation of one number of groups in each region, before anything is cut or rounded."""
+    tree = plan.regions.tree
+    own = np.array([level.distribution.variance for level in plan.levels])
+    weighed = least_squares_variances if plan.mechanism.is_weighted else _own_variances
+    factor = 1 if plan.query is Query.SIZES else 2
+    scale: Floats = np.maximum(LEAST_SCALE, np.sqrt(factor * weighed(own, tree)))
+    return scale
+
+
+def _own_variances(own: Floats, tree: LevelTree) -> Floats:
+    return np.repeat(own, tree.level_sizes)
+
+
+def least_squares_variances(own: Floats, tree: LevelTree) -> Floats:
+    """Variance of every region after generalised least squares over the tree, from that of its level's noise.
+
+    Notes
+    -----
+    **Implements**: up the tree, a region and the sum of its children are weighed by precision; down, what the children's sum is off
+    from the parent is divided among them in proportion to their variances v: v - v^2 / S + v^2 / S^2 var(parent), S their sum.
+
+    Examples
+    --------
+    >>> least_squares_variances(np.array([1.0, 1.0]), LevelTree.from_counts([[4]])).tolist()
+    [0.8, 0.8, 0.8, 0.8, 0.8]
+    """
+    least = np.maximum(own, LEAST_SCALE**2 / 1e6)
+    alone, below = np.repeat(least, tree.level_sizes), np.zeros(tree.n_regions)
+    for k in range(tree.n_levels - 2, -1, -1):
+        here = tree.level(k)
+        below[here] = np.add.reduceat(alone[: tree.level_start[k + 2]], tree.first_child[here])
+        alone[here] = 1 / (1 / least[k] + 1 / below[here])
+    found = alone.copy()
+    for k in range(1, tree.n_levels):
+        here = tree.level(k)
+        parent = tree.parent[here]
+        share = alone[here] / below[parent]
+        found[here] -= share**2 * (below[parent] - found[parent])
+    return found
+
+
+def _described(counts: Ints, scale: Floats, tree: LevelTree, k: int, step: int = 1) -> _Cells:
+    """Every `step`-th number of a level."""
+    level = counts[tree.level(k)]
+    deviation = np.broadcast_to(scale[tree.level(k), None], level.shape).ravel()[::step]
+    expected = _expected(counts, tree, k).ravel()[::step]
+    return _Cells(level.ravel()[::step] / deviation, expected / deviation, deviation)
+
+
+def _expected(counts: Ints, tree: LevelTree, k: int) -> Floats:
+    """What numbers are expected to be from around them: the parent's number times the region's share of its groups."""
+    if k == 0:
+        side = NEAR_SIZES // 2
+        return np.convolve(np.pad(counts[0], side, mode="edge"), np.full(NEAR_SIZES, 1 / NEAR_SIZES), "valid")
+    here = tree.level(k)
+    parent = tree.parent[here]
+    groups = counts.sum(axis=1)
+    expected: Floats = counts[parent] * (groups[here] / np.maximum(groups[parent], 1))[:, None]
+    return expected
+
+
+def _paired(out: Ints, truth: Ints, scale: Floats, tree: LevelTree, k: int, n_runs: int) -> _Pairs:
+    """What one simulation tells about a level."""
+    here = tree.level(k)
+    step = -(-out[here].size * n_runs // MOST_PAIRS)
+    cells = _described(out, scale, tree, k, step)
+    off = (truth[here] - out[here]).ravel()[::step] / cells.deviation
+    return _Pairs(cells.number, cells.expected, off)
+
+
+def _together(pairs: Sequence[_Pairs]) -> _Pairs:
+    return _Pairs(
+        np.concatenate([one.number for one in pairs]),
+        np.concatenate([one.expected for one in pairs]),
+        np.concatenate([one.off for one in pairs]),
+    )
+
+
+def _level_intervals(
+    counts: Ints, scale: Floats, tree: LevelTree, k: int, pairs: _Pairs
+) -> tuple[Floats, Ints, Ints]:
+    """Standard error and interval of every number of a level, class by class."""
+    cells, level = _described(counts, scale, tree, k), counts[tree.level(k)]
+    own, simulated = (np.searchsorted(CLASS_EDGES, number) for number in (cells.number, pairs.number))
+    found = np.empty((3, level.size))
+    for c in np.unique(own):
+        here, alike = own == c, np.flatnonzero(simulated == c)
+        if len(alike) < POOLED:  # so few came out like these: the nearest tell
+            distance = np.abs(pairs.number - np.median(cells.number[here]))
+            alike = np.argsort(distance, kind="stable")[:POOLED]
+        by = "number" if c == len(CLASS_EDGES) else "expected"
+        found[:, here] = _read_off(getattr(pairs, by)[alike], pairs.off[alike], getattr(cells, by)[here])
+    error, low, high = (found * cells.deviation).reshape(3, *level.shape)
+    lower = np.clip(np.rint(level + low), 0, level).astype(np.int64)
+    return error.round(2), lower, np.maximum(np.rint(level + high), level).astype(np.int64)
+
+
+def _read_off(key: Floats, off: Floats, wanted: Floats) -> Floats:
+    """Root mean square and quantiles of how far off the truth was, near every wanted key: bins of equally many pairs."""
+    order = np.argsort(key, kind="stable")
+    n_bins = min(MOST_BINS, max(1, len(order) // POOLED))
+    edges = np.linspace(0, len(order), n_bins + 1).astype(int)
+    told = np.empty((3, n_bins))
+    for i, part in enumerate(np.split(off[order], edges[1:-1])):
+        told[:, i] = math.sqrt(float(np.mean(part * part))), *np.quantile(part, TAILS, method="nearest")
+    found: Floats = told[:, np.searchsorted(key[order][edges[1:-1]], wanted, side="right")]
+    return found
+
+
+def _by_students_t(numbers: Ints, simulated: Ints) -> Uncertainty:
+    """The same for numbers too few to be pooled, each by itself: the mean of its errors and their spread."""
+    off = (numbers - simulated).astype(np.float64)
+    n_runs = len(off)
+    center = numbers + off.mean(axis=0)
+    half = stdtrit(n_runs - 1, TAILS[1]) * off.std(axis=0, ddof=1) * math.sqrt(1 + 1 / n_runs)
+    lower = np.clip(np.floor(center - half), 0, numbers).astype(np.int64)
+    upper = np.maximum(np.ceil(center + half), numbers).astype(np.int64)
+    return Uncertainty(np.sqrt((off * off).mean(axis=0)).round(2), lower, upper)

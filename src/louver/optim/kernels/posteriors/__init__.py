@@ -1,0 +1,1 @@
+"""Posterior means of counts: empirical Bayes for many cells at once."""

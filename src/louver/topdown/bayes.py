@@ -1,0 +1,123 @@
+"""Empirical Bayes: posterior means of the children's counts, with priors learnt from the measurements of their level.
+
+A child is expected to be composed as its parent. How far children depart from that is learnt, for all children of a level
+together, from the noisy answers and the parents' estimates alone; the records are never looked at. The posterior means,
+each with its variance, then take the place of the evidence in the constrained least squares, which rounding follows
+as ever: invariants, bounds, zeros and sums hold whatever the prior says.
+
+Notes
+-----
+**Privacy**: post-processing of what was measured and published.
+**Departs**: from Abowd et al. (2019), whose objective is the measurements alone; that is the estimator "plain".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from louver._arrays import Floats
+from louver.engine.run import run_pieces
+from louver.topdown.bayes_cells import CellPrior, learn_cells
+from louver.topdown.bayes_leaves import MOST_LEAVES, LeafPrior, is_sized, learn_leaves
+from louver.topdown.entries import Entries
+from louver.topdown.evidence import TreeEvidence
+from louver.topdown.least_squares import Fractional, solve
+from louver.topdown.problem import Families, Problem
+
+__all__ = ["FEWEST", "LevelPrior", "learn_level"]
+
+FEWEST = 20
+"""Regions a level must have for a prior to be learnt; smaller levels keep least squares."""
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LevelPrior:
+    """What was learnt about a level: a prior, and its regions' people (regions, types) by least squares."""
+
+    prior: CellPrior | LeafPrior
+    totals: Floats
+    variances: Floats
+    shrink: float | None
+
+    def improve(self, problem: Problem, families: Families) -> Families:
+        """The same families with posterior means for evidence."""
+        own = slice(families.first_child, families.first_child + int(families.child_start[-1]))
+        entries = Entries.of(problem, families, self.totals[own])
+        if isinstance(self.prior, LeafPrior):
+            evidence = self.prior.improve(problem, families, entries, self.shrink)
+        else:
+            variances = np.broadcast_to(self.variances, len(self.totals))[own]
+            evidence = self.prior.improve(problem, families, entries, variances, self.shrink)
+        return replace(families, evidence=evidence)
+
+
+def learn_level(
+    problem: Problem,
+    tree: TreeEvidence,
+    level: int,
+    gather: Callable[[Span], Families],
+    batches: Sequence[Span],
+    *,
+    shrink: float | None,
+    workers: int,
+) -> LevelPrior:
+    """Learn a level's prior: one pass over its batches, least squares where totals are needed, then EM on a sample.
+
+    Parameters
+    ----------
+    problem : Problem
+    tree : TreeEvidence
+    level : int
+        Not the root.
+    gather : callable
+        Makes the families of a batch, with the tree's evidence.
+    batches : sequence
+    shrink : float or None
+        Standard deviations by which a cell of small share may be moved below its evidence; None for any.
+    workers : int
+    """
+    is_last = level == problem.spine.n_levels - 1
+    every = max(1, -(-problem.spine.sizes[level] // MOST_LEAVES))
+    variances = tree.cell_variance[level]
+
+    def work(span: Span) -> tuple[Floats, Families | None, Entries, Floats, Floats]:
+        families = gather(span)
+        n_children = int(families.child_start[-1])
+        totals = np.zeros((n_children, problem.implied.n_types))
+        if not is_last or is_sized(families):
+            totals = _totals(problem, families, solve(problem, families))
+        entries = Entries.of(problem, families, totals)
+        is_chosen = (
+            (families.first_parent + entries.family) % every == 0
+            if is_last
+            else np.ones(len(entries.child), np.bool_)
+        )
+        entries = entries.part(is_chosen)
+        evidence = families.evidence
+        values = np.asarray(evidence.values[evidence.detailed][entries.child, entries.cell], np.float64)
+        own = np.broadcast_to(variances, problem.spine.sizes[level])[families.first_child + entries.child]
+        return totals, families if is_last and len(entries.child) else None, entries, values, own
+
+    parts = list(run_pieces(work, batches, workers=workers))
+    totals = np.concatenate([part[0] for part in parts])
+    prior: CellPrior | LeafPrior
+    if is_last:
+        samples = [(families, entries) for _, families, entries, _, _ in parts if families is not None]
+        prior = learn_leaves(problem, problem.workloads[level], samples)
+    else:
+        prior = learn_cells([(entries, values, own) for _, _, entries, values, own in parts])
+    return LevelPrior(prior=prior, totals=totals, variances=variances, shrink=shrink)
+
+
+def _totals(problem: Problem, families: Families, real: Fractional) -> Floats:
+    """People of the children by type (children, types), from real counts."""
+    n_children = int(families.child_start[-1])
+    entries = Entries.of(problem, families, np.zeros((n_children, problem.implied.n_types)))
+    totals = np.zeros((n_children, problem.implied.n_types))
+    np.add.at(totals, (entries.child, problem.type_of[entries.cell]), real.counts)
+    return totals

@@ -1,0 +1,128 @@
+"""The cells of a batch's children one by one, what their parents lead to expect of them, and what becomes of posterior means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver._arrays import Bools, Floats, Ints
+from louver.topdown.problem import Evidence, Families, Problem, Query
+
+__all__ = ["SHARE_CUTS", "Entries", "capped", "normalised", "posterior_evidence", "usual_weights"]
+
+SHARE_CUTS = np.array([0.02, 0.1, 0.3])
+"""Of the parent's people: classes of cells that depart from their parents each in its own way."""
+
+SMALL_SHARE = 0.05  # cells to which the cap on shrinking applies
+PSEUDO_COUNTS = 10.0
+TOTAL_WEIGHT = 1e3  # of totals in the solve: all but fixed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Entries:
+    """Every cell of every child in a batch, in the order of `Fractional.counts`.
+
+    Parameters
+    ----------
+    family, child, cell : ndarray of int64
+        Parent and child within the batch, and the cell.
+    share : ndarray of float64
+        The parent's people in this cell, of all its people.
+    expected : ndarray of float64
+        The parent's share of the cell within its type, times the child's people of that type.
+    even : ndarray of float64
+        The parent's people in this cell over its children.
+    totals : ndarray of float64, shape (children, types)
+        People of the children by least squares.
+    """
+
+    family: Ints
+    child: Ints
+    cell: Ints
+    share: Floats
+    expected: Floats
+    even: Floats
+    totals: Floats
+
+    @classmethod
+    def of(cls, problem: Problem, families: Families, totals: Floats) -> Entries:
+        """Entries of a batch whose children have these totals (children, types)."""
+        parents = families.parents
+        assert parents is not None, "the root has no parent to resemble"
+        n_cells, n_children = np.diff(parents.start), np.diff(families.child_start)
+        parent = np.repeat(np.arange(families.n_families), n_cells)
+        repeats = n_children[parent]
+        family = np.repeat(parent, repeats)
+        run = np.repeat(np.concatenate([[0], np.cumsum(repeats)[:-1]]), repeats)
+        child = np.arange(len(family)) - run + families.child_start[family]
+        cell = np.repeat(parents.cell, repeats)
+        count = np.repeat(parents.count, repeats).astype(np.float64)
+        types = problem.type_of[cell]
+        n_types = problem.implied.n_types
+        by_type = np.zeros((families.n_families, n_types))
+        np.add.at(by_type, (parent, problem.type_of[parents.cell]), parents.count)
+        return cls(
+            family=family,
+            child=child,
+            cell=cell,
+            share=count / by_type.sum(axis=1)[family],
+            expected=totals[child, types] * count / by_type[family, types],
+            even=count / n_children[family],
+            totals=totals,
+        )
+
+    def part(self, chosen: Bools) -> Entries:
+        """Some of the entries; totals stay whole."""
+        return Entries(
+            family=self.family[chosen],
+            child=self.child[chosen],
+            cell=self.cell[chosen],
+            share=self.share[chosen],
+            expected=self.expected[chosen],
+            even=self.even[chosen],
+            totals=self.totals,
+        )
+
+
+def usual_weights(exponents: NDArray[Any]) -> Floats:
+    """Weights that stand in where little is seen: factors near one, and now and then none."""
+    near = np.exp(-np.abs(exponents) / 0.6)
+    return np.concatenate([[0.1], 0.9 * near / near.sum()])
+
+
+def normalised(counts: Floats, usual: Floats) -> Floats:
+    total = counts + PSEUDO_COUNTS * usual
+    return np.asarray(total / total.sum(axis=1, keepdims=True))
+
+
+def capped(mean: Floats, values: Floats, noise: Floats, share: Floats, shrink: float | None) -> Floats:
+    """Posterior means that stay within some standard deviations below the evidence, in cells of small share."""
+    if shrink is None:
+        return mean
+    least = np.where(share < SMALL_SHARE, values - shrink * np.sqrt(noise), 0.0)
+    return np.maximum(mean, least)
+
+
+def posterior_evidence(
+    problem: Problem, families: Families, entries: Entries, mean: Floats, variance: Floats, totals: Floats
+) -> Evidence:
+    """Means with their precision, and totals that are all but fixed: by type where types are bounded."""
+    n_children = int(families.child_start[-1])
+    values, weights = np.zeros((n_children, problem.n_cells)), np.ones((n_children, problem.n_cells))
+    values[entries.child, entries.cell] = mean
+    weights[entries.child, entries.cell] = 1.0 / variance
+    by_type = families.is_bounded
+    totals = totals if by_type else totals.sum(axis=1, keepdims=True)
+    whole = Query(
+        name="totals",
+        row_of=problem.type_of.copy() if by_type else np.zeros(problem.n_cells, np.int64),
+        n_rows=problem.implied.n_types if by_type else 1,
+    )
+    return Evidence(
+        queries=(families.evidence.queries[families.evidence.detailed], whole),
+        values=(values, totals),
+        weights=(weights, np.full((1, 1), TOTAL_WEIGHT)),
+    )

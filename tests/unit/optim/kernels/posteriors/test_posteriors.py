@@ -1,0 +1,114 @@
+"""Posterior means of counts against enumeration; totals at one quantile."""
+
+from __future__ import annotations
+
+from math import exp
+
+import numpy as np
+import pytest
+
+from louver.optim.kernels.posteriors.cells import likelihoods_inplace, posteriors_inplace
+from louver.optim.kernels.posteriors.leaves import leaves_inplace, totals_inplace
+from louver.topdown.noise_tables import STEP, column_of, tabulate_noise
+from oracles.posteriors import cell_posterior, leaf_posterior
+
+FACTORS = np.array([0.0, 0.5, 1.0, 2.0])
+WEIGHTS = np.array([[0.2, 0.2, 0.4, 0.2], [0.05, 0.3, 0.6, 0.05]])
+
+
+def test_cells_are_what_enumeration_finds():
+    expected = np.array([0.3, 4.0, 30.0, 0.0, 12.0, 2.0])
+    values = np.array([1.7, -3.2, 41.5, 2.0, 55.0, 0.4])
+    variances = np.array([4.0, 9.0, 25.0, 2.0, 16.0, 0.1])
+    kind = np.array([0, 1, 0, 1, 1, 0])
+    mean, variance = np.empty(6), np.empty(6)
+    posteriors_inplace(expected, values, variances, FACTORS, 0.12, WEIGHTS, kind, mean, variance)
+    likelihood = np.empty((6, 4))
+    likelihoods_inplace(expected, values, variances, FACTORS, 0.12, likelihood)
+    for i in range(6):
+
+        def density(k, i=i):
+            return exp(-((values[i] - k) ** 2) / (2 * variances[i]))
+
+        wanted = cell_posterior(expected[i], FACTORS, WEIGHTS[kind[i]], 0.12, density)
+        assert (mean[i], variance[i]) == pytest.approx(wanted, rel=1e-6, abs=1e-9)
+        assert likelihood[i].max() == pytest.approx(1)
+
+
+def test_large_counts_are_taken_as_normal_and_hopeless_ones_are_believed():
+    mean, variance = np.empty(3), np.empty(3)
+    posteriors_inplace(
+        np.array([1000.0, 199.0, 1.0]), np.array([1100.0, 230.0, 5e5]), np.array([400.0, 400.0, 4.0]),
+        np.array([0.0, 1.0]), 0.12, np.array([[0.1, 0.9]]), np.zeros(3, np.int64), mean, variance,
+    )  # fmt: skip
+    spread = 1000 + 120**2
+    assert mean[0] == pytest.approx(1000 + 100 * spread / (spread + 400))
+    nearly = cell_posterior(199.0, [0.0, 1.0], [0.1, 0.9], 0.12, lambda k: exp(-((230 - k) ** 2) / 800))
+    assert mean[1] == pytest.approx(nearly[0], rel=1e-3)
+    assert mean[2] == 5e5
+
+
+def noise(variance, is_gaussian):
+    """Chance of `seen` given a count, up to a factor."""
+    r = 1 + 1 / variance - ((1 + 1 / variance) ** 2 - 1) ** 0.5
+    if is_gaussian:
+        return lambda seen, k: exp(-((seen - k) ** 2) / (2 * variance))
+    return lambda seen, k: r ** abs(seen - k)
+
+
+@pytest.mark.parametrize("is_gaussian", [False, True])
+def test_leaves_are_what_enumeration_finds(is_gaussian):
+    variance, variation = 18.0, 0.2
+    seen = tabulate_noise(variance, is_gaussian, variation)
+    expected = np.exp(seen.first + seen.step * np.array([60.0, 75.0, 90.0, 70.0]))
+    values = np.array([9.0, -2.0, 14.0, 0.0])
+    size_steps, factor_steps = np.array([0, -6, 0, 6]), np.array([0, -4, 0, 8])
+    size_weights, factor_weights = np.array([[0.2, 0.3, 0.4, 0.1]]), np.array([[0.1, 0.3, 0.5, 0.1]])
+    mean, found_variance = np.empty(4), np.empty(4)
+    sizes, size_mean, size_variance = (np.empty((1, 4)) for _ in range(3))
+    added = np.zeros((1, 4))
+    leaves_inplace(
+        seen, np.array([0, 4]), np.array([0, 2, 4]), values, column_of(expected, seen), np.zeros(2, np.int64),
+        size_steps, np.log(size_weights), np.zeros(1, np.int64), factor_steps, np.log(factor_weights), np.zeros(1), -1.0,
+        mean, found_variance, sizes, size_mean, size_variance, added,
+    )  # fmt: skip
+    groups = [
+        list(zip(expected[:2], values[:2], strict=True)),
+        list(zip(expected[2:], values[2:], strict=True)),
+    ]
+    wanted = leaf_posterior(
+        groups, [0, *np.exp(STEP * size_steps[1:])], size_weights[0], [0, *np.exp(STEP * factor_steps[1:])],
+        factor_weights[0], variation, noise(variance, is_gaussian),
+    )  # fmt: skip
+    assert mean == pytest.approx(wanted[0], rel=1e-5, abs=1e-7)
+    assert found_variance == pytest.approx(wanted[1], rel=1e-4, abs=1e-6)
+    assert sizes[0] == pytest.approx(wanted[2], rel=1e-5)
+    assert (sizes @ size_mean.T)[0, 0] == pytest.approx(sum(wanted[0]), rel=1e-6)
+    assert added.sum() == pytest.approx(2 * (1 - sizes[0, 0]))
+
+
+def test_a_measured_total_moves_the_cells():
+    seen = tabulate_noise(18.0, False, 0.2)
+    expected, values = np.array([4.0, 8.0]), np.array([5.0, 9.0])
+    means = []
+    for total, variance in ((30.0, 1.0), (0.0, -1.0)):
+        mean, spread, sizes = np.empty(2), np.empty(2), np.empty((1, 1))
+        leaves_inplace(
+            seen, np.array([0, 2]), np.array([0, 1, 2]), values, column_of(expected, seen), np.zeros(2, np.int64),
+            np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros(1, np.int64), np.array([0, 0]), np.log(np.full((1, 2), 0.5)),
+            np.array([total]), variance, mean, spread, sizes, np.empty((1, 1)), np.empty((1, 1)), np.zeros((1, 2)),
+        )  # fmt: skip
+        means.append(mean)
+    assert abs(means[0].sum() - 30) < 2 < means[0].sum() - means[1].sum()
+
+
+def test_totals_stand_at_one_quantile_and_add_up():
+    sizes = np.array([[0.5, 0.5], [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])
+    size_mean = np.array([[0.0, 10.0], [0.0, 10.0], [0.0, 5.0], [0.0, 40.0]])
+    size_variance = np.array([[0.0, 4.0], [0.0, 4.0], [0.0, 1.0], [0.0, 9.0]])
+    totals = np.empty(4)
+    for people in (60.0, 30.0, 0.0, 500.0):
+        totals_inplace(np.array([0, 4]), np.array([people]), sizes, size_mean, size_variance, totals)
+        assert totals.sum() == pytest.approx(people) and totals[0] == totals[1] and totals.min() >= 0
+    totals_inplace(np.array([0, 4]), np.array([38.0]), sizes, size_mean, size_variance, totals)
+    assert totals[0] < 0.1 and totals[3] > 35  # below their median, halves that may be empty are
