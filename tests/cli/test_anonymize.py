@@ -102,6 +102,13 @@ def test_a_ledger_beside_the_data_logs_the_file(folder: Path, call_louver: Runne
     assert call_louver("ledger", "verify", "other.ledger", "--releases", "releases").code == 1
 
 
+def test_a_register_and_a_ledger_both_keep_the_file(folder: Path, call_louver: Runner) -> None:
+    assert call_louver("ledger", "init", "people.csv.ledger", "--epsilon", "1").code == 0
+    done = call_louver("anonymize", "people.csv", *QUASI, "--register", "register", "--out", "releases")
+    assert (done.code, done.err) == (0, "") and (folder / "register/000001.json").exists()
+    assert call_louver("ledger", "verify", "people.csv.ledger", "--releases", "releases").code == 0
+
+
 def test_options_of_the_population_in_a_spec(folder: Path, call_louver: Runner) -> None:
     (folder / "sub").mkdir()
     (folder / "sub/population.csv").write_text("age,people\n" + "".join(f"{a},3\n" for a in range(30, 60)))
@@ -148,6 +155,66 @@ BAD = {
     "keep without a name": (("people.csv", *QUASI, "--keep", "ill,"), "empty name"),
     "accept alone": (("people.csv", *QUASI, "--accept"), "--accept needs --against"),
     "weight as a quasi-identifier": (("people.csv", *QUASI, "--sampling-weight", "age"), "choose one"),
+    "categorical of another column": (
+        ("people.csv", *QUASI, "--categorical", "ill"),
+        "--quasi or --sensitive",
+    ),
+    "categorical and ordered": (
+        ("people.csv", *QUASI, "--categorical", "age", "--ordered", "age"),
+        "--categorical and in --ordered",
+    ),
+    "categorical and hierarchy": (
+        ("people.csv", *QUASI, "--categorical", "town", "--hierarchy", "town=town.csv"),
+        "choose one",
+    ),
+    "ordered without values": (("people.csv", *QUASI, "--ordered", "age="), "empty name"),
+    "ordered without a name": (("people.csv", *QUASI, "--ordered", "=1,2"), "--ordered needs A,B or A=VALUE"),
+    "ordered one value": (("people.csv", *QUASI, "--ordered", f"town={SECRET}"), "two at least"),
+    "ordered a value twice": (("people.csv", *QUASI, "--ordered", "town=Ayr,Ayr,Bute"), "each once"),
+    "ordered twice": (("people.csv", *QUASI, "--ordered", "town", "--ordered", "town=a,b"), "each name once"),
+    "ordered lacks a value": (("people.csv", *QUASI, "--ordered", "town=Ayr,Bute,Doon"), "row 4"),
+    "ordered of another column": (("people.csv", *QUASI, "--ordered", "ill"), "--quasi or --sensitive"),
+    "missing code without values": (("people.csv", *QUASI, "--missing-code", "age"), "as age=9,99"),
+    "missing code of another column": (("people.csv", *QUASI, "--missing-code", "ill=x"), "not in --quasi"),
+    "missing code in the order": (
+        ("people.csv", *QUASI, "--missing-code", "town=Ayr", "--ordered", "town=Ayr,Bute,Cairn,Doon"),
+        "--missing-code and in --ordered",
+    ),
+    "missing code refused": (
+        ("people.csv", *QUASI, "--missing-code", "age=33", "--missing", "error"),
+        "no value on row 2",
+    ),
+    "count missing alone": (("people.csv", *QUASI, "--count-missing"), "--count-missing needs --l or --t"),
+    "distance alone": (("people.csv", *QUASI, "--distance", "equal"), "--distance needs --t"),
+    "unit absent": (("people.csv", *QUASI, "--unit", "home"), 'no column "home"'),
+    "unit and quasi": (("people.csv", *QUASI, "--unit", "age"), "in --quasi and in --unit"),
+    "unit and identifying": (("people.csv", *QUASI, "--unit", "name"), "in --identifying and in --unit"),
+    "unit and sampling weight": (
+        ("people.csv", *QUASI, "--unit", "ill", "--sampling-weight", "ill"),
+        "--unit and in --sampling-weight",
+    ),
+    "unit with suppression": (
+        ("people.csv", *QUASI, "--unit", "ill", "--suppress", ".1"),
+        "cannot be combined",
+    ),
+    "unit with a population": (
+        ("people.csv", *QUASI, "--unit", "ill", "--population", "people.csv"),
+        "cannot be combined",
+    ),
+    "unit by another method": (
+        ("people.csv", *QUASI, "--unit", "ill", "--method", "mondrian"),
+        "--unit needs --method auto or greedy",
+    ),
+    "too few units": (("people.csv", *QUASI, "--unit", "ill"), "fewer than k = 3 different units"),
+    "register of a freeform file": (
+        ("people.csv", *QUASI, "--method", "freeform-greedy", "--register", "register"),
+        "--register needs classes",
+    ),
+    "register of some records": (
+        ("people.csv", *QUASI, "--where", "age > 1", "--register", "register"),
+        "--register and --where",
+    ),
+    "register in nowhere": (("people.csv", *QUASI, "--register", "no/such"), "--register"),
     "no quasi": (("people.csv",), "--quasi is empty"),
     "unknown column": (("people.csv", "--quasi", "agee"), 'no column "agee"'),
     "unknown identifying column": (("people.csv", *QUASI, "--identifying", "nam"), 'no column "nam"'),

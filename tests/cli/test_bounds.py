@@ -400,9 +400,9 @@ def test_text(call_louver: Runner, counted: Path) -> None:
     )
     assert lines[2].split()[:4] == ["3", "small", "cells", "disclosed"]
     assert [line for line in lines if "disclosed:" in line] == [
-        "  disclosed: A → no = 4",
-        "  disclosed: A → yes = 3",
-        "  disclosed: B → no = 3",
+        "  disclosed: site=A → ill=no: 4",
+        "  disclosed: site=A → ill=yes: 3",
+        "  disclosed: site=B → ill=no: 3",
     ]
 
 

@@ -99,6 +99,8 @@ def test_after_an_audit_that_published_a_table_the_shares_are_refused(
     told = json.loads(alone.out)["publication"]
     assert alone.code == 0
     assert (told["earlier"], told["together"], told["refused"], told["published"]) == (1, 1, None, None)
+    failing = ("--register", folder / "register", "--fail-on", "small")
+    assert call_louver("bounds", people, *SHARES, *failing).code == 1
     done = published(call_louver, people, "two")
     assert done.code == 1
     reason = done.out.splitlines()[-1]

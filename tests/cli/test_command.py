@@ -72,7 +72,16 @@ def test_demo(call_louver: Runner, tmp_path: Path) -> None:
     done = call_louver("demo", "--seconds", "1", "--out", out)
     assert (done.code, done.err) == (0, "")
     assert len(re.findall(r"^\$ louver \w+", done.out, re.MULTILINE)) == len(STEPS)
-    names = ["anonymous", "anonymous-inside.html", "bounds.html", "county", "crashes", "data", "profile.html"]
+    names = [
+        "anonymous",
+        "anonymous-inside.html",
+        "audit.html",
+        "bounds.html",
+        "county",
+        "crashes",
+        "data",
+        "profile.html",
+    ]
     assert sorted(path.name for path in out.iterdir()) == sorted([*names, MARK])
     assert "Redesigns" in (out / "bounds.html").read_text(encoding="utf-8")
     for release in ("crashes", "county"):

@@ -1,4 +1,4 @@
-"""What README, the guide to bounds and the Python page print runs as printed, in their order, on the files of `louver demo --files`."""
+"""What README, two guides and the Python page print runs as printed, in their order, on the files of `louver demo --files`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def blocks(page: Path, language: str) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/bounds.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/bounds.md", "docs/audit.md"])
 def test_commands(call_louver: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     monkeypatch.chdir(tmp_path)
     for line in "".join(blocks(ROOT / page, "sh")).splitlines():

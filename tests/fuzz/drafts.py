@@ -87,6 +87,12 @@ small = 5
 """
 CELLS = "site,ill\nA,no\nB,severe\n"
 CONDITIONALS = [["A", "no", "1/2"], ["A", "mild", "1/2"], ["B", "no", "2/3"], ["B", "mild", "1/3"]]
+PERCENT = [
+    ["A", "no", "50 %", "4"],
+    ["A", "mild", "50%", ""],
+    ["B", "no", "25", "8"],
+    ["B", "mild", "75", "8"],
+]
 
 
 SHORT: dict[str, Option] = {"seconds": "0.05"}
@@ -102,6 +108,7 @@ def bounds(draw: random.Random) -> Draft:
         "site.csv": HIERARCHY.encode(),
         "spec.toml": BOUNDS_SPEC.encode(),
         "conditionals.csv": csv_bytes(["site", "ill", "share"], CONDITIONALS),
+        "percent.csv": csv_bytes(["site", "ill", "share", "people"], PERCENT),
     }
     table: dict[str, Option] = {"rows": "site", "cols": "ill", "weight": "count"}
     starts: list[tuple[str, dict[str, Option]]] = [
@@ -115,11 +122,23 @@ def bounds(draw: random.Random) -> Draft:
             "conditionals.csv",
             {"rows": "site", "cols": "ill", "weight": "share", "conditionals": None, "n": "12"},
         ),
-        ("data.csv", {**table, "suggest": None}),
+        ("data.csv", {**table, "suggest": None, "fix": "ill", "write-recodes": "recodes"}),
+        (
+            "percent.csv",
+            {
+                "rows": "site",
+                "cols": "ill",
+                "weight": "share",
+                "conditionals": None,
+                "percent": None,
+                "row-n": "people",
+            },
+        ),
+        ("data.csv", {**table, "register": "register", "publish": "published", "accept": None}),
         ("data.csv", {**table, "decimals": "3", "fail-on": "small"}),
         ("data.csv", {"rows": "site,sex", "cols": "ill", "html": "page.html"}),
     ]
-    weights = (4, 4, 4, 4, 4, 6, 6, 1, 4, 1)
+    weights = (4, 4, 4, 4, 4, 6, 6, 1, 4, 1, 4, 1)
     argument, options = draw.choices(starts, weights)[0]
     chosen: dict[str, Sequence[Option]] = {
         "rows": ("site", "site,sex", "ill,age,home", "count", "name", "nothing"),
@@ -130,6 +149,13 @@ def bounds(draw: random.Random) -> Draft:
         "cells": ("cells.csv", "data.csv"),
         "arrangements": ("arrangements.toml",),
         "decimals": ("0", "1", "9", "10"),
+        "certain": ("95", "50", "100", "nan", "99.9999999"),
+        "row-n": ("people", "count", "site", "nothing"),
+        "fix": ("site", "ill", "nothing"),
+        "apart": ("site=A,B", "site=A", "ill=no,mild", "=", "nothing=a,b"),
+        "write-recodes": ("recodes", "no/such", "."),
+        "register": ("register", "data.csv"),
+        "publish": ("published", "."),
         "spec": ("spec.toml",),
     }
     pool = pool_of(["bounds"], files, chosen)
@@ -170,6 +196,10 @@ def anonymize(draw: random.Random) -> Draft:
         "k": ("1", "2", "18", "19", "0", "99999999999999999999"),
         "method": ("sorted", "greedy", "mondrian", "auto", "exact", "nothing"),
         "keep": ("count", "home,count,sex", "site", "nothing"),
+        "categorical": ("age", "site", "ill"),
+        "missing-code": ("age=20", "age", "ill=", "site=A,B"),
+        "unit": ("home", "site", "name"),
+        "ordered": ("site", "age", "site=A,B,C", "site=A", "age=20,27"),
         "hierarchy": ("site=site.csv", "site=data.csv", "age=site.csv", "site=", "=site.csv"),
         "weights": ("site=1", "site=0,age=0", "site=-1", "site=nan", "site=1e308,age=1e308"),
         "l": ("1", "2", "1e308", "3.5", "inf"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from math import exp, log
 
@@ -136,3 +136,34 @@ def least_loss(
         return min(found, default=None)
 
     return best(tuple(range(n)), max_suppressed)
+
+
+def least_unit_loss(
+    units: Sequence[int], k: int, own: Sequence[tuple[float, Loss]], shared: Sequence[tuple[float, Loss]]
+) -> float | None:
+    """The least loss of classes with k different units each; what units share is alike for all that classes link together."""
+    best = None
+    for classes in _partitions(list(range(len(units)))):
+        if any(len({units[i] for i in rows}) < k for rows in classes):
+            continue
+        linked = [{units[i] for i in rows} for rows in classes]
+        for _ in classes:
+            linked = [set().union(*(other for other in linked if other & mine)) for mine in linked]
+        total = 0.0
+        for rows, together in zip(classes, linked, strict=True):
+            cell = [i for i, unit in enumerate(units) if unit in together]
+            total += sum(weight * len(rows) * loss(rows) for weight, loss in own)
+            total += sum(weight * len(rows) * loss(cell) for weight, loss in shared)
+        best = total if best is None else min(best, total)
+    return best
+
+
+def _partitions(rows: list[int]) -> Iterator[list[list[int]]]:
+    if not rows:
+        yield []
+        return
+    first, *others = rows
+    for rest in _partitions(others):
+        yield [[first], *rest]
+        for place, members in enumerate(rest):
+            yield [*rest[:place], [first, *members], *rest[place + 1 :]]

@@ -9,11 +9,14 @@ from itertools import product
 TAIL_DIGITS = 40
 
 
-def enumerated_delta(epsilon: Fraction, sigma_squares: list[Fraction]) -> Decimal:
-    """E_P[max(0, 1 - e^(epsilon - ln P/Q))], Q being P with every count moved by one."""
+def enumerated_delta(
+    epsilon: Fraction, sigma_squares: list[Fraction], shifts: list[int] | None = None
+) -> Decimal:
+    """E_P[max(0, 1 - e^(epsilon - ln P/Q))], Q being P with every count moved by its shift, or by one."""
     with localcontext() as context:
         context.prec = 50
-        tables = [_table(sigma_squared) for sigma_squared in sigma_squares]
+        moves = shifts or [1] * len(sigma_squares)
+        tables = [_table(*one) for one in zip(sigma_squares, moves, strict=True)]
         total = Decimal(0)
         for outcome in product(*tables):
             p = q = Decimal(1)
@@ -23,12 +26,14 @@ def enumerated_delta(epsilon: Fraction, sigma_squares: list[Fraction]) -> Decima
         return total
 
 
-def _table(sigma_squared: Fraction) -> list[tuple[Decimal, Decimal]]:
+def _table(sigma_squared: Fraction, shift: int) -> list[tuple[Decimal, Decimal]]:
     """Masses of x under both neighbours, for all x that matter in 40 digits."""
     reach = int((float(sigma_squared) * 2 * 2.31 * TAIL_DIGITS) ** 0.5) + 3
-    weight = {x: (-_decimal(Fraction(x * x) / (2 * sigma_squared))).exp() for x in range(-reach, reach + 2)}
+    weight = {
+        x: (-_decimal(Fraction(x * x) / (2 * sigma_squared))).exp() for x in range(-reach, reach + 1 + shift)
+    }
     norm = sum(weight[x] for x in range(-reach, reach + 1))
-    return [(weight[x] / norm, weight[x + 1] / norm) for x in range(-reach, reach + 1)]
+    return [(weight[x] / norm, weight[x + shift] / norm) for x in range(-reach, reach + 1)]
 
 
 def _decimal(value: Fraction) -> Decimal:

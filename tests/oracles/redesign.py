@@ -16,12 +16,16 @@ import numpy as np
 from oracles.knapsack import algorithm_3_1
 
 Partition = tuple[tuple[int, ...], ...]
+Scores = tuple[float, bool, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
+    """`far` lists the partitions that unite what is far apart."""
+
     partitions: tuple[Partition, ...]
     is_response: bool
+    far: frozenset[Partition] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +37,11 @@ class Redesign:
     zero_cells: int
     small_cells: int
     certain_rows: int
+    is_far: bool
 
     @property
-    def scores(self) -> tuple[float, int, int, int]:
-        return round(self.bits, 7), self.certain_rows, self.disclosed_rows, self.zero_cells
+    def scores(self) -> Scores:
+        return round(self.bits, 7), self.is_far, self.certain_rows, self.disclosed_rows, self.zero_cells
 
     @property
     def is_plain(self) -> bool:
@@ -82,7 +87,7 @@ def all_redesigns(counts: np.ndarray, axes: Sequence[Axis], small: int) -> list[
     return found
 
 
-def pareto(redesigns: Sequence[Redesign], avoid: str) -> set[tuple[float, int, int, int]]:
+def pareto(redesigns: Sequence[Redesign], avoid: str) -> set[Scores]:
     """Scores of the safe redesigns that no other safe one beats, and of the plain moves that no other plain one beats."""
     return {
         score
@@ -91,7 +96,7 @@ def pareto(redesigns: Sequence[Redesign], avoid: str) -> set[tuple[float, int, i
     }
 
 
-def _unbeaten(safe: set[tuple[float, int, int, int]]) -> set[tuple[float, int, int, int]]:
+def _unbeaten(safe: set[Scores]) -> set[Scores]:
     return {
         a
         for a in safe
@@ -124,7 +129,8 @@ def _audited(counts, axes, roles, partitions, small) -> Redesign:
     ]
     rows, zeros, smalls = _disclosed(flat, small)
     certain = sum(1 for row in flat.tolist() if sum(row) and max(row) == sum(row))
-    return Redesign(roles, partitions, _bits(table, kinds), rows, zeros, smalls, certain)
+    is_far = any(p in axis.far for p, axis in zip(partitions, axes, strict=True))
+    return Redesign(roles, partitions, _bits(table, kinds), rows, zeros, smalls, certain, is_far)
 
 
 def _disclosed(flat: np.ndarray, small: int) -> tuple[int, int, int]:

@@ -147,3 +147,9 @@ def test_intervals_of_groups_in_small(monkeypatch, capsys):
     intervals = load_benchmark("groups_intervals", monkeypatch)
     intervals.coverage("default", *intervals.CASES["default"], 1)
     assert "town" in capsys.readouterr().out
+
+
+def test_accounting_of_one_query(monkeypatch, capsys):
+    accounting = load_benchmark("accounting", monkeypatch)
+    accounting.saved(accounting.Fraction(1, 10), [accounting.Fraction(1)])
+    assert "%" in capsys.readouterr().out

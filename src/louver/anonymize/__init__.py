@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from louver._callable import make_callable
-from louver.anonymize.curve import trace
+from louver.anonymize.curve import CurvePoint, trace
+from louver.anonymize.entry import entry_of
 from louver.anonymize.intersection import as_earlier, intersect, known_values, read_earlier
 from louver.anonymize.load import load
 from louver.anonymize.options import AnonymizeOptions
@@ -26,6 +27,7 @@ from louver.anonymize.watch import Watch
 from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.privacy.ledger_finding import find_ledger
+from louver.release.register import Memory
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import door
@@ -59,7 +61,9 @@ def anonymize(
     identifying: str | Sequence[str] = (),
     sensitive: str | Sequence[str] = (),
     keep: str | Sequence[str] = (),
-    ordered: str | Sequence[str] = (),
+    ordered: str | Sequence[str] | Mapping[str, Sequence[str | int]] | None = None,
+    categorical: str | Sequence[str] = (),
+    missing_code: Mapping[str, Sequence[str | int]] | None = None,
     hierarchy: Mapping[str, str | Path] | None = None,
     weights: Mapping[str, float] | None = None,
     method: str = "auto",
@@ -76,17 +80,20 @@ def anonymize(
     l: float | None = None,  # noqa: E741 - the field's own name
     l_kind: str = "distinct",
     t: float | None = None,
-    distance: str = "equal",
+    distance: str | None = None,
+    count_missing: bool = False,
     suppress: float = 0.0,
     population: Data | None = None,
     population_count: str | None = None,
     k_map: bool = False,
+    unit: str | None = None,
     sampling_weight: str | None = None,
     against: str | Path | Sequence[str | Path] = (),
     accept: bool = False,
     curve: Sequence[int] = (),
     missing: str = "category",
     format: str = "labels",
+    registry: str | Path | None = None,
     csv: bool = False,
     keep_order: bool = False,
     class_id: bool = False,
@@ -119,17 +126,19 @@ def anonymize(
     ['[31, 34]', '[31, 34]', '[31, 34]', '[52, 58]', '[52, 58]', '[52, 58]']
     """
     request = requested(spec, AnonymizeOptions)
-    payer = None
+    payer = memory = None
     if out is not None:
         check_out(Path(out))
         source = request.source
         payer = find_ledger(request.data, ledger, table=source.table, query=source.query)
         dataset = fingerprint(request.data, table=source.table, query=source.query)
+        if request.options.registry is not None:
+            memory = Memory.of(request.options.registry, fingerprint(request.data, **source.opening()))
     release = _anonymize(request, run)
     if out is not None and not release.is_withheld:
         page = None if report is None else report(release)
         release = replace(release, ledger=payer)
-        release.write(out, page, payer, dataset=dataset)
+        release.write(out, page, payer, dataset=dataset, memory=memory)
     return release
 
 
@@ -144,8 +153,18 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         known = known_values(source, loaded, earlier) if earlier else {}
     answer = form_classes(loaded, options, watch)
     with watch.stage("publishing"):
-        release = publish(loaded, answer, options)
-    release = replace(release, curve=trace(loaded, options, watch.run), stages=watch.told)
+        release = publish(loaded, answer, options, watch.run)
+        if options.registry is not None:
+            release = replace(release, entry=entry_of(release, loaded.records))
+    made = CurvePoint(
+        method=options.method,
+        k=options.k,
+        gcp=release.utility.gcp,
+        highest_risk=release.risk.prosecutor_highest,
+        average_risk=release.risk.prosecutor_average,
+        seconds=sum(watch.told.values()),
+    )
+    release = replace(release, curve=trace(loaded, options, made, watch.run), stages=watch.told)
     if earlier:
         together = intersect(
             loaded.records, known, [as_earlier(release), *earlier], options.sensitive, options.k

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from louver.anonymize.load import Loaded
 from louver.anonymize.methods import METHODS
 from louver.anonymize.options import AnonymizeOptions
-from louver.anonymize.problem import Problem
-from louver.anonymize.solve import solve
+from louver.anonymize.solve import form_classes
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.run import Run
@@ -19,7 +18,7 @@ __all__ = ["CURVE_METHODS", "CurvePoint", "trace"]
 CURVE_METHODS = ("auto", "greedy", "sorted", "mondrian-relaxed")
 
 MOST_SECONDS = 3.0
-"""Most time for one point."""
+"""Most time for one point of another method than that of the release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,36 +41,50 @@ class CurvePoint:
     seconds: float
 
 
-def trace(loaded: Loaded, options: AnonymizeOptions, run: Run) -> tuple[CurvePoint, ...]:
-    """Solve for every k that was asked for and several methods; combinations that cannot be met are left out."""
+def trace(loaded: Loaded, options: AnonymizeOptions, made: CurvePoint, run: Run) -> tuple[CurvePoint, ...]:
+    """Solve for every k that was asked for and several methods; combinations that cannot be met are left out.
+
+    The release itself, `made`, is the point of its own method and k, and its method has the same time and options at every k: the
+    curve and the release agree. Other methods have MOST_SECONDS at most.
+    """
+    if not options.curve:
+        return ()
     points = []
     own = [name for method in METHODS.values() for name in method.own_options]
-    for method in CURVE_METHODS if options.curve else ():
+    for method in dict.fromkeys((options.method, *CURVE_METHODS)):
         plain = options.model_copy(update={"method": method, **dict.fromkeys((*own, "steps"))})
-        for k in sorted(set(options.curve)):
-            watch = Watch(run, min(options.seconds, MOST_SECONDS))
-            found = _point(loaded.problem, plain, k, watch)
-            points += [] if found is None else [found]
+        for k in sorted({*options.curve, *((options.k,) if method == options.method else ())}):
+            if (method, k) == (options.method, options.k):
+                points.append(made)
+            elif method == options.method:
+                watch = Watch(run, options.seconds if options.steps is None else None)
+                points += _point(loaded, options, k, watch)
+            else:
+                points += _point(loaded, plain, k, Watch(run, min(options.seconds, MOST_SECONDS)))
     return tuple(points)
 
 
-def _point(problem: Problem, options: AnonymizeOptions, k: int, watch: Watch) -> CurvePoint | None:
-    """What one choice of method and k gives; None where it cannot be met."""
+def _point(loaded: Loaded, options: AnonymizeOptions, k: int, watch: Watch) -> list[CurvePoint]:
+    """What one choice of method and k gives; nothing where it cannot be met."""
+    problem = loaded.problem
     if k > problem.n_records and not problem.requirements.matches:
-        return None
+        return []
     matches = type(problem.requirements.matches)(k if problem.requirements.matches else 0)
     requirements = problem.requirements._replace(matches=matches)
     started = time.perf_counter()
     try:
-        answer = solve(replace(problem, k=k, requirements=requirements), options, watch)
+        problem = replace(problem, k=k, requirements=requirements)
+        answer = form_classes(replace(loaded, problem=problem), options, watch)
     except InfeasibleError:
-        return None
+        return []
     sizes = answer.sizes
-    return CurvePoint(
-        method=options.method,
-        k=k,
-        gcp=float(problem.lost_shares(answer).mean()) / problem.n_records,
-        highest_risk=1 / int(sizes.min()),
-        average_risk=len(sizes) / int(sizes.sum()),
-        seconds=time.perf_counter() - started,
-    )
+    return [
+        CurvePoint(
+            method=options.method,
+            k=k,
+            gcp=float(problem.lost_shares(answer).mean()) / problem.n_records,
+            highest_risk=1 / int(sizes.min()),
+            average_risk=len(sizes) / int(sizes.sum()),
+            seconds=time.perf_counter() - started,
+        )
+    ]

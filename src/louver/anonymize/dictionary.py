@@ -64,4 +64,6 @@ def _quasi(attribute: Attribute, column: Column) -> tuple[str, str]:
 
 
 def _role_of_dropped(name: str, options: AnonymizeOptions) -> str:
-    return "identifying" if name in options.identifying else "weight"
+    if name in options.identifying:
+        return "identifying"
+    return "unit" if name == options.unit else "weight"

@@ -24,6 +24,7 @@ __all__ = [
     "Sort",
     "generalise",
     "mapping_table",
+    "number_label",
     "released_table",
 ]
 
@@ -234,7 +235,7 @@ def _interval(attribute: Attribute, low: float, high: float, known: frozenset[st
     if attribute.labels:
         covered = tuple(label for label in attribute.labels[int(low) : int(high) + 1] if label in known)
         return Meaning(Sort.INTERVAL, interval_label(covered[0], covered[-1]), members=covered)
-    return Meaning(Sort.INTERVAL, interval_label(_number(low), _number(high)), low, high)
+    return Meaning(Sort.INTERVAL, interval_label(number_label(low), number_label(high)), low, high)
 
 
 def interval_label(low: str, high: str) -> str:
@@ -257,7 +258,8 @@ def interval_label(low: str, high: str) -> str:
 AMBIGUOUS = frozenset('[],"')
 
 
-def _number(value: float) -> str:
+def number_label(value: float) -> str:
+    """A number as it is printed: whole numbers without a point."""
     return str(int(value)) if value.is_integer() else repr(value)
 
 

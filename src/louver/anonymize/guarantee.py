@@ -17,4 +17,5 @@ class Guarantee(StrEnum):
 
     K_ANONYMITY = "k-anonymity"
     K_MAP = "k-map"
+    K_UNITS = "k-units"
     FREEFORM = "freeform"

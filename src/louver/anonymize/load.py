@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver._arrays import Bools, Floats, Ints
-from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn
+from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn, given_values
 from louver.anonymize.generalise import SEPARATOR
 from louver.anonymize.options import AnonymizeOptions
-from louver.anonymize.problem import Problem
+from louver.anonymize.problem import Problem, Units
 from louver.anonymize.requirements import Distance, LKind, Sensitive
 from louver.anonymize.roles import check_roles
+from louver.data.coded import read_coded
 from louver.data.coding import NUMBER, in_order
 from louver.data.read import Source, open_source
 from louver.data.tabulate import Records, read_codes
@@ -63,11 +64,12 @@ class Loaded:
 def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: Run) -> Loaded:
     """Read all columns, code the quasi-identifiers and the sensitive columns.
 
-    A column is what the schema says; without a schema `--ordered` and `--hierarchy` decide, a column of numbers is
-    numeric, and text is nominal.
+    A column is what `--categorical` and `--ordered` with its values say, then what the schema says; without these `--ordered` and
+    `--hierarchy` decide, a column of numbers is numeric, and text is nominal.
     """
     weighted = (options.sampling_weight,) if options.sampling_weight is not None else ()
-    for name in (*options.quasi, *options.identifying, *options.sensitive, *options.keep, *weighted):
+    unit = (options.unit,) if options.unit is not None else ()
+    for name in (*options.quasi, *options.identifying, *options.sensitive, *options.keep, *unit, *weighted):
         source.check_column(name)
     records = source.read_all()
     if not records.num_rows:
@@ -84,15 +86,18 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
         quasi.append(attribute)
         columns.append(column)
     limited = options.sensitive if options.l is not None or options.t is not None else ()
-    sensitive = tuple(a for a in sample.attributes if a.name in limited)
+    found = [_sensitive(_of(sample, name), _codes(sample, name), options) for name in limited]
+    sensitive = tuple(attribute for attribute, _ in found)
     problem = Problem.build(
         columns,
         k=options.k,
-        sensitive=[_sensitive(a, _codes(sample, a.name), options) for a in sensitive],
+        sensitive=[limits for _, limits in found],
         max_suppressed=math.floor(options.suppress * records.num_rows),
         population=None if people is None else people[1],
         is_k_map=options.k_map,
     )
+    if options.unit is not None:
+        problem = replace(problem, units=_units(source, options.unit, problem, run))
     return Loaded(
         records=records,
         attributes=tuple(quasi),
@@ -165,6 +170,27 @@ def _represents(source: Source, options: AnonymizeOptions) -> Floats | None:
     return weights
 
 
+def _units(source: Source, name: str, problem: Problem, run: Run) -> Units:
+    """Which unit every record belongs to, and the quasi-identifiers that are constant within each."""
+    (column,) = read_coded(source, [name], run)
+    codes = column.codes.astype(np.int64)
+    _check_rows(source, name, codes == column.n_values, "number of a unit")
+    if column.n_values < problem.k:
+        raise InputError(
+            f'column "{name}" has fewer than k = {problem.k} different units; choose a smaller -k.',
+            option="--unit",
+            column=name,
+        )
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    shared = []
+    for place, quasi in enumerate(problem.columns):
+        _, values = np.unique(given_values(quasi, order), return_inverse=True)
+        is_constant = np.minimum.reduceat(values, starts) == np.maximum.reduceat(values, starts)
+        shared += [place] if is_constant.all() else []
+    return Units(codes=codes, n=column.n_values, shared=tuple(shared))
+
+
 def _check_rows(source: Source, column: str, bad: Bools, wanted: str) -> None:
     """Refuse a column with bad rows, naming the first."""
     if bad.any():
@@ -231,20 +257,28 @@ def _attribute(
 ) -> Attribute:
     """How a column is to be coded; a label for missing values where they are a category of their own."""
     listed = {a.name: a for a in schema.attributes} if schema is not None else {}
-    if name in listed:
+    codes = options.missing_code.get(name, ())
+    if name in options.categorical:
+        attribute = Attribute(name=name)
+    elif options.ordered.get(name):
+        attribute = Attribute(name=name, kind=Kind.ORDERED, labels=options.ordered[name])
+    elif name in listed:
         attribute = listed[name]
     elif name in options.hierarchy:
         hierarchy = Hierarchy.from_csv(options.hierarchy[name])
         attribute = Attribute(name=name, labels=hierarchy.leaves, hierarchy=hierarchy)
-    elif name not in options.ordered and name not in options.sensitive and _is_numeric(records.column(name)):
+    elif name not in options.ordered and _is_numeric(records.column(name), codes):
         attribute = Attribute(name=name, kind=Kind.NUMBER)
     else:
         attribute = Attribute(name=name)
-    has_missing = _n_missing(records.column(name)) > 0
-    if not has_missing or attribute.missing is not None:
+    if name in options.sensitive and not attribute.labels:  # every number is a value
+        attribute = replace(attribute, kind=Kind.CATEGORY)
+    attribute = replace(attribute, missing_codes=codes)
+    is_missing = _missing(records.column(name), attribute.missing_codes)
+    if not is_missing.any() or attribute.missing is not None:
         return attribute
     if options.missing == "error":
-        row = source.row_of(int(np.argmax(_missing(records.column(name)))) + 1)
+        row = source.row_of(int(np.argmax(is_missing)) + 1)
         raise InputError(
             f'column "{name}" in {source.name} has no value on row {row}; fill it or choose --missing category or match.',
             file=source.name,
@@ -320,10 +354,18 @@ def _check_levels(name: str, hierarchy: Hierarchy) -> None:
                 )
 
 
-def _sensitive(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -> Sensitive:
+def _sensitive(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -> tuple[Attribute, Sensitive]:
+    """A sensitive column: its attribute without the label of missing values, unless these count, and what is asked of it."""
     name = attribute.name
+    if attribute.missing is not None and not options.count_missing:
+        kept = [code for code, label in enumerate(attribute.labels) if label != attribute.missing]
+        number = np.full(attribute.size, -1, np.int64)
+        number[kept] = np.arange(len(kept))
+        attribute = replace(attribute, labels=tuple(attribute.labels[code] for code in kept), missing=None)
+        codes = number[codes]
+    distance = _distance(attribute, options)
     ancestors: Sequence[Ints] = ()
-    if options.distance == "hierarchical" and options.t is not None:
+    if distance is Distance.HIERARCHICAL and options.t is not None:
         if attribute.hierarchy is None:
             raise InputError(
                 f'option --distance hierarchical needs --hierarchy for the sensitive column "{name}".',
@@ -334,37 +376,47 @@ def _sensitive(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -> 
         ancestors = [
             attribute.hierarchy.ancestors(level)[leaf] for level in range(1, attribute.hierarchy.n_levels)
         ]
-    return Sensitive(
+    return attribute, Sensitive(
         name=name,
         codes=codes,
         n_values=attribute.size,
         l=options.l,
         l_kind=LKind(options.l_kind),
         t=options.t,
-        distance=Distance(options.distance),
+        distance=distance,
         ancestors=ancestors,
     )
 
 
-def _missing(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _distance(attribute: Attribute, options: AnonymizeOptions) -> Distance:
+    """As asked; otherwise that of the order, where values have one: numbers, and what `--ordered` names."""
+    if options.distance is not None:
+        return Distance(options.distance)
+    known = [label for label in attribute.labels if label != attribute.missing]
+    is_number = attribute.name not in options.categorical and all(NUMBER.fullmatch(label) for label in known)
+    is_ordered = is_number or attribute.is_ordered or attribute.name in options.ordered
+    return Distance.ORDERED if is_ordered and attribute.hierarchy is None else Distance.EQUAL
+
+
+def _missing(column: pa.ChunkedArray, codes: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Where a value is missing, empty, or one of those that stand for missing."""
     nulls = pc.is_null(column, nan_is_null=True)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         nulls = pc.or_(nulls, pc.fill_null(pc.equal(column, ""), False))
+    if codes:
+        is_code = pc.is_in(pc.cast(column, pa.string()), value_set=pa.array(codes, pa.string()))
+        nulls = pc.or_(nulls, pc.fill_null(is_code, False))
     flags: np.ndarray[tuple[int], np.dtype[np.bool_]] = nulls.to_numpy(zero_copy_only=False)
     return flags
 
 
-def _n_missing(column: pa.ChunkedArray) -> int:
-    return int(_missing(column).sum())
-
-
-def _is_numeric(column: pa.ChunkedArray) -> bool:
-    """Whether every value that is not missing is a number."""
+def _is_numeric(column: pa.ChunkedArray, codes: Sequence[str]) -> bool:
+    """Whether every value is a number that is not missing and stands for no missing one."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return bool(
             pa.types.is_integer(column.type)
             or pa.types.is_floating(column.type)
             or pa.types.is_decimal(column.type)
         )
-    values = [value for value in pc.unique(column).to_pylist() if value]
+    values = [value for value in pc.unique(column).to_pylist() if value and value not in codes]
     return bool(values) and all(NUMBER.fullmatch(value.strip()) for value in values)

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat
 from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.methods import METHODS
 from louver.errors import InputError
-from louver.schema.options import Names, Table, VerbOptions, option
+from louver.schema.options import Names, Orders, Table, VerbOptions, option
 from louver.schema.source import SourceOptions
 
 __all__ = ["AnonymizeOptions"]
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     MethodName = str
 else:
     MethodName = Literal[tuple(METHODS)]
+
+UNIT_METHODS = ("auto", "greedy")
+"""Methods that can form classes of different units."""
 
 WEAKER = [method.name for method in METHODS.values() if method.guarantee is Guarantee.FREEFORM]
 
@@ -47,8 +50,17 @@ class AnonymizeOptions(VerbOptions):
     keep: Names = option(
         (), "Columns to publish unchanged, whatever they give away.", metavar="A,B", group="columns"
     )
-    ordered: Names = option(
-        (), "Quasi-identifiers in text whose categories have an order.", metavar="A,B", group="columns"
+    ordered: Orders = option(
+        {},
+        "Columns whose categories have an order: as listed, or by number or alphabet. May be repeated.",
+        metavar="A,B|A=V,V",
+        group="columns",
+    )
+    categorical: Names = option(
+        (), "Columns of codes: their numbers are names without an order.", metavar="A,B", group="columns"
+    )
+    missing_code: Orders = option(
+        {}, "Values of a column that stand for missing. May be repeated.", metavar="A=V,V", group="columns"
     )
     hierarchy: dict[str, str] = option(
         {},
@@ -114,11 +126,14 @@ class AnonymizeOptions(VerbOptions):
     t: FiniteFloat | None = option(
         None, "t-closeness of the sensitive columns.", metavar="T", group="protection", ge=0, le=1
     )
-    distance: Literal["equal", "ordered", "hierarchical"] = option(
-        "equal",
-        "Distance for --t: equal (default), ordered or hierarchical.",
+    distance: Literal["equal", "ordered", "hierarchical"] | None = option(
+        None,
+        "Distance for --t: equal, ordered or hierarchical (default: ordered for numbers and --ordered, else equal).",
         metavar="D",
         group="protection",
+    )
+    count_missing: bool = option(
+        False, "For --l and --t a missing sensitive value counts as a value.", group="protection"
     )
     suppress: FiniteFloat = option(
         0.0,
@@ -140,6 +155,12 @@ class AnonymizeOptions(VerbOptions):
     )
     k_map: bool = option(
         False, "k counts matching people of the population, not records.", group="population"
+    )
+    unit: str | None = option(
+        None,
+        "Household or other unit: k counts different units, and what is constant in each is generalised alike; dropped.",
+        metavar="COLUMN",
+        group="protection",
     )
     sampling_weight: str | None = option(
         None, "People that a record stands for: journalist risk.", metavar="COLUMN", group="population"
@@ -175,6 +196,13 @@ class AnonymizeOptions(VerbOptions):
     format: Literal["labels", "bounds"] = option(
         "labels", "Intervals as one label (default) or as two columns.", metavar="labels|bounds", group="file"
     )
+    registry: str | None = option(
+        None,
+        "Folder that keeps what was published: the counts of the classes are entered, for audits of later tables.",
+        metavar="DIR",
+        flag="--register",
+        group="file",
+    )
     csv: bool = option(False, "Write the records as CSV besides Parquet.", group="file")
     keep_order: bool = option(False, "Leave the rows in the order of the source; recorded.", group="file")
     class_id: bool = option(False, "Add the number of the class.", group="file")
@@ -188,6 +216,7 @@ class AnonymizeOptions(VerbOptions):
             ("--identifying", self.identifying),
             ("--sensitive", self.sensitive),
             ("--keep", self.keep),
+            ("--unit", () if self.unit is None else (self.unit,)),
         )
         role_of: dict[str, str] = {}
         for flag, names in roles:
@@ -200,16 +229,20 @@ class AnonymizeOptions(VerbOptions):
                     )
                 role_of[name] = flag
         described = (
-            ("--ordered", self.ordered),
+            ("--ordered", tuple(self.ordered)),
+            ("--categorical", self.categorical),
+            ("--missing-code", tuple(self.missing_code)),
             ("--hierarchy", tuple(self.hierarchy)),
             ("--weights", tuple(self.weights)),
             ("--one-hot", self.one_hot),
         )
         for flag, names in described:
             for name in names:
-                if name not in self.quasi and not (flag == "--hierarchy" and name in self.sensitive):
+                is_for_both = flag in ("--ordered", "--categorical", "--missing-code", "--hierarchy")
+                if name not in self.quasi and not (is_for_both and name in self.sensitive):
+                    also = " or --sensitive" if is_for_both else ""
                     raise InputError(
-                        f'option {flag} names column "{name}", which is not in --quasi.',
+                        f'option {flag} names column "{name}", which is not in --quasi{also}.',
                         option=flag,
                         column=name,
                     )
@@ -220,6 +253,7 @@ class AnonymizeOptions(VerbOptions):
                     option="--ordered",
                     column=name,
                 )
+        self._check_codes()
         for name in self.one_hot:
             if name in self.ordered or name in self.hierarchy:
                 raise InputError(
@@ -229,19 +263,63 @@ class AnonymizeOptions(VerbOptions):
                 )
         self._check_needs()
 
+    def _check_codes(self) -> None:
+        """Refuse codes that contradict one another."""
+        for name in self.categorical:
+            if name in self.ordered or name in self.hierarchy:
+                raise InputError(
+                    f'column "{name}" is named in --categorical and in --ordered or --hierarchy; choose one.',
+                    option="--categorical",
+                    column=name,
+                )
+        for name, values in self.ordered.items():
+            if len(set(values)) < len(values) or len(values) == 1:
+                raise InputError(
+                    f'option --ordered lists the values of column "{name}" from the lowest to the highest, two at least, each once.',
+                    option="--ordered",
+                    column=name,
+                )
+        for name, codes in self.missing_code.items():
+            if not codes or "" in codes:
+                raise InputError(
+                    f'option --missing-code needs the values of column "{name}" that stand for missing, as {name}=9,99.',
+                    option="--missing-code",
+                    column=name,
+                )
+            if set(codes) & set(self.ordered.get(name, ())):
+                raise InputError(
+                    f'column "{name}" has a value in --missing-code and in --ordered; choose one.',
+                    option="--missing-code",
+                    column=name,
+                )
+
     def check_source(self, source: SourceOptions) -> None:
         """Records, one person a row."""
         if source.weight is not None or source.wide:
             raise InputError(
                 "the source of anonymize is records, one person a row; drop weight and wide.", option="--spec"
             )
+        if self.registry is not None and source.where is not None:
+            raise InputError(
+                "options --register and --where cannot be used together; the register remembers tables of all records.",
+                option="--register",
+            )
 
     def _check_needs(self) -> None:
         """Refuse options that need another one."""
+        if self.registry is not None and self.method in WEAKER:
+            raise InputError(
+                f"option --register needs classes, which --method {self.method} does not form; choose another method.",
+                option="--register",
+            )
         if self.steps is not None and "seconds" in self.model_fields_set:
             raise InputError(
                 "option --steps replaces the time limit of --seconds; give one of them.", option="--steps"
             )
+        if self.count_missing and self.l is None and self.t is None:
+            raise InputError("option --count-missing needs --l or --t.", option="--count-missing")
+        if self.distance is not None and self.t is None:
+            raise InputError("option --distance needs --t.", option="--distance")
         for flag, value in (("--l", self.l), ("--t", self.t)):
             if value is not None and not self.sensitive:
                 raise InputError(f"option {flag} needs --sensitive.", option=flag)
@@ -264,10 +342,34 @@ class AnonymizeOptions(VerbOptions):
                 option="--sampling-weight",
                 column=self.sampling_weight,
             )
+        if self.unit is not None:
+            self._check_unit()
         self._check_method()
         for name in ("size", "accepted"):
             if getattr(self, name) is not None and self.carry != "bubble":
                 raise InputError(f"option --{name} needs --carry bubble.", option=f"--{name}")
+
+    def _check_unit(self) -> None:
+        """Refuse what cannot be had with classes of different units."""
+        if self.method not in UNIT_METHODS:
+            raise InputError(
+                f"option --unit needs --method {' or '.join(UNIT_METHODS)}.",
+                option="--unit",
+            )
+        for flag, is_given in (
+            ("--population", self.population is not None),
+            ("--suppress", self.suppress > 0),
+        ):
+            if is_given:
+                raise InputError(
+                    f"options --unit and {flag} cannot be combined; leave one out.", option="--unit"
+                )
+        if self.unit == self.sampling_weight:
+            raise InputError(
+                f'column "{self.unit}" is named in --unit and in --sampling-weight; choose one.',
+                option="--unit",
+                column=self.unit,
+            )
 
     def _check_method(self) -> None:
         """Refuse what the method cannot take, and options of other methods."""

@@ -40,7 +40,7 @@ from louver.optim.kernels.classes.loss import (
 )
 from louver.optim.status import Status
 
-__all__ = ["SUPPRESSED", "Answer", "Partition", "Points", "Problem"]
+__all__ = ["SUPPRESSED", "Answer", "Partition", "Points", "Problem", "Units"]
 
 SUPPRESSED = -1
 """Label of a record that is not published."""
@@ -71,6 +71,25 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Units:
+    """Which unit (household, business) each row of the source belongs to.
+
+    Attributes
+    ----------
+    codes : int64 (rows,)
+        From 0.
+    n : int
+        Different units.
+    shared : tuple of int
+        Positions of the quasi-identifiers that are constant within every unit.
+    """
+
+    codes: Ints
+    n: int
+    shared: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Problem:
     """Records, coded and sorted; build one with `Problem.build`.
 
@@ -91,6 +110,8 @@ class Problem:
     requirements : Requirements
     unit : float
         Loss of one unit.
+    units : Units or None
+        Where k counts different units: which ones the records belong to.
     """
 
     columns: tuple[Column, ...]
@@ -102,6 +123,7 @@ class Problem:
     geometry: Ints
     requirements: Requirements
     unit: float
+    units: Units | None = None
 
     @classmethod
     def build(
@@ -191,6 +213,7 @@ class Problem:
         """The problem of some records with nothing but their number to meet; its records are numbered as in `members`."""
         return replace(
             self,
+            units=None,
             k=self.least_size,
             sensitive=(),
             max_suppressed=0,
@@ -261,7 +284,7 @@ class Problem:
         counts = np.zeros(n_sensitive_values(requirements.limits), np.int64)
         for codes in requirements.sensitive[members]:
             count_inplace(requirements.limits, counts, codes, 1)
-        if len(members) < self.least_size or not is_diverse(requirements.limits, counts, len(members)):
+        if len(members) < self.least_size or not is_diverse(requirements.limits, counts):
             return False
         lower, upper, words, _ = self._region(members)
         return bool(has_matches(requirements, self.geometry, lower[0], upper[0], words[0]))
@@ -273,14 +296,17 @@ class Problem:
 
     def column_losses(self, answer: Answer) -> Floats:
         """Sum over records of weight x share of the column that the class spans, per column, in real numbers."""
-        members, starts = answer.grouped()
+        sizes = answer.sizes
         full = answer.n_suppressed * np.array([column.weight for column in self.columns])
-        if not len(starts):
+        if not len(sizes):
             return full
-        sizes, rows = answer.sizes, self.rows[members]
-        lost = [c.weight * float(sizes @ c.class_losses(rows, starts)) for c in self.columns]
-        losses: Floats = full + np.array(lost)
-        return losses
+        lost = []
+        for j, column in enumerate(self.columns):
+            members, starts, of_group = answer.covered(j)
+            losses = column.class_losses(self.rows[members], starts)[of_group]
+            lost.append(column.weight * float(sizes @ losses))
+        total: Floats = full + np.array(lost)
+        return total
 
     def lost_shares(self, answer: Answer) -> Floats:
         """Sum over records of the share of each column that is lost, weights aside."""
@@ -348,6 +374,10 @@ class Answer(Protocol):
         """Records of all groups, and where each group starts among them."""
         ...
 
+    def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
+        """Records that published values of a column cover, where those of each value start, and the value of each group."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Partition:
@@ -398,6 +428,11 @@ class Partition:
         """Records by class, and where each class starts among them."""
         members = np.argsort(self.labels, kind="stable")[self.n_suppressed :]
         return members, np.cumsum(self.sizes) - self.sizes
+
+    def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
+        """The records of each class, whichever the column."""
+        members, starts = self.grouped()
+        return members, starts, np.arange(len(starts))
 
     def classes(self) -> list[Ints]:
         """Records of each class."""

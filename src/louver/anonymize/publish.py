@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from louver.anonymize.methods.freeform import Freeform
 from louver.anonymize.metrics import published_losses, risk_of, utility_of
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition
+from louver.anonymize.reached import reached_by
 from louver.anonymize.result import (
     CLASSES_FILE,
     COLUMNS_FILE,
@@ -31,18 +33,19 @@ from louver.anonymize.result import (
 )
 from louver.anonymize.roles import unchanged
 from louver.anonymize.worked_out import worked_out
+from louver.run import Run
 
 __all__ = ["publish"]
 
 
-def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> AnonymizedRelease:
+def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run) -> AnonymizedRelease:
     """The release that these classes make."""
     problem = loaded.problem
-    members, starts = answer.grouped()
-    published = [
-        generalise(attribute, column, problem.rows[members], starts, loaded.public[attribute.name])
-        for attribute, column in zip(loaded.attributes, problem.columns, strict=True)
-    ]
+    published = []
+    for place, (attribute, column) in enumerate(zip(loaded.attributes, problem.columns, strict=True)):
+        covered, first, of_group = answer.covered(place)
+        found = generalise(attribute, column, problem.rows[covered], first, loaded.public[attribute.name])
+        published.append(replace(found, of_group=found.of_group[of_group]))
     group_of = np.full(loaded.records.num_rows, -1, np.int64)
     group_of[problem.rows] = answer.labels
     mapping = mapping_table(published, answer.sizes)
@@ -55,16 +58,16 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> Anonym
         unchanged=carried,
         is_text=loaded.is_text,
         as_bounds=options.format == "bounds",
-        class_ids=_shuffled(len(starts)) if options.class_id else None,
+        class_ids=_shuffled(len(answer.sizes)) if options.class_id else None,
     )
     if not options.keep_order:
         table = table.take(pa.array(_shuffled(table.num_rows)))
     quasi = tuple(name for p in published for name in p.column_names(options.format == "bounds"))
     guarantee = _guarantee(options)
     classes = None
-    if guarantee is Guarantee.K_MAP:
+    if guarantee in (Guarantee.K_MAP, Guarantee.K_UNITS):
         values = dict(column for p in published for column in p.columns(options.format == "bounds"))
-        classes = pa.table({**values, "people": problem.population_matches(answer)})
+        classes = _listed(pa.table(values), loaded, answer)
     sizes = answer.sizes
     if isinstance(answer, Freeform):
         _, sizes = np.unique(np.stack([p.of_group for p in published], axis=1), axis=0, return_counts=True)
@@ -74,7 +77,7 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> Anonym
         mapping=mapping,
         published_losses=losses,
         dictionary=dictionary(loaded, in_order, options),
-        worked_out=worked_out(loaded.records, carried, problem.columns, published, group_of),
+        worked_out=worked_out(loaded.records, carried, problem.columns, published, group_of, run),
         classes=classes,
         guarantee=guarantee,
         method=answer.method,
@@ -102,18 +105,35 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> Anonym
         promises=_promises(group_of >= 0, in_order, quasi, losses, loaded, options),
         parameters=_parameters(options),
         is_order_kept=options.keep_order,
+        reached=reached_by(problem, answer),
         subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
     )
 
 
+def _listed(classes: pa.Table, loaded: Loaded, answer: Answer) -> pa.Table:
+    """What classes publish, each combination once, with the people that it matches or with its different units."""
+    problem = loaded.problem
+    values = [column.combine_chunks().dictionary_encode(null_encoding="encode") for column in classes.columns]
+    codes = np.stack([np.from_dlpack(column.indices) for column in values], axis=1)
+    _, first, of_class = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    listed = classes.take(pa.array(first))
+    if problem.units is None:
+        return listed.append_column("people", pa.array(problem.population_matches(answer)[first]))
+    units = problem.units.codes[problem.rows]
+    pairs = np.unique(np.stack([of_class.reshape(-1)[answer.labels], units], axis=1), axis=0)
+    return listed.append_column("units", pa.array(np.bincount(pairs[:, 0], minlength=len(first))))
+
+
 def _guarantee(options: AnonymizeOptions) -> Guarantee:
     guarantee = METHODS[options.method].guarantee
+    if options.unit is not None:
+        return Guarantee.K_UNITS
     return Guarantee.K_MAP if options.k_map and guarantee is Guarantee.K_ANONYMITY else guarantee
 
 
 def _parameters(options: AnonymizeOptions) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
-    kept = options.model_dump(exclude={"hierarchy", "population", "against", "accept", "curve"})
+    kept = options.model_dump(exclude={"hierarchy", "population", "against", "accept", "curve", "registry"})
     return kept | {"hierarchy": list(options.hierarchy), "population": options.population is not None}
 
 
@@ -139,7 +159,7 @@ def _promises(
 ) -> tuple[Mapping[str, Any], ...]:
     about: dict[str, Any] = {"file": DATA_FILE, "quasi": list(quasi), "k": options.k}
     guarantee = _guarantee(options)
-    if guarantee is Guarantee.K_MAP:
+    if guarantee in (Guarantee.K_MAP, Guarantee.K_UNITS):
         about["classes"] = CLASSES_FILE
     elif guarantee is Guarantee.FREEFORM:
         about["mapping"] = MAPPING_FILE
@@ -156,17 +176,19 @@ def _promises(
     for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
         shown = shown_codes(attribute, limits.codes[is_kept], loaded)
         texts = _published_texts(table[attribute.name], limits.codes[is_kept])
-        common = {
+        common: dict[str, Any] = {
             "file": DATA_FILE,
             "quasi": list(quasi),
             "sensitive": attribute.name,
             "values": [texts.get(code, []) for code in shown],
         }
+        if not options.count_missing:
+            common["unknown"] = texts.get(-1, [])
         if options.l is not None:
             promises.append({"promise": "l-diversity", **common, "kind": options.l_kind, "l": options.l})
         if options.t is not None:
             levels = [level[shown].tolist() for level in limits.ancestors]
-            closeness = {"distance": options.distance, "hierarchy": levels, "t": options.t}
+            closeness = {"distance": limits.distance.value, "hierarchy": levels, "t": options.t}
             promises.append({"promise": "t-closeness", **common, **closeness})
     return tuple(promises)
 

@@ -60,7 +60,7 @@ class Sensitive:
     ----------
     name : str
     codes : int64 (n,)
-        Value of each record, 0 to n_values - 1; for the ordered distance in order.
+        Value of each record, 0 to n_values - 1; for the ordered distance in order. -1 is missing, and no value.
     n_values : int
     l : float, optional
         Distinct values, or the exponential of the entropy, that every class needs.
@@ -110,7 +110,8 @@ def _limits(sensitive: Sequence[Sensitive], coded: Sequence[NDArray[np.int32]]) 
     start, table = 0, 1 + fields.size
     for line, s, codes in zip(fields, sensitive, coded, strict=True):
         is_entropy = s.l_kind is LKind.ENTROPY
-        shares = np.bincount(codes, minlength=s.n_values) / max(1, len(codes))
+        known = codes[codes >= 0]
+        shares = np.bincount(known, minlength=s.n_values) / max(1, len(known))
         line[START - 1], line[STOP - 1] = start, start + s.n_values
         line[LEAST_DISTINCT - 1] = ceil(s.l) if s.l is not None and not is_entropy else 0
         line[LEAST_ENTROPY - 1] = log(s.l) if s.l is not None and is_entropy else -1.0

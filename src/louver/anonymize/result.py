@@ -17,6 +17,7 @@ from louver._html import Shown
 from louver.anonymize.comparison import Comparison
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.metrics import Risk, Utility
+from louver.anonymize.reached import Reached
 from louver.anonymize.worked_out import WorkedOut
 from louver.data.write import write_csv
 from louver.optim.status import Status
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from louver.anonymize.curve import CurvePoint
     from louver.anonymize.intersection import Intersection
+    from louver.release.register import Memory
 
 __all__ = ["CLASSES_FILE", "COLUMNS_FILE", "CSV_FILE", "DATA_FILE", "MAPPING_FILE", "AnonymizedRelease"]
 
@@ -80,10 +82,14 @@ class AnonymizedRelease(Shown):
         What other choices of k and method would lose, where asked for; stays inside.
     promises : tuple of mappings
         What `verify` recomputes from the file.
+    reached : tuple of Reached
+        The l and t that the classes have, for each sensitive column of which something is asked.
     stages : mapping of str to float
         Seconds of reading, the first answer, the bound, the search and what is made of it; stay inside.
     ledger : Path or None
         Where a release that was made with `out` is logged.
+    entry : mapping or None
+        What a register keeps of it, where one is named; stays inside.
     is_accepted : bool
         Whether it may be written although it discloses too much together with earlier releases.
     """
@@ -107,12 +113,14 @@ class AnonymizedRelease(Shown):
     comparison: Comparison
     promises: tuple[Mapping[str, Any], ...]
     parameters: Mapping[str, Any]
+    reached: tuple[Reached, ...] = ()
     is_order_kept: bool = False
     subproblem_sizes: tuple[int, ...] = ()
     intersection: Intersection | None = None
     curve: tuple[CurvePoint, ...] = ()
     stages: Mapping[str, float] = field(default_factory=dict)
     ledger: Path | None = None
+    entry: Mapping[str, Any] | None = None
     is_accepted: bool = False
     seconds: float = field(default=0.0)
 
@@ -161,6 +169,7 @@ class AnonymizedRelease(Shown):
         return {
             **self._counts(),
             "unchanged": list(self.unchanged),
+            "reached": [asdict(line) for line in self.reached],
             "gcp": sum(share for _, share in losses) / max(1, len(losses)),
             "by_column": losses,
             "gap": self.published_gap,
@@ -190,6 +199,7 @@ class AnonymizedRelease(Shown):
             "columns": self.dictionary.to_pylist(),
             "worked_out": [asdict(line) for line in self.worked_out],
             "withheld": self.is_withheld,
+            "reached": [asdict(line) for line in self.reached],
             "information_loss": self.utility.information_loss,
             "gcp": self.utility.gcp,
             "lower_bound": self.lower_bound,
@@ -241,6 +251,7 @@ class AnonymizedRelease(Shown):
         ledger: str | Path | None = None,
         *,
         dataset: KeyedHash | None = None,
+        memory: Memory | None = None,
     ) -> Manifest:
         """Write the release directory.
 
@@ -254,6 +265,8 @@ class AnonymizedRelease(Shown):
             The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
         dataset : KeyedHash, optional
             Keyed hash of the data; the ledger refuses others than those it has admitted.
+        memory : Memory, optional
+            A register that the classes are entered into.
         """
         with ReleaseWriter(out) as writer:
             pq.write_table(self.table, writer.path(DATA_FILE))
@@ -265,13 +278,16 @@ class AnonymizedRelease(Shown):
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
             if report is not None:
                 writer.path("report.html").write_text(report, encoding="utf-8")
-            log = None if ledger is None else partial(self._log, Path(ledger), dataset)
-            return writer.seal(self.manifest(), log)
+            log = partial(self._log, ledger, dataset, memory)
+            return writer.seal(self.manifest(), None if ledger is None and memory is None else log)
 
-    def _log(self, ledger: Path, dataset: KeyedHash | None) -> str:
-        """Log the file as an exact disclosure; returns the ledger's head."""
+    def _log(self, ledger: str | Path | None, dataset: KeyedHash | None, memory: Memory | None) -> str:
+        """Enter the classes into the register, log the file as an exact disclosure; returns the head of the one or the other."""
+        entered = "" if memory is None or self.entry is None else memory.append(self.entry)
+        if ledger is None:
+            return entered
         what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
-        return str(Ledger(ledger).disclose(what, dataset=dataset))
+        return str(Ledger(Path(ledger)).disclose(what, dataset=dataset))
 
     def __repr__(self) -> str:
         u, r = self.utility, self.risk
@@ -289,6 +305,7 @@ class AnonymizedRelease(Shown):
             f"  information loss {u.information_loss:.6g} ({u.gcp:.2%} of the quasi-identifiers' detail), {proof}\n"
             f"  highest re-identification risk {r.prosecutor_highest:.2%}, average {r.prosecutor_average:.2%}\n"
             f"  unique records: {r.uniques_before:,} before, {r.uniques_after:,} after"
+            + "".join(f"\n  {line}" for line in self.reached)
             + f"\n  {_kinds(self.dictionary.to_pylist())}"
             + f"\n  published unchanged: {', '.join(self.unchanged) or 'no column'}"
             + "".join(f"\n  {line}" for line in self.worked_out if line.nearly)

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from louver.anonymize.load import Loaded, shown_codes
-from louver.anonymize.methods import METHODS, Method
+from louver.anonymize.methods import METHODS, Method, units
 from louver.anonymize.methods.repair import close_as_published
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, Problem
@@ -49,7 +49,10 @@ def solve(problem: Problem, options: AnonymizeOptions, watch: Watch) -> Answer:
 def _timed(method: Method, problem: Problem, options: AnonymizeOptions, watch: Watch) -> Answer:
     """The answer; a method that tells no stages of its own is all search."""
     began = time.perf_counter()
-    answer = method.solve(problem, watch, options)
+    if problem.units is not None:
+        answer: Answer = units.solve(problem, watch, is_auto=options.method == "auto", steps=options.steps)
+    else:
+        answer = method.solve(problem, watch, options)
     if "search" not in watch.took and "first answer" not in watch.took:
         watch.took["search"] = time.perf_counter() - began
     return answer

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from louver._arrays import Bools, Ints
+from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import Column, given_values
 from louver.anonymize.generalise import Meaning, Published, Sort
+from louver.run import Run
 
 __all__ = ["NEARLY", "WorkedOut", "worked_out"]
 
@@ -58,6 +59,7 @@ def worked_out(
     columns: Sequence[Column],
     published: Sequence[Published],
     group_of: Ints,
+    run: Run,
 ) -> tuple[WorkedOut, ...]:
     """For every quasi-identifier, how many of its generalised values the unchanged columns give back.
 
@@ -75,18 +77,19 @@ def worked_out(
         known.append(("all of them together", _joined([codes for _, codes in known])))
     rows = np.arange(records.num_rows)
     return tuple(
-        _of_one(column.name, given_values(column, rows), _is_generalised(p, group_of), known)
+        _of_one(column.name, given_values(column, rows), _is_generalised(p, group_of), known, run)
         for column, p in zip(columns, published, strict=True)
     )
 
 
 def _of_one(
-    name: str, values: np.ndarray, is_generalised: Bools, known: Sequence[tuple[str, Ints]]
+    name: str, values: Floats, is_generalised: Bools, known: Sequence[tuple[str, Ints]], run: Run
 ) -> WorkedOut:
     _, codes = np.unique(values, return_inverse=True)
     exactly = nearly = np.zeros(len(codes), np.bool_)
     most, best = 0, ""
     for other, of_record in known:
+        run.check()
         is_exact, is_near = _tells(of_record, codes)
         found = int((is_near & is_generalised).sum())
         if found > most:

@@ -26,11 +26,14 @@ def plot_audit(audit: JointAudit) -> Figure:
     disclosed = sorted(audit.disclosed(), key=lambda cell: (cell.lower, len(cell.because or ())))[:MAX_ROWS]
     narrow = [cell for cell in audit.cells if cell.upper is not None and cell.upper > 0]
     narrow = sorted(narrow, key=lambda cell: ((cell.upper or 0) - cell.lower, cell.lower))[:MAX_ROWS]
-    height = max(3.2, 1.4 + 0.22 * max(len(disclosed), len(narrow)))
+    n_lines = max(len(disclosed), len(narrow), 8)
+    height = 1.4 + 0.22 * n_lines
     figure = blank_figure(12.5, height)
     left, right = figure.subplots(1, 2)
     _matrix(left, disclosed, audit.tables)
     _intervals(right, narrow, audit.small)
+    for axes in (left, right):
+        axes.set_ylim(n_lines - 0.5, -0.7)
     return literal_text(figure)
 
 
@@ -47,9 +50,9 @@ def _matrix(axes: Axes, cells: list[AuditedCell], tables: tuple[str, ...]) -> No
             is_blamed = name in (cell.because or ())
             axes.scatter(column, row, marker="s", s=70, color=RISK if is_blamed else "#eef1f4")
     axes.set_yticks(range(len(cells)), [_label(cell) for cell in cells], fontsize=7, parse_math=False)
-    axes.set_xticks(range(len(used)), used, rotation=60, ha="right", fontsize=8, parse_math=False)
-    axes.set_xlim(-0.7, max(1, len(used)) - 0.3)
-    axes.invert_yaxis()
+    axes.set_xticks(range(len(used)), used, rotation=40, ha="left", fontsize=8, parse_math=False)
+    axes.xaxis.tick_top()
+    axes.set_xlim(-0.7, max(4, len(used)) - 0.3)
     _plain(axes)
 
 
@@ -60,13 +63,12 @@ def _intervals(axes: Axes, cells: list[AuditedCell], small: int) -> None:
         color = RISK if is_bad else SAFE
         axes.plot([cell.lower, cell.upper or 0], [row, row], color=color, linewidth=2.5, marker="|")
         if cell.true_count is not None:
-            axes.scatter(cell.true_count, row, s=14, color=INK, zorder=3)
+            axes.scatter(cell.true_count, row, s=14, color=RISK if is_bad else INK, zorder=3)
     axes.set_yticks(range(len(cells)), [_label(cell) for cell in cells], fontsize=7, parse_math=False)
     axes.set_xlabel("people (dot: true count)", fontsize=8)
     top = max((cell.upper or 0 for cell in cells), default=1)
     axes.set_xlim(-0.02 * top - 0.5, 1.03 * top + 0.5)
     axes.set_xticks(np.unique(np.linspace(0, top, 6).astype(int)))
-    axes.invert_yaxis()
     _plain(axes)
 
 

@@ -20,8 +20,10 @@ from louver.bounds.knowledge import Statement
 from louver.bounds.load import Loaded, audit_options, count, load
 from louver.bounds.options import BoundsOptions, TableKeywords, parse_arrangements, read_arrangements
 from louver.bounds.problem import Arrangement
-from louver.bounds.result import BoundsAudit, Comparison, Suggestion, Suggestions, Summary
+from louver.bounds.result import BoundsAudit, Comparison
 from louver.bounds.suggest import suggest as suggest_redesigns
+from louver.bounds.suggestions import Suggestion, Suggestions
+from louver.bounds.summary import Summary
 from louver.data.read import POSTGRES_SCHEMES
 from louver.errors import InputError
 from louver.release.write import check_out
@@ -175,7 +177,11 @@ def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAns
             if request.options.write_recodes is not None:
                 suggestions.write_recodes(request.options.write_recodes, _named(request))
     return BoundsAnswer(
-        audit=audit, comparison=comparison, suggestions=suggestions, fail_on=request.options.fail_on
+        audit=audit,
+        comparison=comparison,
+        suggestions=suggestions,
+        recodes=request.options.write_recodes,
+        fail_on=request.options.fail_on,
     )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from louver.bounds.publish import Publication
-from louver.bounds.result import BoundsAudit, Comparison, Suggestions, Summary
+from louver.bounds.result import BoundsAudit, Comparison
+from louver.bounds.suggestions import Suggestions
+from louver.bounds.summary import Summary
 from louver.errors import printable
 
 __all__ = ["REDESIGNS_BELOW", "BoundsAnswer"]
@@ -26,6 +29,8 @@ class BoundsAnswer:
     ----------
     audit, comparison, suggestions, publication : optional
         The results there are.
+    recodes : str, optional
+        Folder that the redesigns were written to.
     fail_on : {"small", "rows", "attribute", "any"}, optional
         What must not be disclosed.
     """
@@ -34,14 +39,19 @@ class BoundsAnswer:
     comparison: Comparison | None = None
     suggestions: Suggestions | None = None
     publication: Publication | None = None
+    recodes: str | None = None
     fail_on: str | None = None
 
     @property
     def passed(self) -> bool:
         """Whether nothing is disclosed that `fail_on` names, and nothing was refused."""
-        if self.publication is not None and self.publication.refused is not None:
+        if self.publication is not None and self._is_refused(self.publication):
             return False
         return not any(_is_disclosive(summary, self.fail_on) for summary in self._summaries())
+
+    def _is_refused(self, publication: Publication) -> bool:
+        is_asked = self.fail_on in ("small", "any")
+        return publication.refused is not None or (is_asked and bool(publication.together))
 
     def _summaries(self) -> list[Summary]:
         audited = [] if self.audit is None else [self.audit.summary]
@@ -67,17 +77,21 @@ class BoundsAnswer:
         if self.comparison is not None:
             parts += _ranked(self.comparison)
         if self.suggestions is not None:
-            parts += [repr(self.suggestions), "--write-recodes DIR writes them as files that --recode reads."]
+            parts += [repr(self.suggestions), self._files()]
         if self.publication is not None:
             parts.append(printable(str(self.publication)))
         return "\n".join(parts)
+
+    def _files(self) -> str:
+        if self.recodes is None:
+            return "--write-recodes DIR writes them as files that --recode reads."
+        return printable(f"Recode files: {self.recodes}")
 
 
 def _disclosed(audit: BoundsAudit) -> list[str]:
     shown = list(islice(audit.disclosed_cells(), MAX_PRINTED + 1))
     lines = [
-        f"  disclosed: {', '.join(cell.row.values())} → {', '.join(cell.col.values())} = {cell.lower}"
-        for cell in shown[:MAX_PRINTED]
+        f"  disclosed: {_named(cell.row)} → {_named(cell.col)}: {cell.lower}" for cell in shown[:MAX_PRINTED]
     ]
     if len(shown) > MAX_PRINTED:
         lines.append("  ... --json or --html lists them all")
@@ -87,12 +101,16 @@ def _disclosed(audit: BoundsAudit) -> list[str]:
 def _telling(audit: BoundsAudit) -> list[str]:
     shown = list(islice(audit.telling_rows(), MAX_TELLING + 1))
     lines = [
-        f"  tells: {', '.join(one.row.values())} → {', '.join(one.col.values())}, people: {one.people:,}"
+        f"  tells: {_named(one.row)} → {_named(one.col)} ({one.people:,} in the row)"
         for one in shown[:MAX_TELLING]
     ]
     if len(shown) > MAX_TELLING:
         lines.append("  ... --html lists more")
     return [printable(line) for line in lines]
+
+
+def _named(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={label}" for name, label in labels.items())
 
 
 def _ranked(comparison: Comparison) -> list[str]:

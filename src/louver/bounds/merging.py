@@ -23,6 +23,9 @@ CLASS = re.compile(
     rf"(?P<sign>[<>≤≥]=?)?\s*(?P<low>{NUMBER})(?:\s*(?:[-–]|to|-<)\s*{NUMBER})?\s*(?P<end>\+)?"
 )
 
+MANY, BANDS = 12, (2, 5, 10, 20)
+"""From so many categories in order on, bands of so many are offered."""
+
 FAR = 0.5
 """Categories are far apart if they span more than this share of an order or of the levels of a hierarchy."""
 
@@ -91,7 +94,7 @@ class Merging:
         return tuple((code,) for code in range(self.attribute.size))
 
     def coarser(self, partition: Partition) -> Iterator[Partition]:
-        """Partitions one step coarser with at least two groups left; one group would be the same as summing over."""
+        """Coarser partitions with at least two groups left; one group would be the same as summing over."""
         if self.is_fixed:
             return
         steps = self._levels(partition) if self.attribute.hierarchy is not None else self._merges(partition)
@@ -121,11 +124,24 @@ class Merging:
             order = self.order
             pairs: Iterable[Sequence[tuple[int, ...]]] = combinations(partition, 2)
             if order is not None:
-                pairs = pairwise(sorted(partition, key=lambda group: min(map(order.index, group))))
+                in_order = sorted(partition, key=lambda group: min(map(order.index, group)))
+                pairs = pairwise(in_order)
+                yield from self._bands(in_order)
             for first, second in pairs:
                 merged = tuple(sorted((*first, *second)))
                 rest = [group for group in partition if group not in (first, second)]
                 yield tuple(sorted([*rest, merged]))
+
+    def _bands(self, groups: Sequence[tuple[int, ...]]) -> Iterator[Partition]:
+        """Bands of equal numbers of groups: short cuts to what pair after pair would reach, where there are many."""
+        missing = self.attribute.missing
+        alone = [group for group in groups if missing in self.labels(group)]
+        known = [group for group in groups if group not in alone]
+        for width in BANDS if len(known) >= MANY else ():
+            starts = range(0, len(known), width)
+            merged = [tuple(sorted(sum(known[start : start + width], ()))) for start in starts]
+            if len(merged) + len(alone) > 1:
+                yield tuple(sorted([*merged, *alone]))
 
     def _levels(self, partition: Partition) -> Iterator[Partition]:
         """The next level of the hierarchy that differs from this partition."""

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from louver.bounds.result import BoundsAudit, Cell, Comparison, Suggestions
+    from louver.bounds.result import BoundsAudit, Cell, Comparison
+    from louver.bounds.suggestions import Suggestions
 
 __all__ = ["narrowest", "plot_audit", "plot_comparison", "plot_suggestions"]
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from louver.bounds.result import Suggestion, Suggestions
+from louver.bounds.suggestions import Suggestion, Suggestions
 from louver.data.write import replacing
 from louver.errors import InputError, printable
 from louver.release.write import check_out

@@ -14,6 +14,7 @@ import numpy as np
 from louver._arrays import Ints
 from louver.bounds.merging import Merging, Partition, order_of, recoded_order
 from louver.bounds.problem import Arrangement
+from louver.bounds.suggestions import Merged
 from louver.data.histogram import Histogram
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
@@ -96,10 +97,10 @@ class Redesigns:
             merging.is_far(partition) for (_, partition), merging in zip(state, self._merging, strict=True)
         )
 
-    def merged(self, state: State) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """What was merged of the table as first arranged: attribute and labels of every real group."""
+    def merged(self, state: State) -> tuple[Merged, ...]:
+        """What was merged of the table as first arranged: every real group."""
         return tuple(
-            (merging.attribute.name, merging.labels(group))
+            Merged(merging.attribute.name, merging.label(group), merging.labels(group))
             for (_, partition), merging in zip(state, self._merging, strict=True)
             for group in partition
             if len(group) > 1

@@ -206,12 +206,9 @@ def _solve(
     ]
     items, item_of = _distinct(rows)
     copies = np.bincount(item_of, minlength=len(items))
-    totals: list[_Totals] = []
-    for row in items:
-        one = _row_totals(row, rule, n)
-        if one is None:
-            return None
-        totals.append(one)
+    totals = [one for row in items if (one := _row_totals(row, rule, n)) is not None]
+    if len(totals) < len(items):
+        return None
     target = n - sum(int(c) * one.least for c, one in zip(copies, totals, strict=True))
     if target < 0:
         return None

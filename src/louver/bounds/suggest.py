@@ -18,7 +18,7 @@ from typing import Literal
 from louver.bounds.audit import AuditOptions, summary_of
 from louver.bounds.problem import Arrangement
 from louver.bounds.redesigns import Redesigns, State, Wishes
-from louver.bounds.result import Suggestion, Suggestions
+from louver.bounds.suggestions import Suggestion, Suggestions
 from louver.bounds.summary import Summary
 from louver.data.histogram import Histogram
 from louver.run import Run
@@ -70,11 +70,13 @@ def suggest(
     started = time.perf_counter()
     run = Run() if run is None else run
     search = _Search(Redesigns(histogram, arrangement, wishes), options, run, started + seconds, avoid)
-    while search.by_bits and not search.is_over:
+    while search.by_bits:
         search.prove()
         search.dive()
         share = min(1.0, (time.perf_counter() - started) / seconds)
         run.report(f"searching redesigns, {search.examined} arrangements examined", share, 1.0)
+        if search.is_over:
+            break
     return search.suggestions(time.perf_counter() - started)
 
 
@@ -202,6 +204,7 @@ def _beats(a: Suggestion, b: Suggestion) -> bool:
 def _is_as_good(a: Suggestion, b: Suggestion) -> bool:
     return (
         a.bits >= b.bits - TOLERANCE_BITS
+        and a.is_far <= b.is_far
         and a.summary.certain_rows <= b.summary.certain_rows
         and a.summary.disclosed_rows <= b.summary.disclosed_rows
         and a.summary.disclosed_zero_cells <= b.summary.disclosed_zero_cells

@@ -30,6 +30,11 @@ STEPS = (
         "bounds.html: the counts that anybody can work out, and tables that tell nobody's.",
     ),
     (
+        "Two tables that each look harmless: what do they give away together?",
+        "audit data/tables.toml --html audit.html",
+        "audit.html: one table minus the other leaves single people, and what to publish in its place.",
+    ),
+    (
         "A file of people that can be given to researchers:",
         "anonymize data/people.csv --quasi age,education,marital,race,sex --sensitive income --identifying weight -k 5"
         " --seconds {seconds} --out anonymous --html anonymous-inside.html",

@@ -147,7 +147,7 @@ def _expanded(parameters: Any, told: list[Described]) -> list[Parameter]:
 
 
 def _parameter(one: Described) -> Parameter:
-    is_list = one.repeated or one.form == "pairs"
+    is_list = one.repeated or one.form in ("pairs", "orders")
     kind = list[str] | None if is_list else TYPES.get(one.form, str | None)
     info = typer.Option(one.flag, metavar=one.metavar, help=one.help)
     default = False if one.form == "flag" else None
@@ -160,6 +160,8 @@ def _parsed(one: Described, value: Any) -> Any:
         return None
     if one.form == "pairs":
         return _pairs(value, one.flag)
+    if one.form == "orders":
+        return _orders(value, one.flag)
     if one.form == "weights":
         return _weights(value, one.flag)
     if one.repeated or value in one.choices:
@@ -188,6 +190,18 @@ def _pairs(entries: list[str], option: str) -> dict[str, str]:
     if len(pairs) < len(entries) or not all(name and value for name, value in pairs.items()):
         raise InputError(f"option {option} needs NAME=VALUE, each name once.", option=option)
     return pairs
+
+
+def _orders(entries: list[str], option: str) -> dict[str, list[str]]:
+    """`A,B` names columns, `A=1,2` a column and its values."""
+    orders: dict[str, list[str]] = {}
+    for entry in entries:
+        name, equals, values = entry.partition("=")
+        found = {name: _names(values, option)} if equals else {key: [] for key in _names(entry, option)}
+        if not name or orders.keys() & found.keys():
+            raise InputError(f"option {option} needs A,B or A=VALUE,VALUE, each name once.", option=option)
+        orders |= found
+    return orders
 
 
 def _weights(text: str, option: str) -> dict[str, float]:

@@ -12,11 +12,12 @@ import pyarrow as pa
 
 from louver._arrays import Ints
 from louver.data.read import Source, quoted
+from louver.data.sql import literal
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
 
-__all__ = ["Coder", "binned_sql", "find_row", "in_order", "number_sql", "text_sql"]
+__all__ = ["Coder", "binned_sql", "find_row", "in_order", "known_sql", "number_sql", "text_sql"]
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 SCALAR_TYPES = re.compile(
@@ -48,6 +49,15 @@ def text_sql(source: Source, column: str) -> str:
             f" THEN CAST(TRY_CAST({name} AS BIGINT) AS VARCHAR) ELSE CAST({name} AS VARCHAR) END"
         )
     return f"nullif(CAST({name} AS VARCHAR), '')"
+
+
+def known_sql(source: Source, attribute: Attribute) -> str:
+    """SQL for a column as text, NULL also where a value stands for missing."""
+    text = text_sql(source, attribute.name)
+    if not attribute.missing_codes:
+        return text
+    codes = ", ".join(map(literal, attribute.missing_codes))
+    return f"CASE WHEN ({text}) IN ({codes}) THEN NULL ELSE ({text}) END"
 
 
 def number_sql(text: str, kind: Kind) -> str:

@@ -19,7 +19,7 @@ FILES = {
     "county.csv": "county",
     "blocks.csv": "county_blocks",
 }
-SPECS = ("survey.toml", "county.toml")
+SPECS = ("survey.toml", "tables.toml", "county.toml")
 
 
 def sample_path(name: str) -> Path:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
-from louver.data.coding import Coder, binned_sql, find_row, number_sql, text_sql
+from louver.data.coding import Coder, binned_sql, find_row, known_sql, number_sql, text_sql
 from louver.data.histogram import Histogram
 from louver.data.read import Source
 from louver.errors import InputError
@@ -152,7 +152,7 @@ def read_codes(source: Source, names: Sequence[str], schema: Schema | None = Non
             numeric.append(attribute)
         else:
             coders.append(_coder(source, name, schema))
-    texts = {attribute.name: text_sql(source, attribute.name) for attribute in numeric}
+    texts = {attribute.name: known_sql(source, attribute) for attribute in numeric}
     values = [f"coalesce({number_sql(texts[a.name], a.kind)}, CAST('nan' AS DOUBLE))" for a in numeric]
     fields = ", ".join([*(coder.sql for coder in coders), *values])
     chunks: list[list[NDArray[np.int32]]] = [[] for _ in coders]
@@ -233,7 +233,7 @@ def _attribute(name: str, schema: Schema | None) -> tuple[Attribute, Recode | No
 def _coder(source: Source, name: str, schema: Schema | None) -> Coder:
     """A coder for the column; numbers with bins are cut in SQL, before they are grouped."""
     attribute, recode = _attribute(name, schema)
-    text = text_sql(source, name)
+    text = known_sql(source, attribute)
     if recode is not None and recode.bins is not None:
         return Coder(attribute=attribute.recoded(recode)[0], sql=binned_sql(text, attribute, recode))
     return Coder(attribute=attribute, sql=text)

@@ -21,7 +21,7 @@ from louver.groups.problem import Total
 from louver.groups.result import INVARIANTS_FILE, MEASUREMENTS_FILE, GroupRelease
 from louver.groups.simulate import forecast, stand_in
 from louver.groups.solve import estimate_from, load_answers, release_paid, release_seeded, write_from
-from louver.privacy.measurements import Measured, Measurements
+from louver.privacy.measurements import Measured
 from louver.privacy.spend import measure_into
 from louver.release.write import check_out
 from louver.run import Run
@@ -72,6 +72,7 @@ def groups(
     min_size: int = 0,
     epsilon: Amount | None = None,
     rho: Amount | None = None,
+    delta: Amount | None = None,
     shares: str | Sequence[str] = "chosen",
     mechanism: str | None = None,
     noise: str = "louver",
@@ -157,8 +158,9 @@ def measure(
     asked = Asked.check(requested(spec, GroupsOptions))
     if asked.options.seed is not None:
         raise InputError("option --seed: measurements are paid for; use groups to try.", option="--seed")
-    plan, folder = asked.public_plan(), Path(out)
+    folder, regions = Path(out), asked.public_plan().regions
     account = asked.account(ledger)
+    plan = asked.plan_to_pay(account, regions)
     if not resume:
         check_out(folder)
     head = measure_into(
@@ -195,10 +197,11 @@ def estimate(
     """
     started = time.perf_counter()
     asked = Asked.check(requested(spec, GroupsOptions))
-    plan, folder = asked.public_plan(), Path(measurements)
+    asked.public_plan()
     if out is not None:
         check_out(Path(out))
-    Measurements.of_design(folder / MEASUREMENTS_FILE, asked.design(plan))
+    folder = Path(measurements)
+    plan = asked.measured_plan(folder / MEASUREMENTS_FILE)
     release = estimate_from(asked, plan, folder, run)
     if out is not None:
         write_from(folder, release, out, asked, report)

@@ -16,7 +16,9 @@ from louver.groups.mechanisms import find_mechanism
 from louver.groups.options import GroupsOptions
 from louver.groups.plan import SizePlan, chosen_shares, equal_shares, make_plan, priced
 from louver.groups.problem import GroupTable, Total
+from louver.privacy.budget import Measure
 from louver.privacy.ledger import KeyedHash, Publication, request_digest
+from louver.privacy.measurements import Measurements
 from louver.privacy.noise import Noise, OpenDPNoise
 from louver.privacy.spend import Account, Payment, open_ledger, request_of
 from louver.schema.request import Request
@@ -101,6 +103,8 @@ class Asked:
     def account(self, ledger: str | Path | None) -> Account:
         """The ledger that pays, opened before anything is read."""
         budget, source = self.options.budget(), self.source
+        if self.options.delta is not None and self.regions is not None:
+            budget = self.plan(self.regions).loss
         payer = open_ledger(self.data, ledger, budget, table=source.table, query=source.query)
         return Account(payer, self.dataset)
 
@@ -111,7 +115,21 @@ class Asked:
             raise InputError(message, option="--domain")
         return self.plan(self.regions)
 
-    def plan(self, regions: RegionTree) -> SizePlan:
+    def plan_to_pay(self, account: Account, regions: RegionTree) -> SizePlan:
+        """How all levels are measured; where a debit is pending for the noise that versions before chose, with that."""
+        plans = self.plan(regions), self.plan(regions, as_before=True)
+        return next((plan for plan in plans if account.pending(self.payment(plan)) is not None), plans[0])
+
+    def measured_plan(self, file: Path) -> SizePlan:
+        """The plan that a file of measurements was drawn for; refuses measurements of other options."""
+        plan = self.public_plan()
+        before = self.plan(plan.regions, as_before=True)
+        if file.is_file() and Measurements(file).description().get("design") == self.design(before):
+            plan = before
+        Measurements.of_design(file, self.design(plan))
+        return plan
+
+    def plan(self, regions: RegionTree, *, as_before: bool = False) -> SizePlan:
         """How all levels are measured, at the price of the noise asked for."""
         options, budget = self.options, self.options.budget()
         assert options.max_size is not None
@@ -132,6 +150,8 @@ class Asked:
             smallest_size=options.min_size,
             largest_quantity=options.max_quantity,
             as_published=options.as_published,
+            promise=options.promise(),
+            as_before=as_before,
         )
         return plan if self.noise is None else priced(plan, self.noise)
 
@@ -148,7 +168,10 @@ class Asked:
             )
         # Only the total was not noted: where it changes neither query nor sizes, two requests had one name.
         is_unclear = plan.mechanism.query is plan.mechanism.open_query and options.min_size == 1
-        is_new = not set(self.source.later).isdisjoint(self.source.named())
+        is_new = not set(self.source.later).isdisjoint(self.source.named()) or options.delta is not None
+        is_quieter = plan.loss.measure is Measure.RHO and any(
+            level.squared_sensitivity != level.sensitivity**2 for level in plan.levels
+        )
         by = f"{options.unit or options.size}{f', where {self.source.where}' if self.source.where else ''}"
         exact = [("total", f"the total number of groups by {by}")] if is_public else []
         exact += [("regions", f"the list of regions that occur by {by}")] if self.regions is None else []
@@ -159,7 +182,7 @@ class Asked:
             purpose=f"group sizes by {plan.mechanism.name}",
             largest_unit=self._largest_unit,
             noise=self.noise,
-            earlier=None if is_unclear or is_new else self._earlier_request(plan),
+            earlier=None if is_unclear or is_new or is_quieter else self._earlier_request(plan),
             publishes=tuple(
                 Publication(what=what, invariants=({"verb": "groups", "kind": kind, "by": by},))
                 for kind, what in exact

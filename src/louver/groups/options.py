@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypedDict
 
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
+from louver.privacy.composition import check_promise, enough_rho
 from louver.privacy.neighbours import Relation, check_filter
 from louver.schema.options import Names, Table, VerbOptions, option
 from louver.schema.source import SourceKeywords, SourceOptions
@@ -28,6 +29,7 @@ class GroupsOptions(VerbOptions):
 
     verb: ClassVar[str] = "groups"
     no_source: ClassVar[tuple[str, ...]] = ("weight", "wide")
+    later: ClassVar[tuple[str, ...]] = ("delta",)
 
     unit: str | None = option(
         None, "Column that says which unit a record belongs to.", metavar="COLUMN", group="columns"
@@ -70,6 +72,12 @@ class GroupsOptions(VerbOptions):
     )
     rho: Amount | None = option(
         None, "Amount in rho (zero-concentrated), such as 0.1.", metavar="R", group="budget"
+    )
+    delta: Amount | None = option(
+        None,
+        "Beside --epsilon: Gaussian noise, composed so that the release is (epsilon, delta)-private; a ledger in rho pays.",
+        metavar="D",
+        group="budget",
     )
     shares: Literal["chosen", "equal"] | Names = option(
         "chosen",
@@ -182,13 +190,30 @@ class GroupsOptions(VerbOptions):
         check_filter(source.where, Relation(self.neighbours))
 
     def budget(self) -> Loss:
-        """The loss to be spent, for the neighbours asked for."""
+        """The loss to be spent, for the neighbours asked for; with a delta what is spent at least."""
         if (self.epsilon is None) == (self.rho is None):
             raise InputError("give the budget as --epsilon or as --rho, one of them.", option="--epsilon")
-        relation = Relation(self.neighbours)
+        relation, promise = Relation(self.neighbours), self.promise()
+        if promise is not None:
+            return Loss(enough_rho(*promise), Measure.RHO, relation)
         if self.epsilon is not None:
             return Loss(fraction_of(self.epsilon, "--epsilon"), Measure.EPSILON, relation)
         return Loss(fraction_of(self.rho, "--rho"), Measure.RHO, relation)
+
+    def promise(self) -> tuple[Fraction, Fraction] | None:
+        """Epsilon and delta of the one release, where noise is chosen by composing; what it costs follows from the plan."""
+        if self.delta is None:
+            return None
+        if self.epsilon is None:
+            raise InputError(
+                "option --delta goes with --epsilon; give both, or --rho alone.", option="--delta"
+            )
+        if self.as_published or self.noise == "opendp":
+            other = "--as-published" if self.as_published else "--noise opendp"
+            raise InputError(f"options --delta and {other} cannot be used together.", option="--delta")
+        promise = fraction_of(self.epsilon, "--epsilon"), fraction_of(self.delta, "--delta")
+        check_promise(*promise)
+        return promise
 
     def given_shares(self) -> tuple[Fraction, ...]:
         """The shares the user wrote, as exact fractions."""
@@ -207,6 +232,7 @@ class GroupsKeywords(TypedDict, total=False):
     min_size: int
     epsilon: Amount | None
     rho: Amount | None
+    delta: Amount | None
     shares: str | Sequence[str]
     mechanism: str | None
     noise: str

@@ -25,9 +25,12 @@ from louver.groups.problem import (
     answers,
     first_size,
     sensitivity,
+    squared_sensitivity,
+    ways_to_change,
 )
 from louver.optim.trees import LevelTree
 from louver.privacy.budget import Loss, Measure, compose_sequential, split
+from louver.privacy.composition import largest_rho
 from louver.privacy.distributions import Distribution, noise_for
 from louver.privacy.measurements import NoisyBatch, TrueBatch
 from louver.privacy.noise import Noise, Nonce
@@ -66,6 +69,7 @@ class LevelPlan:
     share: Fraction
     loss: Loss
     sensitivity: int
+    squared_sensitivity: int
     distribution: Distribution
 
 
@@ -85,6 +89,8 @@ class SizePlan:
     levels : tuple of LevelPlan
     is_private : bool
         False where the noise is smaller than the sensitivity asks for.
+    promise : tuple of Fraction or None
+        Epsilon and delta of the one release, where the noise was chosen by composing.
     """
 
     mechanism: Mechanism
@@ -95,6 +101,7 @@ class SizePlan:
     total: Total
     levels: tuple[LevelPlan, ...]
     is_private: bool = True
+    promise: tuple[Fraction, Fraction] | None = None
 
     @property
     def n_sizes(self) -> int:
@@ -135,6 +142,8 @@ def make_plan(
     smallest_size: int = 0,
     largest_quantity: int = 1,
     as_published: bool = False,
+    promise: tuple[Fraction, Fraction] | None = None,
+    as_before: bool = False,
 ) -> SizePlan:
     """Choose the noise of every level.
 
@@ -155,6 +164,10 @@ def make_plan(
         Most that one record adds to its unit.
     as_published : bool
         Noise as Fioretto et al. (2021) print it. For M_c^ch that is not private (ERRATA G1).
+    promise : tuple of Fraction, optional
+        Epsilon and delta that the levels together may cost; the budget then follows from them.
+    as_before : bool
+        Noise for rho as versions chose it that squared the L1 sensitivity: more than needed, for debits left pending.
 
     Notes
     -----
@@ -170,13 +183,10 @@ def make_plan(
             f"{len(shares)} budget shares are given for {regions.tree.n_levels} levels; "
             f"give one each for {', '.join(regions.names)}."
         )
+    parts = split(budget, shares)
     first = first_size(total, smallest_size)
-    levels = []
-    is_private = True
-    for name, n_regions, loss, share in zip(
-        regions.names, regions.tree.level_sizes, split(budget, shares), shares, strict=True
-    ):
-        true = sensitivity(
+    true = [
+        sensitivity(
             query,
             budget.neighbours,
             total,
@@ -184,16 +194,26 @@ def make_plan(
             n_sizes=largest_size + 1 - first,
             largest_quantity=largest_quantity,
         )
-        used = 1 if as_published and query is Query.CHAIN else true
-        is_private &= used >= true
+        for n_regions in regions.tree.level_sizes
+    ]
+    if promise is not None:
+        rho = largest_rho(*promise, shares, ways_to_change(query, budget.neighbours, true))
+        parts = split(Loss(rho, Measure.RHO, budget.neighbours), shares)
+    used = [1] * len(true) if as_published and query is Query.CHAIN else true
+    levels = []
+    for name, n_regions, loss, share, l1 in zip(
+        regions.names, regions.tree.level_sizes, parts, shares, used, strict=True
+    ):
+        squared = l1 * l1 if as_before else squared_sensitivity(query, budget.neighbours, l1)
         levels.append(
             LevelPlan(
                 name=name,
                 n_regions=n_regions,
                 share=share,
                 loss=loss,
-                sensitivity=used,
-                distribution=noise_for(loss, l1=used, l2_squared=used * used),
+                sensitivity=l1,
+                squared_sensitivity=squared,
+                distribution=noise_for(loss, l1=l1, l2_squared=squared),
             )
         )
     return SizePlan(
@@ -204,7 +224,8 @@ def make_plan(
         largest_size=largest_size,
         total=total,
         levels=tuple(levels),
-        is_private=is_private,
+        is_private=used == true,
+        promise=promise,
     )
 
 
@@ -212,8 +233,7 @@ def priced(plan: SizePlan, noise: Noise) -> SizePlan:
     """The same plan at the price of a source of noise: every level costs at least what the source says."""
     levels = []
     for level in plan.levels:
-        # The square of the L1 sensitivity bounds the squared L2 sensitivity.
-        changed = level.distribution.sensitivity(level.sensitivity, level.sensitivity**2)
+        changed = level.distribution.sensitivity(level.sensitivity, level.squared_sensitivity)
         asked = noise.price(level.distribution, changed)
         levels.append(replace(level, loss=replace(level.loss, amount=max(level.loss.amount, asked))))
     return replace(plan, levels=tuple(levels))

@@ -1,7 +1,7 @@
 """Group sizes over a hierarchy of regions: the table, the queries on it, and what one person can change.
 
 Answers: how many groups (households, trips) of each size every region has; the same as counts that noise is added to;
-and the L1 sensitivity of each kind of count under each neighbour relation.
+and the L1 and squared L2 sensitivity of each kind of count under each neighbour relation.
 
 Sizes are the columns: from `first_size` to the largest size. Where the list of units is public (`Total.PUBLIC`) size 0 is among
 them, because a unit that loses its only member stays in the list, unless such units are counted with size 1; where it is not
@@ -10,7 +10,7 @@ them, because a unit that loses its only member stays in the list, unless such u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,6 +20,7 @@ from louver._arrays import Ints
 from louver.data.regions import RegionTree
 from louver.errors import BudgetError
 from louver.optim.trees import LevelTree
+from louver.privacy.composition import Changes
 from louver.privacy.neighbours import Relation, steps
 
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
     "first_size",
     "sensitivity",
     "sizes_of",
+    "squared_sensitivity",
+    "ways_to_change",
 ]
 
 
@@ -227,3 +230,37 @@ def sensitivity(
     times = steps(Relation.ADD_REMOVE_RECORD, neighbours)
     assert times is not None
     return once * times
+
+
+SQUARED_SIZES = {
+    Relation.ADD_REMOVE_RECORD: 2,
+    Relation.CHANGE_RECORD: 6,
+    Relation.ADD_REMOVE_UNIT: 1,
+}
+
+
+def squared_sensitivity(query: Query, neighbours: Relation, l1: int) -> int:
+    """Squared L2 sensitivity of a query on all regions of one level together, from its L1 sensitivity.
+
+    Notes
+    -----
+    **Privacy**: docs/proofs/groups.md, "Squared L2 sensitivities". A cumulative count changes by at most one: what a removed and an
+    added record change has opposite signs. Of sizes a changed record may take two groups from one, and add them to two others.
+    """
+    return SQUARED_SIZES[neighbours] if query is Query.SIZES else l1
+
+
+def ways_to_change(query: Query, neighbours: Relation, l1: Sequence[int]) -> list[list[Changes]]:
+    """How one step may change the counts of all levels, given each level's L1 sensitivity: every way, or one that is worse.
+
+    Notes
+    -----
+    Two units that a changed record leaves and enters are in one region down to some level, and in different ones below. In
+    one region three sizes may change by 2, 1 and 1; otherwise four change by 1.
+    """
+    if query is not Query.SIZES:
+        return [[((1, count),) for count in l1]]
+    if neighbours is not Relation.CHANGE_RECORD:
+        return [[((1, SQUARED_SIZES[neighbours]),)] * len(l1)]
+    together, apart = ((2, 1), (1, 2)), ((1, 4),)
+    return [[together] * k + [apart] * (len(l1) - k) for k in range(len(l1) + 1)]

@@ -93,6 +93,7 @@ class GroupRelease(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
         loss = self.plan.loss
+        promise = (None, None) if self.plan.promise is None else tuple(map(float, self.plan.promise))
         levels = []
         for i, level in enumerate(self.plan.levels):
             entry = {
@@ -109,8 +110,9 @@ class GroupRelease(Shown):
             levels.append(entry)
         return {
             "mechanism": self.plan.mechanism.name,
-            "epsilon": float(loss.amount) if loss.measure is Measure.EPSILON else None,
+            "epsilon": float(loss.amount) if loss.measure is Measure.EPSILON else promise[0],
             "rho": float(loss.amount) if loss.measure is Measure.RHO else None,
+            "delta": promise[1],
             "neighbours": str(loss.neighbours),
             "levels": levels,
             "total_groups": self.total_groups,
@@ -182,12 +184,18 @@ class GroupRelease(Shown):
             privacy={
                 "measure": str(loss.measure),
                 "amount": str(loss.amount),
+                "composed": None if plan.promise is None else list(map(str, plan.promise)),
                 "neighbours": str(loss.neighbours),
                 "meaning": loss.neighbours.meaning,
                 "invariants": self.invariants,
                 "not_protected": list(plan.not_protected),
                 "levels": [
-                    {"name": level.name, "loss": str(level.loss.amount), "sensitivity": level.sensitivity}
+                    {
+                        "name": level.name,
+                        "loss": str(level.loss.amount),
+                        "sensitivity": level.sensitivity,
+                        "squared_sensitivity": level.squared_sensitivity,
+                    }
                     for level in plan.levels
                 ],
             },

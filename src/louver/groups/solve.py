@@ -80,13 +80,14 @@ def release_paid(
     asked: Asked, account: Account, out: Path, report: Report | None, run: Run | None
 ) -> GroupRelease:
     """Check, read, reserve, measure, estimate, move into place, seal. A run that was interrupted is carried on."""
-    plan = None if asked.regions is None else asked.plan(asked.regions)
+    plan = None if asked.regions is None else asked.plan_to_pay(account, asked.regions)
     payment = asked.payment(plan)
     if plan is not None and account.pending(payment) is None:
         check_out(out)  # before anything is read
     account.begin(payment)
     with account.touching("group sizes"):
-        plan, true_table = _read(asked, plan)
+        found, true_table = _read(asked, plan)
+    plan = plan or asked.plan_to_pay(account, found.regions)
     assert plan.is_private
     payment = asked.payment(plan)
     if account.pending(payment) is None:

@@ -236,11 +236,12 @@ def _read_off(key: Floats, off: Floats, wanted: Floats) -> Floats:
 
 
 def _by_students_t(numbers: Ints, simulated: Ints) -> Uncertainty:
-    """The same for numbers too few to be pooled, each by itself: the mean of its errors and their spread."""
+    """The same for numbers too few to be pooled, each by itself: about what it was off on average, widened as much again."""
     off = (numbers - simulated).astype(np.float64)
     n_runs = len(off)
     center = numbers + off.mean(axis=0)
-    half = stdtrit(n_runs - 1, TAILS[1]) * off.std(axis=0, ddof=1) * math.sqrt(1 + 1 / n_runs)
+    error = np.sqrt((off * off).mean(axis=0))
+    half = stdtrit(n_runs - 1, TAILS[1]) * error * math.sqrt((n_runs + 1) / (n_runs - 1))
     lower = np.clip(np.floor(center - half), 0, numbers).astype(np.int64)
     upper = np.maximum(np.ceil(center + half), numbers).astype(np.int64)
-    return Uncertainty(np.sqrt((off * off).mean(axis=0)).round(2), lower, upper)
+    return Uncertainty(error.round(2), lower, upper)

@@ -11,18 +11,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from louver._arrays import Floats
 from louver.errors import BudgetError, InputError
-from louver.privacy.budget import LARGEST_AMOUNT, epsilon_at
+from louver.privacy.budget import epsilon_at
 
-__all__ = ["Coordinates", "delta_at", "largest_rho"]
+__all__ = ["Changes", "Coordinates", "check_promise", "delta_at", "enough_rho", "largest_rho"]
 
-GRID_POINTS = 1 << 16
+GRID_POINTS = 1 << 17
 """Grid points for the standard deviations of the loss that matter; the bound's excess falls with their square."""
 
 DEVIATIONS = 40.0
@@ -44,15 +45,27 @@ POSITION_ERROR = 2.0**-28
 ROUNDING = 2.0**-30
 """Relative error allowed for sums and products of positive numbers and for the exponential function."""
 
-LARGEST_TRANSFORM = 1 << 22
+VALUE_ERROR = 2.0**-50
+"""Relative error allowed for losses on the grid and for epsilon, so that their difference is never rounded down."""
 
-RHO_DIGITS = 6
-"""Significant digits of a rho that is searched for; it is rounded down."""
+LARGEST_TRANSFORM = 1 << 23
+
+TOO_LARGE = "so many counts or so much noise cannot be composed; give the budget as rho."
+
+LONGEST_SUM = 1 << 13
+"""Sums of counts with more values than this are not convolved one by one but put on the grid count by count."""
+
+RHO_DIGITS = 5
+"""Significant digits of a rho that is searched for: few, so that the same is found on every machine."""
+
+LEAST_EPSILON, LEAST_DELTA = Fraction(1, 10**6), Fraction(1, 10**100)
+MOST_EPSILON = 10**4
+"""Budgets that are composed lie within these; beyond, rho is as good."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """Independent counts that one step of the neighbour relation changes by one, with equal discrete Gaussian noise.
+    """Independent counts that one step of the neighbour relation changes by `shift`, with equal discrete Gaussian noise.
 
     Parameters
     ----------
@@ -60,15 +73,27 @@ class Coordinates:
         The noise parameter.
     count : int
         How many counts change: 2 for each query that a changed record moves within, 1 for an added one.
+    shift : int
+        By how much each of them changes.
     """
 
     sigma_squared: Fraction
     count: int
+    shift: int = 1
 
     @property
     def rho(self) -> Fraction:
         """Zero-concentrated loss of all of them."""
-        return self.count / (2 * self.sigma_squared)
+        return self.count * self.shift**2 / (2 * self.sigma_squared)
+
+    @property
+    def lattice(self) -> Fraction:
+        """What the loss is a whole multiple of."""
+        return self.shift * math.gcd(self.shift, 2) / (2 * self.sigma_squared)
+
+
+Changes = tuple[tuple[int, int], ...]
+"""How a step may change one query: (by how much, how many counts), each amount once."""
 
 
 def delta_at(epsilon: Fraction, measured: Sequence[Coordinates]) -> float:
@@ -76,7 +101,7 @@ def delta_at(epsilon: Fraction, measured: Sequence[Coordinates]) -> float:
 
     Notes
     -----
-    **Neighbours**, **Sensitivity**: as `Coordinates` says: every count listed changes by at most one, others not at all.
+    **Neighbours**, **Sensitivity**: as `Coordinates` says: every count listed changes by at most its shift, others not at all.
     **Privacy**: docs/proofs/composition.md, Theorem 1.
     **Cost**: one real transform of each distinct variance, some 10^5 to 10^6 points.
 
@@ -99,59 +124,104 @@ def delta_at(epsilon: Fraction, measured: Sequence[Coordinates]) -> float:
     return _hockey_stick(target, float(step), tilt, losses)
 
 
-def largest_rho(epsilon: Fraction, delta: Fraction, shares: Sequence[Fraction], count: int) -> Fraction:
-    """Return a rho whose shares, spent on queries with `count` changed counts each, cost at most (epsilon, delta).
+def largest_rho(
+    epsilon: Fraction, delta: Fraction, shares: Sequence[Fraction], ways: Sequence[Sequence[Changes]]
+) -> Fraction:
+    """Return the largest rho, of few digits, whose shares spent on queries cost at most (epsilon, delta).
 
     Parameters
     ----------
     epsilon, delta : Fraction
     shares : sequence of Fraction
         Share of rho of every query; they sum to at most one.
-    count : int
-        Counts of a query that one step changes, each by one.
+    ways : sequence of sequence of Changes
+        Every way in which a step may change all queries, or one that is worse: for each of them how each query changes.
 
     Notes
     -----
-    **Privacy**: the rho returned is checked by `delta_at`; the search only proposes it.
+    **Privacy**: the rho returned is checked by `delta_at` for every way; the search only proposes it.
+    A query gets the noise that loses its share of rho at its largest squared L2 sensitivity over all ways.
 
     Examples
     --------
-    >>> halves = [Fraction(1, 2)] * 2
-    >>> rho = largest_rho(Fraction(2), Fraction(1, 10**6), halves, 1)
+    >>> rho = largest_rho(Fraction(2), Fraction(1, 10**6), [Fraction(1, 2)] * 2, [[((1, 1),)] * 2])
     >>> bool(epsilon_at(rho, Fraction(1, 10**6)) > 2), bool(delta_at(Fraction(2), [Coordinates(1 / rho, 1)] * 2) <= 1e-6)
     (True, True)
     """
+    check_promise(epsilon, delta)
+    return _largest_rho(epsilon, delta, tuple(shares), tuple(map(tuple, ways)))
+
+
+def check_promise(epsilon: Fraction, delta: Fraction) -> None:
+    """Refuse an epsilon and a delta that mean nothing, or that composing gains nothing for."""
     if epsilon <= 0 or not 0 < delta < 1:
         raise InputError("epsilon is not positive or delta not between 0 and 1; give both.", option="delta")
+    if not (LEAST_EPSILON <= epsilon <= MOST_EPSILON and delta >= LEAST_DELTA):
+        message = "epsilon beside delta must be from 1e-6 to 10^4 and delta at least 1e-100; or give the budget as rho."
+        raise InputError(message, option="delta")
+
+
+@lru_cache(maxsize=64)
+def _largest_rho(
+    epsilon: Fraction, delta: Fraction, shares: tuple[Fraction, ...], ways: tuple[tuple[Changes, ...], ...]
+) -> Fraction:
     goal = math.log(delta.numerator) - math.log(delta.denominator)
+    squared = [max(map(_squared, changes)) for changes in zip(*ways, strict=True)]
 
     def excess(rho: Fraction) -> float:
-        parts = [Coordinates(Fraction(count) / (2 * rho * share), count) for share in shares]
-        return math.log(max(delta_at(epsilon, parts), 5e-324)) - goal
+        variances = [l2 / (2 * rho * share) for l2, share in zip(squared, shares, strict=True)]
+        worst = max(delta_at(epsilon, _coordinates(variances, way)) for way in dict.fromkeys(ways))
+        return math.log(max(worst, 5e-324)) - goal
 
-    low = high = _enough(epsilon, delta)
-    while excess(high) <= 0 and high < LARGEST_AMOUNT:
+    low = high = enough_rho(epsilon, delta)
+    while excess(low) > 0:
+        low /= 2
+    while excess(high) <= 0:
         high *= 2
     found = brentq(lambda rho: excess(Fraction(rho)), float(low), float(high), rtol=10.0**-RHO_DIGITS)
     rho = _rounded_down(Fraction(found))
     while excess(rho) > 0:  # the search ends on either side
-        rho = _rounded_down(rho * (1 - Fraction(1, 10**RHO_DIGITS)))
+        rho = _rounded_down(rho * (1 - Fraction(1, 10 ** (RHO_DIGITS + 1))))
+    while excess(more := _next_up(rho)) <= 0:
+        rho = more
     return rho
 
 
-def _enough(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """A rho that suffices by the general conversion, whatever is measured."""
-    low, high = Fraction(1, 10**12), epsilon  # rho implies no epsilon below itself
+def _squared(changes: Changes) -> int:
+    """Squared L2 norm of a change."""
+    return sum(count * shift**2 for shift, count in changes)
+
+
+def _coordinates(variances: Sequence[Fraction], way: Sequence[Changes]) -> list[Coordinates]:
+    return [
+        Coordinates(sigma_squared, count, shift)
+        for sigma_squared, changes in zip(variances, way, strict=True)
+        for shift, count in changes
+    ]
+
+
+@lru_cache(maxsize=64)
+def enough_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """A rho that suffices by the general conversion, whatever is measured: the least that composing finds."""
+    low, high = Fraction(1, 10**18), epsilon  # rho implies no epsilon below itself
     while high / low > 1 + Fraction(1, 1000):
-        middle = Fraction(math.sqrt(float(low) * float(high))).limit_denominator(10**15)
-        low, high = (middle, high) if epsilon_at(middle, delta, decimals=12) <= epsilon else (low, middle)
-    return low
+        middle = Fraction(math.sqrt(float(low) * float(high))).limit_denominator(10**21)
+        low, high = (middle, high) if epsilon_at(middle, delta, decimals=15) <= epsilon else (low, middle)
+    return _rounded_down(low)
+
+
+def _place(value: Fraction) -> Fraction:
+    """What the last of `RHO_DIGITS` significant digits of a value is worth."""
+    return Fraction(10) ** (math.floor(math.log10(float(value))) + 1 - RHO_DIGITS)
 
 
 def _rounded_down(value: Fraction) -> Fraction:
-    """Cut after `RHO_DIGITS` significant digits and two more."""
-    scale = Fraction(10) ** (RHO_DIGITS + 1 - math.floor(math.log10(float(value))))
-    return Fraction(math.floor(value * scale)) / scale
+    """Cut after `RHO_DIGITS` significant digits."""
+    return math.floor(value / _place(value)) * _place(value)
+
+
+def _next_up(value: Fraction) -> Fraction:
+    return value + _place(value)
 
 
 def _step(epsilon: Fraction, rho: float, merged: Sequence[Coordinates]) -> Fraction:
@@ -160,7 +230,7 @@ def _step(epsilon: Fraction, rho: float, merged: Sequence[Coordinates]) -> Fract
     Otherwise epsilon is made a point of the grid, since the bound is closest to the truth there.
     """
     wanted = Fraction(DEVIATIONS * math.sqrt(2 * rho) / GRID_POINTS)
-    lattice = reduce(_common_divisor, (1 / (2 * part.sigma_squared) for part in merged))
+    lattice = reduce(_common_divisor, (part.lattice for part in merged))
     if lattice >= wanted:
         return lattice
     return epsilon / math.ceil(epsilon / wanted) if epsilon else wanted
@@ -179,35 +249,43 @@ def _chernoff(epsilon: float, rho: float, tilt: float) -> float:
 
 
 def _merged(measured: Sequence[Coordinates]) -> list[Coordinates]:
-    """One entry for each variance."""
-    counts: dict[Fraction, int] = {}
+    """One entry for each variance and shift."""
+    counts: dict[tuple[Fraction, int], int] = {}
     for part in measured:
-        counts[part.sigma_squared] = counts.get(part.sigma_squared, 0) + part.count
-    return [Coordinates(sigma_squared, count) for sigma_squared, count in counts.items()]
+        alike = part.sigma_squared, part.shift
+        counts[alike] = counts.get(alike, 0) + part.count
+    return [Coordinates(sigma_squared, count, shift) for (sigma_squared, shift), count in counts.items()]
 
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """Privacy loss on the grid: mass at (first + i) x step, and mass beyond at no bounded loss."""
+    """Privacy loss on the grid, some copies of it: mass at (first + i) x step, and mass beyond at no bounded loss."""
 
     first: int
     mass: Floats
     unbounded: float
+    copies: int = 1
 
 
 def _gridded(part: Coordinates, step: Fraction, tail: float) -> _Loss:
     """Put the loss of counts with equal noise on the grid so that it dominates the true one (Lemmas 1 and 2).
 
-    Their losses add up on a lattice of their own. An atom between two grid points is divided between them so that its mass
-    under both neighbours is kept.
+    Their losses add up on a lattice of their own, unless so many values are possible that each count is put on the grid by
+    itself. An atom between two grid points is divided between them so that its mass under both neighbours is kept.
     """
     sigma_squared = float(part.sigma_squared)
     reach = math.ceil(math.sqrt(2 * sigma_squared * (math.log(4 / tail) + 1))) + 2
+    copies = part.count if part.count * (2 * reach + 1) > LONGEST_SUM else 1
+    count = part.count // copies
+    unit = part.lattice / step
+    if part.count * (2 * reach + 1) * max(1.0, float(2 * unit)) > LARGEST_TRANSFORM:
+        raise BudgetError(TOO_LARGE)
     x = np.arange(-reach, reach + 1, dtype=np.float64)
     single = np.exp(-x * x / (2 * sigma_squared))
-    mass = _repeated(single / single.sum(), part.count)
-    unit = 1 / (2 * part.sigma_squared * step)
-    position = (part.count + 2.0 * (np.arange(len(mass)) - part.count * reach)) * float(unit)
+    mass = _repeated(single / single.sum(), count)
+    even = math.gcd(part.shift, 2)
+    multiple = count * part.shift // even + 2 // even * (np.arange(len(mass)) - count * reach)
+    position = multiple * float(unit)
     if unit.denominator > 1:
         position += POSITION_ERROR
     place = np.floor(position)
@@ -217,7 +295,7 @@ def _gridded(part: Coordinates, step: Fraction, tail: float) -> _Loss:
     out = np.zeros(int(index[-1]) + 2)
     np.add.at(out, index, mass * (1 - above))
     np.add.at(out, index + 1, mass * above)
-    return _Loss(first, out, part.count * tail)
+    return _Loss(first, out, part.count * tail, copies)
 
 
 def _repeated(mass: Floats, count: int) -> Floats:
@@ -231,10 +309,10 @@ def _repeated(mass: Floats, count: int) -> Floats:
 
 def _hockey_stick(epsilon: float, step: float, tilt: float, losses: Sequence[_Loss]) -> float:
     """Upper bound of E[max(0, 1 - e^(epsilon - L))] for the sum L of independent losses (Theorem 1)."""
-    length = sum(len(loss.mass) - 1 for loss in losses) + 1
+    length = sum(loss.copies * (len(loss.mass) - 1) for loss in losses) + 1
     size = 1 << (length - 1).bit_length()
     if size > LARGEST_TRANSFORM:
-        raise BudgetError("epsilon and delta are too far apart to be composed; give the budget as rho.")
+        raise BudgetError(TOO_LARGE)
     tilt = min(tilt, -LEAST_EXPONENT / (step * max(len(loss.mass) for loss in losses)))
     spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
     log_moment, first = 0.0, 0
@@ -242,14 +320,23 @@ def _hockey_stick(epsilon: float, step: float, tilt: float, losses: Sequence[_Lo
         places = loss.first + np.arange(len(loss.mass))
         tilted = loss.mass * np.exp(tilt * step * (places - places[-1]))
         moment = float(tilted.sum())
-        spectrum *= np.fft.rfft(tilted / moment, size)
-        log_moment += math.log(moment) + tilt * step * float(places[-1])
-        first += loss.first
+        spectrum *= _power(np.fft.rfft(tilted / moment, size), loss.copies)
+        log_moment += loss.copies * (math.log(moment) + tilt * step * float(places[-1]))
+        first += loss.copies * loss.first
     density = np.fft.irfft(spectrum, size)[:length]
     value = step * (first + np.arange(length))
     is_above = value > epsilon - step / 2
-    gain = np.maximum(0.0, -np.expm1(epsilon - value[is_above]))
+    least, most = epsilon * (1 - VALUE_ERROR), value[is_above] * (1 + VALUE_ERROR)
+    gain = -np.expm1(np.minimum(0.0, least - most))
     weight = gain * np.exp(log_moment - tilt * value[is_above])
-    error = FFT_CONSTANT * (len(losses) + 1) * math.log2(size) * UNIT_ROUNDOFF
+    error = FFT_CONSTANT * (sum(loss.copies for loss in losses) + 1) * math.log2(size) * UNIT_ROUNDOFF
     exceeded = float(np.maximum(density[is_above], 0.0) @ weight) + error * float(np.linalg.norm(weight))
     return min(1.0, exceeded * (1 + ROUNDING) + sum(loss.unbounded for loss in losses))
+
+
+def _power(spectrum: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
+    """A whole power by repeated squaring: numbers of modulus one at most stay so."""
+    if exponent == 1:
+        return spectrum
+    half = _power(spectrum, exponent // 2)
+    return half * half * spectrum if exponent % 2 else half * half

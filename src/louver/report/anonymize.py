@@ -161,12 +161,15 @@ MOST_SIZES = 12
 TITLE = {
     Guarantee.K_ANONYMITY: "{k}-anonymous microdata",
     Guarantee.K_MAP: "Microdata with {k}-map",
+    Guarantee.K_UNITS: "Microdata of {k} different units in every class",
     Guarantee.FREEFORM: "Freeform microdata, k = {k}: weaker than k-anonymity",
 }
 MEANING = {
     Guarantee.K_ANONYMITY: "Every record shares its published quasi-identifiers with at least {others:,} others.",
     Guarantee.K_MAP: "The published quasi-identifiers of every record match at least {k:,} people of the population; "
     "somebody who knows that a person is in this file may find fewer records.",
+    Guarantee.K_UNITS: "Every record shares its published quasi-identifiers with records of at least {others:,} other units "
+    "(households); data/classes.parquet lists how many units each class has.",
     Guarantee.FREEFORM: "The published quasi-identifiers of every record fit {k:,} original records, and every original "
     "record fits {k:,} published ones; published records need not be equal.",
 }

@@ -13,7 +13,8 @@ from louver.bounds.answer import REDESIGNS_BELOW, BoundsAnswer
 from louver.bounds.options import BoundsOptions
 from louver.bounds.plot import narrowest
 from louver.bounds.publish import Publication
-from louver.bounds.result import UTILITY, BoundsAudit, Cell, Comparison, Suggestions, TellingRow
+from louver.bounds.result import BoundsAudit, Cell, Comparison, TellingRow
+from louver.bounds.suggestions import UTILITY, Suggestions
 from louver.bounds.summary import counted
 from louver.data.read import name_of
 from louver.report.page import facts, page, picture, table, tiles, write_page

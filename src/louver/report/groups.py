@@ -221,6 +221,9 @@ def _facts(release: GroupRelease) -> list[tuple[str, str]]:
         ("sizes", f"{plan.first_size} to {plan.largest_size}; groups beyond count with the nearest"),
         ("sensitivity", ", ".join(f"{level.name} {level.sensitivity}" for level in plan.levels)),
     ]
+    if plan.promise is not None:
+        epsilon, delta = map(float, plan.promise)
+        rows.append(("this release alone", f"epsilon {epsilon:g} at delta {delta:g}, its levels composed"))
     if loss.measure is Measure.RHO:
         rows.append(("in other words", f"epsilon {float(epsilon_at(loss.amount, DELTA)):g} at delta 1e-10"))
     if release.head is not None:

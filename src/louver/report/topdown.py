@@ -134,6 +134,10 @@ def _guarantee(release: TopDownRelease) -> list[tuple[str, str]]:
     rows += [("not protected", what) for what in plan.not_protected] or [
         ("not protected", "nothing is exact")
     ]
+    if plan.promise is not None:
+        epsilon, delta = plan.promise
+        told = f"epsilon {float(epsilon):g} at delta {float(delta):g}, its queries composed"
+        rows.append(("this release alone", told))
     if plan.epsilon_delta is not None:
         epsilon, delta = plan.epsilon_delta
         rows.append(("in other words", f"epsilon {float(epsilon):g} at delta {float(delta):g}"))

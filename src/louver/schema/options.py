@@ -19,7 +19,7 @@ from louver.schema.validate import OWN, Options
 if TYPE_CHECKING:
     from louver.schema.source import SourceOptions
 
-__all__ = ["Described", "Form", "Names", "Table", "VerbOptions", "described", "option"]
+__all__ = ["Described", "Form", "Names", "Orders", "Table", "VerbOptions", "described", "option"]
 
 Names = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
@@ -38,7 +38,27 @@ Table = Annotated[
 ]
 """A public table: a file, or from Python a dataframe."""
 
-Form = Literal["flag", "int", "float", "text", "names", "numbers", "pairs", "weights"]
+
+def _orders(value: Any) -> Any:
+    """A list of names stands for names without values; values are text, as labels are."""
+    if isinstance(value, list | tuple):
+        return dict.fromkeys(value, ())
+    if isinstance(value, dict):
+        return {
+            name: tuple(map(_label, values)) if isinstance(values, list | tuple) else values
+            for name, values in value.items()
+        }
+    return value
+
+
+def _label(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Orders = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_orders)]
+"""Values of columns: a table of lists in a spec, `A=1,2` on the command line, given once for each; or names of columns alone."""
+
+Form = Literal["flag", "int", "float", "text", "names", "numbers", "pairs", "weights", "orders"]
 """How a value is written on the command line."""
 
 
@@ -190,5 +210,7 @@ def _form(annotation: Any) -> Form:
         if get_origin(part) is tuple:
             return "numbers" if arms[0] is int else "names"
         if get_origin(part) is dict and len(parts) == 1:
+            if get_origin(arms[1]) is tuple:
+                return "orders"
             return "weights" if arms[1] is float else "pairs"
     return "text"

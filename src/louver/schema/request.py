@@ -163,7 +163,7 @@ def _plain(value: Any, told: Described | None = None) -> Any:
     if isinstance(value, Path):
         value = str(value)
     if isinstance(value, str):
-        is_list = told is not None and told.form == "names" and not told.choices
+        is_list = told is not None and told.form in ("names", "orders") and not told.choices
         return [value] if is_list else value
     if isinstance(value, Mapping):
         return {name: _plain(below) for name, below in value.items()}

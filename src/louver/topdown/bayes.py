@@ -20,8 +20,9 @@ import numpy as np
 
 from louver._arrays import Floats
 from louver.engine.run import run_pieces
-from louver.topdown.bayes_cells import CellPrior, learn_cells
-from louver.topdown.bayes_leaves import MOST_LEAVES, LeafPrior, is_sized, learn_leaves
+from louver.run import Run
+from louver.topdown.bayes_cells import CellPrior, cell_evidence, leans_on_marginals, learn_cells
+from louver.topdown.bayes_leaves import MOST_LEAVES, LeafPrior, learn_leaves
 from louver.topdown.entries import Entries
 from louver.topdown.evidence import TreeEvidence
 from louver.topdown.least_squares import Fractional, solve
@@ -31,6 +32,8 @@ __all__ = ["FEWEST", "LevelPrior", "learn_level"]
 
 FEWEST = 20
 """Regions a level must have for a prior to be learnt; smaller levels keep least squares."""
+
+MOST_REGIONS = 4_000  # whose cells a prior is learnt from
 
 Span = tuple[int, int]
 
@@ -43,13 +46,14 @@ class LevelPrior:
     totals: Floats
     variances: Floats
     shrink: float | None
+    run: Run | None
 
     def improve(self, problem: Problem, families: Families) -> Families:
         """The same families with posterior means for evidence."""
         own = slice(families.first_child, families.first_child + int(families.child_start[-1]))
         entries = Entries.of(problem, families, self.totals[own])
         if isinstance(self.prior, LeafPrior):
-            evidence = self.prior.improve(problem, families, entries, self.shrink)
+            evidence = self.prior.improve(problem, families, entries, self.shrink, self.run)
         else:
             variances = np.broadcast_to(self.variances, len(self.totals))[own]
             evidence = self.prior.improve(problem, families, entries, variances, self.shrink)
@@ -65,6 +69,7 @@ def learn_level(
     *,
     shrink: float | None,
     workers: int,
+    run: Run | None = None,
 ) -> LevelPrior:
     """Learn a level's prior: one pass over its batches, least squares where totals are needed, then EM on a sample.
 
@@ -80,38 +85,39 @@ def learn_level(
     shrink : float or None
         Standard deviations by which a cell of small share may be moved below its evidence; None for any.
     workers : int
+    run : Run, optional
+        Asked whether to go on.
     """
-    is_last = level == problem.spine.n_levels - 1
-    every = max(1, -(-problem.spine.sizes[level] // MOST_LEAVES))
+    is_last = level == problem.spine.n_levels - 1 and not leans_on_marginals(problem, level)
+    every = max(1, -(-problem.spine.sizes[level] // (MOST_LEAVES if is_last else MOST_REGIONS)))
     variances = tree.cell_variance[level]
 
     def work(span: Span) -> tuple[Floats, Families | None, Entries, Floats, Floats]:
         families = gather(span)
         n_children = int(families.child_start[-1])
         totals = np.zeros((n_children, problem.implied.n_types))
-        if not is_last or is_sized(families):
+        if not is_last:
             totals = _totals(problem, families, solve(problem, families))
         entries = Entries.of(problem, families, totals)
-        is_chosen = (
-            (families.first_parent + entries.family) % every == 0
-            if is_last
-            else np.ones(len(entries.child), np.bool_)
-        )
+        is_chosen = (families.first_parent + entries.family) % every == 0
         entries = entries.part(is_chosen)
-        evidence = families.evidence
-        values = np.asarray(evidence.values[evidence.detailed][entries.child, entries.cell], np.float64)
-        own = np.broadcast_to(variances, problem.spine.sizes[level])[families.first_child + entries.child]
-        return totals, families if is_last and len(entries.child) else None, entries, values, own
+        if is_last:
+            return totals, families if len(entries.child) else None, entries, np.zeros(0), np.zeros(0)
+        own = slice(families.first_child, families.first_child + n_children)
+        values, noise, _ = cell_evidence(
+            problem, families, entries, np.broadcast_to(variances, problem.spine.sizes[level])[own]
+        )
+        return totals, None, entries, values, noise
 
     parts = list(run_pieces(work, batches, workers=workers))
     totals = np.concatenate([part[0] for part in parts])
     prior: CellPrior | LeafPrior
     if is_last:
         samples = [(families, entries) for _, families, entries, _, _ in parts if families is not None]
-        prior = learn_leaves(problem, problem.workloads[level], samples)
+        prior = learn_leaves(problem, problem.workloads[level], samples, run)
     else:
         prior = learn_cells([(entries, values, own) for _, _, entries, values, own in parts])
-    return LevelPrior(prior=prior, totals=totals, variances=variances, shrink=shrink)
+    return LevelPrior(prior=prior, totals=totals, variances=variances, shrink=shrink, run=run)
 
 
 def _totals(problem: Problem, families: Families, real: Fractional) -> Floats:

@@ -87,10 +87,10 @@ class Entries:
         )
 
 
-def usual_weights(exponents: NDArray[Any]) -> Floats:
-    """Weights that stand in where little is seen: factors near one, and now and then none."""
-    near = np.exp(-np.abs(exponents) / 0.6)
-    return np.concatenate([[0.1], 0.9 * near / near.sum()])
+def usual_weights(exponents: NDArray[Any], *, empty: float, scale: float) -> Floats:
+    """Weights that stand in where little is seen: none with a chance of `empty`, otherwise e^exponent, nearer to one likelier."""
+    near = np.exp(-np.abs(exponents) / scale)
+    return np.concatenate([[empty], (1.0 - empty) * near / near.sum()])
 
 
 def normalised(counts: Floats, usual: Floats) -> Floats:
@@ -107,22 +107,32 @@ def capped(mean: Floats, values: Floats, noise: Floats, share: Floats, shrink: f
 
 
 def posterior_evidence(
-    problem: Problem, families: Families, entries: Entries, mean: Floats, variance: Floats, totals: Floats
+    problem: Problem, families: Families, entries: Entries, value: Floats, weight: Floats, totals: Floats
 ) -> Evidence:
-    """Means with their precision, and totals that are all but fixed: by type where types are bounded."""
+    """Cells with posterior means, totals that are all but fixed (by type where types are bounded), other marginals as they are."""
     n_children = int(families.child_start[-1])
     values, weights = np.zeros((n_children, problem.n_cells)), np.ones((n_children, problem.n_cells))
-    values[entries.child, entries.cell] = mean
-    weights[entries.child, entries.cell] = 1.0 / variance
+    values[entries.child, entries.cell] = value
+    weights[entries.child, entries.cell] = weight
     by_type = families.is_bounded
-    totals = totals if by_type else totals.sum(axis=1, keepdims=True)
     whole = Query(
         name="totals",
         row_of=problem.type_of.copy() if by_type else np.zeros(problem.n_cells, np.int64),
         n_rows=problem.implied.n_types if by_type else 1,
     )
+    old = families.evidence
+    kept = [i for i, query in enumerate(old.queries) if not _is_replaced(query, whole)]
     return Evidence(
-        queries=(families.evidence.queries[families.evidence.detailed], whole),
-        values=(values, totals),
-        weights=(weights, np.full((1, 1), TOTAL_WEIGHT)),
+        queries=(old.queries[old.detailed], whole, *(old.queries[i] for i in kept)),
+        values=(
+            values,
+            totals if by_type else totals.sum(axis=1, keepdims=True),
+            *(old.values[i] for i in kept),
+        ),
+        weights=(weights, np.full((1, 1), TOTAL_WEIGHT), *(old.weights[i] for i in kept)),
     )
+
+
+def _is_replaced(query: Query, whole: Query) -> bool:
+    """Whether posterior means and totals stand for a query's answers."""
+    return query.is_detailed or query.n_rows == 1 or np.array_equal(query.row_of, whole.row_of)

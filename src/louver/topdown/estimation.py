@@ -201,7 +201,9 @@ def _estimate_level(
     batches = split_batches(problem.spine, level, problem.workloads[level].n_values)
     prior = None
     if is_improved and own.tree is not None:
-        prior = learn_level(problem, own.tree, level, own.gather, batches, shrink=shrink, workers=workers)
+        prior = learn_level(
+            problem, own.tree, level, own.gather, batches, shrink=shrink, workers=workers, run=run
+        )
     pieces: list[_Piece] = []
 
     def work(span: tuple[int, int]) -> _Piece:

@@ -1,7 +1,7 @@
 """The TopDown spec: what is released, what it costs, and what is publicly known; and what a call is told beside it.
 
 [topdown]
-epsilon = 4                      # or rho = "1/2", delta = 1e-10
+epsilon = 4                      # or rho = "1/2", delta = 1e-10; or epsilon with delta, composed
 neighbours = "change-record"
 estimator = "bayes"              # or "least-squares"; "plain" is Algorithm 1 as the paper has it
 shrink = 2                       # cap on the shrinking of small groups, or "off"
@@ -36,6 +36,7 @@ facilities = "dormitories"       # at least one person each, none where there is
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -43,6 +44,7 @@ from pydantic_core import PydanticCustomError
 
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
+from louver.privacy.composition import check_promise, enough_rho
 from louver.privacy.neighbours import Relation
 from louver.schema.options import option
 from louver.schema.validate import OWN, Options
@@ -146,17 +148,30 @@ class TopDownOptions(Options):
     shrink: Shrink = 2.0
 
     def budget(self, where: str) -> Loss:
-        """The whole budget, in the measure it was written in; `where` is what messages call the section."""
+        """The whole budget, with epsilon and delta what it is at least; `where` is what messages call the section."""
         if (self.epsilon is None) == (self.rho is None):
             raise InputError(f"{where} needs a budget, epsilon or rho, one of them.", option="epsilon")
-        if (self.rho is None) != (self.delta is None):
-            raise InputError(f"{where} needs delta beside rho, and only there.", option="delta")
-        relation = Relation(self.neighbours)
+        if self.rho is not None and self.delta is None:
+            raise InputError(f"{where} needs delta beside rho.", option="delta")
+        relation, promise = Relation(self.neighbours), self.promise(where)
+        if promise is not None:
+            return Loss(enough_rho(*promise), Measure.RHO, relation)
         if self.epsilon is not None:
             return Loss(fraction_of(self.epsilon, f'{where}: key "epsilon"'), Measure.EPSILON, relation)
         if not fraction_of(self.delta, f'{where}: key "delta"') < 1:
             raise InputError(f'{where}: key "delta" must be below 1.', option="delta")
         return Loss(fraction_of(self.rho, f'{where}: key "rho"'), Measure.RHO, relation)
+
+    def promise(self, where: str) -> tuple[Fraction, Fraction] | None:
+        """Epsilon and delta of the one release, where noise is chosen by composing; what it costs follows from the plan."""
+        if self.epsilon is None or self.delta is None:
+            return None
+        promise = (
+            fraction_of(self.epsilon, f'{where}: key "epsilon"'),
+            fraction_of(self.delta, f'{where}: key "delta"'),
+        )
+        check_promise(*promise)
+        return promise
 
 
 class RunOptions(Options):

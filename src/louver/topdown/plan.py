@@ -13,7 +13,7 @@ The proof is `docs/proofs/topdown.md`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from louver._arrays import Ints
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, compose_sequential, epsilon_at, fraction_of, split
+from louver.privacy.composition import Changes, largest_rho
 from louver.privacy.distributions import DiscreteGaussian, Distribution, noise_for
 from louver.privacy.ledger import request_digest
 from louver.privacy.neighbours import Relation
@@ -82,6 +83,11 @@ class QueryPlan:
             return None
         delta = fraction_of(self.design.options.delta, "delta")
         return epsilon_at(self.loss.amount, delta), delta
+
+    @property
+    def promise(self) -> tuple[Fraction, Fraction] | None:
+        """Epsilon and delta of this one release, where its noise was chosen by composing all queries."""
+        return self.design.options.promise("topdown")
 
     @property
     def invariants(self) -> tuple[Statement, ...]:
@@ -227,6 +233,7 @@ def make_plan(design: Design) -> QueryPlan:
         message = f"the invariants fix so much that no two tables are neighbours ({relation}); nothing would be protected."
         raise InputError(message, option="invariants")
     type_of, n_types = _choose_types(design)
+    design = _composed(design)
     by_name = {query.name: query for query in design.queries}
     measured = []
     losses = split(design.budget, design.level_shares)
@@ -245,6 +252,24 @@ def make_plan(design: Design) -> QueryPlan:
             )
         )
     return QueryPlan(design=design, measured=tuple(measured), type_of=type_of, n_types=n_types)
+
+
+def _composed(design: Design) -> Design:
+    """The design with the rho that its measured queries may lose together, where it promises an epsilon and a delta."""
+    promise = design.options.promise("topdown")
+    shares = [
+        level_share * design.query_shares[level][query.name]
+        for level, level_share in enumerate(design.level_shares)
+        for query in design.queries
+        if query.name in design.query_shares[level] and not _is_known(design, level, query)
+    ]
+    if promise is None or not shares:
+        return design
+    changed: Changes = (
+        (1, sensitivity(design.budget.neighbours)[1]),
+    )  # so many rows of a query, by one each
+    rho = largest_rho(*promise, shares, [[changed] * len(shares)])
+    return replace(design, budget=replace(design.budget, amount=rho))
 
 
 def _has_neighbours(design: Design) -> bool:

@@ -202,6 +202,7 @@ class TopDownRelease(Shown):
                 "measure": str(loss.measure),
                 "amount": str(loss.amount),
                 "budget": str(design.budget.amount),
+                "composed": None if self.plan.promise is None else list(map(str, self.plan.promise)),
                 "epsilon_at_delta": None if rho is None else [str(rho[0]), str(rho[1])],
                 "neighbours": str(loss.neighbours),
                 "meaning": loss.neighbours.meaning,

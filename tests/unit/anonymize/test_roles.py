@@ -14,6 +14,7 @@ import louver as lv
 from louver.anonymize.worked_out import worked_out
 from louver.errors import InputError
 from louver.report.anonymize import anonymize_report, inside_report
+from louver.run import Run
 from releases import doubt
 from small_people import written
 
@@ -145,7 +146,7 @@ def test_worked_out_by_definition(seed: int) -> None:
         is_generalised = release.table["q"][i].as_py().startswith("[")
         exactly, nearly = exactly + (is_exact and is_generalised), nearly + (is_near and is_generalised)
     assert (found.exactly, found.nearly) == (exactly, nearly)
-    assert worked_out(pa.table(values), [], (), (), np.zeros(60, np.int64)) == ()
+    assert worked_out(pa.table(values), [], (), (), np.zeros(60, np.int64), Run()) == ()
 
 
 @pytest.mark.parametrize("change", ["a column more", "a column less", "another form"])

@@ -243,3 +243,12 @@ def test_options_that_do_not_go_together(people: Path) -> None:
     (people.parent / "there").mkdir()
     with pytest.raises(InputError, match="exists already"):
         publish(people, EVERYONE, "there")
+
+
+def test_a_filter_of_the_source_is_refused_beside_a_register(people: Path) -> None:
+    """Its tables would be remembered as tables of all records."""
+    with pytest.raises(InputError, match="--register and --where cannot") as caught:
+        lv.audit(
+            people, weight="count", tables=[EVERYONE], where="town = 'A'", registry=people.parent / "register"
+        )
+    assert caught.value.option == "--where"

@@ -96,3 +96,21 @@ def test_people_without_a_value_are_far_from_all_others():
     status = Merging(attribute=labelled("1", "2", "3", "none", missing="none"), order=(0, 1, 2, 3))
     assert status.is_far(((0,), (1,), (2, 3))) and not status.is_far(((0, 1), (2,), (3,)))
     assert status.label((2, 3)) == "3 | none"
+
+
+def test_many_numbers_are_offered_in_bands_first():
+    """Every band is what merging pair after pair would reach, and missing values stay by themselves."""
+    ages = labelled(*map(str, range(24)), "none", missing="none")
+    merging = Merging(attribute=ages, order=order_of(ages))
+    steps = merged(merging)
+    assert [len(step) for step in steps[:4]] == [13, 6, 4, 3]
+    assert all((24,) in step for step in steps[:4])
+    assert [merging.label(group) for group in steps[1]] == [
+        "0 to 4",
+        "5 to 9",
+        "10 to 14",
+        "15 to 19",
+        "20 to 23",
+        "none",
+    ]
+    assert len(merged(Merging(attribute=labelled(*map(str, range(11))), order=tuple(range(11))))) == 10

@@ -9,7 +9,8 @@ import pytest
 from louver.bounds.plot import LABEL_WIDTH, MAX_DOTS, MAX_FOREST_ROWS, _label, _some_values, plot_comparison
 from louver.bounds.plot import plot_suggestions as draw_suggestions
 from louver.bounds.problem import Arrangement
-from louver.bounds.result import Cell, Comparison, Suggestion, Suggestions, Summary
+from louver.bounds.result import Cell, Comparison, Summary
+from louver.bounds.suggestions import Suggestion, Suggestions
 
 SUMMARY = Summary(
     rows=2,

@@ -42,6 +42,16 @@ def partitions(attribute):
     return (interval_partitions if attribute.is_ordered else set_partitions)(attribute.size)
 
 
+def far(attribute):
+    """Partitions that unite more than half of an order, or of the levels of the hierarchy."""
+    if attribute.hierarchy is not None:
+        return frozenset({((0, 1, 2, 3), (4,))})
+    if not attribute.is_ordered:
+        return frozenset()
+    half = (attribute.size - 1) / 2
+    return frozenset(p for p in partitions(attribute) if any(group[-1] - group[0] > half for group in p))
+
+
 def sparse_counts(seed, shape):
     """Counts with many zeros and ones, and a few large ones, so that some redesigns are safe and some not."""
     rng = np.random.default_rng(seed)
@@ -65,7 +75,7 @@ def test_equals_exhaustive_search(shape, roles, seed, avoid):
     attributes, (rows, cols) = SHAPES[shape], ROLES[roles]
     counts = sparse_counts(seed, tuple(a.size for a in attributes))
     histogram = Histogram.from_dense(counts, attributes)
-    axes = [Axis(partitions(a), a.name in cols) for a in attributes]
+    axes = [Axis(partitions(a), a.name in cols, far(a)) for a in attributes]
     every = all_redesigns(counts, axes, small=5)
     best = pareto(every, avoid)
     found = suggest(
@@ -76,6 +86,7 @@ def test_equals_exhaustive_search(shape, roles, seed, avoid):
     lines = [
         (
             round(line.bits, 7),
+            line.is_far,
             line.summary.certain_rows,
             line.summary.disclosed_rows,
             line.summary.disclosed_zero_cells,
@@ -163,7 +174,7 @@ def test_it_stops_in_time_without_claiming_a_proof_and_tells_its_progress():
 def test_a_proof_claimed_early_is_true(shape, roles, seed):
     attributes, (rows, cols) = SHAPES[shape], ROLES[roles]
     counts = sparse_counts(10 + seed, tuple(a.size for a in attributes))
-    axes = [Axis(partitions(a), a.name in cols) for a in attributes]
+    axes = [Axis(partitions(a), a.name in cols, far(a)) for a in attributes]
     safe = [one.bits for one in all_redesigns(counts, axes, small=5) if one.is_safe("attribute")]
     space = Redesigns(Histogram.from_dense(counts, attributes), Arrangement(rows=rows, cols=cols))
     search = _Search(space, AuditOptions(), Run(), math.inf)
@@ -217,8 +228,10 @@ def test_what_must_stay_apart_stays_apart():
     free = suggest(histogram, arrangement, AuditOptions(), seconds=SECONDS)
     assert found.examined < free.examined
     for line in found.lines:
-        for name, labels in line.merged:
-            assert name != "town" or not any(set(one) <= set(labels) for one in apart["town"])
+        for group in line.merged:
+            assert group.attribute != "town" or not any(
+                set(one) <= set(group.labels) for one in apart["town"]
+            )
 
 
 def test_a_merge_that_changes_nothing_is_not_told():
@@ -256,6 +269,6 @@ def test_far_merges_come_last_and_say_so():
     flags = [line.is_far for line in found.lines]
     assert flags == sorted(flags)
     for line in found.lines:
-        spans = [(len(labels) - 1) / 4 for name, labels in line.merged if name == "age"]
+        spans = [(len(group.labels) - 1) / 4 for group in line.merged if group.attribute == "age"]
         assert line.is_far == any(span > 0.5 for span in spans)
         assert ("far apart" in line.words) == line.is_far

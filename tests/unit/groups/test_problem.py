@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 
 from louver.data.regions import RegionTree
 from louver.errors import BudgetError, InputError
-from louver.groups.problem import GroupTable, Query, Total, answers, sensitivity, sizes_of
+from louver.groups.problem import (
+    GroupTable,
+    Query,
+    Total,
+    answers,
+    sensitivity,
+    sizes_of,
+    squared_sensitivity,
+    ways_to_change,
+)
 from louver.optim.trees import LevelTree
+from louver.privacy.composition import Changes
 from louver.privacy.neighbours import Relation
 from oracles.groups import data_sets, leaf_counts
 
@@ -147,6 +157,76 @@ def test_sensitivity_where_empty_units_count_with_size_1(query: Query, relation:
             worst = [max(w, int(changed[tree.level(k)].sum())) for k, w in enumerate(worst)]
     assert all(w <= d for w, d in zip(worst, declared, strict=True))
     if relation is RECORD:
+        assert worst == declared
+
+
+def _changes(
+    query: Query, relation: Relation, total: Total, tree: LevelTree, quantity: int
+) -> Iterator[list[list[int]]]:
+    """For every pair of neighbours the changes of each level's answers, largest first."""
+    first, largest = (0 if total is Total.PUBLIC else 1), 3
+
+    def answer(data: Data) -> np.ndarray:
+        return answers(tree.sum_up(leaf_counts(data, tree.n_leaves, first, largest)), query, tree)
+
+    for data in data_sets([0, 1], tree.n_leaves, largest):
+        here = answer(data)
+        for neighbour in _neighbours(data, relation, tree.n_leaves, largest, quantity):
+            changed = np.abs(answer(neighbour) - here)
+            levels = (changed[tree.level(k)].ravel() for k in range(tree.n_levels))
+            yield [sorted(level[level > 0].tolist(), reverse=True) for level in levels]
+
+
+def _is_covered(changes: list[list[int]], way: list[Changes]) -> bool:
+    """Whether each level changes at most as this way says, count by count."""
+    told = [sorted((s for s, n in level for _ in range(n)), reverse=True) for level in way]
+    return all(
+        len(a) <= len(b) and all(x <= y for x, y in zip(a, b, strict=False))
+        for a, b in zip(changes, told, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "relation", "total", "quantity", "squared"),
+    [
+        (Query.SIZES, RECORD, Total.PUBLIC, 1, 2),
+        (Query.SIZES, RECORD, Total.NOISY, 2, 2),
+        (Query.SIZES, CHANGE, Total.PUBLIC, 1, 6),
+        (Query.SIZES, CHANGE, Total.NOISY, 1, 6),
+        (Query.SIZES, CHANGE, Total.PUBLIC, 2, 6),
+        (Query.SIZES, UNIT, Total.NOISY, 1, 1),
+        (Query.PREFIX, RECORD, Total.PUBLIC, 1, 1),
+        (Query.PREFIX, RECORD, Total.PUBLIC, 3, 3),
+        (Query.PREFIX, CHANGE, Total.PUBLIC, 1, 2),
+        (Query.SUFFIX, RECORD, Total.NOISY, 1, 1),
+        (Query.SUFFIX, RECORD, Total.NOISY, 2, 2),
+        (Query.SUFFIX, CHANGE, Total.NOISY, 1, 2),
+        (Query.SUFFIX, UNIT, Total.NOISY, 1, 3),
+        (Query.CHAIN, RECORD, Total.PUBLIC, 1, 2),
+        (Query.CHAIN, CHANGE, Total.PUBLIC, 1, 4),
+    ],
+)
+def test_squared_sensitivities_and_ways_to_change(
+    query: Query, relation: Relation, total: Total, quantity: int, squared: int
+) -> None:
+    """Every pair of neighbours: the squared change is at most what is declared, and one of the ways covers all levels."""
+    tree = TREES[0]
+    n_sizes = 4 if total is Total.PUBLIC else 3
+    l1 = [
+        sensitivity(query, relation, total, n_level_regions=n, n_sizes=n_sizes, largest_quantity=quantity)
+        for n in tree.level_sizes
+    ]
+    declared = [squared_sensitivity(query, relation, one) for one in l1]
+    ways = ways_to_change(query, relation, l1)
+    assert declared[-1] == squared
+    assert declared == [max(sum(n * s * s for s, n in way[k]) for way in ways) for k in range(tree.n_levels)]
+    worst = [0] * tree.n_levels
+    for changes in _changes(query, relation, total, tree, quantity):
+        assert any(_is_covered(changes, way) for way in ways)
+        worst = [max(w, sum(x * x for x in level)) for w, level in zip(worst, changes, strict=True)]
+    if query is Query.CHAIN and relation is CHANGE:  # an upper bound only
+        assert all(w <= d for w, d in zip(worst, declared, strict=True))
+    else:
         assert worst == declared
 
 

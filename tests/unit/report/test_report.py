@@ -15,7 +15,8 @@ import pytest
 
 import louver as lv
 from louver.bounds.problem import Arrangement
-from louver.bounds.result import Comparison, Suggestions, Summary
+from louver.bounds.result import Comparison, Summary
+from louver.bounds.suggestions import Suggestions
 from louver.data.samples import sample_path
 from louver.errors import InputError
 from louver.report.bounds import MAX_LISTED, bounds_report

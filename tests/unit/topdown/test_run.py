@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from louver.errors import BudgetError, InfeasibleError, InputError
-from louver.privacy.budget import Measure
+from louver.privacy.budget import Measure, epsilon_at
+from louver.privacy.composition import Coordinates, delta_at
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
+from louver.report.topdown import topdown_report
 from louver.schema.spec import AttributeOptions, SourceOptions
 from louver.topdown import check, estimate, estimation, measure, sealing, topdown
 from louver.topdown.load import read_design
@@ -408,6 +410,36 @@ def test_zero_concentrated_privacy(town, tmp_path):
     epsilon, delta = manifest["privacy"]["epsilon_at_delta"]
     assert Fraction(epsilon) > Fraction(1, 2) and Fraction(delta) == Fraction(1, 10**6)
     assert release.to_dict()["epsilon"] is None
+
+
+def test_epsilon_with_delta_is_composed_and_paid_for_in_rho(town, tmp_path):
+    path = write_town(tmp_path / "both", SPEC.replace("epsilon = 2", "epsilon = 2\ndelta = 1e-6"))
+    plan = make_plan(read_design(path))
+    queries = [m for level in plan.measured for m in level]
+    noise = [Coordinates(m.distribution.sigma_squared, 2) for m in queries]
+    assert plan.loss.measure is Measure.RHO and delta_at(Fraction(2), noise) <= 1e-6
+    assert sum(part.rho for part in noise) == plan.loss.amount
+    assert epsilon_at(plan.loss.amount, Fraction(1, 10**6)) > 2
+    other = make_plan(
+        read_design(write_town(tmp_path / "rho", SPEC.replace("epsilon = 2", "rho = 2\ndelta = 1e-6")))
+    )
+    assert plan.request() != other.request()
+    ledger = path.parent / "people.csv.ledger"
+    Ledger.create(ledger, Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(9))
+    with pytest.raises(BudgetError, match="use a ledger in rho"):
+        measure(path, out=tmp_path / "measured")
+    ledger.unlink()
+    paid = Ledger.create(ledger, Measure.RHO, Relation.CHANGE_RECORD, Fraction(9))
+    assert (
+        measure(path, out=tmp_path / "measured").loss == plan.loss and paid.state().spent == plan.loss.amount
+    )
+    release = estimate(path, measurements=tmp_path / "measured", out=tmp_path / "out")
+    told = json.loads((tmp_path / "out/manifest.json").read_text())["privacy"]
+    assert told["composed"] == ["2", "1/1000000"] and told["amount"] == told["budget"] == str(
+        plan.loss.amount
+    )
+    assert Fraction(told["epsilon_at_delta"][0]) > 2
+    assert "epsilon 2 at delta 1e-06, its queries composed" in topdown_report(release)
 
 
 def test_queries_that_invariants_answer_are_not_paid_for(tmp_path):

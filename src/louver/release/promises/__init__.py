@@ -15,7 +15,14 @@ from louver.release.promises.columns import Columns, CsvCopy, check_columns, che
 from louver.release.promises.diversity import LDiversity, check_l_diversity
 from louver.release.promises.freeform import Freeform, check_freeform
 from louver.release.promises.group_table import GroupCounts, GroupTable, check_group_counts, check_group_table
-from louver.release.promises.k_anonymity import KAnonymity, KMap, check_k_anonymity, check_k_map
+from louver.release.promises.k_anonymity import (
+    KAnonymity,
+    KMap,
+    KUnits,
+    check_k_anonymity,
+    check_k_map,
+    check_k_units,
+)
 from louver.release.promises.losses import Losses, check_losses
 from louver.release.promises.mapping import MappingPromise, check_mapping
 from louver.release.promises.records import Records, check_records
@@ -32,6 +39,7 @@ PROMISES: Mapping[str, Registered] = {
     "csv": Registered(CsvCopy, check_csv),
     "k-anonymity": Registered(KAnonymity, check_k_anonymity),
     "k-map": Registered(KMap, check_k_map),
+    "k-units": Registered(KUnits, check_k_units),
     "freeform": Registered(Freeform, check_freeform),
     "l-diversity": Registered(LDiversity, check_l_diversity),
     "t-closeness": Registered(TCloseness, check_t_closeness),
@@ -54,7 +62,7 @@ class Required:
 REQUIRED: Mapping[str, Required] = {
     "anonymize": Required(
         always=frozenset({"records", "mapping", "losses"}),
-        one_of=frozenset({"k-anonymity", "k-map", "freeform"}),
+        one_of=frozenset({"k-anonymity", "k-map", "k-units", "freeform"}),
         may=frozenset({"l-diversity", "t-closeness", "columns", "csv"}),
     ),
     "groups": Required(always=frozenset(), one_of=frozenset({"group-table", "group-counts"})),

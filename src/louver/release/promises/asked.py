@@ -54,14 +54,31 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
         wanted = asked.get("sensitive", []) if asked.get(key) is not None else []
         field = "kind" if key == "l" else "distance"
         made = [(entry.get("sensitive"), entry.get(key), entry.get(field)) for entry in by_name.get(name, [])]
-        if sorted(made, key=repr) != sorted(((s, asked[key], asked[kind]) for s in wanted), key=repr):
+        if asked.get(kind) is None:  # whichever suits the values; of the two that there are
+            made = [
+                (sensitive, value, None) for sensitive, value, sort in made if sort in ("equal", "ordered")
+            ]
+        if sorted(made, key=repr) != sorted(((s, asked[key], asked.get(kind)) for s in wanted), key=repr):
             yield f'"{name}" is not promised as it was asked for'
+        if not all(_is_missing(entry, asked) for entry in by_name.get(name, [])):
+            yield f'"{name}" calls values missing that are not'
+
+
+def _is_missing(entry: Entry, asked: Entry) -> bool:
+    """Whether what a promise calls missing is empty, or was said to stand for it."""
+    codes = asked.get("missing_code", {}).get(entry.get("sensitive"), [])
+    unknown = entry.get("unknown")
+    if asked.get("count_missing", True):
+        return unknown is None
+    return unknown is not None and set(unknown) <= {None, "", "nan", *codes}
 
 
 def _sort_of(asked: Entry) -> str:
     """Which sort of k the parameters ask for."""
     if str(asked.get("method")).startswith("freeform-"):
         return "freeform"
+    if asked.get("unit") is not None:
+        return "k-units"
     return "k-map" if asked.get("k_map") else "k-anonymity"
 
 

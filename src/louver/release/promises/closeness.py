@@ -44,10 +44,11 @@ def check_t_closeness(context: Context, promise: TCloseness) -> Outcome:
         return Outcome(True, "no records")
     if promise.distance == "hierarchical":
         _check_tree(promise.hierarchy, counts.n_values)
-    whole = np.bincount(counts.value, counts.n, minlength=counts.n_values) / counts.n.sum()
+    whole = np.bincount(counts.value, counts.n, minlength=counts.n_values) / max(1, counts.n.sum())
     worst = 0.0
     for block in counts.blocks():
-        difference = block / block.sum(axis=1, keepdims=True) - whole
+        sizes = block.sum(axis=1, keepdims=True)
+        difference = np.where(sizes > 0, block / np.maximum(sizes, 1) - whole, 0.0)
         worst = max(worst, float(_distances(difference, promise).max()))
     told = f"largest distance is {worst:.4g}, promised {promise.t:g}"
     return Outcome(worst <= promise.t + TOLERANCE, told)

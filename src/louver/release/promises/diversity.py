@@ -26,6 +26,9 @@ __all__ = ["AboutSensitive", "LDiversity", "SensitiveCounts", "check_l_diversity
 BLOCK_CELLS = 1 << 22
 """Cells of classes by values that are looked at together."""
 
+UNKNOWN = -1
+"""Place of a value that is missing."""
+
 
 class AboutSensitive(Promise):
     """A promise about a sensitive column in the classes of equal quasi-identifiers.
@@ -35,12 +38,15 @@ class AboutSensitive(Promise):
     values : tuple
         Sensitive values in their order, each with all the texts that stand for it in the file; None is a missing one. Releases of
         early versions have one text each, and "None" for a missing value.
+    unknown : tuple, optional
+        Texts that stand for a missing value, which is no value; without it a missing value is one of `values`.
     """
 
     file: Literal["data/anonymized.parquet"]
     quasi: Annotated[tuple[str, ...], Field(min_length=1)]
     sensitive: str
     values: Annotated[tuple[str | tuple[str | None, ...], ...], Field(min_length=1)]
+    unknown: tuple[str | None, ...] | None = None
 
 
 class LDiversity(AboutSensitive):
@@ -53,7 +59,7 @@ class LDiversity(AboutSensitive):
 
 @dataclass(frozen=True, slots=True)
 class SensitiveCounts:
-    """Records by class and sensitive value, without the zeros, sorted by class.
+    """Records by class and sensitive value, without the zeros and without missing values, sorted by class.
 
     Attributes
     ----------
@@ -89,7 +95,7 @@ def check_l_diversity(context: Context, promise: LDiversity) -> Outcome:
         return Outcome(fewest >= promise.l, told)
     sizes = np.bincount(counts.of_class, counts.n)
     shares = counts.n / sizes[counts.of_class]
-    entropy = np.bincount(counts.of_class, -shares * np.log(shares))
+    entropy = np.bincount(counts.of_class, -shares * np.log(shares), minlength=counts.n_classes)
     least = float(np.exp(entropy.min()))
     told = f"least entropy is that of {least:.4g} values, promised {promise.l:g}"
     return Outcome(least >= promise.l - TOLERANCE, told)
@@ -99,11 +105,12 @@ def count_sensitive(context: Context, promise: AboutSensitive) -> SensitiveCount
     """Count the sensitive values, by their place in the promise, in every class."""
     rows = count_distinct(context.folder, promise.file, [*promise.quasi, promise.sensitive])
     *keys, sensitive, _ = rows.column_names
-    classes = codes_of(rows, keys)
+    classes, places = codes_of(rows, keys), _places(rows[sensitive], promise)
     order = np.argsort(classes, kind="stable")
+    order = order[places[order] != UNKNOWN]
     return SensitiveCounts(
         of_class=classes[order],
-        value=_places(rows[sensitive], promise)[order],
+        value=places[order],
         n=rows["n"].to_numpy().astype(np.int64)[order],
         n_classes=int(classes.max(initial=-1)) + 1,
         n_values=len(promise.values),
@@ -118,6 +125,10 @@ def _places(column: pa.ChunkedArray, promise: AboutSensitive) -> Ints:
             if text in place_of:
                 raise Malformed("a sensitive value is listed twice")
             place_of[text] = place
+    for text in promise.unknown or ():
+        if text in place_of:
+            raise Malformed("a sensitive value is listed twice")
+        place_of[text] = UNKNOWN
     is_early = all(isinstance(texts, str) for texts in promise.values)
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     places = [_place(value, place_of, is_early) for value in encoded.dictionary.to_pylist()]

@@ -11,7 +11,7 @@ from pydantic import Field
 from louver.release.folder import Malformed, without_dictionary
 from louver.release.promises.base import Context, Outcome, Promise, count_distinct
 
-__all__ = ["KAnonymity", "KMap", "check_k_anonymity", "check_k_map"]
+__all__ = ["KAnonymity", "KMap", "KUnits", "check_k_anonymity", "check_k_map", "check_k_units"]
 
 Columns = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -35,6 +35,16 @@ class KMap(Promise):
     classes: Literal["data/classes.parquet"]
 
 
+class KUnits(Promise):
+    """Every published combination is listed with its different units (households), k of them or more, and has as many records."""
+
+    promise: Literal["k-units"]
+    file: Literal["data/anonymized.parquet"]
+    quasi: Columns
+    k: Annotated[int, Field(ge=1)]
+    classes: Literal["data/classes.parquet"]
+
+
 def check_k_anonymity(context: Context, promise: KAnonymity) -> Outcome:
     """Count the records of every class."""
     classes = count_distinct(context.folder, promise.file, promise.quasi)
@@ -47,27 +57,47 @@ def check_k_anonymity(context: Context, promise: KAnonymity) -> Outcome:
 
 def check_k_map(context: Context, promise: KMap) -> Outcome:
     """Look every class up in the list."""
+    found = _listed(context, promise, "people")
+    if isinstance(found, Outcome):
+        return found
+    fewest = int(pc.min(found["people_max"]).as_py() or 0)
+    told = f"a class matches at least {fewest} people, as its maker counted them, promised {promise.k}"
+    return Outcome(fewest >= promise.k, told)
+
+
+def check_k_units(context: Context, promise: KUnits) -> Outcome:
+    """Look every class up in the list; no class can have more units than records."""
+    found = _listed(context, promise, "units")
+    if isinstance(found, Outcome):
+        return found
+    if pc.any(pc.greater(found["units_max"], found["n_sum"])).as_py():
+        return Outcome(False, "a class is listed with more units than it has records")
+    fewest = int(pc.min(found["units_max"]).as_py() or 0)
+    told = f"a class has at least {fewest} different units, as its maker counted them, promised {promise.k}"
+    return Outcome(fewest >= promise.k, told)
+
+
+def _listed(context: Context, promise: KMap | KUnits, counted: str) -> pa.Table | Outcome:
+    """Every class with its records and what is listed of it, or what is wrong with the list."""
     published = count_distinct(context.folder, promise.file, promise.quasi)
     keys = published.column_names[:-1]
     if not published.num_rows:
         return Outcome(True, "no records")
     listed = context.folder.table(promise.classes, most_rows=context.folder.rows(promise.file))
-    listed = without_dictionary(listed.select([*promise.quasi, "people"]).rename_columns([*keys, "people"]))
-    if not pa.types.is_integer(listed.schema.field("people").type):
-        raise Malformed("numbers of people are not whole")
+    listed = without_dictionary(listed.select([*promise.quasi, counted]).rename_columns([*keys, counted]))
+    if not pa.types.is_integer(listed.schema.field(counted).type):
+        raise Malformed(f"numbers of {counted} are not whole")
     zeros = pa.array([0] * published.num_rows, pa.int64())
     both = pa.concat_tables(
         [
-            published.append_column("people", zeros),
+            published.append_column(counted, zeros),
             listed.append_column("n", pa.array([0] * listed.num_rows, pa.int64())).select(
-                [*keys, "n", "people"]
+                [*keys, "n", counted]
             ),
         ],
         promote_options="permissive",
     )
-    found = both.group_by(keys).aggregate([("n", "sum"), ("people", "max")])
+    found = both.group_by(keys).aggregate([("n", "sum"), (counted, "max")])
     if found.num_rows != published.num_rows or listed.num_rows != published.num_rows:
         return Outcome(False, "the classes listed are not those of the file")
-    fewest = int(pc.min(found["people_max"]).as_py() or 0)
-    told = f"a class matches at least {fewest} people, as its maker counted them, promised {promise.k}"
-    return Outcome(fewest >= promise.k, told)
+    return found

@@ -1,6 +1,6 @@
 """Which classes may be published: l-diversity and t-closeness of sensitive columns, and matches in a population.
 
-A class is judged by how often each value of each sensitive column occurs in it. All requirements are closed under
+A class is judged by how often each value of each sensitive column occurs in it, among the records that have one. All requirements are closed under
 uniting classes: distinct values only grow, entropy is concave, earth mover's distances are convex, and a larger region
 matches more of the population.
 """
@@ -24,6 +24,7 @@ __all__ = [
     "distance",
     "has_matches",
     "is_diverse",
+    "n_known",
     "n_sensitive_values",
     "variety",
 ]
@@ -56,7 +57,7 @@ class Requirements(NamedTuple):
     Attributes
     ----------
     sensitive : int32 (n, s)
-        Codes of the s sensitive columns.
+        Codes of the s sensitive columns; -1 where a value is missing, which is no value.
     limits : float64
         What is asked of them.
     population : int32 (p, m)
@@ -88,13 +89,26 @@ def n_sensitive_values(limits):
 def count_inplace(limits, counts, codes, step):
     """Add a record's sensitive codes to the counts of a class, `step` times."""
     for s in range(codes.shape[0]):
-        counts[np.int64(limits[s * N_LIMITS + START]) + codes[s]] += step
+        if codes[s] >= 0:
+            counts[np.int64(limits[s * N_LIMITS + START]) + codes[s]] += step
 
 
 @kernel
-def distance(limits, s, counts, size):
-    """Earth mover's distance between a class and the whole table in sensitive column s."""
+def n_known(limits, s, counts):
+    """Records of a class that have a value in sensitive column s."""
+    known = np.int64(0)
+    for v in range(np.int64(limits[s * N_LIMITS + START]), np.int64(limits[s * N_LIMITS + STOP])):
+        known += counts[v]
+    return known
+
+
+@kernel
+def distance(limits, s, counts):
+    """Earth mover's distance between a class and the whole table in sensitive column s; 0 without any value."""
     field = s * N_LIMITS
+    size = n_known(limits, s, counts)
+    if size == 0:
+        return 0.0
     first, last = np.int64(limits[field + START]), np.int64(limits[field + STOP])
     table, kind = np.int64(limits[field + TABLES]), limits[field + DISTANCE]
     n_values = last - first
@@ -122,10 +136,11 @@ def distance(limits, s, counts, size):
 
 
 @kernel
-def variety(limits, s, counts, size):
+def variety(limits, s, counts):
     """Distinct values, and their entropy where that is asked for, of a class in sensitive column s."""
     field = s * N_LIMITS
     is_entropy = limits[field + LEAST_ENTROPY] > 0
+    size = n_known(limits, s, counts) if is_entropy else np.int64(0)
     n_distinct, entropy = 0, 0.0
     for v in range(np.int64(limits[field + START]), np.int64(limits[field + STOP])):
         if counts[v] > 0:
@@ -136,15 +151,15 @@ def variety(limits, s, counts, size):
 
 
 @kernel
-def is_diverse(limits, counts, size):
-    """Whether a class of `size` records with these counts of sensitive values may be published."""
+def is_diverse(limits, counts):
+    """Whether a class with these counts of sensitive values may be published."""
     for s in range(np.int64(limits[0])):
         field = s * N_LIMITS
-        n_distinct, entropy = variety(limits, s, counts, size)
+        n_distinct, entropy = variety(limits, s, counts)
         if n_distinct < limits[field + LEAST_DISTINCT] or entropy < limits[field + LEAST_ENTROPY] - SLACK:
             return False
         farthest = limits[field + FARTHEST]
-        if farthest >= 0 and distance(limits, s, counts, size) > farthest + SLACK:
+        if farthest >= 0 and distance(limits, s, counts) > farthest + SLACK:
             return False
     return True
 

@@ -413,7 +413,7 @@ def meets_requirements(draft, c, gone, come, size):
         x = draft.records[x, NEXT]
     if come >= 0:
         count_inplace(limits, counts, draft.sensitive[come], 1)
-    return is_diverse(limits, counts, size)
+    return is_diverse(limits, counts)
 
 
 @inner

@@ -14,6 +14,7 @@ from louver.optim.kernels.classes.diversity import (
     count_inplace,
     distance,
     has_matches,
+    n_known,
     n_sensitive_values,
     variety,
 )
@@ -116,7 +117,7 @@ def steps_to_cut(geometry, requirements, codes, ordered, j, least_size, is_stric
             return -1
         wait = 1
         if not (is_strict and codes[ordered[cut - 1], j] == codes[ordered[cut], j]):
-            wait = steps_to_wait(limits, counts[shrinking], size, counts[1 - shrinking], n - size)
+            wait = steps_to_wait(limits, counts[shrinking], counts[1 - shrinking])
         if wait < 0:
             return -1
         if wait == 0:
@@ -131,17 +132,17 @@ def steps_to_cut(geometry, requirements, codes, ordered, j, least_size, is_stric
 
 
 @kernel
-def steps_to_wait(limits, shrinking, n_shrinking, growing, n_growing):
+def steps_to_wait(limits, shrinking, growing):
     """Steps before which the parts cannot both be diverse: 0 if they are, -1 if they never will be.
 
-    A record that moves changes size x distance by at most one, as every distance is a norm.
+    A record that moves changes known records x distance by at most one, as every distance is a norm.
     """
     wait = np.int64(0)
     for s in range(np.int64(limits[0])):
         field = s * N_LIMITS
         for is_growing in (False, True):
-            counts, size = (growing, n_growing) if is_growing else (shrinking, n_shrinking)
-            n_distinct, entropy = variety(limits, s, counts, size)
+            counts = growing if is_growing else shrinking
+            n_distinct, entropy = variety(limits, s, counts)
             if n_distinct < limits[field + LEAST_DISTINCT]:
                 if not is_growing:
                     return np.int64(-1)
@@ -151,9 +152,9 @@ def steps_to_wait(limits, shrinking, n_shrinking, growing, n_growing):
             farthest = limits[field + FARTHEST]
             if farthest < 0:
                 continue
-            beyond = distance(limits, s, counts, size) - farthest
+            beyond = distance(limits, s, counts) - farthest
             if beyond > SLACK:
-                steps = size * beyond / (1 + farthest if is_growing else 1 - farthest)
+                steps = n_known(limits, s, counts) * beyond / (1 + farthest if is_growing else 1 - farthest)
                 wait = max(wait, max(np.int64(1), np.int64(steps - 1e-6)))
     return wait
 

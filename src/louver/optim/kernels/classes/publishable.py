@@ -67,7 +67,7 @@ def unite_inplace(geometry, requirements, codes, labels, n_classes, least_size, 
         # Invariant: every class before c that is left may be published, or is the only one left.
         while sizes[c] > 0 and not (
             sizes[c] >= least_size
-            and is_union_diverse(values, runs, c, -1, sizes[c])
+            and is_union_diverse(values, runs, c, -1)
             and (
                 requirements.matches == 0
                 or has_matches(requirements, geometry, lower[:, c], upper[:, c], words[c])
@@ -135,7 +135,7 @@ def may_publish(geometry, requirements, lower, upper, words, counts, size, least
     """Whether a class meets all requirements."""
     return (
         size >= least_size
-        and is_diverse(requirements.limits, counts, size)
+        and is_diverse(requirements.limits, counts)
         and (requirements.matches == 0 or has_matches(requirements, geometry, lower, upper, words))
     )
 
@@ -207,11 +207,7 @@ def first_diverse(values, runs, sizes, costs, c, first, last, least_size, n_trie
 def makes_diverse(values, runs, sizes, c, d, least_size):
     """Whether classes c and d together are large and diverse enough."""
     size = sizes[c] + sizes[d]
-    return (
-        size >= least_size
-        and can_pass(values, runs, c, d, size)
-        and is_union_diverse(values, runs, c, d, size)
-    )
+    return size >= least_size and can_pass(values, runs, c, d, size) and is_union_diverse(values, runs, c, d)
 
 
 @kernel

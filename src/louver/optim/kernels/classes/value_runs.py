@@ -11,7 +11,7 @@ With P the shares in a class, Q those in the whole table, both of total one, and
     TREE_DISTANCE  EQUAL of the values and of the nodes at every height below the root, over the number of heights
 
 Each distance is a norm of P - Q. So size x distance of a union is at least the difference of those of its parts,
-which rules most unions out at once.
+which rules most unions out at once. Records without a value are in no run.
 """
 
 from __future__ import annotations
@@ -95,14 +95,17 @@ class Runs(NamedTuple):
     position : int64 (runs,)
     times : int64 (runs,)
         How many records have the value.
+    known : int64 (classes, s)
+        Records of each class that have a value.
     far : float64 (classes, s)
-        Size x distance of each class from the whole table; 0 where no distance is asked for.
+        Known records x distance of each class from the whole table; 0 where no distance is asked for.
     """
 
     first: NDArray[np.int64]
     following: NDArray[np.int64]
     position: NDArray[np.int64]
     times: NDArray[np.int64]
+    known: NDArray[np.int64]
     far: NDArray[np.float64]
 
 
@@ -159,11 +162,12 @@ def class_runs(values, sensitive, labels, n_classes):
         stop = np.int64(values.limits[s * N_LIMITS + STOP])
         keys = np.empty(n, np.int64)
         for i in range(n):
-            keys[i] = labels[i] * (stop - start) + values.place[start + sensitive[i, s]]
+            at = values.place[start + sensitive[i, s]] if sensitive[i, s] >= 0 else 0
+            keys[i] = labels[i] * (stop - start) + at
         last_class = NONE
         for i in np.argsort(keys, kind="mergesort"):
             c = labels[i]
-            if c < 0:
+            if c < 0 or sensitive[i, s] < 0:
                 continue
             at = values.place[start + sensitive[i, s]]
             if c == last_class and position[n_runs - 1] == at:
@@ -176,7 +180,8 @@ def class_runs(values, sensitive, labels, n_classes):
                 first[c, s] = n_runs
             last_class = c
             n_runs += 1
-    runs = Runs(first, following, position, count, np.zeros((n_classes, n_columns)))
+    known = np.zeros((n_classes, n_columns), np.int64)
+    runs = Runs(first, following, position, count, known, np.zeros((n_classes, n_columns)))
     for c in range(n_classes):
         measure_inplace(values, runs, c)
     return runs
@@ -184,14 +189,15 @@ def class_runs(values, sensitive, labels, n_classes):
 
 @inner
 def measure_inplace(values, runs, c):
-    """Bring size x distance of a class up to date."""
+    """Bring known records and their number x distance of a class up to date."""
     for s in range(runs.first.shape[1]):
-        if values.limits[s * N_LIMITS + FARTHEST] >= 0 and runs.first[c, s] >= 0:
-            size = np.int64(0)
-            run = runs.first[c, s]
-            while run >= 0:
-                size += runs.times[run]
-                run = runs.following[run]
+        size = np.int64(0)
+        run = runs.first[c, s]
+        while run >= 0:
+            size += runs.times[run]
+            run = runs.following[run]
+        runs.known[c, s] = size
+        if values.limits[s * N_LIMITS + FARTHEST] >= 0 and size > 0:
             runs.far[c, s] = size * judged(values, runs, s, runs.first[c, s], NONE, size)[2]
 
 
@@ -206,11 +212,12 @@ def can_pass(values, runs, c, d, size):
 
 
 @inner
-def is_union_diverse(values, runs, c, d, size):
-    """Whether class c, united with class d unless that is -1, has what is asked of `size` records."""
+def is_union_diverse(values, runs, c, d):
+    """Whether class c, united with class d unless that is -1, has what is asked."""
     for s in range(runs.first.shape[1]):
         field = s * N_LIMITS
         other = runs.first[d, s] if d >= 0 else NONE
+        size = runs.known[c, s] + (runs.known[d, s] if d >= 0 else 0)
         n_distinct, entropy, distance = judged(values, runs, s, runs.first[c, s], other, size)
         if n_distinct < values.limits[field + LEAST_DISTINCT]:
             return False
@@ -224,7 +231,9 @@ def is_union_diverse(values, runs, c, d, size):
 
 @inner
 def judged(values, runs, s, a, b, size):
-    """Distinct values, entropy and distance from the whole table of two linked lists of runs together."""
+    """Distinct values, entropy and distance from the whole table of two linked lists of runs, of `size` records together."""
+    if size == 0:
+        return 0, 0.0, 0.0
     limits, field = values.limits, s * N_LIMITS
     start = np.int64(limits[field + START])
     n_values = np.int64(limits[field + STOP]) - start
@@ -317,6 +326,7 @@ def merge_runs_inplace(values, runs, c, d):
             else:
                 runs.first[c, s] = taken
             tail = taken
-        runs.following[tail] = NONE
+        if tail >= 0:
+            runs.following[tail] = NONE
         runs.first[d, s] = NONE
     measure_inplace(values, runs, c)

@@ -14,19 +14,22 @@ from louver.optim.kernels import inner, kernel
 __all__ = ["LARGE", "likelihoods_inplace", "posteriors_inplace"]
 
 LARGE = 200.0  # mean from which a count is taken as normal
+REACH = 12.0  # standard deviations of the noise that are summed
 WIDTH = 9.0  # standard deviations of the count that are summed
 
 
 @inner
 def _noise_inplace(value, variance, noise):
-    """Density of normal noise, up to a factor, for counts 0, 1, ... seen as `value`: 1 at the nearest count."""
+    """Density of normal noise, up to a factor, for counts 0, 1, ... seen as `value`: 1 at the nearest count; how many matter."""
     nearest = max(value, 0.0)
-    for k in range(noise.shape[0]):
+    last = min(noise.shape[0], int(nearest + REACH * np.sqrt(variance)) + 2)
+    for k in range(last):
         noise[k] = np.exp(((value - nearest) ** 2 - (value - k) ** 2) / (2.0 * variance))
+    return last
 
 
 @inner
-def _moments(mean, variation, value, variance, noise):
+def _moments(mean, variation, value, variance, noise, n_noise):
     """Sums of NB(k) noise(value - k) k^q for q = 0, 1, 2."""
     if mean == 0.0:
         return noise[0], 0.0, 0.0
@@ -40,7 +43,7 @@ def _moments(mean, variation, value, variance, noise):
     size = 1.0 / (variation * variation)
     step = mean / (size + mean)
     p = np.exp(-size * np.log1p(mean / size))
-    last = min(noise.shape[0], int(mean + WIDTH * np.sqrt(spread)) + 10)
+    last = min(n_noise, int(mean + WIDTH * np.sqrt(spread)) + 10)
     zeroth, first, second = 0.0, 0.0, 0.0
     for k in range(last):
         density = p * noise[k]
@@ -56,10 +59,12 @@ def likelihoods_inplace(expected, values, variances, factors, variation, out):
     """out[i, j]: likelihood of value i where its mean is expected[i] x factors[j], the largest of a row being 1."""
     noise = np.empty(int(LARGE + WIDTH * np.sqrt(LARGE + (variation * LARGE) ** 2)) + 10)
     for i in range(values.shape[0]):
-        _noise_inplace(values[i], variances[i], noise)
+        n_noise = _noise_inplace(values[i], variances[i], noise)
         largest = 1e-290
         for j in range(factors.shape[0]):
-            out[i, j] = _moments(expected[i] * factors[j], variation, values[i], variances[i], noise)[0]
+            out[i, j] = _moments(
+                expected[i] * factors[j], variation, values[i], variances[i], noise, n_noise
+            )[0]
             largest = max(largest, out[i, j])
         for j in range(factors.shape[0]):
             out[i, j] /= largest
@@ -70,10 +75,12 @@ def posteriors_inplace(expected, values, variances, factors, variation, weights,
     """Posterior mean and variance of every count; entry i has the factor weights weights[kind[i]]."""
     noise = np.empty(int(LARGE + WIDTH * np.sqrt(LARGE + (variation * LARGE) ** 2)) + 10)
     for i in range(values.shape[0]):
-        _noise_inplace(values[i], variances[i], noise)
+        n_noise = _noise_inplace(values[i], variances[i], noise)
         zeroth, first, second = 0.0, 0.0, 0.0
         for j in range(factors.shape[0]):
-            density, one, two = _moments(expected[i] * factors[j], variation, values[i], variances[i], noise)
+            density, one, two = _moments(
+                expected[i] * factors[j], variation, values[i], variances[i], noise, n_noise
+            )
             zeroth += weights[kind[i], j] * density
             first += weights[kind[i], j] * one
             second += weights[kind[i], j] * two

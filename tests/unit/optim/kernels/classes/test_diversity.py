@@ -61,9 +61,9 @@ def test_distance_is_the_transport_problem(kind):
     for members in [*combinations(range(10), 2), *combinations(range(0, 10, 2), 3)]:
         expected = transport(members, GROUND[kind])
         counts = counted(limits, members)
-        assert distance(limits, 0, counts, len(members)) == pytest.approx(expected, abs=1e-9)
+        assert distance(limits, 0, counts) == pytest.approx(expected, abs=1e-9)
         if abs(expected - 0.3) > 1e-9:
-            assert is_diverse(limits, counts, len(members)) == (expected <= 0.3)
+            assert is_diverse(limits, counts) == (expected <= 0.3)
 
 
 @pytest.mark.parametrize("kind", LKind)
@@ -73,8 +73,29 @@ def test_l_diversity(kind):
     seen = set()
     for members in combinations(range(10), 4):
         seen.add(asked(members))
-        assert is_diverse(limits, counted(limits, members), 4) == asked(members)
+        assert is_diverse(limits, counted(limits, members)) == asked(members)
     assert seen == {True, False}
+
+
+@pytest.mark.parametrize("kind", Distance)
+def test_missing_is_no_value(kind, monkeypatch):
+    """With some codes missing, a class is judged by the others, and a class without any is close and not diverse."""
+    known, gaps = CODES, CODES.copy()
+    gaps[[1, 4, 7]] = -1
+    monkeypatch.setitem(globals(), "CODES", gaps)
+    limits = limits_of(t=0.3, l=2, distance=kind, ancestors=NODES if kind is Distance.HIERARCHICAL else ())
+    monkeypatch.setitem(globals(), "CODES", gaps[gaps >= 0])
+    places = np.cumsum(gaps >= 0) - 1
+    for members in [*combinations(range(10), 2), *combinations(range(0, 10, 2), 3), (1, 4, 7)]:
+        counts = np.zeros(n_sensitive_values(limits), np.int64)
+        for i in members:
+            count_inplace(limits, counts, gaps[[i]], 1)
+        given = [i for i in members if gaps[i] >= 0]
+        expected = transport([places[i] for i in given], GROUND[kind]) if given else 0.0
+        assert distance(limits, 0, counts) == pytest.approx(expected, abs=1e-9)
+        if abs(expected - 0.3) > 1e-9:
+            is_diverse_enough = len({int(known[i]) for i in given}) >= 2 and expected <= 0.3
+            assert is_diverse(limits, counts) == is_diverse_enough
 
 
 def test_counts_are_taken_back_and_nothing_asked_is_always_met():
@@ -82,7 +103,7 @@ def test_counts_are_taken_back_and_nothing_asked_is_always_met():
     counts = counted(limits, [0, 3, 3])
     count_inplace(limits, counts, CODES[[3]], -1)
     assert counts.tolist() == [1, 0, 1, 0, 0]
-    assert is_diverse(limits, counts, 2)
+    assert is_diverse(limits, counts)
     nothing = build_requirements((), np.arange(3), np.zeros((0, 1), np.int32), np.zeros(0, np.int64), 0)
     assert n_sensitive_values(nothing.limits) == 0
 

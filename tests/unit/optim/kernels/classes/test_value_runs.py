@@ -21,12 +21,16 @@ ASKED = {
 }
 
 
-def problem_of(names, seed, n=48, max_suppressed=0, n_values=8):
+def problem_of(names, seed, n=48, max_suppressed=0, n_values=8, is_known=1.0):
     random = np.random.default_rng(seed)
     sensitive = [
         Sensitive(
             name=name,
-            codes=random.choice(n_values, n, p=random.dirichlet(np.ones(n_values))),
+            codes=np.where(
+                random.random(n) < is_known,
+                random.choice(n_values, n, p=random.dirichlet(np.ones(n_values))),
+                -1,
+            ),
             n_values=n_values,
             **ASKED[name],
         )
@@ -81,6 +85,17 @@ def unite(problem, labels, stop):
 def test_uniting_equals_a_plain_search(names, seed, max_suppressed):
     problem = problem_of(names, seed, max_suppressed=max_suppressed)
     labels = np.random.default_rng(seed).permutation(np.arange(48) // 3)
+    n_failing, found = unite(problem, labels, GOING)
+    expected = plainly_united(problem, labels, 16)
+    assert n_failing == (expected is None)
+    if expected is not None:
+        assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("names", [[name] for name in ASKED] + [list(ASKED)])
+def test_records_without_a_value_are_in_no_run(names):
+    problem = problem_of(names, 2, is_known=0.7)
+    labels = np.random.default_rng(2).permutation(np.arange(48) // 3)
     n_failing, found = unite(problem, labels, GOING)
     expected = plainly_united(problem, labels, 16)
     assert n_failing == (expected is None)

@@ -1,0 +1,64 @@
+"""Draw the pictures of the guides that show results: `python docs/pictures.py` writes docs/images/audit-*.png."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+from matplotlib.figure import Figure
+
+import louver as lv
+from louver.data.samples import write_samples
+
+IMAGES = Path(__file__).parent / "images"
+WARDS, AGES = ["North", "East", "South", "West"], ["<25", "25-44", "45-64", "65+"]
+COUNTS = [[20, 50, 10, 3], [8, 19, 22, 15], [17, 32, 12, 11], [2, 24, 9, 18]]
+HIDDEN, SECOND, SHOWN = "#c1442d", "#e9a03b", "#eef1f4"
+
+
+def differencing() -> Figure:
+    """The two tables of the samples, put together."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_samples(Path(folder))
+        return lv.audit(spec=Path(folder) / "tables.toml").plot()
+
+
+def hiding() -> Figure:
+    """A table with totals: small counts, and the cells to hide beside them."""
+    cells = [(w, a, COUNTS[i][j]) for i, w in enumerate(WARDS) for j, a in enumerate(AGES)]
+    ward, age, count = zip(*cells, strict=True)
+    people = pa.table({"ward": ward, "age": age, "count": count})
+    table = {"name": "wards", "by": ["ward", "age"], "totals": True, "below": 5}
+    spec = {"attributes": {"ward": {"labels": WARDS}, "age": {"labels": AGES}}}
+    [plan] = lv.audit(people, weight="count", spec=spec, tables=[table], hide=True).hide
+    figure = Figure(figsize=(6.2, 2.6), layout="constrained")
+    axes = figure.subplots()
+    for i, row in enumerate([*WARDS, "Total"]):
+        for j, col in enumerate([*AGES, "Total"]):
+            some = [n for w, a, n in cells if row in (w, "Total") and col in (a, "Total")]
+            named = {"ward": row, "age": col}
+            is_second = {key: label for key, label in named.items() if label != "Total"} in plan.cells
+            color = HIDDEN if 0 < sum(some) < 5 else SECOND if is_second else SHOWN
+            axes.add_patch(_square(j, i, color))
+            text = str(sum(some)) if color == SHOWN else f"({sum(some)})"
+            axes.text(j, i, text, ha="center", va="center", color="white" if color == HIDDEN else "#22313f")
+    axes.set_xticks(range(5), [*AGES, "Total"])
+    axes.set_yticks(range(5), [*WARDS, "Total"])
+    axes.xaxis.tick_top()
+    axes.set_xlim(-0.55, 4.55)
+    axes.set_ylim(4.55, -0.55)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return figure
+
+
+def _square(x: int, y: int, color: str):
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, color=color)
+
+
+if __name__ == "__main__":
+    for name, made in (("audit-tables", differencing()), ("audit-hide", hiding())):
+        made.savefig(IMAGES / f"{name}.png", dpi=80)
