@@ -268,6 +268,7 @@ def groups(draw: random.Random) -> Draft:
         "max-size": ("1", "0", "1000001", "50"),
         "epsilon": AMOUNTS,
         "rho": AMOUNTS,
+        "delta": ("1e-6", "1", "1e-400"),
         "shares": ("equal", "chosen", "1/2,1/4,1/4", "1,1", "1/2,1/2,0"),
         "mechanism": ("louver", "M_H^dp", "M_c^dp", "M_H^r", "M_c^r", "M_c^ch", "M_H"),
         "noise": ("louver", "other"),

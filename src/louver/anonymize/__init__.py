@@ -138,7 +138,7 @@ def anonymize(
     if out is not None and not release.is_withheld:
         page = None if report is None else report(release)
         release = replace(release, ledger=payer)
-        release.write(out, page, payer, dataset=dataset, memory=memory)
+        release.write(out, page, payer, dataset=dataset, memory=memory, run=run)
     return release
 
 
@@ -147,13 +147,16 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
     started = time.perf_counter()
     options = request.options
     watch = Watch(run, options.seconds if options.steps is None else None)
-    with watch.stage("reading"), open_source(request.data, **request.source.opening()) as source:
+    with (
+        watch.stage("reading"),
+        open_source(request.data, **request.source.opening(), run=watch.run) as source,
+    ):
         loaded = load(source, options, request.schema, watch.run)
         earlier = [read_earlier(folder, source.columns) for folder in options.against]
         known = known_values(source, loaded, earlier) if earlier else {}
     answer = form_classes(loaded, options, watch)
     with watch.stage("publishing"):
-        release = publish(loaded, answer, options, watch.run)
+        release = watch.run.attend(publish, loaded, answer, options, watch.run)
         if options.registry is not None:
             release = replace(release, entry=entry_of(release, loaded.records))
     made = CurvePoint(

@@ -24,6 +24,7 @@ from louver.optim.status import Status
 from louver.privacy.ledger import KeyedHash, Ledger
 from louver.release.manifest import Manifest
 from louver.release.write import ReleaseWriter
+from louver.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -252,6 +253,7 @@ class AnonymizedRelease(Shown):
         *,
         dataset: KeyedHash | None = None,
         memory: Memory | None = None,
+        run: Run | None = None,
     ) -> Manifest:
         """Write the release directory.
 
@@ -267,8 +269,10 @@ class AnonymizedRelease(Shown):
             Keyed hash of the data; the ledger refuses others than those it has admitted.
         memory : Memory, optional
             A register that the classes are entered into.
+        run : Run, optional
+            Asked whether to go on, until the file is logged.
         """
-        with ReleaseWriter(out) as writer:
+        with ReleaseWriter(out, run) as writer:
             pq.write_table(self.table, writer.path(DATA_FILE))
             pq.write_table(self.mapping, writer.path(MAPPING_FILE))
             pq.write_table(self.dictionary, writer.path(COLUMNS_FILE))

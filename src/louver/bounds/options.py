@@ -45,7 +45,7 @@ def _apart(value: Any) -> Any:
     found = {}
     for name, labels in value.items():
         listed = [label.strip() for label in labels.split(",")] if isinstance(labels, str) else labels
-        sets = listed if _is_lists(listed) else [listed]
+        sets = listed if listed and _is_lists(listed) else [listed]
         if not _is_lists(sets) or not all(
             len(one) > 1 and all(isinstance(x, str) for x in one) for one in sets
         ):

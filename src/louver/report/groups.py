@@ -185,10 +185,22 @@ def _in_plain_words(release: GroupRelease) -> str:
     exact = "; ".join(release.invariants)
     known = f"What is published exactly, and so protected from nobody, is {exact}. " if exact else ""
     return (
-        "An outsider learns about how many groups of each size a region has, and next to nothing about whether any one person is "
-        f"in the data, whatever else he knows. {known}{accuracy}; numbers below {SMALL} are mostly noise. It may be published: "
+        f"An outsider learns about how many groups of each size a region has. {_bound(release)} {known}{accuracy}; numbers below {SMALL} are mostly noise. It may be published: "
         "run louver verify on the folder, publish all of it, and keep the ledger, which says what is left for later releases."
     )
+
+
+def _bound(release: GroupRelease) -> str:
+    """What the loss means for one person, in odds."""
+    loss, promise = release.plan.loss, release.plan.promise
+    if loss.measure is Measure.RHO and promise is None:
+        return "What that says about any one person is bounded by rho: the smaller, the less."
+    epsilon = float(loss.amount if promise is None else promise[0])
+    factor = (
+        f"{math.exp(epsilon):.3g}" if epsilon < math.log(1000) else "more than 1,000, which is hardly a bound"
+    )
+    but = "" if promise is None else f", but for a chance of {float(promise[1]):g}"
+    return f"Whatever else is known, odds about any one person change by a factor of at most {factor}{but}."
 
 
 def _typical(release: GroupRelease, level: int) -> str:

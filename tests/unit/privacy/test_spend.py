@@ -41,6 +41,7 @@ OTHERWISE: dict[str, Any] = {
     "domain_from_data": True,
     "max_size": 5,
     "min_size": 1,
+    "delta": 1e-6,
     "mechanism": "M_H^dp",
     "noise": "opendp",
     "quantity": "q",

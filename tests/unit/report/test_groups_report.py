@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -62,6 +63,25 @@ def test_every_kind_of_release_has_a_report(more: dict[str, Any]) -> None:
     assert text.startswith("<!doctype html>") and text.endswith("</html>\n")
     assert not re.search(r"(src|href)=\"(?!#)", text) and "http" not in text
     assert ("epsilon" in text) and ("delta 1e-10" in text) == ("rho" in more)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"epsilon": 1}, "change by a factor of at most 2.72."),
+        ({"epsilon": 1, "delta": 1e-6}, "change by a factor of at most 2.72, but for a chance of 1e-06."),
+        ({"epsilon": None, "rho": 1}, "is bounded by rho"),
+        ({"epsilon": 50}, "hardly a bound"),
+    ],
+)
+def test_the_first_paragraph_says_what_is_learnt_how_accurate_and_what_next(more, told) -> None:
+    release = replace(_release(2, 2, **more), is_private=True)
+    text = groups_report(release)
+    assert told in text and "of the truth" in text and "It may be published: run louver verify" in text
+    assert ("its levels composed" in text) == ("delta" in more)
+    numbers = [int(release.counts[0, 0]), release.uncertainty.lower[0, 0], release.uncertainty.upper[0, 0]]
+    assert f'<td class="number">{numbers[0]:,}</td>' in text and f"{numbers[1]:,} to {numbers[2]:,}" in text
+    assert "Do not publish this" in groups_report(_release(2, 2, **more))
 
 
 def test_labels_of_regions_are_text() -> None:
