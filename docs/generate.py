@@ -190,6 +190,7 @@ ANONYMIZE_MEANINGS = {
     "associations[].after": "as published",
     "against": "what this release and earlier ones disclose together, or null; stays inside",
     "curve": "with `--curve`: `method`, `k`, `gcp`, `highest_risk`, `average_risk`, `seconds` of every point",
+    "beside": "with `--recoding global`: `information_loss`, `gcp`, `classes`, `suppressed` of local recoding; otherwise null",
 }
 
 CHECK_MEANINGS = {

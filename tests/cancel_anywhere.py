@@ -155,6 +155,7 @@ class Tally:
 
     late: list[float] = field(default_factory=list)
     n_finished: int = 0
+    n_early: int = 0
     faults: list[str] = field(default_factory=list)
 
 
@@ -197,6 +198,8 @@ def signal_command(verb: Verb, folder: Path, moment: float, tally: Tally, kind: 
     how = (
         "finished"
         if process.returncode == 0
+        else "early"
+        if process.returncode == -kind
         else "cancelled"
         if stopped and is_sentence
         else f"exit {process.returncode}: {told[-300:]}"
@@ -207,6 +210,8 @@ def signal_command(verb: Verb, folder: Path, moment: float, tally: Tally, kind: 
 def _note(tally: Tally, how: str, seconds: float) -> None:
     if how == "finished":
         tally.n_finished += 1
+    elif how == "early":  # the system ended the process before the command was loaded, and nothing was begun
+        tally.n_early += 1
     elif how == "cancelled":
         tally.late.append(seconds)
     else:
@@ -304,7 +309,8 @@ def main() -> int:
                 else "never"
             )
             print(
-                f"{name}, {way}: {len(tally.late)} stopped ({late}), {tally.n_finished} had finished, {len(tally.faults)} faults",
+                f"{name}, {way}: {len(tally.late)} stopped ({late}), {tally.n_finished} had finished, "
+                f"{tally.n_early} had not begun, {len(tally.faults)} faults",
                 flush=True,
             )
             for fault in tally.faults:

@@ -6,6 +6,8 @@ Work stops only where it asks, so that nothing half-done is left: it calls `repo
 - **A kernel** that may run longer takes `run.flag` and returns early once it is set; then Python calls `check`. Kernels run
   without the interpreter lock, so whoever cancels (the thread that watches for signals, an app's button) is not held up. The
   loop that looks at the flag must write to some array: where it writes nothing, the compiler reads the flag only once.
+- **A long computation that asks nobody** and releases the interpreter lock is made through `run.attend(function, ...)`: in a
+  thread, which on cancelling is left to itself.
 - **A call that knows an interrupt of its own** (DuckDB) is made inside `with run.interrupting(connection.interrupt)`.
 - **A solver without a callback** (HiGHS, OR-Tools) runs in time slices where it can be resumed, otherwise through
   `run.call(function, ...)`: in a child process that is ended on cancelling. A child takes about half a second to start and
@@ -118,6 +120,37 @@ class Run:
         finally:
             self._interrupts.remove(interrupt)
         self.check()
+
+    def attend(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
+        """`function(*args, **keywords)` in a thread, which is left to itself if the run is cancelled.
+
+        For compiled code that asks nobody whether to go on. What it writes must be its own, and it must not wait for a pool.
+
+        Examples
+        --------
+        >>> Run().attend(divmod, 7, 2)
+        (3, 1)
+        """
+        from threading import Thread
+
+        self.check()
+        answers: list[R] = []
+        errors: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                answers.append(function(*args, **keywords))
+            except BaseException as error:  # noqa: BLE001 - raised by whoever waits
+                errors.append(error)
+
+        thread = Thread(target=work, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            thread.join(POLL_SECONDS)
+            self.check()
+        for error in errors:
+            raise error
+        return answers[0]
 
     def call(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
         """`function(*args, **keywords)` in a child process, which is ended if the run is cancelled.

@@ -148,7 +148,7 @@ OPTIONS = [
         "apart in another column", '--apart names column "age"', *WEIGHTED, "--suggest", "--apart", "age=A,B"
     ),
     option("apart from nothing", "two labels or more", *WEIGHTED, "--suggest", "--apart", f"site={SECRET}"),
-    option("apart without a column", "--apart needs NAME=VALUE", *WEIGHTED, "--suggest", "--apart", SECRET),
+    option("apart without labels", "two labels or more", *WEIGHTED, "--suggest", "--apart", SECRET),
     option(
         "apart from nobody",
         'label 2 for column "site"',

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from louver.data.read import open_source
 from louver.errors import Cancelled, SolverError
+from louver.release.write import ReleaseWriter
 from louver.run import Run
 
 
@@ -46,3 +50,34 @@ def test_a_child_without_an_answer() -> None:
     with pytest.raises(SolverError, match="ended early"):
         Run().call(divmod, 1, 0)
     assert Run().call(sorted, [3, 1], reverse=True) == [3, 1]
+
+
+def test_a_thread_is_left_to_itself() -> None:
+    run, end = Run(), threading.Event()
+    threading.Timer(0.1, run.cancel).start()
+    with pytest.raises(Cancelled):
+        run.attend(end.wait)
+    end.set()
+    with pytest.raises(ZeroDivisionError):
+        Run().attend(divmod, 1, 0)
+
+
+def test_a_query_is_interrupted() -> None:
+    run = Run()
+    with open_source(pa.table({"a": [1]}), run=run) as source:
+        threading.Timer(0.1, run.cancel).start()
+        with pytest.raises(Cancelled):
+            source.first_row(
+                "SELECT count(*) AS n FROM range(1000000) AS a, range(1000000) AS b WHERE a.range + b.range < 0"
+            )
+    with pytest.raises(Cancelled):
+        open_source(pa.table({"a": [1]}), run=run)
+
+
+def test_a_release_is_not_written_on(tmp_path: Path) -> None:
+    run = Run()
+    with pytest.raises(Cancelled), ReleaseWriter(tmp_path / "out", run) as writer:
+        writer.path("data/a.txt").write_text("a")
+        run.cancel()
+        writer.path("data/b.txt")
+    assert not list(tmp_path.iterdir())

@@ -1,8 +1,8 @@
 """anonymize: k-anonymous microdata with the least information loss.
 
-Liang & Samavi (2020): exact, Split & Carry and Greedy Search, beside the methods they compare with. Full-domain
-generalisation, one level per attribute for the whole file, is left out: classes are generalised one by one, which
-loses far less.
+Liang & Samavi (2020): exact, Split & Carry and Greedy Search, beside the methods they compare with. They generalise
+classes one by one; one recoding for the whole file (`recoding="global"`) loses more, and its files compare with one
+another.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
+from louver.anonymize.beside import local_beside
 from louver.anonymize.curve import CurvePoint, trace
 from louver.anonymize.entry import entry_of
 from louver.anonymize.intersection import as_earlier, intersect, known_values, read_earlier
@@ -67,6 +68,7 @@ def anonymize(
     hierarchy: Mapping[str, str | Path] | None = None,
     weights: Mapping[str, float] | None = None,
     method: str = "auto",
+    recoding: str = "local",
     seconds: float = 10.0,
     steps: int | None = None,
     normalise: bool = False,
@@ -91,6 +93,10 @@ def anonymize(
     against: str | Path | Sequence[str | Path] = (),
     accept: bool = False,
     curve: Sequence[int] = (),
+    recode: str | Path | Mapping[str, Any] | None = None,
+    top_code: Mapping[str, float] | None = None,
+    bottom_code: Mapping[str, float] | None = None,
+    round_to: Mapping[str, float] | None = None,
     missing: str = "category",
     format: str = "labels",
     registry: str | Path | None = None,
@@ -138,7 +144,7 @@ def anonymize(
     if out is not None and not release.is_withheld:
         page = None if report is None else report(release)
         release = replace(release, ledger=payer)
-        release.write(out, page, payer, dataset=dataset, memory=memory)
+        release.write(out, page, payer, dataset=dataset, memory=memory, run=run)
     return release
 
 
@@ -147,13 +153,16 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
     started = time.perf_counter()
     options = request.options
     watch = Watch(run, options.seconds if options.steps is None else None)
-    with watch.stage("reading"), open_source(request.data, **request.source.opening()) as source:
+    with (
+        watch.stage("reading"),
+        open_source(request.data, **request.source.opening(), run=watch.run) as source,
+    ):
         loaded = load(source, options, request.schema, watch.run)
         earlier = [read_earlier(folder, source.columns) for folder in options.against]
         known = known_values(source, loaded, earlier) if earlier else {}
     answer = form_classes(loaded, options, watch)
     with watch.stage("publishing"):
-        release = publish(loaded, answer, options, watch.run)
+        release = watch.run.attend(publish, loaded, answer, options, watch.run)
         if options.registry is not None:
             release = replace(release, entry=entry_of(release, loaded.records))
     made = CurvePoint(
@@ -164,7 +173,12 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         average_risk=release.risk.prosecutor_average,
         seconds=sum(watch.told.values()),
     )
-    release = replace(release, curve=trace(loaded, options, made, watch.run), stages=watch.told)
+    release = replace(
+        release,
+        curve=trace(loaded, options, made, watch.run),
+        beside=local_beside(loaded, options, watch.run),
+        stages=watch.told,
+    )
     if earlier:
         together = intersect(
             loaded.records, known, [as_earlier(release), *earlier], options.sensitive, options.k

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from louver.anonymize.columns import Column, NumericColumn, TreeColumn
 from louver.anonymize.load import Loaded
+from louver.anonymize.number_codes import done_to
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.roles import dropped
 from louver.schema.attribute import Attribute
@@ -29,7 +30,7 @@ def dictionary(loaded: Loaded, table: pa.Table, options: AnonymizeOptions) -> pa
             role, kind, done = _role_of_dropped(name, options), "", "dropped"
         else:
             role = "sensitive" if name in options.sensitive else "keep"
-            kind, done = kind_of(table.schema.field(name).type), "unchanged"
+            kind, done = kind_of(table.schema.field(name).type), done_to(name, options)
         lines.append({"name": name, "role": role, "kind": kind, "done": done})
     return pa.Table.from_pylist(lines, SCHEMA)
 

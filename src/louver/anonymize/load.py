@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn, given_values
 from louver.anonymize.generalise import SEPARATOR
+from louver.anonymize.number_codes import coded_numbers
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem, Units
+from louver.anonymize.recodes import binned, recoded_labels
 from louver.anonymize.requirements import Distance, LKind, Sensitive
 from louver.anonymize.roles import check_roles
 from louver.data.coded import read_coded
@@ -26,6 +28,7 @@ from louver.errors import InputError
 from louver.run import Run
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
+from louver.schema.recode import Recode
 from louver.schema.spec import Schema
 
 __all__ = ["Loaded", "load", "shown_codes"]
@@ -75,14 +78,16 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
     if not records.num_rows:
         raise InputError(f"{source.name} has no records.", file=source.name)
     check_roles(source, options, run)
+    records = coded_numbers(records, source, options)
     attributes = [
         _attribute(source, records, name, options, schema) for name in (*options.quasi, *options.sensitive)
     ]
     sample = read_codes(source, [a.name for a in attributes], Schema(attributes=tuple(attributes)))
     people = _population(attributes[: len(options.quasi)], options)
     quasi, columns = [], []
+    recodes = {recode.attribute: recode for recode in options.recodes()}
     for name in options.quasi:
-        attribute, column = _quasi_identifier(name, attributes, sample, people, options)
+        attribute, column = _quasi_identifier(name, attributes, sample, people, options, recodes.get(name))
         quasi.append(attribute)
         columns.append(column)
     limited = options.sensitive if options.l is not None or options.t is not None else ()
@@ -105,7 +110,11 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
         problem=problem,
         represents=_represents(source, options),
         public={
-            a.name: (frozenset(a.labels) - _own_label(a, schema)) | _labels(people, a.name)
+            a.name: recoded_labels(
+                (frozenset(a.labels) - _own_label(a, schema)) | _labels(people, a.name),
+                a,
+                recodes.get(a.name),
+            )
             for a in attributes
         },
         is_text=source.is_text,
@@ -209,6 +218,7 @@ def _quasi_identifier(
     sample: Records,
     people: tuple[Records, Ints] | None,
     options: AnonymizeOptions,
+    recode: Recode | None,
 ) -> tuple[Attribute, Column]:
     """One column of the problem, the population below the sample, and the attribute whose labels its codes are."""
     n = sample.n_rows
@@ -225,10 +235,22 @@ def _quasi_identifier(
             )
         values = np.concatenate([records.numbers[name] for records in (sample, *others)])
         attribute = next(a for a in attributes if a.name == name)
-        return attribute, NumericColumn(
-            name=name, values=values, weight=weight, missing_matches=options.missing == "match", n_sample=n
-        )
+        if recode is None:
+            return attribute, NumericColumn(
+                name=name,
+                values=values,
+                weight=weight,
+                missing_matches=options.missing == "match",
+                n_sample=n,
+            )
+        attribute, codes = binned(attribute, values, recode)
+        return attribute, _labelled(attribute, codes, weight, n, options)
     attribute, codes = _united([(_of(records, name), _codes(records, name)) for records in (sample, *others)])
+    if recode is not None:
+        is_ordered = attribute.is_ordered or name in options.ordered
+        kind = Kind.ORDERED if is_ordered and attribute.kind is Kind.CATEGORY else attribute.kind
+        attribute, new = replace(attribute, kind=kind).recoded(recode)
+        codes = new[codes]
     return attribute, _labelled(attribute, codes, weight, n, options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat
@@ -10,6 +11,7 @@ from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.methods import METHODS
 from louver.errors import InputError
 from louver.schema.options import Names, Orders, Table, VerbOptions, option
+from louver.schema.recode import Recode, RecodeTable, recodes_of
 from louver.schema.source import SourceOptions
 
 __all__ = ["AnonymizeOptions"]
@@ -78,6 +80,13 @@ class AnonymizeOptions(VerbOptions):
             "auto", "auto (default)", 1
         ),
         metavar="M",
+        group="method",
+    )
+    recoding: Literal["local", "global"] = option(
+        "local",
+        "Classes generalised one by one (local, default), or one set of intervals and one hierarchy level per column for the "
+        "whole file (global).",
+        metavar="local|global",
         group="method",
     )
     seconds: FiniteFloat = option(10.0, "Time for the search.", metavar="S", group="method", gt=0)
@@ -186,6 +195,34 @@ class AnonymizeOptions(VerbOptions):
         "Trace the risk-utility curve at these k, for --html and --json.",
         metavar="K,K,...",
         group="risk",
+    )
+    recode: RecodeTable | None = option(
+        None,
+        "TOML file with merged categories, bins or levels of quasi-identifiers, applied first.",
+        metavar="FILE",
+        group="columns",
+        file="one",
+    )
+    top_code: dict[str, FiniteFloat] = option(
+        {},
+        "Greatest number published of a column that travels along; greater ones become it. May be repeated.",
+        metavar="A=200000",
+        group="columns",
+        repeated=True,
+    )
+    bottom_code: dict[str, FiniteFloat] = option(
+        {},
+        "Least number published of a column that travels along; smaller ones become it. May be repeated.",
+        metavar="A=0",
+        group="columns",
+        repeated=True,
+    )
+    round_to: dict[str, Annotated[FiniteFloat, Field(gt=0)]] = option(
+        {},
+        "Numbers of a column that travels along are rounded to multiples of this. May be repeated.",
+        metavar="A=100",
+        group="columns",
+        repeated=True,
     )
     missing: Literal["category", "match", "error"] = option(
         "category",
@@ -345,6 +382,8 @@ class AnonymizeOptions(VerbOptions):
         if self.unit is not None:
             self._check_unit()
         self._check_method()
+        self._check_recoding()
+        self._check_number_codes()
         for name in ("size", "accepted"):
             if getattr(self, name) is not None and self.carry != "bubble":
                 raise InputError(f"option --{name} needs --carry bubble.", option=f"--{name}")
@@ -384,6 +423,86 @@ class AnonymizeOptions(VerbOptions):
                 if getattr(self, name) is not None and self.method != method.name:
                     flag = flag_of(name)
                     raise InputError(f"option {flag} needs --method {method.name}.", option=flag)
+
+    def _check_recoding(self) -> None:
+        """Refuse what one recoding for the whole file cannot take, and recodes of other columns."""
+        if self.recoding == "global":
+            for flag, is_given, told in GLOBAL_REFUSES:
+                if is_given(self):
+                    raise InputError(
+                        f"option --recoding global takes no {flag}: {told}; drop one of them.",
+                        option="--recoding",
+                    )
+        for recode in self.recodes():
+            if recode.attribute not in self.quasi:
+                raise InputError(
+                    f'option --recode speaks of column "{recode.attribute}", which is not in --quasi.',
+                    option="--recode",
+                    column=recode.attribute,
+                )
+        if self.recode is not None and self.against:
+            raise InputError(
+                "option --recode takes no --against: earlier releases speak of values before the recode; drop one of them.",
+                option="--recode",
+            )
+
+    def recodes(self) -> list[Recode]:
+        """What is done to quasi-identifiers before anything else."""
+        return recodes_of(self.recode)
+
+    def _check_number_codes(self) -> None:
+        """Refuse codes of columns that do not travel along as they are, and ends that cross."""
+        for name, codes in NUMBER_CODES.items():
+            for column in codes(self):
+                role = (
+                    "--quasi"
+                    if column in self.quasi
+                    else "--identifying"
+                    if column in self.identifying
+                    else None
+                )
+                if role is None and column in self.sensitive and (self.l is not None or self.t is not None):
+                    role = "--sensitive with --l or --t"
+                if role is not None:
+                    raise InputError(
+                        f'option {flag_of(name)} names column "{column}", which is in {role}; only numbers that travel along '
+                        "can be coded.",
+                        option=flag_of(name),
+                        column=column,
+                    )
+        for column in self.top_code:
+            if self.bottom_code.get(column, self.top_code[column]) > self.top_code[column]:
+                raise InputError(
+                    f'column "{column}" has a --bottom-code above its --top-code; exchange them.',
+                    option="--bottom-code",
+                    column=column,
+                )
+
+
+NUMBER_CODES: dict[str, Callable[[AnonymizeOptions], dict[str, float]]] = {
+    "top_code": lambda options: options.top_code,
+    "bottom_code": lambda options: options.bottom_code,
+    "round_to": lambda options: options.round_to,
+}
+"""Options that code numbers which travel along."""
+
+GLOBAL_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] = (
+    ("--method", lambda o: o.method != "auto", "a method forms classes one by one"),
+    ("--k-map", lambda o: o.k_map, "people of a population are matched with classes formed one by one"),
+    ("--population", lambda o: o.population is not None, "people are matched with classes formed one by one"),
+    ("--unit", lambda o: o.unit is not None, "classes of different units are formed one by one"),
+    (
+        "--missing match",
+        lambda o: o.missing == "match",
+        "a value that matches anything has no one label for the whole file",
+    ),
+    (
+        "--suppress with --t",
+        lambda o: o.t is not None and o.suppress > 0,
+        "leaving classes out changes the distribution that all others are close to",
+    ),
+)
+"""What one recoding for the whole file cannot take, and why."""
 
 
 def flag_of(name: str) -> str:

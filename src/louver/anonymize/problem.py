@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
-from louver.anonymize.columns import Column, SetColumn, encode
+from louver.anonymize.columns import Column, SetColumn, TreeColumn, encode
 from louver.anonymize.requirements import Sensitive, build_requirements
 from louver.errors import InputError
 from louver.optim.kernels.classes.diversity import (
@@ -40,7 +40,16 @@ from louver.optim.kernels.classes.loss import (
 )
 from louver.optim.status import Status
 
-__all__ = ["SUPPRESSED", "Answer", "Partition", "Points", "Problem", "Units"]
+__all__ = [
+    "SUPPRESSED",
+    "Answer",
+    "Partition",
+    "Points",
+    "Problem",
+    "Units",
+    "column_as_published",
+    "renumbered",
+]
 
 SUPPRESSED = -1
 """Label of a record that is not published."""
@@ -296,22 +305,18 @@ class Problem:
 
     def column_losses(self, answer: Answer) -> Floats:
         """Sum over records of weight x share of the column that the class spans, per column, in real numbers."""
-        sizes = answer.sizes
-        full = answer.n_suppressed * np.array([column.weight for column in self.columns])
-        if not len(sizes):
-            return full
-        lost = []
-        for j, column in enumerate(self.columns):
-            members, starts, of_group = answer.covered(j)
-            losses = column.class_losses(self.rows[members], starts)[of_group]
-            lost.append(column.weight * float(sizes @ losses))
-        total: Floats = full + np.array(lost)
-        return total
+        losses: Floats = self.lost_shares(answer) * np.array([column.weight for column in self.columns])
+        return losses
 
     def lost_shares(self, answer: Answer) -> Floats:
         """Sum over records of the share of each column that is lost, weights aside."""
-        unweighted = replace(self, columns=tuple(replace(column, weight=1.0) for column in self.columns))  # type: ignore[type-var]
-        return unweighted.column_losses(answer)
+        sizes = answer.sizes
+        lost = np.full(len(self.columns), float(answer.n_suppressed))
+        for place, given in enumerate(self.columns if len(sizes) else ()):
+            members, starts, of_group = answer.covered(place)
+            column = column_as_published(given, answer.levels[place] if answer.levels else None)
+            lost[place] += float(sizes @ column.class_losses(self.rows[members], starts)[of_group])
+        return lost
 
     def information_loss(self, answer: Answer) -> float:
         """The loss (34) in real numbers; differs from the answer's units only by rounding."""
@@ -327,7 +332,7 @@ class Problem:
         subproblem_sizes: Sequence[int] = (),
     ) -> Partition:
         """The answer of a method: classes numbered by their first record, with their loss."""
-        labels = _renumbered(np.asarray(labels, np.int64))
+        labels = renumbered(np.asarray(labels, np.int64))
         labels.flags.writeable = False
         return Partition(
             labels=labels,
@@ -372,6 +377,11 @@ class Answer(Protocol):
     def n_suppressed(self) -> int: ...
     def grouped(self) -> tuple[Ints, Ints]:
         """Records of all groups, and where each group starts among them."""
+        ...
+
+    @property
+    def levels(self) -> tuple[int | None, ...]:
+        """Level of a hierarchy that all groups publish, by column; empty where groups choose their own."""
         ...
 
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
@@ -429,6 +439,10 @@ class Partition:
         members = np.argsort(self.labels, kind="stable")[self.n_suppressed :]
         return members, np.cumsum(self.sizes) - self.sizes
 
+    @property
+    def levels(self) -> tuple[int | None, ...]:
+        return ()
+
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
         """The records of each class, whichever the column."""
         members, starts = self.grouped()
@@ -457,7 +471,12 @@ def _people(
     return np.ascontiguousarray(people[:, np.argsort(order)]), total, key
 
 
-def _renumbered(labels: Ints) -> Ints:
+def column_as_published(column: Column, level: int | None) -> Column:
+    """The column, or that with one level of its hierarchy for all."""
+    return replace(column, level=level) if isinstance(column, TreeColumn) and level is not None else column
+
+
+def renumbered(labels: Ints) -> Ints:
     """Classes numbered by their first record, without gaps."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     has_suppressed = len(labels) > 0 and int(labels.min()) == SUPPRESSED

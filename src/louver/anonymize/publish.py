@@ -21,7 +21,7 @@ from louver.anonymize.methods import METHODS
 from louver.anonymize.methods.freeform import Freeform
 from louver.anonymize.metrics import published_losses, risk_of, utility_of
 from louver.anonymize.options import AnonymizeOptions
-from louver.anonymize.problem import Answer, Partition
+from louver.anonymize.problem import Answer, Partition, column_as_published
 from louver.anonymize.reached import reached_by
 from louver.anonymize.result import (
     CLASSES_FILE,
@@ -44,6 +44,7 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run)
     published = []
     for place, (attribute, column) in enumerate(zip(loaded.attributes, problem.columns, strict=True)):
         covered, first, of_group = answer.covered(place)
+        column = column_as_published(column, answer.levels[place] if answer.levels else None)
         found = generalise(attribute, column, problem.rows[covered], first, loaded.public[attribute.name])
         published.append(replace(found, of_group=found.of_group[of_group]))
     group_of = np.full(loaded.records.num_rows, -1, np.int64)
@@ -133,8 +134,14 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
 
 def _parameters(options: AnonymizeOptions) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
-    kept = options.model_dump(exclude={"hierarchy", "population", "against", "accept", "curve", "registry"})
-    return kept | {"hierarchy": list(options.hierarchy), "population": options.population is not None}
+    kept = options.model_dump(
+        exclude={"hierarchy", "population", "against", "accept", "curve", "registry", "recode"}
+    )
+    return kept | {
+        "hierarchy": list(options.hierarchy),
+        "population": options.population is not None,
+        "recode": {recode.attribute: recode.to_table() for recode in options.recodes()},
+    }
 
 
 def _people(loaded: Loaded, answer: Answer) -> Floats | None:
@@ -173,6 +180,9 @@ def _promises(
     ]
     if options.csv:
         promises.append({"promise": "csv", "file": DATA_FILE, "csv": CSV_FILE})
+    if options.recoding == "global":
+        columns = list(options.quasi)
+        promises.append({"promise": "one-recoding", "mapping": MAPPING_FILE, "columns": columns})
     for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
         shown = shown_codes(attribute, limits.codes[is_kept], loaded)
         texts = _published_texts(table[attribute.name], limits.codes[is_kept])

@@ -24,10 +24,12 @@ from louver.optim.status import Status
 from louver.privacy.ledger import KeyedHash, Ledger
 from louver.release.manifest import Manifest
 from louver.release.write import ReleaseWriter
+from louver.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from louver.anonymize.beside import Beside
     from louver.anonymize.curve import CurvePoint
     from louver.anonymize.intersection import Intersection
     from louver.release.register import Memory
@@ -80,6 +82,8 @@ class AnonymizedRelease(Shown):
         What this release and earlier ones disclose together; stays inside.
     curve : tuple of CurvePoint
         What other choices of k and method would lose, where asked for; stays inside.
+    beside : Beside or None
+        What classes formed one by one would lose, where one recoding holds for the whole file; stays inside.
     promises : tuple of mappings
         What `verify` recomputes from the file.
     reached : tuple of Reached
@@ -118,6 +122,7 @@ class AnonymizedRelease(Shown):
     subproblem_sizes: tuple[int, ...] = ()
     intersection: Intersection | None = None
     curve: tuple[CurvePoint, ...] = ()
+    beside: Beside | None = None
     stages: Mapping[str, float] = field(default_factory=dict)
     ledger: Path | None = None
     entry: Mapping[str, Any] | None = None
@@ -212,6 +217,7 @@ class AnonymizedRelease(Shown):
             "associations": [asdict(line) for line in self.comparison.associations],
             "against": None if self.intersection is None else asdict(self.intersection),
             "curve": [asdict(point) for point in self.curve],
+            "beside": None if self.beside is None else asdict(self.beside),
             "stages": dict(self.stages),
             "seconds": self.seconds,
             "warnings": list(self.warnings),
@@ -252,6 +258,7 @@ class AnonymizedRelease(Shown):
         *,
         dataset: KeyedHash | None = None,
         memory: Memory | None = None,
+        run: Run | None = None,
     ) -> Manifest:
         """Write the release directory.
 
@@ -267,8 +274,10 @@ class AnonymizedRelease(Shown):
             Keyed hash of the data; the ledger refuses others than those it has admitted.
         memory : Memory, optional
             A register that the classes are entered into.
+        run : Run, optional
+            Asked whether to go on, until the file is logged.
         """
-        with ReleaseWriter(out) as writer:
+        with ReleaseWriter(out, run) as writer:
             pq.write_table(self.table, writer.path(DATA_FILE))
             pq.write_table(self.mapping, writer.path(MAPPING_FILE))
             pq.write_table(self.dictionary, writer.path(COLUMNS_FILE))
@@ -309,10 +318,15 @@ class AnonymizedRelease(Shown):
             + f"\n  {_kinds(self.dictionary.to_pylist())}"
             + f"\n  published unchanged: {', '.join(self.unchanged) or 'no column'}"
             + "".join(f"\n  {line}" for line in self.worked_out if line.nearly)
+            + (f"\n  {_beside(self.beside)}" if self.beside is not None else "")
             + (f"\n  {self.intersection}" if self.intersection is not None else "")
             + "".join(f"\n  {warning}" for warning in self.warnings)
             + (f"\n  {_told(self.stages)}" if self.stages else "")
         )
+
+
+def _beside(beside: Beside) -> str:
+    return f"classes formed one by one (--recoding local) would lose {beside.information_loss:.6g} ({beside.gcp:.2%})"
 
 
 def _kinds(lines: list[dict[str, str]]) -> str:

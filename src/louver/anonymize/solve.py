@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from louver.anonymize.load import Loaded, shown_codes
-from louver.anonymize.methods import METHODS, Method, units
+from louver.anonymize.methods import METHODS, Method, harmonise, units
 from louver.anonymize.methods.repair import close_as_published
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, Problem
@@ -32,14 +32,16 @@ def form_classes(loaded: Loaded, options: AnonymizeOptions, watch: Watch) -> Ans
 
 def solve(problem: Problem, options: AnonymizeOptions, watch: Watch) -> Answer:
     """The answer of the method: compile what it needs, then let its time begin."""
-    method = METHODS[options.method]
+    method = harmonise.METHOD if options.recoding == "global" else METHODS[options.method]
 
     def work(watch: Watch) -> Answer:
         if watch.is_limited:
             with watch.stage("compiling"):
-                method.solve(problem.tiny(), Watch(), options.model_copy(update={"carry": None, "steps": 1}))
                 if method.warm_up is not None:
                     method.warm_up(problem)
+                else:
+                    plain = options.model_copy(update={"carry": None, "steps": 1})
+                    method.solve(problem.tiny(), Watch(), plain)
             watch.restart()
         return _timed(method, problem, options, watch)
 

@@ -139,7 +139,7 @@ def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
     folder = "" if request.spec is None else str(request.spec.parent)
     if request.data is None:
         return load(options, _listed_attributes(names, schema), None, zeros, folder)
-    with open_source(request.data, **source.opening()) as opened:
+    with open_source(request.data, **source.opening(), run=request.run) as opened:
         histogram = tabulate(opened, names, weight=source.weight, wide=source.wide, schema=schema)
     earlier = [piece for entry in entries for piece in from_entry(entry, histogram.attributes)]
     return load(options, histogram.attributes, histogram, zeros, folder, earlier)

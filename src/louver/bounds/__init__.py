@@ -9,6 +9,7 @@ looks for better ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -107,7 +108,8 @@ def bounds(
     >>> [(cell.lower, cell.upper) for cell in audit.cells()]
     [(4, 4), (3, 3), (3, 3), (5, 5)]
     """
-    return _audit(load(requested(spec, BoundsOptions)), run or Run())
+    request = requested(spec, BoundsOptions)
+    return _audit(load(request), request.run)
 
 
 @door(BoundsOptions, keywords=TableKeywords)
@@ -129,7 +131,7 @@ def compare(
     arrangements : path or sequence of mappings
         A TOML file with `[[arrangement]]` entries, or the entries.
     """
-    return _compare(requested(spec, BoundsOptions), run or Run())
+    return _compare(requested(spec, BoundsOptions))
 
 
 @door(BoundsOptions, keywords=TableKeywords)
@@ -158,22 +160,23 @@ def suggest(
         Column -> labels, or sets of labels, of which no two are ever merged.
     """
     request = requested(spec, BoundsOptions)
-    return _suggest(load(request), request.options, run or Run())
+    return _suggest(load(request), request.options, request.run)
 
 
 def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAnswer:
     """All that the options ask for: an audit with or without redesigns, or a comparison of arrangements."""
+    request = replace(request, run=run or request.run)
     request.options.check_suggest()
     if request.options.write_recodes is not None:
         check_out(Path(request.options.write_recodes), "--write-recodes")
     audit = comparison = suggestions = None
     if request.options.arrangements is not None:
-        comparison = _compare(request, run or Run())
+        comparison = _compare(request)
     else:
         loaded = load(request)
-        audit = _audit(loaded, run or Run())
+        audit = _audit(loaded, request.run)
         if request.options.suggest:
-            suggestions = _suggest(loaded, request.options, run or Run())
+            suggestions = _suggest(loaded, request.options, request.run)
             if request.options.write_recodes is not None:
                 suggestions.write_recodes(request.options.write_recodes, _named(request))
     return BoundsAnswer(
@@ -198,8 +201,8 @@ def _named(request: Request[BoundsOptions]) -> list[str]:
 
 
 def _audit(loaded: Loaded, run: Run) -> BoundsAudit:
-    run.check()
-    return audit_table(
+    return run.attend(
+        audit_table,
         loaded.table,
         loaded.arrangement,
         loaded.options,
@@ -208,13 +211,13 @@ def _audit(loaded: Loaded, run: Run) -> BoundsAudit:
     )
 
 
-def _compare(request: Request[BoundsOptions], run: Run) -> Comparison:
+def _compare(request: Request[BoundsOptions]) -> Comparison:
     given = request.options.arrangements
     if given is None:
         raise InputError("option --arrangements is needed to compare arrangements.", option="--arrangements")
     arrangements = read_arrangements(given) if isinstance(given, str) else parse_arrangements(given)
     names = list(dict.fromkeys(name for a in arrangements for name in (*a.rows, *a.cols)))
-    return compare_arrangements(count(request, names), arrangements, audit_options(request), run)
+    return compare_arrangements(count(request, names), arrangements, audit_options(request), request.run)
 
 
 def _suggest(loaded: Loaded, asked: BoundsOptions, run: Run) -> Suggestions:

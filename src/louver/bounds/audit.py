@@ -96,12 +96,11 @@ def compare(
     histogram: Histogram, arrangements: Sequence[Arrangement], options: AuditOptions, run: Run | None = None
 ) -> Comparison:
     """Audit several arrangements of one histogram and sort them by risk."""
-    started = time.perf_counter()
+    started, run = time.perf_counter(), run or Run()
     lines = []
     for number, arrangement in enumerate(arrangements):
-        if run is not None:
-            run.report("auditing arrangements", number, len(arrangements))
-        lines.append((arrangement, summary_of(histogram, arrangement, options)))
+        run.report("auditing arrangements", number, len(arrangements))
+        lines.append((arrangement, run.attend(summary_of, histogram, arrangement, options)))
     lines.sort(key=lambda line: line[1].risk)
     return Comparison(lines=tuple(lines), seconds=time.perf_counter() - started)
 

@@ -52,7 +52,7 @@ def load(request: Request[BoundsOptions]) -> Loaded:
     """Read the arrangement that the options name."""
     checked = request.options
     arrangement, options = checked.arrangement(), audit_options(request)
-    with open_source(request.data, **request.source.opening()) as source:
+    with open_source(request.data, **request.source.opening(), run=request.run) as source:
         histogram = None
         if checked.conditionals:
             table = read_conditionals(source, request, arrangement)
@@ -81,7 +81,7 @@ def _wishes(request: Request[BoundsOptions]) -> Wishes:
 
 def count(request: Request[BoundsOptions], names: Sequence[str]) -> Histogram:
     """Count the source by some of its columns."""
-    with open_source(request.data, **request.source.opening()) as source:
+    with open_source(request.data, **request.source.opening(), run=request.run) as source:
         return _counted(source, names, request)
 
 

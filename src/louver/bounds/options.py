@@ -15,7 +15,7 @@ from louver.bounds.rounded import Rounding
 from louver.errors import InputError
 from louver.schema.files import read_toml
 from louver.schema.options import Names, VerbOptions, option
-from louver.schema.recode import Recode, parse_recodes, read_recodes
+from louver.schema.recode import Recode, RecodeTable, parse_recodes, recodes_of
 from louver.schema.source import SourceKeywords, SourceOptions
 from louver.schema.validate import OWN, Options, file_or, validated
 
@@ -33,7 +33,6 @@ def _is_labels(value: Any) -> bool:
     return _is_tables(value) and all(isinstance(label, str) for entry in value for label in entry.values())
 
 
-RecodeTable = Annotated[str | dict[str, Any], file_or(lambda value: isinstance(value, dict), "a table")]
 TableList = Annotated[str | list[dict[str, Any]], file_or(_is_tables, "a list of tables")]
 LabelList = Annotated[str | list[dict[str, str]], file_or(_is_labels, "a list of tables of labels")]
 
@@ -45,7 +44,7 @@ def _apart(value: Any) -> Any:
     found = {}
     for name, labels in value.items():
         listed = [label.strip() for label in labels.split(",")] if isinstance(labels, str) else labels
-        sets = listed if _is_lists(listed) else [listed]
+        sets = listed if listed and _is_lists(listed) else [listed]
         if not _is_lists(sets) or not all(
             len(one) > 1 and all(isinstance(x, str) for x in one) for one in sets
         ):
@@ -262,11 +261,7 @@ class BoundsOptions(VerbOptions):
 
     def arrangement(self) -> Arrangement:
         """The arrangement that --rows, --cols and --recode describe."""
-        if isinstance(self.recode, str):
-            recodes = read_recodes(self.recode)
-        else:
-            recodes = parse_recodes(self.recode or {}, "recode")
-        return _arrangement(self.rows, self.cols, recodes)
+        return _arrangement(self.rows, self.cols, recodes_of(self.recode))
 
 
 def _clashes(asked: BoundsOptions) -> list[tuple[bool, str, str]]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from louver.optim.notice import listeners
 from louver.run import Run
 
 if TYPE_CHECKING:
@@ -70,10 +71,29 @@ def _in_other_letters(error: UnicodeError) -> tuple[str, int]:
 @contextmanager
 def console_run() -> Iterator[Run]:
     """The `Run` of a command: Ctrl-C, SIGTERM and SIGHUP cancel it; a second one ends the process at once."""
-    with _bar() as show:
+    with _bar() as show, _notices():
         run = Run(show)
         with _signals(run):
             yield run
+
+
+@contextmanager
+def _notices() -> Iterator[None]:
+    """On a terminal, say that kernels are being compiled: somebody waits who may think that nothing happens."""
+
+    def tell(seconds: int) -> None:
+        _wipe_bar()
+        sys.stderr.write(f"louver: compiling, once per installation: about {seconds} s.\n")
+        sys.stderr.flush()
+
+    if not sys.stderr.isatty():
+        yield
+        return
+    listeners.append(tell)
+    try:
+        yield
+    finally:
+        listeners.remove(tell)
 
 
 def stopping_signal() -> int:

@@ -163,7 +163,7 @@ def _parsed(one: Described, value: Any) -> Any:
     if one.form == "orders":
         return _orders(value, one.flag)
     if one.form == "weights":
-        return _weights(value, one.flag)
+        return _weights(",".join(value) if one.repeated else value, one.flag)
     if one.repeated or value in one.choices:
         return value
     if one.form == "names":

@@ -26,6 +26,7 @@ from louver.data.scratch import Scratch
 from louver.data.separated import Header, TextFile, check_names, find_fault, read_header, text_file
 from louver.data.sql import file_literal, literal, quoted, split_table
 from louver.errors import InputError
+from louver.run import Run
 from louver.schema.where import parse_where
 
 __all__ = ["POSTGRES_SCHEMES", "Source", "name_of", "open_source", "quoted"]
@@ -54,6 +55,8 @@ class Source:
         What messages call it: the file name without its folder.
     connection : DuckDBPyConnection
         Private in-memory database with the view `records` on the data, and `whole` with the rows that `--where` leaves out.
+    run : Run
+        Asked at every batch whether to go on; cancelling it interrupts the query.
     types : dict
         Column -> type in DuckDB.
     condition : str
@@ -62,6 +65,7 @@ class Source:
 
     name: str
     connection: duckdb.DuckDBPyConnection
+    run: Run
     types: dict[str, str] = field(default_factory=dict)
     condition: str = "true"
     _scratch: Scratch
@@ -117,8 +121,11 @@ class Source:
     def batches(self, sql: str, **parameters: object) -> Iterator[pa.RecordBatch]:
         """Rows of a query on `records`, a batch at a time."""
         try:
-            relation = self.connection.sql(sql, params=parameters or None)
-            yield from relation.to_arrow_reader(BATCH_ROWS)
+            with self.run.interrupting(self.connection.interrupt):
+                relation = self.connection.sql(sql, params=parameters or None)
+                for batch in relation.to_arrow_reader(BATCH_ROWS):
+                    self.run.check()
+                    yield batch
             return
         except duckdb.OutOfMemoryException:
             problem = InputError(
@@ -183,6 +190,7 @@ def open_source(
     delimiter: str | None = None,
     keep_codes: bool = False,
     where: str | None = None,
+    run: Run | None = None,
 ) -> Source:
     """Open a table of records.
 
@@ -203,6 +211,8 @@ def open_source(
         Leave the value labels of Stata, SPSS and SAS aside.
     where : str, optional
         Condition on the rows, see `louver.schema.where`.
+    run : Run, optional
+        Asked whether to go on reading.
 
     Returns
     -------
@@ -229,7 +239,7 @@ def open_source(
         keep_codes=keep_codes,
         where=where,
     )
-    source = _start(name_of(data, table))
+    source = _start(name_of(data, table), run or Run())
     try:
         _attach(source, data, reading)
         _describe(source)
@@ -250,7 +260,7 @@ def name_of(data: object, table: str | None) -> str:
     return "the dataframe"
 
 
-def _start(name: str) -> Source:
+def _start(name: str, run: Run) -> Source:
     """A private database in memory that downloads nothing and spills only into its own folder."""
     scratch = Scratch()
     connection = duckdb.connect(
@@ -269,7 +279,7 @@ def _start(name: str) -> Source:
     )
     connection.execute("SET enable_progress_bar = false; SET TimeZone = 'UTC'")
     _encrypt_spill(connection)
-    return Source(name=name, connection=connection, _scratch=scratch)
+    return Source(name=name, connection=connection, run=run, _scratch=scratch)
 
 
 def _encrypt_spill(connection: duckdb.DuckDBPyConnection) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from louver.privacy.ledger import KeyedHash, Publication, request_digest
 from louver.privacy.measurements import Measurements
 from louver.privacy.noise import Noise, OpenDPNoise
 from louver.privacy.spend import Account, Payment, open_ledger, request_of
+from louver.run import Run
 from louver.schema.request import Request
 from louver.schema.source import SourceOptions
 from louver.schema.validate import Options
@@ -68,6 +69,8 @@ class Asked:
         Another source of noise than the debit's key.
     regions : RegionTree or None
         The public list; None where regions are taken from the data.
+    run : Run
+        Asked whether to go on reading.
     """
 
     data: Any
@@ -75,6 +78,7 @@ class Asked:
     options: GroupsOptions
     noise: Noise | None
     regions: RegionTree | None
+    run: Run = field(default_factory=Run)
 
     @classmethod
     def check(cls, request: Request[GroupsOptions]) -> Asked:
@@ -88,6 +92,7 @@ class Asked:
             options=options,
             noise=OpenDPNoise() if options.noise == "opendp" else None,
             regions=None if options.domain is None else _listed(options.domain, options.regions),
+            run=request.run,
         )
 
     @property
@@ -234,7 +239,7 @@ class Asked:
         """Count the units of every region and size; refuse regions outside the domain. Confidential."""
         options = self.options
         assert options.max_size is not None
-        with open_source(self.data, **self.source.opening()) as source:
+        with open_source(self.data, **self.source.opening(), run=self.run) as source:
             if options.unit is not None:
                 counted = count_units(
                     source,

@@ -99,7 +99,7 @@ def release_paid(
         release = _moved(asked, plan, out, debit.head)
     else:
         noise = noise_of(payment, debit)
-        with ReleaseWriter(out) as writer:
+        with ReleaseWriter(out, run) as writer:
             folder = writer.path(MEASUREMENTS_FILE).parents[1]
             _measure(plan, true_table, folder, noise, debit, run)
             release = estimate_from(asked, plan, folder, run)
@@ -171,7 +171,7 @@ def write_from(
     folder: Path, release: GroupRelease, out: str | Path, asked: Asked, report: Report | None
 ) -> None:
     """Make the release directory, measurements and exact values included."""
-    with ReleaseWriter(out) as writer:
+    with ReleaseWriter(out, asked.run) as writer:
         for name in (MEASUREMENTS_FILE, INVARIANTS_FILE):
             if (folder / name).is_file():
                 shutil.copyfile(folder / name, writer.path(name))

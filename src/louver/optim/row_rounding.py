@@ -33,6 +33,9 @@ FIRST_WINDOW = 4
 MOST_FLOW_CELLS = 10_000
 """Children x sizes beyond which columns are dealt out instead: a flow of this size takes about a second."""
 
+LONG_CELLS = 500
+"""Children x sizes from which on a region may take long enough to be asked meanwhile whether to go on."""
+
 
 def round_tree(rows: Floats, tree: LevelTree, total: int | None = None, run: Run | None = None) -> Ints:
     """Round the root, then the children of every region.
@@ -65,11 +68,15 @@ def round_tree(rows: Floats, tree: LevelTree, total: int | None = None, run: Run
         root = np.minimum(root, total)
         root[0] = total
     rounded[0] = np.maximum.accumulate(root[::-1])[::-1]
+    run = run or Run()
     for r in range(int(tree.level_start[-2])):
-        if run is not None:
-            run.check()
+        run.check()
         children = tree.children(r)
-        rounded[children] = round_children(rounded[r], rows[children])
+        below = rows[children]
+        if below.size > LONG_CELLS:
+            rounded[children] = run.attend(round_children, rounded[r], below)
+        else:
+            rounded[children] = round_children(rounded[r], below)
     return rounded
 
 

@@ -15,7 +15,7 @@ __all__ = ["load"]
 
 def load(request: Request[ProfileOptions], run: Run) -> Problem:
     """Read the columns asked for, in one scan."""
-    with open_source(request.data, **request.source.opening()) as source:
+    with open_source(request.data, **request.source.opening(), run=request.run) as source:
         names = request.options.columns or source.columns
         if len(set(names)) < len(names):
             raise InputError("option --columns names a column twice; name each once.", option="--columns")

@@ -94,6 +94,10 @@ def _anonymize_section(by_role: dict[Role, list[str]]) -> str:
     dropped = [*by_role[Role.IDENTIFYING], *by_role[Role.UNIT], *by_role[Role.WEIGHT]]
     lines.append(f"identifying = {_list(dropped)}  # dropped: ids, unit numbers and weights too")
     lines.append(f"sensitive = {_list(by_role[Role.SENSITIVE])}")
+    if by_role[Role.UNIT]:
+        lines.append(
+            f"# unit = {toml_text(by_role[Role.UNIT][0])}  # in place of dropping it: k counts different units"
+        )
     lines.append("k = 5")
     return "\n".join(lines) + "\n"
 

@@ -18,6 +18,7 @@ from louver.errors import InputError, PromiseError
 from louver.release.folder import Folder
 from louver.release.manifest import MANIFEST, Manifest, file_entry, parse
 from louver.release.verify import check_promises
+from louver.run import Run
 
 if sys.platform != "win32":
     import fcntl
@@ -37,7 +38,8 @@ def check_out(out: Path, option: str = "--out") -> None:
 class ReleaseWriter:
     """Builds a release in a hidden sibling folder and moves it into place once it is sealed.
 
-    Leaving the `with` block without `seal` removes everything that was written. What a run that was killed left behind is
+    Leaving the `with` block without `seal` removes everything that was written. `run` is asked until the release is logged; from then
+    on it is moved into place whatever happens. What a run that was killed left behind is
     removed when the next one for the same place begins; a folder that a live run holds is locked.
 
     Examples
@@ -50,8 +52,8 @@ class ReleaseWriter:
     False
     """
 
-    def __init__(self, out: str | Path) -> None:
-        self.out = Path(out)
+    def __init__(self, out: str | Path, run: Run | None = None) -> None:
+        self.out, self._run = Path(out), run or Run()
         check_out(self.out)
         self._folder: Path | None = None
         self._lock: int | None = None
@@ -83,6 +85,7 @@ class ReleaseWriter:
     def path(self, name: str) -> Path:
         """Where to write the file `name` (with `/`); its folder is made."""
         assert self._folder is not None, "use ReleaseWriter in a with block"
+        self._run.check()
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
@@ -105,7 +108,7 @@ class ReleaseWriter:
         names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
         created = manifest.created or datetime.now(UTC).isoformat(timespec="seconds")
         sealed = replace(manifest, created=created, files={name: file_entry(folder / name) for name in names})
-        _check_kept(Folder(folder, names), sealed)
+        self._run.attend(_check_kept, Folder(folder, names), sealed)
         check_out(self.out)
         if log is not None:
             sealed = replace(sealed, ledger_head=log())

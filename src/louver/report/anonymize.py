@@ -107,7 +107,7 @@ def inside_report(release: AnonymizedRelease) -> str:
             ],
         ),
     ]
-    sections += _worked_out(release)
+    sections += [*_worked_out(release), *_beside(release)]
     if release.intersection is not None:
         is_risky = release.intersection.is_risky
         sections.append(
@@ -215,6 +215,24 @@ def _worked_out(release: AnonymizedRelease) -> list[str]:
         table(
             ["quasi-identifier", "generalised", "worked out exactly", f"at {NEARLY:.0%}", "above all from"],
             [[w.name, w.generalised, w.exactly, w.nearly, w.column] for w in release.worked_out],
+        ),
+    ]
+
+
+def _beside(release: AnonymizedRelease) -> list[str]:
+    """The loss of both ways of recoding, where one recoding holds for the whole file."""
+    u, beside = release.utility, release.beside
+    if beside is None:
+        return []
+    lines: list[tuple[str, float, float, int]] = [
+        ("one recoding for the whole file (this release)", u.information_loss, u.gcp, release.n_classes),
+        ("classes formed one by one", beside.information_loss, beside.gcp, beside.classes),
+    ]
+    return [
+        "<h2>Global beside local recoding</h2>",
+        table(
+            ["recoding", "information loss", "GCP", "classes"],
+            [[name, f"{loss:.6g}", f"{gcp:.2%}", f"{n:,}"] for name, loss, gcp, n in lines],
         ),
     ]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, Signature, getdoc, signature
 from textwrap import fill
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from louver.errors import InputError, one_sentence
+from louver.run import Run
 from louver.schema.options import VerbOptions, described
 from louver.schema.request import SOURCE, ask
 from louver.schema.source import SourceOptions
@@ -68,7 +70,8 @@ def door(
             with one_sentence():
                 data, spec = given.pop("data", None), given.pop("spec", None)
                 schema = given.pop("schema", None)
-                own["spec"] = ask(model, data, spec, given, schema=schema, needs_data=needs_data)
+                request = ask(model, data, spec, given, schema=schema, needs_data=needs_data)
+                own["spec"] = replace(request, run=own.get("run") or Run())
                 return function(**own)  # type: ignore[call-arg]
 
         call.__signature__ = shown  # type: ignore[attr-defined]

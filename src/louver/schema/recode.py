@@ -10,12 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from louver.errors import InputError
 from louver.schema.files import read_toml
+from louver.schema.validate import file_or
 
-__all__ = ["Recode", "bin_labels", "parse_recodes", "read_recodes"]
+__all__ = ["Recode", "RecodeTable", "bin_labels", "parse_recodes", "read_recodes", "recodes_of"]
+
+RecodeTable = Annotated[str | dict[str, Any], file_or(lambda value: isinstance(value, dict), "a table")]
+"""An option that names a file of recodes, or holds them."""
 
 RESERVED = {
     "bins": "must be a list of numbers and the only key",
@@ -67,6 +71,12 @@ class Recode:
     def __hash__(self) -> int:
         groups = None if self.merge is None else tuple(sorted(self.merge.items()))
         return hash((self.attribute, groups, self.bins, self.level))
+
+    def to_table(self) -> dict[str, Any]:
+        """The recode as a file has it."""
+        if self.merge is not None:
+            return {new: list(old) for new, old in self.merge.items()}
+        return {"level": self.level} if self.bins is None else {"bins": list(self.bins)}
 
     def _check_merge(self, merge: Mapping[str, Sequence[str]]) -> None:
         """Store the groups as tuples; refuse an empty name, an empty group and a label in two groups."""
@@ -132,6 +142,11 @@ def bin_labels(edges: Sequence[float], *, whole: bool) -> tuple[str, ...]:
 def read_recodes(path: str | Path) -> list[Recode]:
     """Read the recodes of a TOML file: one table per attribute, see `parse_recodes`."""
     return parse_recodes(read_toml(path), where=Path(path).name)
+
+
+def recodes_of(given: str | Mapping[str, Any] | None) -> list[Recode]:
+    """The recodes of an option: a file, or a table in the spec."""
+    return read_recodes(given) if isinstance(given, str) else parse_recodes(given or {}, "recode")
 
 
 def parse_recodes(mapping: Mapping[str, Any], where: str = "recodes") -> list[Recode]:

@@ -6,13 +6,14 @@ What is given wins over the spec. Names of files in a spec are relative to it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from louver.errors import InputError
+from louver.run import Run
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
 from louver.schema.spec import Schema, Spec, as_spec
@@ -42,6 +43,8 @@ class Request(Generic[Asked]):
         The verb's own options.
     spec : Path, optional
         The spec file that was read.
+    run : Run
+        Of the call; told how far the work is, and asked whether it shall end.
     """
 
     data: Any
@@ -49,6 +52,7 @@ class Request(Generic[Asked]):
     schema: Schema | None
     options: Asked
     spec: Path | None = None
+    run: Run = field(default_factory=Run, compare=False)
 
     def files(self) -> Iterator[Path]:
         """Every file that the call reads, as far as names of files are given."""

@@ -100,7 +100,12 @@ def topdown(
         if out is not None:
             check_out(Path(out))
         return release_seeded(
-            plan, seed, evaluate, workers, run, partial(write_release, out=out, report=report, csv=csv)
+            plan,
+            seed,
+            evaluate,
+            workers,
+            run,
+            partial(write_release, out=out, report=report, csv=csv, run=run),
         )
     if evaluate:
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
@@ -108,7 +113,7 @@ def topdown(
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
     payer = open_payer(plan, ledger)
     return release_paid(
-        plan, Path(out), payer, workers, resume, run, partial(write_release, report=report, csv=csv)
+        plan, Path(out), payer, workers, resume, run, partial(write_release, report=report, csv=csv, run=run)
     )
 
 
@@ -158,9 +163,7 @@ def check(
         if len(counts) != plan.design.n_cells:
             raise InputError(f"the table does not have {plan.design.n_cells} cells.", option="table")
         placed = (level, spine.codes[level].index(table[1]), counts)
-    if run is not None:
-        run.check()
-    return check_knowledge(plan, invariants=given, table=placed)
+    return (run or Run()).attend(check_knowledge, plan, invariants=given, table=placed)
 
 
 @documented(RunOptions)
@@ -229,7 +232,7 @@ def estimate(
     if out is not None:
         check_out(Path(out))
     release = estimate_from(plan, folder, workers, run, {})
-    return write_release(release, folder, out=out, report=report, csv=csv)
+    return write_release(release, folder, out=out, report=report, csv=csv, run=run)
 
 
 make_callable(__name__, topdown)

@@ -24,6 +24,7 @@ from louver.errors import InputError
 from louver.privacy.ledger import KeyedHash
 from louver.privacy.measurements import TrueBatch
 from louver.privacy.noise import Nonce
+from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.topdown.design import Design
 from louver.topdown.implied import UNBOUNDED
@@ -55,7 +56,7 @@ def _source(design: Design) -> Any:
     return design.data
 
 
-def true_levels(design: Design) -> tuple[SparseLevel, ...]:
+def true_levels(design: Design, run: Run | None = None) -> tuple[SparseLevel, ...]:
     """Count the records of every region, level by level. Confidential.
 
     Raises
@@ -63,7 +64,7 @@ def true_levels(design: Design) -> tuple[SparseLevel, ...]:
     InputError
         On a record outside the public domain: a value or a region that is not listed; or on too many people.
     """
-    leaves = _true_leaves(design)
+    leaves = _true_leaves(design, run)
     if int(leaves.count.sum()) >= UNBOUNDED:
         raise InputError(
             f"the source counts {UNBOUNDED:,} people or more; release smaller parts.", option="source"
@@ -74,14 +75,14 @@ def true_levels(design: Design) -> tuple[SparseLevel, ...]:
     return tuple(levels)
 
 
-def _true_leaves(design: Design) -> SparseLevel:
+def _true_leaves(design: Design, run: Run | None) -> SparseLevel:
     """Histograms of the leaves by one pass over the source."""
     spec, columns = design.spec, design.geography_columns
     names = [*columns, *(attribute.name for attribute in design.attributes)]
     regions = _region_attributes(design)
     others = [a for a in spec.schema.attributes if a.name not in columns]
     schema = replace(spec.schema, attributes=(*regions, *others))
-    with open_source(_source(design), **spec.source.opening()) as source:
+    with open_source(_source(design), **spec.source.opening(), run=run) as source:
         histogram = tabulate(source, names, weight=spec.source.weight, wide=spec.source.wide, schema=schema)
         name = source.name
     leaf = _leaf_of(design, regions, histogram.codes[:, : len(columns)])

@@ -39,7 +39,7 @@ def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None 
     """Measurements and invariants in `folder`, paid for once; nothing to do where they are there already."""
 
     def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
-        levels = true_levels(plan.design)
+        levels = true_levels(plan.design, run)
         values = invariant_values(plan, levels)
         plan.problem(values)  # contradictions end here, before anything is spent
         return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, values)

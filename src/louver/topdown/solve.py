@@ -60,7 +60,7 @@ def release_seeded(
     with tempfile.TemporaryDirectory(prefix="louver-topdown-") as name:
         folder = Path(name)
         began = time.perf_counter()
-        levels = true_levels(plan.design)
+        levels = true_levels(plan.design, run)
         tabulated = time.perf_counter()
         values = invariant_values(plan, levels)
         write_invariants(folder / INVARIANTS_FILE, plan, values)
@@ -132,13 +132,19 @@ def estimate_from(
 
 
 def write_release(
-    release: TopDownRelease, folder: Path, *, out: str | Path | None, report: Report | None, csv: bool
+    release: TopDownRelease,
+    folder: Path,
+    *,
+    out: str | Path | None,
+    report: Report | None,
+    csv: bool,
+    run: Run | None = None,
 ) -> TopDownRelease:
     """Make the release directory, measurements and invariants included, if one is asked for."""
     if out is None:
         return release
     began = time.perf_counter()
-    with ReleaseWriter(out) as writer:
+    with ReleaseWriter(out, run) as writer:
         for name in (MEASUREMENTS_FILE, INVARIANTS_FILE):
             shutil.copyfile(folder / name, writer.path(name))
         release = replace(release, path=Path(out))

@@ -22,3 +22,12 @@ def test_the_curve_stays_inside(tmp_path: Path) -> None:
     for inside in ("associations", "distributions", "curve", '"against"'):
         assert inside not in published
     assert json.loads(release.to_json())["curve"]
+
+
+def test_the_release_is_a_point_of_its_curve() -> None:
+    """Also where its k is not among those of the curve; its method has its options at every k."""
+    release = lv.anonymize(people(), quasi=["age"], k=3, method="split-carry", sets=2, curve=[2], steps=5)
+    (own,) = [point for point in release.curve if (point.method, point.k) == ("split-carry", 3)]
+    assert (own.gcp, own.highest_risk) == (release.utility.gcp, release.risk.prosecutor_highest)
+    assert {point.k for point in release.curve if point.method == "split-carry"} == {2, 3}
+    assert {point.k for point in release.curve if point.method == "greedy"} == {2}

@@ -112,6 +112,7 @@ def test_options_that_need_another(values, option):
         ("avoid", "rows"),
         ("apart", ["x"]),
         ("apart", {"a": ["x"]}),
+        ("apart", {"a": []}),
         ("apart", {"a": [["x", "y"], ["z"]]}),
         ("apart", {"a": [["x", 1]]}),
     ],

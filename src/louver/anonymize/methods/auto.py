@@ -122,9 +122,13 @@ def _best_start(problem: Problem, watch: Watch) -> Partition:
 
 
 def warm_up(problem: Problem) -> None:
-    """Have the kernels of starts and rounds compiled."""
+    """Have the kernels compiled that this problem needs: those of `exact` for few records, of starts and rounds."""
     tiny, watch = problem.tiny(), Watch()
+    if problem.n_records <= EXACT_RECORDS:
+        exact.solve(tiny, watch)
     best = _best_start(tiny, watch)
+    if problem.requirements.matches:
+        return
     _Annealing.of(tiny, best, watch, 1).run_round(_first_records(best.labels), 0.0, 0, watch)
 
 

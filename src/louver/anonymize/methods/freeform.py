@@ -78,6 +78,10 @@ class Freeform:
         n, k = self.matches.shape
         return self.matches.ravel(), np.arange(n) * k
 
+    @property
+    def levels(self) -> tuple[int | None, ...]:
+        return ()
+
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
         """The records that each published record covers, whichever the column."""
         return *self.grouped(), np.arange(len(self.matches))

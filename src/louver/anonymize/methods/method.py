@@ -33,7 +33,7 @@ class Method:
     refuses : tuple of str
         Options that it cannot take.
     warm_up : callable, optional
-        Compiles kernels that solving two records would not call.
+        Compiles what a problem needs, where solving two records of it would compile too much or too little.
     """
 
     name: str

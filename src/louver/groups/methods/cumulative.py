@@ -39,7 +39,7 @@ def solve_cumulative(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     # Never decreasing is never increasing after a change of sign.
     fitted = -nonincreasing(-noisy.rows.astype(np.float64), -float(total), 0.0)
     rounded = np.rint(fitted).astype(np.int64)
-    return allocate(sizes_of(rounded, Query.PREFIX), noisy.tree, total)
+    return (run or Run()).attend(allocate, sizes_of(rounded, Query.PREFIX), noisy.tree, total)
 
 
 def solve_cumulative_relaxed(noisy: NoisyAnswers, run: Run | None = None) -> Ints:

@@ -23,7 +23,7 @@ def solve_dynamic(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     **Implements**: sections 6 and 7; Algorithm 1 by slopes instead of tables (`louver.optim.kernels.trees.laminar`).
     **Departs**: no domain is cut (ERRATA G4).
     """
-    return allocate(noisy.rows, noisy.tree, noisy.total)
+    return (run or Run()).attend(allocate, noisy.rows, noisy.tree, noisy.total)
 
 
 def solve_relaxed(noisy: NoisyAnswers, run: Run | None = None) -> Ints:

@@ -14,17 +14,25 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+
+from louver.optim.kernels.part import Part
+from louver.optim.notice import compiling
 
 __all__ = ["inner", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 PREFIX = "louver-"
+
+SECONDS = {"classes": 15, "families": 15, "semigroups": 10, "trees": 8}
+"""About how long a family takes to compile, on a machine of 2024 with nothing else to do."""
+
+_announced: set[str] = set()
 
 
 def kernel(function: Function) -> Function:
@@ -37,11 +45,20 @@ def inner(function: Function) -> Function:
 
     Without reference counts: passing a tuple of many arrays, which would cost more than such a part does, is free.
     """
-    return _compiled(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compiled(function, _nrt=False)
 
 
 def _compiled(function: Function, **flags: Any) -> Function:
-    can_cache = _choose_cache(Path(function.__code__.co_filename).parent)
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
+    return cast(Function, Part(function, partial(_entry, function, **flags), **flags))
+
+
+def _entry(function: Function, **flags: Any) -> Function:
+    """The kernel for calls from Python, whose machine code is kept."""
+    family = Path(function.__code__.co_filename).parent
+    can_cache = _choose_cache(family)
+    _announce(family, function.__name__)
     try:
         compiled = numba.njit(cache=can_cache, nogil=True, **flags)(function)
     except RuntimeError:  # numba finds no directory it may write to
@@ -49,11 +66,20 @@ def _compiled(function: Function, **flags: Any) -> Function:
     return cast(Function, compiled)
 
 
+def _announce(family: Path, name: str) -> None:
+    """Say that kernels are compiled, once for a family, where the machine code of one is not kept yet."""
+    folder = _cache_of(family)
+    if family.name in _announced or (folder and any(Path(folder).rglob(f"*.{name}-*.nbi"))):
+        return
+    _announced.add(family.name)
+    compiling(SECONDS.get(family.name, 2))
+
+
 @cache
 def _cache_of(family: Path) -> str | None:
     """A folder for this very source of a family; None where there is none to write to."""
     hasher = hashlib.sha256()
-    for path in [Path(__file__), *sorted(family.rglob("*.py"))]:
+    for path in [*sorted(Path(__file__).parent.glob("*.py")), *sorted(family.rglob("*.py"))]:
         hasher.update(path.read_bytes())
     prefix = f"{PREFIX}{family.name}-"
     name = prefix + hasher.hexdigest()[:16]

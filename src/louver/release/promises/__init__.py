@@ -25,6 +25,7 @@ from louver.release.promises.k_anonymity import (
 )
 from louver.release.promises.losses import Losses, check_losses
 from louver.release.promises.mapping import MappingPromise, check_mapping
+from louver.release.promises.one_recoding import OneRecoding, check_one_recoding
 from louver.release.promises.records import Records, check_records
 from louver.release.promises.tables import PublishedTables, check_tables
 from louver.release.promises.topdown import TopDown, check_topdown
@@ -37,6 +38,7 @@ PROMISES: Mapping[str, Registered] = {
     "losses": Registered(Losses, check_losses),
     "columns": Registered(Columns, check_columns),
     "csv": Registered(CsvCopy, check_csv),
+    "one-recoding": Registered(OneRecoding, check_one_recoding),
     "k-anonymity": Registered(KAnonymity, check_k_anonymity),
     "k-map": Registered(KMap, check_k_map),
     "k-units": Registered(KUnits, check_k_units),
@@ -63,7 +65,7 @@ REQUIRED: Mapping[str, Required] = {
     "anonymize": Required(
         always=frozenset({"records", "mapping", "losses"}),
         one_of=frozenset({"k-anonymity", "k-map", "k-units", "freeform"}),
-        may=frozenset({"l-diversity", "t-closeness", "columns", "csv"}),
+        may=frozenset({"l-diversity", "t-closeness", "columns", "csv", "one-recoding"}),
     ),
     "groups": Required(always=frozenset(), one_of=frozenset({"group-table", "group-counts"})),
     "audit": Required(always=frozenset(), one_of=frozenset({"tables"})),

@@ -50,6 +50,9 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
     losses = [line[0] for entry in by_name.get("losses", []) for line in entry.get("by_column", ())]
     if losses != asked.get("quasi"):
         yield '"losses" does not speak of the quasi-identifiers that were asked for'
+    recoded = [entry.get("columns") for entry in by_name.get("one-recoding", [])]
+    if recoded != ([asked.get("quasi")] if asked.get("recoding") == "global" else []):
+        yield '"one-recoding" is not promised as it was asked for'
     for name, key, kind in (("l-diversity", "l", "l_kind"), ("t-closeness", "t", "distance")):
         wanted = asked.get("sensitive", []) if asked.get(key) is not None else []
         field = "kind" if key == "l" else "distance"

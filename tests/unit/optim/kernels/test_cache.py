@@ -13,7 +13,7 @@ import louver
 PROGRAM = """
 import numpy as np
 from louver.optim.kernels.semigroups.reduced_rows import reduced_rows
-print(reduced_rows(np.array([[2, 4]]))[0].tolist(), sum(reduced_rows.stats.cache_hits.values()))
+print(reduced_rows(np.array([[2, 4]]))[0].tolist(), sum(reduced_rows.entry.stats.cache_hits.values()))
 """
 
 

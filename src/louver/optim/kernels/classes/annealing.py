@@ -380,9 +380,12 @@ def new_draft(scene, members, place, quota):
     p = 0
     for i in range(n):
         x = members[i]
-        codes[i] = scene.codes[x]
-        others[i] = scene.others[x]
-        sensitive[i] = scene.sensitive[x]
+        for j in range(n_intervals):
+            codes[i, j] = scene.codes[x, j]
+        for j in range(n_others):
+            others[i, j] = scene.others[x, j]
+        for j in range(sensitive.shape[1]):
+            sensitive[i, j] = scene.sensitive[x, j]
         q = scene.point_of[x]
         if p == 0 or which[p - 1] != q:
             which[p], place[q] = q, p

@@ -6,6 +6,7 @@ import numpy as np
 
 from louver.optim.kernels import kernel
 from louver.optim.kernels.classes.loss import class_regions
+from louver.optim.kernels.classes.record_tree import select_inplace
 
 __all__ = ["cut_pieces", "mixed"]
 
@@ -45,7 +46,10 @@ def best_cut(lower, upper, order, first, last, seed):
         for t in range(sample.shape[0]):
             lows[t] = lower[sample[t], j]
         share = 0.4 + 0.2 * random_share(seed + np.uint64(2 * j))
-        middle = np.sort(lows)[np.int64(share * sample.shape[0])]
+        place = np.int64(share * sample.shape[0])
+        ranked = np.arange(sample.shape[0])
+        select_inplace(ranked, lows, 0, sample.shape[0], place)
+        middle = lows[ranked[place]]
         n_below, n_cut = 0, 0
         for t in range(sample.shape[0]):
             if lows[t] < middle:
@@ -109,7 +113,8 @@ def cut_pieces(geometry, codes, labels, most_classes, seed):
         if last - first > most_classes:
             column, code = best_cut(lower, upper, order, first, last, seed)
         if column < 0:
-            piece_of[order[first:last]] = n_pieces
+            for t in range(first, last):
+                piece_of[order[t]] = n_pieces
             n_pieces += 1
             continue
         middle = divide_inplace(lower, order, first, last, column, code)
@@ -119,7 +124,8 @@ def cut_pieces(geometry, codes, labels, most_classes, seed):
     start = np.zeros(n_pieces + 1, np.int64)
     for i in range(n):
         start[piece_of[number[i]] + 1] += 1
-    start = np.cumsum(start)
+    for piece in range(n_pieces):
+        start[piece + 1] += start[piece]
     following = start[:-1].copy()
     members = np.empty(n, np.int64)
     for i in range(n):

@@ -43,9 +43,13 @@ def greedy_labels(geometry, codes, k, farthest_first, stop):
     while n_left >= k and stop[0] == 0:
         if 2 * n_left < n_built:
             # Half of the tree is gone: a new one has smaller regions and fewer leaves.
-            tree = build_tree(geometry, codes, np.flatnonzero(labels < 0))
+            left, n_built = np.empty(n_left, np.int64), 0
+            for i in range(n):
+                if labels[i] < 0:
+                    left[n_built] = i
+                    n_built += 1
+            tree = build_tree(geometry, codes, left)
             search = new_search(tree)
-            n_built = n_left
         if farthest_first:
             seed = farthest(tree, geometry, search, codes[members[k - 1]], lower, upper, words)
         else:

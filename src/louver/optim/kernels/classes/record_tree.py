@@ -236,7 +236,8 @@ def build_tree(geometry, codes, members):
         i, leaf = order[t], t // LEAF
         place[i] = leaf
         record[leaf, t % LEAF] = i
-        data[leaf, :, t % LEAF] = codes[i]
+        for j in range(m):
+            data[leaf, j, t % LEAF] = codes[i, j]
         count[leaf] += 1
         first[leaf] = min(first[leaf], i)
         add_inplace(geometry, lower[leaf], upper[leaf], words[leaf], codes[i])

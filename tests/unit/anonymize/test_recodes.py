@@ -1,0 +1,93 @@
+"""Recodes before anonymizing: bins of numbers, merged labels, levels; and one recoding for the file beside them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import louver as lv
+from louver.errors import InputError
+
+PEOPLE = pa.table(
+    {
+        "age": [20, 24, 25, 54, 55, 90, None, None],
+        "job": ["smith", "baker", "cook", "cook", "smith", "baker", "cook", "smith"],
+        "size": ["S", "M", "L", "S", "M", "L", "S", "M"],
+    }
+)
+RECODE = {"age": {"bins": [25, 55]}, "job": {"food": ["baker", "cook"]}}
+
+
+def released(table: pa.Table = PEOPLE, **options: object) -> lv.AnonymizedRelease:
+    quasi = options.get("quasi", ["age", "job"])
+    keep = [name for name in table.column_names if name not in (*quasi, *options.get("sensitive", ()))]
+    options = {"quasi": quasi, "k": 1, "steps": 0, "keep_order": True, "keep": keep, **options}
+    return lv.anonymize(table, **options)
+
+
+def test_a_recode_comes_first(tmp_path):
+    table = released(recode=RECODE).table.to_pydict()
+    assert table["age"] == ["<25", "<25", "25-54", "25-54", "55+", "55+", "(missing)", "(missing)"]
+    assert table["job"] == ["smith", "food", "food", "food", "smith", "food", "food", "smith"]
+    path = tmp_path / "recode.toml"
+    path.write_text('[age]\nbins = [25, 55]\n[job]\nfood = ["baker", "cook"]\n')
+    release = released(recode=path)
+    assert release.table.to_pydict()["age"] == table["age"]
+    assert release.manifest().parameters["recode"] == {
+        "age": {"bins": [25.0, 55.0]},
+        "job": {"food": ["baker", "cook"]},
+    }
+
+
+def test_levels_and_ordered_labels(tmp_path):
+    path = tmp_path / "job.csv"
+    path.write_text("smith;craft;any\nbaker;food;any\ncook;food;any\n")
+    table = released(quasi=["job"], hierarchy={"job": path}, recode={"job": {"level": 1}}).table
+    assert table.to_pydict()["job"][:3] == ["craft", "food", "food"]
+    table = released(quasi=["size"], ordered=["size"], recode={"size": {"tall": ["L", "M"]}}).table
+    assert set(table.to_pydict()["size"]) == {"tall", "S"}
+
+
+@pytest.mark.parametrize("recoding", ["local", "global"])
+def test_recoded_columns_are_generalised_further(recoding, tmp_path):
+    release = released(recode=RECODE, k=2, recoding=recoding, out=tmp_path / "release")
+    assert lv.verify(tmp_path / "release").passed
+    assert release.smallest_class >= 2
+
+
+BAD = [
+    ({"recode": {"sex": {"bins": [3]}}}, "--recode", 'column "sex", which is not in --quasi'),
+    ({"recode": {"age": {"old": ["90"]}}}, "--recode", "give bins"),
+    ({"recode": {"job": {"bins": [3]}}}, None, "cannot be cut into bins"),
+    ({"recode": {"job": {"level": 1}}}, None, "has no hierarchy"),
+    ({"recode": {"job": {"food": ["bread"]}}}, None, "check its spelling"),
+    ({"recode": RECODE, "against": ["earlier"]}, "--recode", "takes no --against"),
+    ({"recoding": "global", "method": "greedy"}, "--recoding", "takes no --method"),
+    ({"recoding": "global", "missing": "match"}, "--recoding", "takes no --missing match"),
+    ({"recoding": "global", "population": "people.csv"}, "--recoding", "takes no --population"),
+    ({"recoding": "global", "population": "people.csv", "k_map": True}, "--recoding", "takes no --k-map"),
+    (
+        {"recoding": "global", "sensitive": ["size"], "t": 0.3, "suppress": 0.1},
+        "--recoding",
+        "takes no --suppress with --t",
+    ),
+    ({"recoding": "global", "unit": "size", "keep": []}, "--recoding", "takes no --unit"),
+    ({"recoding": "both"}, "recoding", "local"),
+]
+
+
+@pytest.mark.parametrize(("options", "flag", "words"), BAD, ids=[words for _, _, words in BAD])
+def test_what_cannot_be_recoded_is_refused(options, flag, words):
+    with pytest.raises(InputError) as caught:
+        released(**options)
+    assert words in str(caught.value)
+    assert flag is None or caught.value.option == flag
+
+
+def test_local_stands_beside_global():
+    people = pa.table({"age": list(range(20, 40)), "job": ["smith", "baker"] * 10})
+    release = released(people, k=3, recoding="global", steps=2)
+    assert release.beside is not None and release.beside.recoding == "local"
+    assert release.beside.information_loss <= release.utility.information_loss
+    assert release.to_dict()["beside"]["classes"] == release.beside.classes
+    assert "would lose" in repr(release) and released(people, k=3).beside is None

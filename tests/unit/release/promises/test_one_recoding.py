@@ -1,0 +1,81 @@
+"""One recoding for the whole file: kept by what the verb makes, and a forged mapping is found."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import louver as lv
+from louver.release.manifest import Manifest
+from louver.release.promises.asked import weaknesses
+from releases import doubt
+
+PEOPLE = pa.table(
+    {
+        "age": [20, 21, 25, 29, 30, 38, 40, None, None, 41],
+        "sex": list("MFMFMFMFMF"),
+        "ill": list("abcdeabcde"),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recoding") / "release"
+    lv.anonymize(PEOPLE, quasi=["age", "sex"], k=2, steps=1, recoding="global", keep=["ill"], out=folder)
+    return folder
+
+
+def test_the_release_keeps_it(out):
+    assert lv.verify(out).passed
+    assert doubt(out, "one-recoding").passed
+    assert not doubt(out, "one-recoding", columns=["age"]).passed
+
+
+FORGED = {
+    "intervals that overlap": [("20-30", 20.0, 30.0, None), ("25-41", 25.0, 41.0, None)],
+    "intervals that touch": [("20-30", 20.0, 30.0, None), ("30-41", 30.0, 41.0, None)],
+    "an interval that ends before it starts": [("30-20", 30.0, 20.0, None)],
+    "a label in two sets": [("a", None, None, ["a"]), ("a | b", None, None, ["a", "b"])],
+    "anything beside others": [("*", None, None, "anything"), ("20", 20.0, 20.0, None)],
+}
+
+
+@pytest.mark.parametrize("lines", FORGED.values(), ids=FORGED)
+def test_two_published_values_for_one_value_are_found(lines, out, tmp_path):
+    folder = tmp_path / "forged"
+    folder.mkdir()
+    for path in out.rglob("*"):
+        target = folder / path.relative_to(out)
+        target.mkdir() if path.is_dir() else target.write_bytes(path.read_bytes())
+    schema = pq.read_schema(folder / "data/mapping.parquet")
+    forged = [
+        {
+            "attribute": "age",
+            "published": label,
+            "sort": "anything" if members == "anything" else "interval" if members is None else "set",
+            "lower": lower,
+            "upper": upper,
+            "members": None if members == "anything" else members,
+            "records": 2,
+        }
+        for label, lower, upper, members in lines
+    ]
+    pq.write_table(pa.Table.from_pylist(forged, schema), folder / "data/mapping.parquet")
+    check = doubt(folder, "one-recoding", columns=["age"])
+    assert not check.passed and '"age"' in check.found
+
+
+@pytest.mark.parametrize(
+    ("recoding", "promised"), [("global", None), ("global", ["sex"]), ("local", ["age"])]
+)
+def test_it_is_promised_where_it_is_asked_for(recoding, promised):
+    entry = {"promise": "one-recoding", "mapping": "data/mapping.parquet", "columns": promised}
+    manifest = Manifest(
+        verb="anonymize",
+        method="global",
+        parameters={"quasi": ["age"], "k": 2, "recoding": recoding},
+        promises=[] if promised is None else [entry],
+    )
+    assert '"one-recoding" is not promised as it was asked for' in list(weaknesses(manifest))
