@@ -63,7 +63,6 @@ def test_every_verb(verb: str, run_louver: Runner, tmp_path: Path) -> None:
     for command in STORY[verb]:
         done = run_louver(*command, cwd=tmp_path)
         assert (done.code, done.err) == (0, ""), command
-        assert done.out
 
 
 def test_the_wheel_is_under_test() -> None:

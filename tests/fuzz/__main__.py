@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fuzz.cases import KINDS, make
+from fuzz.cases import KINDS, has_pages, make
 from fuzz.judge import Hanging, Outcome, clear, run
 
 SECONDS = 300  # a case that takes longer hangs
@@ -31,7 +31,7 @@ def main() -> int:
     for number in range(options.cases):
         kind = options.kind[number % len(options.kind)]
         seed = options.seed + number // len(options.kind)
-        outcome = one(kind, seed, root / f"{kind}-{seed}", show=options.show)
+        outcome = one(kind, seed, root / "cases" / f"{kind}-{seed}", show=options.show)
         counts[f"{kind} exit {outcome.code}"] += 1
         n_failures += bool(outcome.faults)
     print(f"{options.cases} cases in {time.monotonic() - began:.0f} s, {n_failures} failures")
@@ -56,7 +56,7 @@ def one(kind: str, seed: int, folder: Path, *, show: bool) -> Outcome:
     os.chdir(folder)
     signal.alarm(SECONDS)
     try:
-        outcome = run(case)
+        outcome = run(case, pages=has_pages(seed))
     except Hanging:
         outcome = Outcome(-1, "", "", ["hangs"])
     finally:

@@ -18,9 +18,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fuzz.drafts import Draft, Option, anonymize, groups, typed, write
+from fuzz.drafts import AMOUNTS, Draft, anonymize, groups, typed, write
 from fuzz.hostile import MARKER, damaged, odd_json, odd_json_text, odd_parquet, odd_text
-from fuzz.judge import run_command
+from fuzz.judge import run_command, without_pages
+from fuzz.options import Option, n_arguments, pool_of, subcommands
 from topdown_town import write_town
 
 __all__ = ["against", "estimate", "ledger", "open_release", "spending", "topdown", "verify"]
@@ -35,7 +36,8 @@ def made() -> Path:
     here = os.getcwd()
     os.chdir(root)
     try:
-        _make(root)
+        with without_pages():
+            _make(root)
     finally:
         os.chdir(here)
     return root
@@ -283,42 +285,25 @@ def against(draw: random.Random, folder: Path, told: list[str]) -> Made:
 
 def ledger(draw: random.Random, folder: Path, told: list[str]) -> Made:
     _hostile_ledger(draw, folder / "data.csv.ledger", told)
-    commands: list[tuple[str, ...]] = [
-        ("show",),
-        ("verify",),
-        ("grant", f"--epsilon={_amount(draw)}"),
-        ("grant", f"--rho={_amount(draw)}"),
-        ("abandon", f"--entry={draw.choice(('1', '2', '3', '0', '-1', '99999999999999999999', 'x'))}"),
-        ("init", f"--epsilon={_amount(draw)}"),
-    ]
-    name, *options = draw.choice(commands)
-    if name == "verify" and draw.random() < 0.7:
+    name = draw.choice(subcommands("ledger"))
+    entries = ("1", "2", "3", "0", "-1", "99999999999999999999", "x")
+    chosen: dict[str, Sequence[Option]] = {
+        "epsilon": AMOUNTS,
+        "rho": AMOUNTS,
+        "entry": entries,
+        "releases": ("releases",),
+    }
+    pool = pool_of(["ledger", name], (), chosen)
+    given = [option for option in pool if draw.random() < 0.6]
+    if "releases" in given:
         (folder / "releases").mkdir()
         hostile_release(draw, folder / "releases", told, ("groups", "topdown", "anonymized"))
-        options.append("--releases=releases")
-    if draw.random() < 0.3:
-        options.append("--json")
-    target = "data.csv.ledger" if draw.random() < 0.9 else typed(odd_text(draw)) or "x"
-    return ("ledger", name, *options, "--", target), None
-
-
-def _amount(draw: random.Random) -> str:
-    return draw.choice(
-        (
-            "1",
-            "1/3",
-            "0",
-            "-1",
-            "1e99999999",
-            "1e-99999999",
-            "1_0",
-            "nan",
-            "inf",
-            "1/0",
-            "9" * 5000,
-            typed(odd_text(draw)),
-        )
-    )
+    shutil.copy(made() / "data.csv", folder / "data.csv")
+    targets = ["data.csv.ledger", draw.choice(("new.ledger", "data.csv", "data.csv.ledger"))]
+    if draw.random() < 0.1:
+        targets[draw.randrange(2)] = typed(odd_text(draw)) or "x"
+    flags = _flags({option: draw.choice(pool[option]) for option in given})
+    return ("ledger", name, *flags, "--", *targets[: n_arguments(["ledger", name])]), None
 
 
 def _hostile_ledger(draw: random.Random, path: Path, told: list[str]) -> None:
@@ -460,18 +445,14 @@ def topdown(draw: random.Random) -> Draft:
             ("measure", {"out": "out"}),
         )
     )
-    pool: dict[str, Sequence[Option]] = {
-        "out": ("out", ".", "town.toml", "no/such"),
+    chosen: dict[str, Sequence[Option]] = {
         "engine": ("local:1", "local:0", "local:x", "dask://nowhere:1"),
         "seed": ("1", "-1", "99999999999999999999"),
-        "ledger": ("people.csv", "none.ledger", "."),
         "level": ("ward", "town", "street"),
         "region": ("1", "9"),
         "invariants": ("invariants.csv", "people.csv"),
         "table": ("counts.csv", "leaves.csv"),
-        "json": (None,),
-        "resume": (None,),
-        "csv": (None,),
-        "evaluate": (None,),
+        "spec": ("town.toml",),
     }
+    pool = pool_of(["topdown", command], files, chosen)
     return Draft(("topdown", command), "town.toml", files, dict(options), pool)

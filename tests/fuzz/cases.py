@@ -11,7 +11,7 @@ from fuzz.drafts import DRAFTS, Draft, spoil, write
 from fuzz.files import profile
 from fuzz.judge import Case
 
-__all__ = ["KINDS", "make"]
+__all__ = ["DRAFTED", "KINDS", "has_pages", "make"]
 
 
 def _drafted(draft: Callable[[random.Random], Draft]) -> artifacts.Maker:
@@ -23,10 +23,13 @@ def _drafted(draft: Callable[[random.Random], Draft]) -> artifacts.Maker:
     return make
 
 
+DRAFTED: dict[str, Callable[[random.Random], Draft]] = {
+    **DRAFTS,
+    "profile": profile,
+    "topdown": artifacts.topdown,
+}
 KINDS: dict[str, artifacts.Maker] = {
-    **{name: _drafted(draft) for name, draft in DRAFTS.items()},
-    "profile": _drafted(profile),
-    "topdown": _drafted(artifacts.topdown),
+    **{name: _drafted(draft) for name, draft in DRAFTED.items()},
     "verify": artifacts.verify,
     "open": artifacts.open_release,
     "against": artifacts.against,
@@ -43,3 +46,8 @@ def make(kind: str, seed: int, folder: Path) -> Case:
     told: list[str] = []
     arguments, call = KINDS[kind](draw, folder, told)
     return Case(folder=folder, arguments=arguments, call=call, told=tuple(told))
+
+
+def has_pages(seed: int) -> bool:
+    """Whether reports are written in full; every tenth time is enough."""
+    return seed % 10 == 0

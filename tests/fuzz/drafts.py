@@ -12,6 +12,7 @@ from pyarrow import csv
 
 from fuzz.hostile import (
     MARKER,
+    NO_PLACE,
     csv_bytes,
     damaged,
     odd_csv,
@@ -20,10 +21,9 @@ from fuzz.hostile import (
     odd_toml,
     parquet_bytes,
 )
+from fuzz.options import LIMITED, Option, pool_of
 
-__all__ = ["DRAFTS", "HEADER", "Draft", "Option", "records", "spoil", "write"]
-
-Option = str | None  # None for a flag
+__all__ = ["DRAFTS", "HEADER", "Draft", "records", "spoil", "write"]
 
 
 @dataclass
@@ -53,8 +53,8 @@ def records() -> list[list[str]]:
     ]
 
 
-RECODE = '[ill]\nsome = ["mild", "severe"]\n\n[age]\nbins = [25, 55]\n'
-GIVEN = '[[known]]\nrow = { site = "A" }\ncol = { ill = "no" }\nat_least = 1\nat_most = 900\n\n[[known]]\nrow = { site = "B" }\nexactly = 87\n'
+RECODE = '[ill]\nsome = ["mild", "severe"]\n\n[site]\nnorth = ["A", "B"]\n'
+GIVEN = '[[known]]\nrow = { site = "A" }\ncol = { ill = "no" }\nat_least = 1\nat_most = 900\n\n[[known]]\nrow = { site = "B" }\nexactly = 79\n'
 ARRANGEMENTS = '[[arrangement]]\nname = "first"\nrows = ["site"]\ncols = ["ill"]\n\n[[arrangement]]\nrows = ["sex"]\ncols = ["ill"]\nrecode = { ill = { some = ["mild", "severe"] } }\n'
 HIERARCHY = "A;north;*\nB;north;*\nC;south;*\n"
 BOUNDS_SPEC = """[source]
@@ -69,12 +69,19 @@ hierarchy = "site.csv"
 kind = "integer"
 bins = [25, 55]
 
+[attributes.ill]
+labels = ["no", "mild", "severe"]
+
+[attributes.sex]
+labels = ["f", "m"]
+
 [[structural_zeros]]
 site = ["C"]
 ill = ["severe"]
+sex = ["f"]
 
 [bounds]
-rows = ["site"]
+rows = ["site", "sex"]
 cols = ["ill"]
 small = 5
 """
@@ -86,6 +93,9 @@ PERCENT = [
     ["B", "no", "25", "8"],
     ["B", "mild", "75", "8"],
 ]
+
+
+SHORT: dict[str, Option] = {"seconds": "0.05"}
 
 
 def bounds(draw: random.Random) -> Draft:
@@ -103,7 +113,7 @@ def bounds(draw: random.Random) -> Draft:
     table: dict[str, Option] = {"rows": "site", "cols": "ill", "weight": "count"}
     starts: list[tuple[str, dict[str, Option]]] = [
         ("data.csv", table),
-        ("data.csv", {**table, "recode": "recode.toml", "rows": "site,age"}),
+        ("data.csv", {**table, "recode": "recode.toml", "rows": "site,sex"}),
         ("data.csv", {**table, "given": "given.toml"}),
         ("data.csv", {**table, "cells": "cells.csv"}),
         ("data.csv", {"weight": "count", "arrangements": "arrangements.toml"}),
@@ -112,7 +122,7 @@ def bounds(draw: random.Random) -> Draft:
             "conditionals.csv",
             {"rows": "site", "cols": "ill", "weight": "share", "conditionals": None, "n": "12"},
         ),
-        ("data.csv", {**table, "suggest": None, "seconds": "0.05", "fix": "ill", "write-recodes": "recodes"}),
+        ("data.csv", {**table, "suggest": None, "fix": "ill", "write-recodes": "recodes"}),
         (
             "percent.csv",
             {
@@ -130,39 +140,26 @@ def bounds(draw: random.Random) -> Draft:
     ]
     weights = (4, 4, 4, 4, 4, 6, 6, 1, 4, 1, 4, 1)
     argument, options = draw.choices(starts, weights)[0]
-    pool: dict[str, Sequence[Option]] = {
+    chosen: dict[str, Sequence[Option]] = {
         "rows": ("site", "site,sex", "ill,age,home", "count", "name", "nothing"),
         "cols": ("ill", "sex", "ill,sex", "site"),
-        "weight": ("count", "age", "name"),
         "n": ("12", "0", "1", "99999999999999999999"),
         "recode": ("recode.toml", "given.toml", "data.csv"),
         "given": ("given.toml", "recode.toml"),
         "cells": ("cells.csv", "data.csv"),
         "arrangements": ("arrangements.toml",),
         "decimals": ("0", "1", "9", "10"),
-        "rounding": ("half-up", "half-even"),
-        "small": ("1", "0", "1000000"),
-        "fail-on": ("small", "rows", "attribute", "any"),
         "certain": ("95", "50", "100", "nan", "99.9999999"),
-        "percent": (None,),
         "row-n": ("people", "count", "site", "nothing"),
-        "avoid": ("small", "attribute", "all"),
         "fix": ("site", "ill", "nothing"),
         "apart": ("site=A,B", "site=A", "ill=no,mild", "=", "nothing=a,b"),
         "write-recodes": ("recodes", "no/such", "."),
         "register": ("register", "data.csv"),
         "publish": ("published", "."),
-        "accept": (None,),
-        "table": ("t",),
-        "query": ("SELECT 1",),
         "spec": ("spec.toml",),
-        "html": ("page.html", "no/such/page.html", "."),
-        "json": (None,),
-        "conditionals": (None,),
-        "drop-zero-rows": (None,),
-        "merge-zero-rows": (None,),
     }
-    return Draft(("bounds",), argument, files, dict(options), pool)
+    pool = pool_of(["bounds"], files, chosen)
+    return Draft(("bounds",), argument, files, {**options, **SHORT}, pool)
 
 
 def anonymize(draw: random.Random) -> Draft:
@@ -179,6 +176,7 @@ def anonymize(draw: random.Random) -> Draft:
         "identifying": "name",
         "keep": "home,count",
         "method": method,
+        **SHORT,
         "out": "out",
     }
     extra: list[dict[str, Option]] = [
@@ -193,49 +191,48 @@ def anonymize(draw: random.Random) -> Draft:
         {"ordered": "site"},
         {"format": "bounds", "class-id": None},
     ]
-    pool: dict[str, Sequence[Option]] = {
+    chosen: dict[str, Sequence[Option]] = {
         "quasi": ("site", "site,age,sex", "count", "home,name", "nothing"),
         "k": ("1", "2", "18", "19", "0", "99999999999999999999"),
-        "method": ("sorted", "greedy", "mondrian", "nothing"),
-        "sensitive": ("ill", "site", "count"),
-        "identifying": ("name", "home", "site"),
+        "method": ("sorted", "greedy", "mondrian", "auto", "exact", "nothing"),
         "keep": ("count", "home,count,sex", "site", "nothing"),
-        "csv": (None,),
         "categorical": ("age", "site", "ill"),
         "missing-code": ("age=20", "age", "ill=", "site=A,B"),
-        "count-missing": (None,),
         "unit": ("home", "site", "name"),
-        "accept": (None,),
         "ordered": ("site", "age", "site=A,B,C", "site=A", "age=20,27"),
         "hierarchy": ("site=site.csv", "site=data.csv", "age=site.csv", "site=", "=site.csv"),
         "weights": ("site=1", "site=0,age=0", "site=-1", "site=nan", "site=1e308,age=1e308"),
         "l": ("1", "2", "1e308", "3.5", "inf"),
-        "l-kind": ("distinct", "entropy"),
         "t": ("0", "0.5", "1", "1e-300"),
         "distance": ("equal", "ordered", "hierarchical"),
         "suppress": ("0", "1", "0.5"),
         "steps": ("0", "1"),
-        "sampling-weight": ("count", "age"),
         "population": ("population.csv", "site.csv"),
-        "population-count": ("count",),
-        "missing": ("category", "match", "error"),
-        "format": ("labels", "bounds"),
         "against": ("nowhere", ".", "data.csv"),
-        "ledger": ("data.csv", "none.ledger"),
         "curve": ("2,3", "0", "1000"),
-        "out": ("out", ".", "..", "data.csv", "no/such/folder", "x" * 300),
-        "one-hot": ("site",),
         "spec": ("spec.toml",),
-        "json": (None,),
-        "keep-order": (None,),
-        "class-id": (None,),
-        "k-map": (None,),
-        "normalise": (None,),
-        "html": ("page.html", "no/such/page.html"),
     }
+    pool = pool_of(["anonymize"], files, chosen)
     if draw.random() < 0.15:
-        return Draft(("anonymize",), "", files, {"spec": "spec.toml", "out": "out"}, pool)
+        return Draft(("anonymize",), "", files, {"spec": "spec.toml", **SHORT, "out": "out"}, pool)
     return Draft(("anonymize",), "data.csv", files, {**base, **draw.choice(extra)}, pool)
+
+
+AMOUNTS = (
+    "1",
+    "0",
+    "-1",
+    "1e-9",
+    "1e99999999",
+    "1e-99999999",
+    "1/3",
+    "1/0",
+    "nan",
+    "inf",
+    "0x1",
+    "1_0",
+    "9" * 5000,
+)
 
 
 def groups(draw: random.Random) -> Draft:
@@ -265,41 +262,116 @@ def groups(draw: random.Random) -> Draft:
         ("data.csv", {**{k: v for k, v in by_unit.items() if k != "out"}, "forecast": "100", "json": None}),
         ("", {"spec": "spec.toml", "seed": "1", "out": "out"}),
     ]
-    pool: dict[str, Sequence[Option]] = {
+    chosen: dict[str, Sequence[Option]] = {
         "unit": ("home", "name", "nothing"),
         "regions": ("site", "ill,site", "site,site", "home", "name"),
-        "domain": ("domain.csv", "data.csv", "spec.toml", "counted.csv"),
-        "domain-from-data": (None,),
         "max-size": ("1", "0", "1000001", "50"),
-        "min-size": ("0", "1", "2"),
-        "epsilon": ("1", "0", "-1", "1e-9", "1e99999999", "1/3", "1/0", "nan", "0x1"),
-        "rho": ("0.1", "1e400", "1e-400"),
+        "epsilon": AMOUNTS,
+        "rho": AMOUNTS,
         "delta": ("1e-6", "1", "1e-400"),
         "shares": ("equal", "chosen", "1/2,1/4,1/4", "1,1", "1/2,1/2,0"),
         "mechanism": ("louver", "M_H^dp", "M_c^dp", "M_H^r", "M_c^r", "M_c^ch", "M_H"),
         "noise": ("louver", "other"),
-        "total": ("public", "noisy"),
         "neighbours": ("add-remove-record", "change-record", "add-remove-unit"),
-        "quantity": ("age", "count", "name"),
         "max-quantity": ("1", "90", "99999999999999999999"),
-        "across": ("error", "split"),
-        "ledger": ("none.ledger", "data.csv", "."),
         "forecast": ("1", "0", "-1", "1000000"),
-        "seed": ("0", "-1", "99999999999999999999"),
-        "out": ("out", ".", "data.csv", "no/such"),
-        "size": ("size",),
-        "groups": ("groups",),
         "spec": ("spec.toml",),
-        "evaluate": (None,),
-        "as-published": (None,),
-        "json": (None,),
     }
+    pool = pool_of(["groups"], files, chosen)
     argument, options = draw.choice(starts)
     return Draft(("groups",), argument, files, dict(options), pool)
 
 
+AUDIT_SPEC = """[source]
+file = "data.csv"
+weight = "count"
+
+[attributes.age]
+kind = "integer"
+bins = [25, 55]
+
+[[audit.tables]]
+name = "everyone"
+by = ["site", "ill"]
+totals = true
+below = 3
+
+[[audit.tables]]
+name = "women"
+by = ["ill"]
+where = { sex = "f" }
+base = 5
+
+[[audit.tables]]
+name = "shares"
+rows = ["site"]
+cols = ["ill", "sex"]
+decimals = 1
+counts = "total"
+
+[[audit.known]]
+name = "sites"
+where = { site = ["A", "B"] }
+at_least = 100
+at_most = 200
+
+[[audit.targets]]
+name = "old"
+by = ["site"]
+where = { sex = "m" }
+
+[audit]
+small = 4
+"""
+PUBLISHED_SPEC = """[attributes.site]
+labels = ["A", "B", "C"]
+
+[attributes.ill]
+labels = ["no", "mild", "severe"]
+
+[[audit.tables]]
+name = "printed"
+by = ["site", "ill"]
+file = "printed.csv"
+mark = ["*"]
+mark_range = [1, 4]
+
+[[audit.tables]]
+name = "sites"
+by = ["site"]
+file = "sites.csv"
+"""
+PRINTED = [[site, ill, "*" if (site, ill) == ("B", "mild") else "7"] for site in SITES for ill in ILLS]
+
+
+def audit(draw: random.Random) -> Draft:
+    files = {
+        "data.csv": csv_bytes(HEADER, records()),
+        "audit.toml": AUDIT_SPEC.encode(),
+        "published.toml": PUBLISHED_SPEC.encode(),
+        "printed.csv": csv_bytes(["site", "ill", "count"], PRINTED),
+        "sites.csv": csv_bytes(["site", "count"], [["A", "21"], ["B", "17"], ["C", "21"]]),
+    }
+    starts: list[dict[str, Option]] = [
+        SHORT,
+        {**SHORT, "decide": None},
+        {**SHORT, "no-advice": None, "fail-on": "small"},
+        {**SHORT, "hide": None, "no-advice": None},
+        {**SHORT, "register": "register", "publish": "out"},
+    ]
+    chosen: dict[str, Sequence[Option]] = {
+        "spec": ("audit.toml", "published.toml", "data.csv"),
+        "register": ("register", ".", "data.csv", "no/such"),
+        "publish": ("out", ".", "data.csv", "no/such"),
+    }
+    argument = draw.choice(("audit.toml", "audit.toml", "published.toml"))
+    pool = pool_of(["audit"], files, chosen)
+    return Draft(("audit",), argument, files, dict(draw.choice(starts)), pool)
+
+
 DRAFTS: dict[str, Callable[[random.Random], Draft]] = {
     "bounds": bounds,
+    "audit": audit,
     "anonymize": anonymize,
     "groups": groups,
 }
@@ -326,7 +398,7 @@ def _add_option(draw: random.Random, draft: Draft) -> None:
 def _set(draw: random.Random, draft: Draft, name: str) -> None:
     known = draft.pool.get(name, ("1",))
     value = draw.choice(list(known))
-    if value is not None and draw.random() < 0.4:
+    if value is not None and name not in LIMITED and draw.random() < 0.4:
         value = typed(odd_text(draw))
     draft.options[name] = value
     draft.told.append(f"--{name}={value!r:.40}")
@@ -334,7 +406,7 @@ def _set(draw: random.Random, draft: Draft, name: str) -> None:
 
 def _drop_option(draw: random.Random, draft: Draft) -> None:
     name = draw.choice(list(draft.options))
-    if len(draft.options) > 1:
+    if len(draft.options) > 1 and name not in LIMITED:
         del draft.options[name]
         draft.told.append(f"no --{name}")
 
@@ -397,8 +469,12 @@ def _to_parquet(draw: random.Random, draft: Draft) -> None:
 
 
 def typed(text: str) -> str:
-    """A text as an operating system hands it over: no zero byte, no lone surrogate but those of stray bytes."""
-    return text.replace("\0", "").replace("\ud800", "\udcff")
+    """A text as an operating system hands it over: no zero byte, no lone surrogate but those of stray bytes.
+
+    It may name a place to write to, so it never is one that is there outside the case's folder.
+    """
+    text = text.replace("\0", "").replace("\ud800", "\udcff")
+    return text if text == NO_PLACE else text.lstrip("/")
 
 
 def write(draft: Draft, folder: Path) -> tuple[str, ...]:

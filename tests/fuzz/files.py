@@ -13,29 +13,12 @@ import openpyxl
 import pandas as pd
 import pyreadstat
 
-from fuzz.drafts import HEADER, Draft, Option, records
+from fuzz.drafts import HEADER, Draft, records
 from fuzz.hostile import csv_bytes
+from fuzz.options import Option, pool_of
 
-__all__ = ["READING", "profile"]
+__all__ = ["profile"]
 
-READING: dict[str, Sequence[Option]] = {
-    "decimal-mark": (",", ".", ";"),
-    "encoding": ("utf-8", "cp1252", "latin-1", "utf-16", "rot13", "idna"),
-    "delimiter": (",", ";", "tab", "|", "a", "''"),
-    "keep-codes": (None,),
-    "table": ("people", "Sheet1", "t"),
-    "where": (
-        "age >= 30",
-        "site in ('A', 'B') and not ill = 'no'",
-        "home is missing or age < count",
-        "(" * 60 + "age = 1",
-        "age = 1; DROP TABLE records",
-        "nothing = 1",
-        "site > 5",
-        "age in ()",
-        "age = 1e999",
-    ),
-}
 SPEC = '[source]\nfile = "{file}"\nencoding = "utf-8"\nwhere = "age >= 20"\n\n[profile]\nlargest = 2\nalone = 0.1\n'
 
 
@@ -83,15 +66,14 @@ def profile(draw: random.Random) -> Draft:
         ("data.xpt", {"columns": "site,age"}),
         ("", {"spec": "spec.toml"}),
     ]
-    pool = READING | {
+    chosen: dict[str, Sequence[Option]] = {
         "columns": ("site", "site,age", "nothing", "site,site", "name"),
         "largest": ("1", "4", "0", "5"),
         "alone": ("0.5", "0", "1", "nan", "2"),
-        "html": ("page.html", "no/such/page.html", "."),
         "write-spec": ("start.toml", "data.csv", "no/such.toml"),
         "spec": ("spec.toml",),
-        "json": (None,),
     }
     argument, options = draw.choice(starts)
     spec = SPEC.format(file=draw.choice([name for name in written() if name.startswith("data")]))
-    return Draft(("profile",), argument, {**written(), "spec.toml": spec.encode()}, dict(options), pool)
+    files = {**written(), "spec.toml": spec.encode()}
+    return Draft(("profile",), argument, files, dict(options), pool_of(["profile"], files, chosen))

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 __all__ = [
     "MARKER",
+    "NO_PLACE",
     "damaged",
     "odd_csv",
     "odd_json",
@@ -25,6 +26,9 @@ __all__ = [
 
 MARKER = "Zyx77Confidential"
 """Stands in the records and nowhere else; no message may repeat it."""
+
+NO_PLACE = "/dev/null/x"
+"""The only absolute path: not the device itself, which a verb that replaces it would break."""
 
 TEXTS = (
     "",
@@ -63,7 +67,7 @@ TEXTS = (
     "<script>alert(1)</script>",
     "=1+1",
     "../../etc/passwd",
-    "/dev/null/x",  # not the device itself: a verb that replaced it would break the machine
+    NO_PLACE,
     "*",
     "?",
     "[a]",

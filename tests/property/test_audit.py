@@ -268,7 +268,7 @@ def test_decomposable_sets_are_bounded_in_closed_form(truth, data, has_totals):
     assert problem.is_tight.all() == is_closed and (not is_closed or answer.programs + answer.repairs == 0)
 
 
-@SETTINGS
+@settings(SETTINGS, max_examples=10)
 @given(system=systems(kinds=("counts",)))
 def test_reasons_are_smallest_sets(system):
     truth, options, oracle, _ = system

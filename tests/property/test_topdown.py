@@ -21,8 +21,8 @@ from louver.topdown.rounding import round_counts
 from oracles import topdown as oracle
 from strategies import bounds_around, laminar_masks, stated_trees
 
-PLENTY = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
-FEWER = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+PLENTY = settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+FEWER = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 class Given:

@@ -22,7 +22,7 @@ STATEMENTS = (
 )
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(BUDGETS), st.sets(st.sampled_from(STATEMENTS)), st.integers(0, 2**32))
 def test_every_release_passes_verify(budget, statements, seed):
     assert WARDS in SPEC

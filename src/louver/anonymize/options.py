@@ -31,7 +31,6 @@ class AnonymizeOptions(VerbOptions):
     """Everything `louver anonymize` can be told, but for where the data are and where the release goes."""
 
     verb: ClassVar[str] = "anonymize"
-    place: ClassVar[str | None] = "options"
     no_source: ClassVar[tuple[str, ...]] = ("weight", "wide")
 
     quasi: Names = option(

@@ -213,6 +213,11 @@ def _relevant(recodes: Sequence[Recode], names: Sequence[str]) -> list[Recode]:
 
 def mixed_radix(codes: Ints, attributes: Sequence[Attribute]) -> Ints:
     """One number for each combination of labels, the last attribute's varying fastest."""
+    if prod(attribute.size for attribute in attributes) >= 1 << 63:
+        raise InputError(
+            "the attributes have too many combinations of labels to be numbered; use fewer, or merge categories.",
+            option="--rows",
+        )
     index = np.zeros(codes.shape[0], dtype=np.int64)
     for column, attribute in enumerate(attributes):
         index *= attribute.size

@@ -105,9 +105,6 @@ class VerbOptions(Options):
     ----------
     verb : str
         Its name, which is that of its section in a spec.
-    place : str, optional
-        What messages call the place of an option that is not in a spec; without it they name the option as the command
-        line does.
     no_source : tuple of str
         What can be told about a source and does not apply to this verb.
     needs_data : bool
@@ -115,7 +112,6 @@ class VerbOptions(Options):
     """
 
     verb: ClassVar[str]
-    place: ClassVar[str | None] = None
     no_source: ClassVar[tuple[str, ...]] = ()
     needs_data: ClassVar[bool] = True
 

@@ -99,7 +99,7 @@ def ask(
     merged |= {name: _plain(value, told.get(name)) for name, value in given.items() if value is not None}
     about_source = {name: merged.pop(name) for name in SOURCE if name in merged}
     source = (SourceOptions() if read is None else read.source).replaced(about_source)
-    options = validated(model, merged, model.place)
+    options = validated(model, merged)
     options.check()
     options.check_source(source)
     if needs_data and (model.needs_data or data is None):

@@ -13,7 +13,7 @@ precise, not biased.
 
 Notes
 -----
-**Implements**: Hay et al. (2010), section 4.2, for several marginals with unequal variances; ERRATA has nothing on it.
+**Implements**: Hay et al. (2010), section 4.2, for several marginals with unequal variances.
 """
 
 from __future__ import annotations

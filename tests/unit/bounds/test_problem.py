@@ -259,3 +259,21 @@ def test_a_cell_given_twice():
             where="table.csv",
         )
     assert (caught.value.file, caught.value.row) == ("table.csv", 3)
+
+
+def test_more_combinations_of_row_labels_than_a_number_holds():
+    """Rows whose numbers differ by 2**64 were taken for one."""
+    many = [Attribute(name=f"a{i}", labels=tuple("abcdefgh")) for i in range(24)]
+    codes = np.zeros((2, 25), dtype=np.int64)
+    codes[1, 0] = 1
+    with pytest.raises(InputError, match="too many combinations") as caught:
+        from_conditionals(
+            (*many, WARD),
+            codes,
+            [Fraction(1)] * 2,
+            Arrangement(rows=tuple(a.name for a in many), cols=("ward",)),
+            5,
+            decimals=None,
+            where="table.csv",
+        )
+    assert caught.value.option == "--rows"
