@@ -100,7 +100,7 @@ def test_one_sentence(
 def test_terminals_without_arrows(run_louver: Runner, counted: Path, encoding: str) -> None:
     done = run_louver("bounds", counted, *WEIGHTED, PYTHONIOENCODING=encoding)
     assert (done.code, done.err) == (0, "")
-    assert f"disclosed: A {'→' if encoding == 'utf-8' else '->'} no = 4" in done.out
+    assert f"disclosed: site=A {'→' if encoding == 'utf-8' else '->'} ill=no: 4" in done.out
 
 
 def test_json_keeps_labels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def test_help_of_a_verb(call_louver: Runner, verb: str) -> None:
     options = re.findall(r"^  (--[\w-]+).*", done.out, re.MULTILINE)
     assert "--help" in options
     assert len(options) == len(set(options))
-    for line in re.findall(r"^  --[\w-]+(.*)", done.out, re.MULTILINE):
-        assert re.search(r" {2}\S", line), "an option without a word of help"
+    for told in re.findall(r"^  --[\w-]+(.*(?:\n {8}.*)*)", done.out, re.MULTILINE):
+        assert re.search(r" {2}\S", told), "an option without a word of help"
 
 
 def test_options_of_bounds(call_louver: Runner) -> None:
