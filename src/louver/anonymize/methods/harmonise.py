@@ -24,9 +24,6 @@ ROUNDS = 400
 JUDGED_PER_STEP = 2_000
 """Combinations of codings that the search of the lattice may judge for each step."""
 
-LATTICE_SHARE = 0.6
-"""Share of the time for the search of the lattice, where it is small enough to be searched."""
-
 
 def solve(problem: Problem, watch: Watch | None = None, *, steps: int | None = None) -> Recoded:
     """The best recoding found.
