@@ -179,7 +179,7 @@ def _program(problem: Problem, families: Families, family: int) -> Program:
     assert parent is not None
     first, last = int(families.child_start[family]), int(families.child_start[family + 1])
     n, m = len(cells), last - first
-    weight, goal, answers = objective(problem.workloads[families.level], families, (first, last), cells)
+    weight, goal, answers = objective(families, (first, last), cells)
     sums = sparse.hstack([sparse.eye_array(n)] * m + [sparse.csr_array((n, len(weight) - n * m))])
     # The first query counts the types: bounds on sets of them are short rows over its answers, child by child.
     n_types = problem.implied.n_types

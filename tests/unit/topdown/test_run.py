@@ -232,8 +232,8 @@ def test_a_refused_debit_leaves_nothing(town, tmp_path):
 def test_data_that_change_while_they_are_read_are_refused(town, ledger, tmp_path, monkeypatch):
     real = sealing.true_levels
 
-    def write_meanwhile(design):
-        levels = real(design)
+    def write_meanwhile(design, run=None):
+        levels = real(design, run)
         with (town.parent / "people.csv").open("a") as file:
             file.write("1A1,home,adult,a\n")
         return levels
