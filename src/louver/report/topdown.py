@@ -119,9 +119,8 @@ def _noise_of_sizes(release: TopDownRelease) -> list[float]:
 def _size_lines(release: TopDownRelease) -> list[list[object]]:
     spine, lines = release.plan.design.spine, []
     noise = _noise_of_sizes(release)
-    for level, histograms in enumerate(list(release.levels())[::-1]):
-        upto = np.concatenate([[0], np.cumsum(histograms.count)])[histograms.start]
-        sizes = np.sort(np.diff(upto))
+    for level, people in enumerate(release.sizes()):
+        sizes = np.sort(people)
         told = f"{noise[level]:.1f}" if noise[level] else "exact"
         middle = int(sizes[len(sizes) // 2])
         lines.append([spine.names[level], len(sizes), int(sizes[0]), middle, int(sizes[-1]), told])

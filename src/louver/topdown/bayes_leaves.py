@@ -60,11 +60,10 @@ class LeafPrior:
         leaves = _Leaves.of(problem, families, entries, self.seen)
         mean, variance, mixture = leaves.posterior(self, int(families.child_start[-1]), run)
         assert families.parents is not None
-        held = np.concatenate([[0], np.cumsum(families.parents.count)])[families.parents.start]
         totals = np.empty(mixture.shape[1])
         totals_inplace(
             families.child_start.copy(),
-            np.diff(held).astype(np.float64),
+            families.parents.people.astype(np.float64),
             mixture[0],
             mixture[1],
             mixture[2],

@@ -72,12 +72,11 @@ def _draw_lines(axes: Axes, names: tuple[str, ...], values: dict[str, dict[int, 
 def plot_sizes(release: TopDownRelease) -> Figure:
     """Draw the people of every region of the last levels, the largest region first."""
     names = release.plan.design.spine.names
-    histograms = list(release.levels())[::-1]
+    people = release.sizes()
     shown = list(range(len(names)))[-3:]
     figure = blank_figure(4.5 * len(shown), 3.0)
     for axes, level in zip(np.atleast_1d(figure.subplots(1, len(shown))), shown, strict=True):
-        upto = np.concatenate([[0], np.cumsum(histograms[level].count)])[histograms[level].start]
-        sizes = np.sort(np.diff(upto))[::-1]
+        sizes = np.sort(people[level])[::-1]
         shown_regions = np.unique(np.linspace(0, len(sizes) - 1, MOST_POINTS).astype(int))
         place = np.append(shown_regions, len(sizes))
         axes.fill_between(place, np.append(sizes[shown_regions], 0), step="post", color=SAFE)

@@ -178,6 +178,11 @@ class SparseLevel:
         """Number of regions."""
         return len(self.start) - 1
 
+    @property
+    def people(self) -> Ints:
+        """People of every region."""
+        return np.diff(np.concatenate([[0], np.cumsum(self.count)])[self.start])
+
     def part(self, first: int, last: int) -> SparseLevel:
         """The regions first to last."""
         span = slice(self.start[first], self.start[last])

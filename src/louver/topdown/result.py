@@ -99,6 +99,13 @@ class TopDownRelease(Shown):
             current = current.add_up(starts, self.plan.design.n_cells)
             yield current
 
+    def sizes(self) -> list[Ints]:
+        """People of the regions of every level, the root first."""
+        sizes = [self.estimate.leaves.people]
+        for starts in reversed(self.plan.design.spine.starts):
+            sizes.insert(0, np.add.reduceat(sizes[0], starts[:-1]))
+        return sizes
+
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
         loss, design = self.plan.loss, self.plan.design
