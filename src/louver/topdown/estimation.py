@@ -11,7 +11,7 @@ Notes
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,12 @@ class Estimate:
     leaves: SparseLevel
     levels: tuple[LevelReport, ...]
 
+    @classmethod
+    def of(cls, steps: Iterable[tuple[SparseLevel, LevelReport]]) -> Estimate:
+        """The last of the levels that were found one after another, and what there is to say of each."""
+        levels, reports = zip(*steps, strict=True)
+        return cls(leaves=levels[-1], levels=reports)
+
     @property
     def rescued(self) -> tuple[RescuedRegion, ...]:
         """All uses of the failsafe."""
@@ -154,9 +160,7 @@ def estimate(
     InfeasibleError
         If the root has no solution.
     """
-    current: SparseLevel | None = None
-    reports: list[LevelReport] = []
-    for current, report in estimate_by_level(
+    steps = estimate_by_level(
         problem,
         noisy,
         estimator=estimator,
@@ -165,10 +169,8 @@ def estimate(
         workers=workers,
         checkpoints=checkpoints,
         run=run,
-    ):
-        reports.append(report)
-    assert current is not None
-    return Estimate(leaves=current, levels=tuple(reports))
+    )
+    return Estimate.of(steps)
 
 
 def estimate_by_level(
