@@ -67,6 +67,7 @@ def topdown(
     resume: bool = False,
     estimator: Estimator | None = None,
     shrink: float | str | None = None,
+    intervals: int | None = None,
     csv: bool = False,
     seed: int | None = None,
     evaluate: bool = False,
@@ -95,7 +96,9 @@ def topdown(
     `docs/proofs/topdown.md`.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec, data).estimated(estimator=estimator, shrink=shrink))
+    plan = make_plan(
+        read_design(spec, data).estimated(estimator=estimator, shrink=shrink, intervals=intervals)
+    )
     if seed is not None:
         if out is not None:
             check_out(Path(out))
@@ -211,6 +214,7 @@ def estimate(
     engine: str = "local:1",
     estimator: Estimator | None = None,
     shrink: float | str | None = None,
+    intervals: int | None = None,
     csv: bool = False,
     report: Report | None = None,
     run: Run | None = None,
@@ -227,7 +231,7 @@ def estimate(
         Release directory to make.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec).estimated(estimator=estimator, shrink=shrink))
+    plan = make_plan(read_design(spec).estimated(estimator=estimator, shrink=shrink, intervals=intervals))
     folder = Path(measurements)
     if out is not None:
         check_out(Path(out))

@@ -118,7 +118,7 @@ def test_what_a_door_tells_itself_stays_and_flags_become_keywords() -> None:
         (topdown.measure, RUN - {"resume"}, {"spec", "data", "out", "ledger", "run"}),
         (
             topdown.estimate,
-            RUN - {"engine", "estimator", "shrink", "csv", "measurements"},
+            RUN - {"engine", "estimator", "shrink", "intervals", "csv", "measurements"},
             {"spec", "out", "report", "run"},
         ),
     ],
