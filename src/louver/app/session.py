@@ -107,6 +107,8 @@ class Session:
         self.refresh_ledger: Callable[[], Awaitable[None]] | None = None
         """Tells anew what is left in the ledger; set by the shell."""
         self.balance: dict[str, str] | None = None
+        self.say: Callable[[str], object] = lambda text: None
+        """Tells people who listen to the page; set by the shell."""
         self._states: dict[type[Any], Any] = {}
         self._workers: dict[str, Worker] = {}
         self._folder: Path | None = None
