@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 Handler = Callable[[], Any]
-RUN_BAR_AFTER_SECONDS = 0.6
+DIM_AFTER_SECONDS, RUN_BAR_AFTER_SECONDS = 0.15, 0.6
 
 
 class Tag(TextElement):
@@ -179,6 +179,7 @@ class RunBar:
     def __init__(self, session: Session, lane: str, dims: Sequence[Element] = ()) -> None:
         self._session, self._lane, self._dims = session, lane, list(dims)
         self._running = 0
+        self.has_problem = False
         with Tag("div", "run gone", role="status") as self._bar:
             self._stage = Tag("span", "stage")
             with Tag("div", "bar", role="progressbar", aria_label="Progress"):
@@ -198,6 +199,7 @@ class RunBar:
 
     def tell(self, sentence: str) -> None:
         """Say why there is no result; an empty sentence takes it back."""
+        self.has_problem = bool(sentence)
         self._problem.clear()
         if sentence:
             with self._problem:
@@ -207,9 +209,11 @@ class RunBar:
         """The answer of a job, or None where there is none: it was cancelled, is late, or failed, which the bar then tells."""
         self._running += 1
         self._mark("working", 0, 0)
-        for element in self._dims:
-            element.classes(add="dim")
-        shown = asyncio.get_running_loop().call_later(RUN_BAR_AFTER_SECONDS, self._appear)
+        loop = asyncio.get_running_loop()
+        waits = [
+            loop.call_later(DIM_AFTER_SECONDS, self._dim),
+            loop.call_later(RUN_BAR_AFTER_SECONDS, self._appear),
+        ]
         try:
             answer = await self._session.ask(job, *args, key=key, lane=self._lane, progress=self._mark)
             self.tell("")
@@ -221,13 +225,18 @@ class RunBar:
         except LouverError as error:
             self.tell(str(error))
         finally:
-            shown.cancel()
+            for wait in waits:
+                wait.cancel()
             self._running -= 1
             if not self._running:
                 self._bar.classes(add="gone")
                 for element in self._dims:
                     element.classes(remove="dim")
         return None
+
+    def _dim(self) -> None:
+        for element in self._dims:
+            element.classes(add="dim")
 
     def _appear(self) -> None:
         self._bar.classes(remove="gone")

@@ -104,6 +104,8 @@ class Session:
         """Goes to a page; set by the shell."""
         self.refresh_top: Callable[[], object] = lambda: None
         """Draws the top bar again; set by the shell."""
+        self.say: Callable[[str], object] = lambda text: None
+        """Tells people who listen to the page; set by the shell."""
         self._states: dict[type[Any], Any] = {}
         self._workers: dict[str, Worker] = {}
         self._folder: Path | None = None

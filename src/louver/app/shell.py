@@ -82,7 +82,8 @@ class Shell:
                 self._top = Tag("header", "top")
                 self._rail = Tag("nav", "rail", aria_label="Pages")
                 self._main = Tag("main", "main", id="main", tabindex=-1)
-            Tag("div", "announcer", role="status", aria_live="polite", id="announcer")
+            Tag("div", "announcer", role="status", id="announcer")
+            self._session.say = Tag("div", "announcer", role="status").set_text
             _keys_help()
         ui.on("louver_go", lambda e: self.show(str(e.args)))
         self._session.open_start()
