@@ -10,16 +10,35 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pprint import pformat
-from typing import Any
+from typing import Any, Protocol
 
 from louver.schema.files import toml_text
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
 
-__all__ = ["Call"]
+__all__ = ["Call", "Repeatable", "Texts"]
 
 SPEC = "louver-explore.toml"
 END = "END-OF-SPEC"
+
+
+class Repeatable(Protocol):
+    """What was done, in words that do it again."""
+
+    def texts(self) -> dict[str, str]:
+        """The words by the name of their tab."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A command that has no options model, and the same in Python."""
+
+    command: tuple[str, ...]
+    python: str
+
+    def texts(self) -> dict[str, str]:
+        """Command and Python, by the name of their tab."""
+        return {"Command": shlex.join(self.command), "Python": f"import louver as lv\n\n{self.python}"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

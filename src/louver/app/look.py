@@ -11,7 +11,7 @@ from nicegui import ElementFilter, context
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
-from louver.app.copying import Call
+from louver.app.copying import Repeatable
 from louver.app.icons import ICONS
 from louver.app.session import Session
 from louver.app.work import Late
@@ -28,9 +28,11 @@ __all__ = [
     "field",
     "head",
     "icon",
+    "pill",
     "problem",
     "segments",
     "select",
+    "table",
     "tag",
     "verdict",
 ]
@@ -261,7 +263,25 @@ def drawer(title: str) -> Tag:
     return made
 
 
-def copy_button(call: Callable[[], Call | None]) -> Tag:
+def pill(text: str, kind: str = "", icon_name: str = "") -> Tag:
+    """A state in a word; `kind` is ok, care, stop or acc."""
+    with Tag("span", f"pill {kind}") as made:
+        if icon_name:
+            icon(icon_name, "mini")
+        Tag("span", text=text)
+    return made
+
+
+def table(columns: Mapping[str, str]) -> Tag:
+    """A table with its head, name -> classes of the column; put the rows into what is returned."""
+    with Tag("table"):
+        with Tag("thead"), Tag("tr"):
+            for name, classes in columns.items():
+                Tag("th", classes, name, scope="col")
+        return Tag("tbody")
+
+
+def copy_button(call: Callable[[], Repeatable | None]) -> Tag:
     """Opens a drawer with what was chosen as a command and as Python."""
 
     def open_drawer() -> None:
@@ -271,7 +291,7 @@ def copy_button(call: Callable[[], Call | None]) -> Tag:
     return button("Copy as…", open_drawer, icon_name="copy", data_copy="")
 
 
-def _repeat(call: Call | None) -> None:
+def _repeat(call: Repeatable | None) -> None:
     if call is None:
         Tag("p", "sub", "Nothing to repeat yet: choose something first.")
         return

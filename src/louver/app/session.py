@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -104,6 +104,9 @@ class Session:
         """Goes to a page; set by the shell."""
         self.refresh_top: Callable[[], object] = lambda: None
         """Draws the top bar again; set by the shell."""
+        self.refresh_ledger: Callable[[], Awaitable[None]] | None = None
+        """Tells anew what is left in the ledger; set by the shell."""
+        self.balance: dict[str, str] | None = None
         self.say: Callable[[str], object] = lambda text: None
         """Tells people who listen to the page; set by the shell."""
         self._states: dict[type[Any], Any] = {}

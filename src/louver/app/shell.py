@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -11,9 +13,11 @@ from nicegui import Client, ElementFilter, app, background_tasks, ui
 from starlette.requests import Request
 from starlette.responses import Response
 
+from louver.app.jobs.books import ledger_left
 from louver.app.look import Tag, icon, problem
 from louver.app.pages import PAGES, Page
 from louver.app.session import Session, Setup
+from louver.app.words import amount_text
 from louver.errors import InputError, LouverError
 
 __all__ = ["install"]
@@ -72,6 +76,7 @@ class Shell:
         self._task: asyncio.Task[None] | None = None
         self._page = PAGES[FIRST]
         session.show, session.refresh_top = self.show, self._draw_top
+        session.refresh_ledger = self.refresh_ledger
 
     async def start(self) -> None:
         """Draw the frame, open the first data, and show the page that the address names."""
@@ -89,6 +94,18 @@ class Shell:
         self._session.open_start()
         self._session.warm()
         self.show(wanted)
+        background_tasks.create(self.refresh_ledger())
+
+    async def refresh_ledger(self) -> None:
+        """Tell below the rail what is left."""
+        if self._session.setup.ledger is None:
+            return
+        with suppress(LouverError):  # the page Ledger tells what is wrong with it
+            self._session.balance = await self._session.ask(
+                ledger_left, str(self._session.setup.ledger), key="balance"
+            )
+        with self._client:
+            self._draw_rail()
 
     def show(self, name: str) -> None:
         """Go to a page."""
@@ -174,9 +191,20 @@ def _ledger_foot(session: Session) -> None:
             Tag("span", text="Nothing can be spent. Start with ")
             Tag("code", "mono", "--ledger")
             Tag("span", text=" to publish with noise.")
-    else:
+        return
+    left = session.balance
+    with Tag("div", "row between"):
         Tag("b", "b", "Ledger")
-        Tag("p", "sub", "Noise is paid for from it.")
+        Tag("span", text="" if left is None else f"{left['measure']} {amount_text(left['left'])} left")
+    if left is not None and Fraction(left["granted"]) > 0:
+        granted = Fraction(left["granted"])
+        with Tag("div", "gauge"):
+            for part, colour in (("left", "accent"), ("held", "d-exact")):
+                Tag("i").style(
+                    f"width:{float(100 * Fraction(left[part]) / granted):.1f}%;background:var(--{colour})"
+                )
+        held = f"; {amount_text(left['held'])} held" if Fraction(left["held"]) else ""
+        Tag("p", "sub", f"of {amount_text(left['granted'])} granted{held}")
 
 
 def _round_button(name: str, label: str, handler: str) -> None:

@@ -48,5 +48,7 @@ PAGES = {
     for page in (
         Page("data", "Data", "data", "d"),
         Page("tables", "Tables", "table", "t"),
+        Page("releases", "Releases", "box", "r", is_below=True, is_inside=False),
+        Page("ledger", "Ledger", "book", "l", is_below=True, is_inside=False),
     )
 }

@@ -75,7 +75,7 @@ class _Page:
             with Tag("a", "btn pri", href="#tables"):
                 Tag("span", text="Next: Tables")
                 icon("right", "mini")
-        with Tag("div", "columns"):
+        with Tag("div", "panes"):
             with Tag("div", "stack centre"):
                 self.told = Tag("div")
                 self.bar = RunBar(self.session, "quick")

@@ -72,7 +72,7 @@ class _Page:
             self.form = select(FORMS, chosen, self.publish_as, "Published as")
             button("What outsiders know", self.open_knowledge, icon_name="plus")
             copy_button(self.call)
-        with Tag("div", "columns"):
+        with Tag("div", "panes"):
             with Tag("div", "stack centre"):
                 self.shelves = Shelves(self.state.shelves())
                 self.told = Tag("div", aria_live="polite")
