@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from nicegui import ElementFilter, context
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
@@ -22,6 +23,7 @@ __all__ = [
     "button",
     "card",
     "copy_button",
+    "drawer",
     "empty",
     "field",
     "head",
@@ -249,6 +251,18 @@ class RunBar:
         self._done.style(f"width:{100 * min(done / total, 1):.1f}%" if total else "width:30%")
 
 
+def drawer(title: str) -> Tag:
+    """A panel over the right side; put its content into what is returned. Another one takes its place."""
+    for old in ElementFilter(kind=Tag, marker="drawer"):
+        old.delete()
+    with context.client.content:
+        made = Tag("aside", "drawer", role="dialog", aria_label=title).mark("drawer")
+    with made, Tag("div", "row between"):
+        Tag("h2", text=title)
+        button("", made.delete, kind="ghost", icon_name="close", aria_label="Close", data_close="")
+    return made
+
+
 def pill(text: str, kind: str = "", icon_name: str = "") -> Tag:
     """A state in a word; `kind` is ok, care, stop or acc."""
     with Tag("span", f"pill {kind}") as made:
@@ -268,18 +282,10 @@ def table(columns: Mapping[str, str]) -> Tag:
 
 
 def copy_button(call: Callable[[], Repeatable | None]) -> Tag:
-    """Opens the drawer with what was chosen as a command and as Python."""
-    with Tag("aside", "drawer gone", role="dialog", aria_label="Copy") as drawer:
-        pass
+    """Opens a drawer with what was chosen as a command and as Python."""
 
     def open_drawer() -> None:
-        drawer.clear()
-        drawer.classes(remove="gone")
-        with drawer:
-            with Tag("div", "row between"):
-                Tag("h2", text="Repeat this")
-                close = button("", kind="ghost", icon_name="close", aria_label="Close", data_close="")
-                close.click(lambda: drawer.classes(add="gone"))
+        with drawer("Repeat this"):
             _repeat(call())
 
     return button("Copy as…", open_drawer, icon_name="copy", data_copy="")

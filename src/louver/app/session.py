@@ -24,7 +24,7 @@ __all__ = ["MAX_UPLOAD", "SAMPLES", "Opened", "Session", "Setup"]
 MAX_UPLOAD = 500_000_000
 SAMPLES = {
     "survey": ("Survey", "48,842 people counted by eight attributes", "count"),
-    "cps8": ("Survey, with the names of the literature", "the table of the bounds paper", "count"),
+    "cps8": ("cps8", "the same with the names of the literature: the table of the bounds paper", "count"),
     "people": ("People", "6,000 people of a survey, one line each", None),
     "ges2013": ("Crashes", "86,519 people in road crashes, with regions", None),
 }
@@ -215,7 +215,7 @@ class Session:
     def count_by(self, weight: str | None) -> None:
         """Read the same data with another column of counts, or with none."""
         assert self.opened is not None
-        self.opened = replace(self.opened, source=self.opened.source.replaced({"weight": weight}))
+        self._take(replace(self.opened, source=self.opened.source.model_copy(update={"weight": weight})))
 
     def close(self) -> None:
         """End its processes and remove its uploads."""

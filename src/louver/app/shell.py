@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from nicegui import Client, app, background_tasks, ui
+from nicegui import Client, ElementFilter, app, background_tasks, ui
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -114,6 +114,8 @@ class Shell:
         if self._task is not None:
             self._task.cancel()
         with self._client:
+            for drawer in ElementFilter(kind=Tag, marker="drawer"):
+                drawer.delete()
             self._draw_rail()
             self._draw_top()
             self._main.clear()

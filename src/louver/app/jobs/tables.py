@@ -38,6 +38,7 @@ __all__ = [
     "counted",
     "explained",
     "find_disclosed",
+    "histogram_of",
     "suggested",
     "window",
 ]
@@ -96,7 +97,7 @@ def counted(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
         raise InputError(
             "the file has fewer than two columns that a table can be made of; it needs categories."
         )
-    histogram = _histogram(path, source.model_dump_json(), names)
+    histogram = histogram_of(path, source, names)
     sizes = [{"name": a.name, "labels": list(a.labels)} for a in histogram.attributes]
     return {"attributes": sizes, "left": left, "n": histogram.total}
 
@@ -222,6 +223,11 @@ def _usable(path: str, source: str) -> tuple[tuple[str, ...], dict[str, str]]:
     return tuple(names), left
 
 
+def histogram_of(path: str, source: SourceOptions, names: tuple[str, ...]) -> Histogram:
+    """The file counted by these columns; counted once."""
+    return _histogram(path, source.model_dump_json(), names)
+
+
 @lru_cache(maxsize=1)
 def _histogram(path: str, source: str, names: tuple[str, ...]) -> Histogram:
     """The file counted by all these columns, labels such as <25, 25-54, 55+ in their natural order."""
@@ -255,7 +261,7 @@ def _natural(labels: Sequence[str]) -> list[int]:
 def _audit(asked: Asked) -> _Audited:
     request = Request(data=asked.path, source=asked.source, schema=None, options=asked.options)
     arrangement, options = asked.options.arrangement(), audit_options(request)
-    histogram = _histogram(asked.path, asked.source.model_dump_json(), asked.names)
+    histogram = histogram_of(asked.path, asked.source, asked.names)
     table = arrange(histogram, arrangement, zero_rows=options.zero_rows)
     found = audit_table(table, arrangement, options)
     n_values = _n_values(found)
@@ -407,7 +413,7 @@ def _joined(attributes: Sequence[Attribute], index: int) -> str:
 def _kept(asked: Asked, arrangement: Arrangement) -> float:
     """Share of the information about the columns as opened: I(X'; Y' | Z') of I(X; Y), see `bounds.suggest`."""
     rows, cols = asked.base
-    histogram = _histogram(asked.path, asked.source.model_dump_json(), asked.names)
+    histogram = histogram_of(asked.path, asked.source, asked.names)
     first = _information(histogram.marginalise((*rows, *cols)), rows, cols, ())
     names = (*arrangement.rows, *arrangement.cols)
     now = histogram.marginalise(names).recode(*arrangement.recodes)
