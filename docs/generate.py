@@ -198,6 +198,7 @@ CHECK_MEANINGS = {
     "clash": "statements that contradict each other, with level and region; leaving out any one resolves it",
     "kind": "what is derived: nested or two-by-two (complete), or crossing (necessary conditions only)",
     "outside": "statements that keep it from being complete",
+    "crossing": "why, in words: which two statements do it",
     "types": "parts the statements divide the cells into",
     "constrained": "for each level how many regions are bound",
     "implied": "what follows for the root, in words",
