@@ -109,6 +109,8 @@ class Session:
         self.balance: dict[str, str] | None = None
         self.say: Callable[[str], object] = lambda text: None
         """Tells people who listen to the page; set by the shell."""
+        self.receivers: dict[str, Callable[[str, str], Awaitable[None]]] = {}
+        """Who takes an upload for a purpose of its own: the kept file, and what it is called."""
         self._states: dict[type[Any], Any] = {}
         self._workers: dict[str, Worker] = {}
         self._folder: Path | None = None
@@ -171,12 +173,31 @@ class Session:
         InputError
             If it has a name that no reader knows, or is too large.
         """
+        path = await self._keep(name, "upload", chunks)
+        shown = printable(name)
+        self._take(Opened(path=str(path), name=shown, copied=shown, source=SourceOptions()))
+
+    async def receive(self, purpose: str, name: str, chunks: AsyncIterator[bytes]) -> None:
+        """Keep a public file, such as a list of regions, for the page that asked for it.
+
+        Raises
+        ------
+        InputError
+            As `upload`, or where no page asked.
+        """
+        receiver = self.receivers.get(purpose)
+        if receiver is None:
+            raise InputError("no page asked for this file; open it on the page Data.")
+        path = await self._keep(name, f"public-{purpose}", chunks)
+        await receiver(str(path), printable(name))
+
+    async def _keep(self, name: str, stem: str, chunks: AsyncIterator[bytes]) -> Path:
         ending = next(
             (end for end in sorted(ENDINGS, key=len, reverse=True) if name.lower().endswith(end)), None
         )
         if ending is None:
             raise InputError("this kind of file is not read; choose CSV, Parquet, Excel, Stata, SPSS or SAS.")
-        path = self.folder / f"upload{len(list(self.folder.iterdir()))}{ending}"
+        path = self.folder / f"{stem}{len(list(self.folder.iterdir()))}{ending}"
         size = 0
         part = path.with_name("arriving")
         with part.open("wb") as stream:
@@ -189,8 +210,7 @@ class Session:
                     )
                 stream.write(chunk)
         part.replace(path)
-        shown = printable(name)
-        self._take(Opened(path=str(path), name=shown, copied=shown, source=SourceOptions()))
+        return path
 
     def count_by(self, weight: str | None) -> None:
         """Read the same data with another column of counts, or with none."""

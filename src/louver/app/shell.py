@@ -54,7 +54,8 @@ def install(setup: Setup) -> None:
         shell = shells.get(request.path_params["client_id"])
         if shell is None:
             return Response(status_code=404)
-        await shell.take_upload(unquote(request.headers.get("x-name", "")), request)
+        purpose = request.headers.get("x-purpose", "")
+        await shell.take_upload(unquote(request.headers.get("x-name", "")), purpose, request)
         return Response(status_code=204)
 
     ui.add_head_html(HEAD, shared=True)
@@ -122,10 +123,13 @@ class Shell:
             self._main.clear()
             self._task = background_tasks.create(self._build(self._page))
 
-    async def take_upload(self, name: str, request: Request) -> None:
-        """Keep an upload and go to the first page, which tells what is wrong with it."""
+    async def take_upload(self, name: str, purpose: str, request: Request) -> None:
+        """Keep an upload, and give it to the page that asked for it, or open it on the first page."""
         with self._client:
             try:
+                if purpose:
+                    await self._session.receive(purpose, name, request.stream())
+                    return
                 await self._session.upload(name, request.stream())
             except InputError as error:
                 self._tell(error)

@@ -107,7 +107,7 @@ def _show(told: Told, do: Do) -> None:
         made = verdict("stop", "The past of this ledger was changed.", _problems(check["problems"]))
     with made:
         button("Check again", partial(do, ledger_read))
-    with tag("div", "columns ledger"):
+    with tag("div", "across ledger"):
         with card("pad"):
             tag("h2", text=f"{told['measure'].capitalize()} left")
             steps(_balance(told["history"]), held=float(Fraction(told["held"])))

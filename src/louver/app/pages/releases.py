@@ -69,7 +69,7 @@ class _Page:
         self._releases = {one["folder"]: one for one in found}
         if self._state.chosen not in self._releases:
             self._state.chosen = next(iter(self._releases))
-        with tag("div", "columns releases"):
+        with tag("div", "across releases"):
             with tag("div", "stack"):
                 self._charts()
                 self._list = card()
@@ -94,7 +94,7 @@ class _Page:
             if one["kind"] == "groups" and one["levels"] and one["levels"][-1]["forecast_l1"] is not None
         ]
         with card("pad"):
-            with tag("div", "columns thirds"):
+            with tag("div", "across thirds"):
                 with tag("div"):
                     tag("h2", text="Tables")
                     tag("p", "s sub", "exact counts or shares; what they give away together is the audit's")
