@@ -258,9 +258,10 @@ class RunBar:
 
 def drawer(title: str) -> Tag:
     """A panel over the right side; put its content into what is returned. Another one takes its place."""
+    client = context.client  # what asks may stand in the drawer that goes
     for old in ElementFilter(kind=Tag, marker="drawer"):
         old.delete()
-    with context.client.content:
+    with client.content:
         made = Tag("aside", "drawer", role="dialog", aria_label=title).mark("drawer")
     with made, Tag("div", "row between"):
         Tag("h2", text=title)
