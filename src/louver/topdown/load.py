@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
@@ -72,8 +72,9 @@ def read_design(given: SpecLike, data: Any = None, model: type[TopDownOptions] =
         _invariant(one, spine, attributes, f'{where}: key "invariants[{number}]"')
         for number, one in enumerate(options.invariants, start=1)
     ]
+    tables = _SideTables(options.geography)
     statements += [
-        _bound(one, spec, records, options.geography, spine, attributes, f'{where}: key "bounds[{number}]"')
+        _bound(one, spec, records, tables, spine, attributes, f'{where}: key "bounds[{number}]"')
         for number, one in enumerate(options.bounds, start=1)
     ]
     names = [statement.name for statement in statements]
@@ -258,19 +259,20 @@ def _check_sum(shares: Mapping[str, Fraction], place: str) -> None:
 
 def cell_set(labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute], place: str) -> Bools:
     """Cells that have one of the labels in every attribute named; all cells where none is."""
-    codes = _cell_codes(attributes)
     names = [attribute.name for attribute in attributes]
-    inside = np.ones(len(codes), dtype=np.bool_)
+    inside = np.ones([attribute.size for attribute in attributes], dtype=np.bool_)
     for name, wanted in labels.items():
         if name not in names:
             raise InputError(f"{place} names an attribute that the spec does not have.", option="cells")
-        attribute = attributes[names.index(name)]
+        axis = names.index(name)
         for position, label in enumerate(wanted, start=1):
-            if not attribute.has_label(label):
+            if not attributes[axis].has_label(label):
                 message = f'{place} lists label {position} for "{name}", which has no such label.'
                 raise InputError(message, column=name, option="cells")
-        inside &= np.isin(codes[:, names.index(name)], [attribute.code_of(label) for label in wanted])
-    return inside
+        is_wanted = np.zeros(attributes[axis].size, dtype=np.bool_)
+        is_wanted[[attributes[axis].code_of(label) for label in wanted]] = True
+        inside &= is_wanted.reshape([-1 if a == axis else 1 for a in range(len(names))])
+    return inside.ravel()
 
 
 def _invariant(
@@ -293,7 +295,7 @@ def _bound(
     given: BoundOptions,
     spec: Spec,
     records: Any,
-    geography: GeographyOptions,
+    tables: _SideTables,
     spine: RegionTree,
     attributes: Sequence[Attribute],
     place: str,
@@ -303,7 +305,7 @@ def _bound(
         raise InputError(
             f"{place} needs either facilities, or lower and upper or one of them.", option="bounds"
         )
-    table = _SideTable.read(_public_file(spec, records, given.file, place), geography, spine)
+    table = tables.read(_public_file(spec, records, given.file, place), spine)
     if given.facilities is not None:
         lower = table.column(given.facilities)
         upper = np.where(lower > 0, UNBOUNDED, 0)
@@ -322,6 +324,19 @@ def _bound(
         lower=lower,
         upper=upper,
     )
+
+
+@dataclass(slots=True)
+class _SideTables:
+    """The public tables of a spec, each read once."""
+
+    geography: GeographyOptions
+    known: dict[Path, _SideTable] = field(default_factory=dict)
+
+    def read(self, path: Path, spine: RegionTree) -> _SideTable:
+        if path not in self.known:
+            self.known[path] = _SideTable.read(path, self.geography, spine)
+        return self.known[path]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

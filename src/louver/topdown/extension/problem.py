@@ -11,6 +11,7 @@ from louver.errors import InputError
 from louver.topdown.design import Design
 from louver.topdown.extension.first import First, Refinement, read_first
 from louver.topdown.extension.options import ExtendOptions
+from louver.topdown.implied import UNBOUNDED
 from louver.topdown.load import SpecLike, cell_set, read_design
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.problem import SparseLevel, add_levels
@@ -70,6 +71,18 @@ class Extension:
     def first_levels(self) -> tuple[SparseLevel, ...]:
         """The first release at every level, the root first."""
         return add_levels(self.design.spine, self.first.leaves, self.first.n_cells)
+
+    def bounds(self, level: int) -> list[tuple[Ints, Ints]]:
+        """What the bounds of the leaves add up to in the regions of a level: necessary, not sufficient."""
+        spine = self.design.spine
+        summed = []
+        for statement in self.design.statements:
+            lower, upper = statement.lower, statement.upper
+            for starts in reversed(spine.starts[level:]):
+                lower = np.add.reduceat(lower, starts[:-1])
+                upper = np.minimum(np.add.reduceat(upper, starts[:-1]), UNBOUNDED)
+            summed.append((lower, upper))
+        return summed
 
     def closed(self) -> list[Ints]:
         """For every level, the root first, a bit for every bound that allows nobody in a region."""
