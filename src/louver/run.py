@@ -15,7 +15,7 @@ Work stops only where it asks, so that nothing half-done is left: it calls `repo
 
 Signals are the command line's business (`cli/console.py`): they are watched for in a thread of their own, for the interpreter's
 handlers wait until the main thread leaves a kernel. The first signal cancels; where nobody has asked after 0.6 seconds, the main
-thread is interrupted as Ctrl-C always did; a second signal ends the process.
+thread is interrupted as Ctrl-C always did, and whatever error comes of that counts as cancelled; a second signal ends the process.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Run:
         self._show = show
         self._interrupts: list[Callable[[], object]] = []
         self._flag = bytearray(1)
+        self._is_stopping = False
 
     @property
     def flag(self) -> NDArray[np.uint8]:
@@ -90,6 +91,11 @@ class Run:
         """Whether somebody asked for the end."""
         return bool(self._flag[0])
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the work has learnt of it, and is clearing up."""
+        return self._is_stopping
+
     def cancel(self) -> None:
         """Ask the work to end; safe from other threads and from signal handlers."""
         self._flag[0] = 1
@@ -99,6 +105,7 @@ class Run:
     def check(self) -> None:
         """Raise `Cancelled` if the work shall end."""
         if self._flag[0]:
+            self._is_stopping = True
             raise Cancelled
 
     def report(self, stage: str, done: float, total: float) -> None:
@@ -146,8 +153,9 @@ class Run:
         thread = Thread(target=work, daemon=True)
         thread.start()
         while thread.is_alive():
-            thread.join(POLL_SECONDS)
             self.check()
+            thread.join(POLL_SECONDS)
+        self.check()
         for error in errors:
             raise error
         return answers[0]

@@ -142,7 +142,7 @@ def anonymize(
             memory = Memory.of(request.options.registry, fingerprint(request.data, **source.opening()))
     release = _anonymize(request, run)
     if out is not None and not release.is_withheld:
-        page = None if report is None else report(release)
+        page = None if report is None else (run or Run()).attend(report, release)
         release = replace(release, ledger=payer)
         release.write(out, page, payer, dataset=dataset, memory=memory, run=run)
     return release

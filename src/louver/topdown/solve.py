@@ -149,7 +149,8 @@ def write_release(
             shutil.copyfile(folder / name, writer.path(name))
         release = replace(release, path=Path(out))
         parameters = release.plan.design.options.model_dump(mode="json")
-        release.write_into(writer, parameters, report(release) if report else None, csv=csv)
+        page = (run or Run()).attend(report, release) if report else None
+        release.write_into(writer, parameters, page, csv=csv)
     return replace(release, seconds={**release.seconds, "write": time.perf_counter() - began})
 
 
