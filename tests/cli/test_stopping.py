@@ -15,6 +15,8 @@ import pytest
 from cli.command import child_environment
 from louver.cli import app, console, demo
 from louver.errors import Cancelled
+from louver.release import write
+from louver.release.manifest import Manifest
 from louver.report import page
 from louver.run import Run
 
@@ -183,6 +185,24 @@ def test_who_clears_up_is_left_in_peace(monkeypatch: pytest.MonkeyPatch) -> None
         finally:
             stop(run)
             time.sleep(0.1)
+
+
+def test_a_release_that_is_logged_is_moved_into_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger would tell of a release that nobody has."""
+    monkeypatch.setattr(console, "GRACE_SECONDS", 0.01)
+    monkeypatch.setattr(write, "_check_kept", lambda folder, manifest: None)
+    with console.console_run() as run, write.ReleaseWriter(tmp_path / "out", run) as writer:
+
+        def log() -> str:
+            stop(run)
+            time.sleep(0.1)
+            return "head"
+
+        writer.path("data/a.txt").write_text("a")
+        writer.seal(Manifest(verb="test", method="none", parameters={}, promises=[]), log)
+    assert (tmp_path / "out").is_dir()
 
 
 def test_while_a_page_is_drawn(

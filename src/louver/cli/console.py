@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["console_run", "say", "say_json", "stopping_signal", "tolerant_output"]
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-GRACE_SECONDS = 0.6
+GRACE_SECONDS = 0.4
 """Work that has not noticed by then that it shall stop is interrupted where it stands."""
 CLEARING_SECONDS = 3.0
-"""Work that has noticed is left in peace so long, for what it clears up must not stay behind."""
+"""Work that has noticed, or is past the point where it can stop, is left in peace so long: nothing half-done must stay behind."""
 BAR_AFTER_SECONDS, REDRAW_SECONDS = 1.0, 0.25
 AGAIN, AGAIN_SECONDS = b"\0", 0.01
 """What asks for another interrupt, once the place that swallowed the last one has been left."""
@@ -160,7 +160,7 @@ def _watch(ours: socket.socket, run: Run, is_late: threading.Event) -> None:
         try:
             received = ours.recv(1)
         except TimeoutError:
-            if run.is_stopping and ours.gettimeout() == GRACE_SECONDS:
+            if run.is_ending and ours.gettimeout() == GRACE_SECONDS:
                 ours.settimeout(CLEARING_SECONDS)
                 continue
             ours.settimeout(None)

@@ -38,14 +38,14 @@ __all__ = ["Report", "estimate_from", "open_payer", "release_paid", "release_see
 Report = Callable[[TopDownRelease], str]
 
 
-def open_payer(plan: QueryPlan, ledger: str | Path | None) -> Ledger:
+def open_payer(plan: QueryPlan, ledger: str | Path | None, run: Run | None) -> Ledger:
     """The ledger that pays, opened before anything is read."""
     design = plan.design
     if design.is_own_file and not Path(design.data).is_file():
         name = Path(design.data).name
         raise InputError(f"{name} does not exist; correct the source in {design.spec.path.name}.", file=name)
     source = design.spec.source
-    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query)
+    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query, run=run)
 
 
 def release_seeded(
