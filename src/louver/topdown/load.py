@@ -29,16 +29,20 @@ from louver.topdown.implied import UNBOUNDED
 from louver.topdown.options import BoundOptions, GeographyOptions, InvariantOptions, TopDownOptions
 from louver.topdown.problem import Query
 
-__all__ = ["MAX_CELLS", "SpecLike", "read_design"]
+__all__ = ["SpecLike", "cell_set", "read_design"]
 
-MAX_CELLS = 1 << 20
 QUERY_NAME = re.compile(r"[A-Za-z0-9_-]+")  # queries name files
 TABLE_COLUMNS = {"level", "region", "count"}
 
 SpecLike = str | Path | Mapping[str, Any] | Spec
 
 
-def read_design(given: SpecLike, data: Any = None, run: Run | None = None) -> Design:
+def read_design(
+    given: SpecLike,
+    data: Any = None,
+    model: type[TopDownOptions] = TopDownOptions,
+    run: Run | None = None,
+) -> Design:
     """Read a spec with a `[topdown]` section, its list of leaves and its public tables.
 
     Parameters
@@ -46,6 +50,8 @@ def read_design(given: SpecLike, data: Any = None, run: Run | None = None) -> De
     given : path, mapping or Spec
     data : path, uri or dataframe, optional
         The records, in place of the spec's source.
+    model : type of options
+        What the `[topdown]` section holds.
     run : Run, optional
         Asked whether to go on reading.
 
@@ -57,7 +63,7 @@ def read_design(given: SpecLike, data: Any = None, run: Run | None = None) -> De
     spec = as_spec(given)
     records = spec.data if data is None else data
     where = f"{spec.path.name} [topdown]"
-    options = validated(TopDownOptions, spec.options("topdown"), where)
+    options = validated(model, spec.options("topdown"), where)
     check_filter(spec.source.where, Relation(options.neighbours))
     attributes = _cell_attributes(spec, options, where)
     spine = _read_spine(spec, records, options.geography, where, run)
@@ -119,8 +125,9 @@ def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[A
                 f'{where}: attribute "{attribute.name}" needs its labels in the spec; domains are public.'
             )
             raise InputError(message, column=attribute.name, option="labels")
-    if prod(attribute.size for attribute in attributes) > MAX_CELLS:
-        raise InputError(f"{where}: there are more than {MAX_CELLS:,} cells; use coarser attributes.")
+    most = options.most_cells
+    if prod(attribute.size for attribute in attributes) > most:
+        raise InputError(f"{where}: there are more than {most:,} cells; use coarser attributes.")
     return attributes
 
 
@@ -248,7 +255,7 @@ def _read_shares(
                 raise InputError(f'{where}: key "{key}.{name}" names no query.', option=key)
             shares[name] = fraction_of(share, f'{where}: key "{key}.{name}"')
         _check_sum(shares, f'{where}: key "{key}"')
-        if DETAILED not in shares:
+        if options.needs_detailed and DETAILED not in shares:
             raise InputError(f'{where}: key "{key}" needs a share for "{DETAILED}".', option=key)
         by_level.append(shares)
     return tuple(levels[name] for name in spine.names), tuple(by_level)
@@ -261,7 +268,7 @@ def _check_sum(shares: Mapping[str, Fraction], place: str) -> None:
         raise InputError(message, option="shares")
 
 
-def _cell_set(labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute], place: str) -> Bools:
+def cell_set(labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute], place: str) -> Bools:
     """Cells that have one of the labels in every attribute named; all cells where none is."""
     codes = _cell_codes(attributes)
     names = [attribute.name for attribute in attributes]
@@ -287,7 +294,7 @@ def _invariant(
     return Statement(
         name=given.name,
         level=spine.level_of(given.level),
-        cells=_cell_set(given.cells, attributes, place),
+        cells=cell_set(given.cells, attributes, place),
         labels={name: tuple(labels) for name, labels in given.cells.items()},
         lower=nothing,
         upper=nothing,
@@ -323,7 +330,7 @@ def _bound(
     return Statement(
         name=given.name,
         level=spine.n_levels - 1,
-        cells=_cell_set(given.cells, attributes, place),
+        cells=cell_set(given.cells, attributes, place),
         labels={name: tuple(labels) for name, labels in given.cells.items()},
         lower=lower,
         upper=upper,
