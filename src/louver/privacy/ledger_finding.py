@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from louver.data.fingerprint import fingerprint, has_same_records
-from louver.errors import InputError
+from louver.errors import BudgetError, InputError
 from louver.privacy.ledger import (
     Ledger,
     LedgerState,
@@ -17,7 +17,7 @@ from louver.privacy.ledger import (
 )
 from louver.run import Run
 
-__all__ = ["admit_source", "check_no_second", "find_ledger", "ledger_of"]
+__all__ = ["admit_source", "check_no_second", "check_not_elsewhere", "find_ledger", "ledger_of"]
 
 
 def ledger_of(
@@ -80,6 +80,25 @@ def check_no_second(path: Path, run: Run | None = None) -> None:
                 f"`louver ledger admit {other.name} {source.name}`.",
                 file=path.name,
             )
+
+
+def check_not_elsewhere(
+    ledger: Ledger,
+    data: object,
+    *,
+    table: str | None = None,
+    query: str | None = None,
+    run: Run | None = None,
+) -> None:
+    """Refuse a first debit from a ledger in another folder where one beside the data has paid for them already."""
+    if not isinstance(data, str | Path) or not Path(data).is_file():
+        return
+    folder = Path(data).resolve().parent
+    if folder == ledger.path.resolve().parent or ledger.state().sources:
+        return
+    dataset = fingerprint(data, table=table, query=query, run=run)
+    for other in ledgers_admitting(dataset, ledgers_in(folder)):
+        raise BudgetError(f"{other.name} beside {Path(data).name} pays for these data already; use that one.")
 
 
 def _is_about(ledger: Ledger, source: Path, run: Run | None) -> bool:
