@@ -94,6 +94,7 @@ MEANINGS = {
     "publication.together": "small counts that all of them give away together; null likewise",
     "publication.refused": "why nothing was published, or null",
     "publication.published": "folder of the release, or null",
+    "publication.remark": "what to know where the register says nothing of these records: it is new, or about others; or null",
     "proved": "whether nothing keeps more",
     "examined": "arrangements whose bounds were computed",
     "utility": "what information means, in words",
@@ -298,6 +299,7 @@ AUDIT_MEANINGS = {
     "hide[].least": "whether no fewer further cells would do",
     "earlier": "tables that `--register` says were published before; they are audited, too",
     "published": "folder that `--publish` wrote the tables to; null where it did not",
+    "remark": "what to know where the register says nothing of these records: it is new, or about others; or null",
 }
 
 OTHER_MEANINGS = {

@@ -19,6 +19,7 @@ from louver.data.values import read_text
 from louver.errors import InputError
 from louver.privacy.budget import fraction_of
 from louver.privacy.neighbours import Relation, check_filter
+from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.schema.spec import Spec, as_spec
@@ -36,7 +37,12 @@ TABLE_COLUMNS = {"level", "region", "count"}
 SpecLike = str | Path | Mapping[str, Any] | Spec
 
 
-def read_design(given: SpecLike, data: Any = None, model: type[TopDownOptions] = TopDownOptions) -> Design:
+def read_design(
+    given: SpecLike,
+    data: Any = None,
+    model: type[TopDownOptions] = TopDownOptions,
+    run: Run | None = None,
+) -> Design:
     """Read a spec with a `[topdown]` section, its list of leaves and its public tables.
 
     Parameters
@@ -46,6 +52,8 @@ def read_design(given: SpecLike, data: Any = None, model: type[TopDownOptions] =
         The records, in place of the spec's source.
     model : type of options
         What the `[topdown]` section holds.
+    run : Run, optional
+        Asked whether to go on reading.
 
     Raises
     ------
@@ -58,7 +66,7 @@ def read_design(given: SpecLike, data: Any = None, model: type[TopDownOptions] =
     options = validated(model, spec.options("topdown"), where)
     check_filter(spec.source.where, Relation(options.neighbours))
     attributes = _cell_attributes(spec, options, where)
-    spine = _read_spine(spec, records, options.geography, where)
+    spine = _read_spine(spec, records, options.geography, where, run)
     queries, query_attributes = _build_queries(options, attributes, where)
     level_shares, query_shares = _read_shares(options, spine, queries, where)
     codes = _cell_codes(attributes)
@@ -72,7 +80,7 @@ def read_design(given: SpecLike, data: Any = None, model: type[TopDownOptions] =
         _invariant(one, spine, attributes, f'{where}: key "invariants[{number}]"')
         for number, one in enumerate(options.invariants, start=1)
     ]
-    tables = _SideTables(options.geography)
+    tables = _SideTables(options.geography, run)
     statements += [
         _bound(one, spec, records, tables, spine, attributes, f'{where}: key "bounds[{number}]"')
         for number, one in enumerate(options.bounds, start=1)
@@ -128,7 +136,9 @@ def _cell_codes(attributes: Sequence[Attribute]) -> Ints:
     return grids.reshape(len(attributes), -1).T.astype(np.int64)
 
 
-def _read_spine(spec: Spec, records: Any, geography: GeographyOptions, where: str) -> RegionTree:
+def _read_spine(
+    spec: Spec, records: Any, geography: GeographyOptions, where: str, run: Run | None
+) -> RegionTree:
     """The tree of regions from the public list of leaves."""
     is_coded = geography.column is not None and geography.prefixes is not None
     if is_coded == (geography.columns is not None):
@@ -136,7 +146,7 @@ def _read_spine(spec: Spec, records: Any, geography: GeographyOptions, where: st
         raise InputError(message, option="geography")
     columns = geography.columns if geography.columns is not None else [geography.column or ""]
     path = _public_file(spec, records, geography.leaves, f'{where}: key "geography.leaves"')
-    rows = _read_rows(path, columns)
+    rows = _read_rows(path, columns, run)
     try:
         if geography.prefixes is not None:
             return RegionTree.from_prefixes([row[0] for row in rows], geography.levels, geography.prefixes)
@@ -156,9 +166,9 @@ def _public_file(spec: Spec, records: Any, name: str, place: str) -> Path:
     return path
 
 
-def _read_rows(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
+def _read_rows(path: Path, columns: Sequence[str], run: Run | None) -> list[tuple[str, ...]]:
     """Rows of a public file as text; every value must be there."""
-    with open_source(path) as source:
+    with open_source(path, run=run) as source:
         rows = read_text(source, columns)
     complete: list[tuple[str, ...]] = []
     for number, row in enumerate(rows, start=1):
@@ -331,11 +341,12 @@ class _SideTables:
     """The public tables of a spec, each read once."""
 
     geography: GeographyOptions
+    run: Run | None
     known: dict[Path, _SideTable] = field(default_factory=dict)
 
     def read(self, path: Path, spine: RegionTree) -> _SideTable:
         if path not in self.known:
-            self.known[path] = _SideTable.read(path, self.geography, spine)
+            self.known[path] = _SideTable.read(path, self.geography, spine, self.run)
         return self.known[path]
 
 
@@ -346,11 +357,12 @@ class _SideTable:
     name: str
     path: Path
     order: Ints  # row of the file for each leaf
+    run: Run | None
 
     @classmethod
-    def read(cls, path: Path, geography: GeographyOptions, spine: RegionTree) -> _SideTable:
+    def read(cls, path: Path, geography: GeographyOptions, spine: RegionTree, run: Run | None) -> _SideTable:
         columns = geography.columns if geography.columns is not None else [geography.column or ""]
-        rows = _read_rows(path, columns)
+        rows = _read_rows(path, columns, run)
         place = {labels: leaf for leaf, labels in enumerate(spine.leaf_labels)}
         order = np.full(len(place), -1, dtype=np.int64)
         for number, row in enumerate(rows):
@@ -365,7 +377,7 @@ class _SideTable:
         if (order < 0).any():
             message = f"{path.name} has no row for some of the leaves; give each leaf one row."
             raise InputError(message, file=path.name)
-        return cls(name=path.name, path=path, order=order)
+        return cls(name=path.name, path=path, order=order, run=run)
 
     def row_of(self, leaf: int) -> int:
         """Row of a leaf, counted from 1."""
@@ -380,7 +392,7 @@ class _SideTable:
     def column(self, name: str) -> Ints:
         """Whole numbers of zero or more, leaf by leaf."""
         values = np.empty(len(self.order), dtype=np.int64)
-        for number, (text,) in enumerate(_read_rows(self.path, [name])):
+        for number, (text,) in enumerate(_read_rows(self.path, [name], self.run)):
             if not text.isdecimal() or int(text) >= UNBOUNDED:
                 message = (
                     f'column "{name}" in {self.name} is not a whole number on row {number + 1}; correct it.'

@@ -8,6 +8,7 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.errors import InputError
+from louver.run import Run
 from louver.topdown.design import Design
 from louver.topdown.extension.first import First, Refinement, read_first
 from louver.topdown.extension.options import ExtendOptions
@@ -96,7 +97,9 @@ class Extension:
         return levels
 
 
-def read_extension(spec: SpecLike, data: object = None, *, seeded: bool = False) -> Extension:
+def read_extension(
+    spec: SpecLike, data: object = None, *, seeded: bool = False, run: Run | None = None
+) -> Extension:
     """Read the spec of an extension and the release it extends.
 
     Raises
@@ -104,7 +107,7 @@ def read_extension(spec: SpecLike, data: object = None, *, seeded: bool = False)
     InputError
         One sentence that names file and key.
     """
-    design = read_design(spec, data, ExtendOptions)
+    design = read_design(spec, data, ExtendOptions, run)
     assert isinstance(design.options, ExtendOptions)
     where = f"{design.spec.path.name} [topdown]"
     if len(design.statements) > MAX_BOUNDS:
