@@ -94,6 +94,7 @@ MEANINGS = {
     "publication.together": "small counts that all of them give away together; null likewise",
     "publication.refused": "why nothing was published, or null",
     "publication.published": "folder of the release, or null",
+    "publication.remark": "what to know where the register says nothing of these records: it is new, or about others; or null",
     "proved": "whether nothing keeps more",
     "examined": "arrangements whose bounds were computed",
     "utility": "what information means, in words",
@@ -298,6 +299,7 @@ AUDIT_MEANINGS = {
     "hide[].least": "whether no fewer further cells would do",
     "earlier": "tables that `--register` says were published before; they are audited, too",
     "published": "folder that `--publish` wrote the tables to; null where it did not",
+    "remark": "what to know where the register says nothing of these records: it is new, or about others; or null",
 }
 
 OTHER_MEANINGS = {
@@ -478,6 +480,7 @@ def spec_reference() -> str:
         "A spec says once what a command would say each time: `louver VERB --spec FILE.toml`, in Python `spec=`. What the command gives",
         "goes before what the spec says. Files are relative to the spec. `louver profile FILE --write-spec NEW.toml` writes a first one.",
         "A key that nobody knows is refused, with the closest one that is. `louver demo --files` writes the files of the examples.\n",
+        '`schema = "pl94"` or `schema = "dhc-persons"` on top stands for a ready schema (`docs/topdown.md`); what follows is added to it.\n',
         _spec_section("`[source]`: where the records are", "source", SourceOptions),
         _spec_section("`[attributes.NAME]`: what a column means", "attributes", AttributeOptions),
         "## `[[structural_zeros]]`: cells that cannot occur\n",

@@ -125,6 +125,7 @@ class Shell:
             self._draw_rail()
             self._draw_top()
             self._main.clear()
+            self._client.run_javascript(f"louver.at('{self._page.name}')")
             self._task = background_tasks.create(self._build(self._page))
 
     async def take_upload(self, name: str, purpose: str, request: Request) -> None:

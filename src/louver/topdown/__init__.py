@@ -99,7 +99,7 @@ def topdown(
     `docs/proofs/topdown.md`.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec, data).estimated(estimator=estimator, shrink=shrink))
+    plan = _plan(spec, data, run, estimator=estimator, shrink=shrink)
     if seed is not None:
         if out is not None:
             check_out(Path(out))
@@ -115,7 +115,7 @@ def topdown(
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
-    payer = open_payer(plan, ledger)
+    payer = open_payer(plan, ledger, run)
     return release_paid(
         plan, Path(out), payer, workers, resume, run, partial(write_release, report=report, csv=csv, run=run)
     )
@@ -143,7 +143,7 @@ def check(
     run : Run, optional
         Asked whether the work shall end.
     """
-    plan = make_plan(read_design(spec))
+    plan = _plan(spec, None, run)
     spine = plan.design.spine
     if isinstance(invariants, str | Path):
         invariants = read_values(plan, Path(invariants))
@@ -195,9 +195,9 @@ def measure(
     Measured
         Its `folder` is what `estimate` works from, without the records.
     """
-    plan = make_plan(read_design(spec, data))
+    plan = _plan(spec, data, run)
     folder = Path(out)
-    payer = open_payer(plan, ledger)
+    payer = open_payer(plan, ledger, run)
     if not resume:
         check_out(folder)
     began = time.perf_counter()
@@ -231,7 +231,7 @@ def estimate(
         Release directory to make.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec).estimated(estimator=estimator, shrink=shrink))
+    plan = _plan(spec, None, run, estimator=estimator, shrink=shrink)
     folder = Path(measurements)
     if out is not None:
         check_out(Path(out))
@@ -279,7 +279,7 @@ def extend(
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if seed is None and out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
-    extension = read_extension(spec, data, seeded=seed is not None)
+    extension = read_extension(spec, data, seeded=seed is not None, run=run)
     check_extendable(extension)
     estimated = partial(estimate_extension, extension)
     if seed is not None:
@@ -287,12 +287,17 @@ def extend(
             check_out(Path(out))
         write = partial(write_release, out=out, report=report, csv=csv, run=run)
         return release_seeded(extension.plan, seed, evaluate, workers, run, write, estimated)
-    payer = open_payer(extension.plan, ledger)
+    payer = open_payer(extension.plan, ledger, run)
     check_payer(extension, payer)
     write = partial(write_release, report=report, csv=csv, run=run)
     return release_paid(
         extension.plan, Path(out or ""), payer, workers, resume, run, write, measure_extension, estimated
     )
+
+
+def _plan(spec: SpecLike, data: Data | None, run: Run | None, **how: Any) -> QueryPlan:
+    """Read the spec and the public files it names."""
+    return (run or Run()).attend(make_plan, read_design(spec, data, run=run).estimated(**how))
 
 
 make_callable(__name__, topdown)
