@@ -7,7 +7,7 @@ follows the measuring never opens the records.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,13 @@ from louver.privacy.measurements import Measured
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import documented
+from louver.topdown.area import Area, read_area
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
 from louver.topdown.extension.problem import read_extension
 from louver.topdown.extension.repair import check_extendable
 from louver.topdown.extension.solve import check_payer, estimate_extension, measure_extension
 from louver.topdown.load import SpecLike, read_design
-from louver.topdown.options import Estimator, RunOptions
+from louver.topdown.options import AreaOptions, Estimator, RunOptions
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.result import QueryError, TopDownRelease
 from louver.topdown.sealing import measure_into
@@ -40,12 +41,14 @@ from louver.topdown.solve import (
 )
 
 __all__ = [
+    "Area",
     "Clash",
     "KnowledgeCheck",
     "Measured",
     "QueryError",
     "QueryPlan",
     "TopDownRelease",
+    "area",
     "check",
     "estimate",
     "extend",
@@ -295,6 +298,25 @@ def extend(
     return release_paid(
         extension.plan, Path(out or ""), payer, workers, resume, run, write, measure_extension, estimated
     )
+
+
+@documented(AreaOptions)
+@one_sentence()
+def area(release: str | Path, *, leaves: str | Path | Sequence[str], run: Run | None = None) -> Area:
+    """Count the people of some leaves of a release together, with standard errors and 90 % intervals.
+
+    Parameters
+    ----------
+    release : path
+        A TopDown release directory with intervals; nothing else is opened.
+    leaves : path or sequence of str
+        The leaves: a text file with one a line, or a CSV with the geography columns of the release; or their names.
+
+    Returns
+    -------
+    Area
+    """
+    return read_area(Path(release), leaves, run)
 
 
 def _plan(spec: SpecLike, data: Data | None, run: Run | None, **how: Any) -> QueryPlan:

@@ -225,6 +225,17 @@ class RunOptions(Options):
     csv: bool = option(False, "Write the microdata as CSV too.", group="run")
 
 
+class AreaOptions(Options):
+    """Which part of a release is asked about."""
+
+    leaves: str | None = option(
+        None,
+        "Leaves that make the area: one a line, or a CSV with the release's geography columns.",
+        metavar="FILE",
+        group="area",
+    )
+
+
 class CheckOptions(Options):
     """What is known already and shall be checked with the spec."""
 
