@@ -211,7 +211,7 @@ def _comparison_sections(comparison: Comparison) -> list[str]:
         "N",
         "zero rows",
         "reduced sum 1",
-        "rows disclosed",
+        "rows determined",
         "zero cells",
         "rows that tell a status",
         "small cells disclosed",
@@ -244,7 +244,7 @@ def _suggestion_sections(suggestions: Suggestions) -> list[str]:
         ]
         for number, line in enumerate(suggestions.lines, start=1)
     ]
-    header = ["", "kept", "rows", "columns", "merged", "rows that tell", "rows disclosed", "zero cells"]
+    header = ["", "kept", "rows", "columns", "merged", "rows that tell", "rows determined", "zero cells"]
     return [
         f"<h2>Redesigns {suggestions.goal}</h2>",
         f"<p>{sentence(proof)} <code>--write-recodes</code> writes each as a file that <code>--recode</code> reads.</p>",
