@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from louver.errors import InputError
 from louver.privacy.ledger import Ledger
 from louver.privacy.measurements import Measurements, write_measurements
@@ -30,7 +28,13 @@ from louver.topdown.measuring import (
 )
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import SparseLevel
-from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, QueryError, TopDownRelease
+from louver.topdown.result import (
+    INVARIANTS_FILE,
+    MEASUREMENTS_FILE,
+    QueryError,
+    TopDownRelease,
+    mean_errors,
+)
 from louver.topdown.sealing import checkpoints_of, is_finished, measure_into, measurements_path
 
 __all__ = ["Report", "estimate_from", "open_payer", "release_paid", "release_seeded", "write_release"]
@@ -159,12 +163,8 @@ def _errors(release: TopDownRelease, truth: tuple[SparseLevel, ...]) -> tuple[Qu
     errors = []
     for level, histogram in enumerate(list(release.levels())[::-1]):
         for query in design.queries:
-            difference = query.answer(histogram) - query.answer(truth[level])
+            absolute = float(mean_errors(query, histogram, truth[level])[0])
             errors.append(
-                QueryError(
-                    level=design.spine.names[level],
-                    query=query.name,
-                    mean_absolute=float(np.abs(difference).mean()),
-                )
+                QueryError(level=design.spine.names[level], query=query.name, mean_absolute=absolute)
             )
     return tuple(errors)
