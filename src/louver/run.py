@@ -57,6 +57,8 @@ class Run:
     ----------
     show : callable, optional
         Told the stage in words, what is done and what there is to do in all, in the same unit.
+    tell : callable, optional
+        Told sentences that a person should read before the work goes on.
 
     Examples
     --------
@@ -72,8 +74,13 @@ class Run:
     [('counting', 1, 2)]
     """
 
-    def __init__(self, show: Callable[[str, float, float], None] | None = None) -> None:
+    def __init__(
+        self,
+        show: Callable[[str, float, float], None] | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
         self._show = show
+        self._tell = tell
         self._interrupts: list[Callable[[], object]] = []
         self._flag = bytearray(1)
 
@@ -106,6 +113,11 @@ class Run:
         self.check()
         if self._show is not None:
             self._show(stage, done, total)
+
+    def tell(self, sentence: str) -> None:
+        """Say something that is not about progress."""
+        if self._tell is not None:
+            self._tell(sentence)
 
     @contextmanager
     def interrupting(self, interrupt: Callable[[], object]) -> Iterator[None]:

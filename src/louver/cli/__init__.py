@@ -18,6 +18,7 @@ VERBS = {
     "demo": "Do every job once on sample data, as commands to copy, with reports to open in a browser.",
     "topdown": "Private microdata over a tree of regions, with public knowledge kept exactly.",
     "ledger": "Budgets: what may be spent on a data set, and what has been.",
+    "explore": "Do every job in a browser, on this machine alone.",
 }
 """Every verb and what it does; a verb's own module is imported when it is called."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from louver.errors import printable
 from louver.optim.notice import listeners
 from louver.run import Run
 
@@ -72,9 +73,16 @@ def _in_other_letters(error: UnicodeError) -> tuple[str, int]:
 def console_run() -> Iterator[Run]:
     """The `Run` of a command: Ctrl-C, SIGTERM and SIGHUP cancel it; a second one ends the process at once."""
     with _bar() as show, _notices():
-        run = Run(show)
+        run = Run(show, _say_aside)
         with _signals(run):
             yield run
+
+
+def _say_aside(sentence: str) -> None:
+    """A sentence on stderr, which is not the answer."""
+    _wipe_bar()
+    sys.stderr.write(f"louver: {printable(sentence)}.\n")
+    sys.stderr.flush()
 
 
 @contextmanager

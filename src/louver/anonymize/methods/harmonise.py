@@ -9,7 +9,7 @@ import numpy as np
 
 from louver._arrays import Floats, Ints
 from louver.anonymize.harmonised import Codings, Recoded, Recoding, Whole
-from louver.anonymize.methods.lattice import Lattice
+from louver.anonymize.methods.lattice import Lattice, all_codings
 from louver.anonymize.methods.method import Method
 from louver.anonymize.problem import Problem
 from louver.anonymize.watch import Watch
@@ -61,12 +61,15 @@ def solve(problem: Problem, watch: Watch | None = None, *, steps: int | None = N
                 "no recoding of these records meets the requirements, not even one value for all; ask for less."
             )
         best = _divided(whole, best, np.ones(len(whole.domains)), watch)
-    lattice = Lattice(whole, watch, None if steps is None else JUDGED_PER_STEP * max(1, steps))
+    codings = all_codings(whole)
     status, bound = Status.FEASIBLE, None
     with watch.stage("search"):
-        if not lattice.is_small:
+        if codings is None:
             best = _rounds(whole, best, watch, steps)
         else:
+            lattice = Lattice(
+                whole, codings, watch, None if steps is None else JUDGED_PER_STEP * max(1, steps)
+            )
             best = lattice.search(best) or best
             if lattice.is_complete:
                 status, bound = Status.OPTIMAL, best.loss
