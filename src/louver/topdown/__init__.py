@@ -21,31 +21,38 @@ from louver.privacy.measurements import Measured
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import documented
+from louver.schema.validate import validated
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
+from louver.topdown.forecast import ForecastLine, PlanForecast
 from louver.topdown.load import SpecLike, read_design
-from louver.topdown.options import Estimator, RunOptions
+from louver.topdown.options import Estimator, PlanOptions, RunOptions
 from louver.topdown.plan import QueryPlan, make_plan
+from louver.topdown.planning import plan_for
 from louver.topdown.result import QueryError, TopDownRelease
-from louver.topdown.sealing import measure_into
+from louver.topdown.sealing import measure_into, noted_shares
 from louver.topdown.solve import (
     Report,
     estimate_from,
     open_payer,
     release_paid,
     release_seeded,
+    work_of,
     write_release,
 )
 
 __all__ = [
     "Clash",
+    "ForecastLine",
     "KnowledgeCheck",
     "Measured",
+    "PlanForecast",
     "QueryError",
     "QueryPlan",
     "TopDownRelease",
     "check",
     "estimate",
     "measure",
+    "plan",
     "topdown",
 ]
 
@@ -95,7 +102,9 @@ def topdown(
     `docs/proofs/topdown.md`.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec, data).estimated(estimator=estimator, shrink=shrink))
+    noted = noted_shares(work_of(Path(out)), Path(out)) if resume and out is not None else None
+    design = read_design(spec, data, noted=noted)
+    plan = make_plan(design.estimated(estimator=estimator, shrink=shrink))
     if seed is not None:
         if out is not None:
             check_out(Path(out))
@@ -166,6 +175,54 @@ def check(
     return (run or Run()).attend(check_knowledge, plan, invariants=given, table=placed)
 
 
+@documented(PlanOptions)
+@one_sentence()
+def plan(
+    spec: SpecLike,
+    *,
+    stand_in: Data | None = None,
+    people: int | None = None,
+    composition: str | Path | None = None,
+    simulations: int = 3,
+    workload: str = "even",
+    weight: Mapping[str, float] | None = None,
+    target: Mapping[str, float] | None = None,
+    engine: str = "local:1",
+    write: str | Path | None = None,
+    run: Run | None = None,
+) -> PlanForecast:
+    """Forecast the error of every query at every level, before anything is spent, and choose shares for a workload.
+
+    Parameters
+    ----------
+    spec : path, mapping or Spec
+        The records that it names are not opened.
+
+    Returns
+    -------
+    PlanForecast
+        The spec's plan, the one chosen for the workload, and that of equal shares, side by side.
+
+    Notes
+    -----
+    Everything is public: regions, domain, queries, noise and the stand-in. Where counts are large and no prior is learnt, errors
+    are least-squares variances in closed form; elsewhere the stand-in is released with noise from public seeds.
+    """
+    given = {
+        "stand_in": str(stand_in) if isinstance(stand_in, Path) else stand_in,
+        "people": people,
+        "composition": None if composition is None else str(composition),
+        "simulations": simulations,
+        "workload": workload,
+        "weight": dict(weight or {}),
+        "target": dict(target or {}),
+        "engine": engine,
+        "write": None if write is None else str(write),
+    }
+    options = validated(PlanOptions, given)
+    return plan_for(read_design(spec), options, run=run)
+
+
 @documented(RunOptions)
 @one_sentence()
 def measure(
@@ -191,8 +248,8 @@ def measure(
     Measured
         Its `folder` is what `estimate` works from, without the records.
     """
-    plan = make_plan(read_design(spec, data))
     folder = Path(out)
+    plan = make_plan(read_design(spec, data, noted=noted_shares(folder) if resume else None))
     payer = open_payer(plan, ledger)
     if not resume:
         check_out(folder)
@@ -227,8 +284,9 @@ def estimate(
         Release directory to make.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec).estimated(estimator=estimator, shrink=shrink))
     folder = Path(measurements)
+    design = read_design(spec, noted=noted_shares(folder))
+    plan = make_plan(design.estimated(estimator=estimator, shrink=shrink))
     if out is not None:
         check_out(Path(out))
     release = estimate_from(plan, folder, workers, run, {})

@@ -86,6 +86,8 @@ class Design:
         For each level the share of every query it measures.
     statements : tuple of Statement
     budget : Loss
+    has_chosen_shares : bool
+        Whether the spec leaves the shares to louver; `options` has them all the same.
     """
 
     spec: Spec
@@ -101,6 +103,7 @@ class Design:
     query_shares: tuple[Mapping[str, Fraction], ...]
     statements: tuple[Statement, ...]
     budget: Loss
+    has_chosen_shares: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import Query, SparseLevel, add_levels
 from louver.topdown.result import mean_errors
 from louver.topdown.shares import exact_marginals
-from louver.topdown.simulate import simulate
+from louver.topdown.simulate import AssumedTruth, public_seed
 from louver.topdown.subspaces import least_squares_variances
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ __all__ = ["ForecastLine", "PlanForecast", "forecast", "wanted_queries"]
 
 MEAN_ABSOLUTE = math.sqrt(2.0 / math.pi)
 """Mean absolute error over the standard error, where many draws add up."""
+
+SIMULATED_LEAVES = 3000
+"""About how many leaves each simulation estimates, whole families; of the levels above all regions."""
 
 LARGE = 4.0
 """Standard errors of a count beyond which zero does not matter."""
@@ -127,7 +130,9 @@ class PlanForecast(Shown):
         return plot_forecast(self)
 
     def __repr__(self) -> str:
-        how = f"{self.simulations} simulated releases of {self.stand_in}" if self.simulations else "closed form"
+        how = (
+            f"{self.simulations} simulated releases of {self.stand_in}" if self.simulations else "closed form"
+        )
         names = list(self.plans)
         wide = max(8, *(len(line.level) for line in self.lines))
         deep = max(8, *(len(line.query) for line in self.lines))
@@ -151,8 +156,8 @@ def _told(line: ForecastLine) -> str:
 def _sentence(line: ForecastLine) -> str:
     share = "" if line.relative is None else f" ({_percent(line.relative)})"
     if line.mean_absolute == 0.0:
-        return f"The total of a {line.level} will be exact."
-    return f"The total of a {line.level} will be off by about {_round(line.mean_absolute)} people{share}."
+        return f"Totals of level {line.level} will be exact."
+    return f"Totals of level {line.level} will be off by about {_round(line.mean_absolute)} people{share}."
 
 
 def _round(value: float) -> str:
@@ -204,11 +209,7 @@ def _lines(
     closed = closed_form(plan, queries)
     if closed is None and not simulations:
         simulations = 1
-    sums = np.zeros((design.spine.n_levels, len(queries), 2))
-    for found in simulate(plan, leaves, range(simulations), workers=workers, run=run):
-        levels = add_levels(design.spine, found.leaves, design.n_cells)
-        for level, place in np.ndindex(*sums.shape[:2]):
-            sums[level, place] += mean_errors(queries[place], levels[level], truth[level])
+    sums = _simulated(plan, leaves, queries, simulations, workers, run)
     lines = []
     for level, place in np.ndindex(*sums.shape[:2]):
         query = queries[place]
@@ -217,7 +218,10 @@ def _lines(
             mean, square = sums[level, place] / simulations
             error, method = (float(mean), math.sqrt(square)), "simulated"
         else:
-            error, method = (MEAN_ABSOLUTE * math.sqrt(variance or 0.0), math.sqrt(variance or 0.0)), "closed form"
+            error, method = (
+                (MEAN_ABSOLUTE * math.sqrt(variance or 0.0), math.sqrt(variance or 0.0)),
+                "closed form",
+            )
         people = float(truth[level].count.sum()) / truth[level].n_regions / query.n_rows
         lines.append(
             ForecastLine(
@@ -233,6 +237,31 @@ def _lines(
             )
         )
     return lines
+
+
+def _simulated(
+    plan: QueryPlan,
+    leaves: SparseLevel,
+    queries: Sequence[Query],
+    simulations: int,
+    workers: int,
+    run: Run | None,
+) -> Floats:
+    """Sums over simulations of mean absolute and mean squared errors, (levels, queries, 2)."""
+    sums = np.zeros((plan.design.spine.n_levels, len(queries), 2))
+    assumed = AssumedTruth.of(plan, leaves)
+    for number in range(simulations):
+        found = assumed.simulate(
+            public_seed("forecast", str(number)),
+            n_leaves=SIMULATED_LEAVES,
+            turn=number,
+            workers=workers,
+            run=run,
+        )
+        truth = [*assumed.levels[:-1], assumed.levels[-1].take(found.leaves)]
+        for level, place in np.ndindex(*sums.shape[:2]):
+            sums[level, place] += mean_errors(queries[place], found.levels[level], truth[level])
+    return sums
 
 
 def closed_form(plan: QueryPlan, queries: Sequence[Query]) -> list[Floats] | None:

@@ -25,8 +25,16 @@ from louver.schema.spec import Spec, as_spec
 from louver.schema.validate import validated
 from louver.topdown.design import DETAILED, Design, Statement
 from louver.topdown.implied import UNBOUNDED
-from louver.topdown.options import BoundOptions, GeographyOptions, InvariantOptions, TopDownOptions
+from louver.topdown.options import (
+    BoundOptions,
+    GeographyOptions,
+    InvariantOptions,
+    SharesOptions,
+    TopDownOptions,
+)
+from louver.topdown.plan import measurable
 from louver.topdown.problem import Query
+from louver.topdown.shares import Aim, choose_shares, with_shares
 
 __all__ = ["MAX_CELLS", "SpecLike", "read_design"]
 
@@ -37,7 +45,7 @@ TABLE_COLUMNS = {"level", "region", "count"}
 SpecLike = str | Path | Mapping[str, Any] | Spec
 
 
-def read_design(given: SpecLike, data: Any = None) -> Design:
+def read_design(given: SpecLike, data: Any = None, *, noted: SharesOptions | None = None) -> Design:
     """Read a spec with a `[topdown]` section, its list of leaves and its public tables.
 
     Parameters
@@ -45,6 +53,8 @@ def read_design(given: SpecLike, data: Any = None) -> Design:
     given : path, mapping or Spec
     data : path, uri or dataframe, optional
         The records, in place of the spec's source.
+    noted : SharesOptions, optional
+        For a spec without shares: those that were chosen when it was measured; chosen here otherwise, for the workload "even".
 
     Raises
     ------
@@ -59,7 +69,8 @@ def read_design(given: SpecLike, data: Any = None) -> Design:
     attributes = _cell_attributes(spec, options, where)
     spine = _read_spine(spec, records, options.geography, where)
     queries, query_attributes = _build_queries(options, attributes, where)
-    level_shares, query_shares = _read_shares(options, spine, queries, where)
+    shares = options.shares or noted
+    level_shares, query_shares = ((), ()) if shares is None else _read_shares(shares, spine, queries, where)
     codes = _cell_codes(attributes)
     everything = replace(spec.schema, attributes=attributes, recodes=(), hierarchy_rules={})
     is_possible = ~everything.is_structural_zero(codes)
@@ -78,11 +89,11 @@ def read_design(given: SpecLike, data: Any = None) -> Design:
     names = [statement.name for statement in statements]
     if len(set(names)) < len(names):
         raise InputError(f"{where}: two invariants or bounds have one name; rename one.", option="name")
-    return Design(
+    design = Design(
         spec=spec,
         data=records,
         is_own_file=data is None and spec.source.file is not None,
-        options=options,
+        options=options.model_copy(update={"shares": shares}),
         attributes=attributes,
         is_possible=is_possible,
         spine=spine,
@@ -92,7 +103,12 @@ def read_design(given: SpecLike, data: Any = None) -> Design:
         query_shares=query_shares,
         statements=tuple(statements),
         budget=options.budget(where),
+        has_chosen_shares=options.shares is None,
     )
+    if shares is None:
+        aim = Aim.named("even", spine.n_levels, len(queries))
+        return with_shares(design, choose_shares(design, measurable(design), aim).shares)
+    return design
 
 
 def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[Attribute, ...]:
@@ -216,10 +232,9 @@ def _build_queries(
 
 
 def _read_shares(
-    options: TopDownOptions, spine: RegionTree, queries: Sequence[Query], where: str
+    given: SharesOptions, spine: RegionTree, queries: Sequence[Query], where: str
 ) -> tuple[tuple[Fraction, ...], tuple[Mapping[str, Fraction], ...]]:
     """Exact shares, checked to sum to one (ERRATA T1)."""
-    given = options.shares
     if set(given.levels) != set(spine.names):
         raise InputError(f'{where}: key "shares.levels" must name every level once.', option="shares.levels")
     levels = {

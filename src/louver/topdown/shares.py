@@ -1,7 +1,8 @@
 """Shares of the budget, chosen for what will be asked of the release, as exact fractions.
 
-What is minimised is the weighted sum, over levels and queries, of the standard error of one row relative to what the paper's
-algorithm with equal shares would have. It is public: regions, cells and queries decide it, and no data.
+What is minimised is a weighted sum, over levels and queries, of the error of one row relative to what the paper's algorithm with
+equal shares would have: of its fourth power, so that nothing is left much behind, or of the error itself. It is public:
+regions, cells and queries decide it, and no data.
 
 Notes
 -----
@@ -11,9 +12,10 @@ unions of marginals least squares has variances in closed form (`ScalarTree`), a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -22,13 +24,21 @@ from louver._arrays import Bools, Floats
 from louver.errors import InputError
 from louver.privacy.budget import Measure
 from louver.privacy.neighbours import Relation
-from louver.topdown.design import DETAILED, Design
+from louver.topdown.design import Design
 from louver.topdown.options import SharesOptions
 from louver.topdown.problem import Query
 from louver.topdown.scalar_tree import Numbers, ScalarTree
 from louver.topdown.subspaces import Subspaces, mask_of
 
-__all__ = ["DEFAULT_PEOPLE", "Aim", "Choice", "choose_shares", "equal_shares", "exact_marginals", "with_shares"]
+__all__ = [
+    "DEFAULT_PEOPLE",
+    "Aim",
+    "Choice",
+    "choose_shares",
+    "equal_shares",
+    "exact_marginals",
+    "with_shares",
+]
 
 PARTS = 200
 """Shares are whole numbers of these parts; every level has one at least for its cells."""
@@ -39,8 +49,9 @@ DEFAULT_PEOPLE = 50
 LOWEST = 3
 """Levels that the workload "below" looks at."""
 
-STEEP = 30.0  # what being worse than equal shares costs, and how sharply a target is kept
-Objective = Callable[[Numbers], Numbers]
+ROUNDS, TINY = 60, 1e-30  # steps from each start; imaginary step, whose result is an exact derivative
+STEEP = 30.0  # how sharply a target is kept
+Objective = Callable[[Numbers], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,21 +64,21 @@ class Aim:
         How much the error of each query matters.
     targets : mapping of (level, query) to float
         Standard errors that are to be reached.
-    is_even : bool
-        Whether no level and query may be worse than with equal shares.
+    power : float
+        Of the relative error: the larger, the less anything is left behind.
     """
 
     weights: Floats
     targets: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    is_even: bool = True
+    power: float = 1.0
 
     @classmethod
     def named(cls, name: str, n_levels: int, n_queries: int) -> Aim:
-        """ "even": all levels and queries count the same, and none shall suffer; "below": the lowest three levels alone."""
+        """ "even": all levels and queries count, and none shall be left behind; "below": the lowest three levels alone."""
         weights = np.ones((n_levels, n_queries))
         if name == "below":
             weights[: max(n_levels - LOWEST, 0)] = 0.0
-        return cls(weights=weights, is_even=name == "even")
+        return cls(weights=weights, power=4.0 if name == "even" else 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,7 +89,7 @@ class Choice:
     ----------
     shares : SharesOptions
     objective : float
-        Mean error relative to equal shares.
+        What was minimised.
     budget_factor : float
         Times the budget that the targets need by the closed form; zero without targets.
     """
@@ -116,9 +127,7 @@ def choose_shares(
         If a query merges labels: then there is no closed form.
     """
     if any(query.axes is None for query in design.queries):
-        message = (
-            "shares can be chosen only where every query keeps whole attributes; write shares for a spec that merges labels."
-        )
+        message = "shares can be chosen only where every query keeps whole attributes; write shares for a spec that merges labels."
         raise InputError(message, option="shares")
     tree = scalar_tree(design, guessed_live(design, people) if live is None else live)
     precision_of = _precision_of(design)
@@ -130,7 +139,7 @@ def choose_shares(
     found = tree.variances(precision_of(rounded))
     return Choice(
         shares=_as_options(design, rounded),
-        objective=float(objective(rounded)) / max(float(aim.weights.sum()), 1e-300),
+        objective=float(objective(rounded)),
         budget_factor=_budget_factor(design, found, aim),
     )
 
@@ -191,7 +200,9 @@ def exact_marginals(design: Design) -> list[list[Query]]:
     """Marginals that invariants fix at each level: the total, where it is public there or below."""
     everyone = Query(name="", row_of=np.zeros(design.n_cells, np.int64), n_rows=1, axes=())
     known = [s.level for s in design.statements if s.is_invariant and s.cells.all()]
-    return [[everyone] if any(level <= own for own in known) else [] for level in range(design.spine.n_levels)]
+    return [
+        [everyone] if any(level <= own for own in known) else [] for level in range(design.spine.n_levels)
+    ]
 
 
 def _precision_of(design: Design) -> Callable[[Numbers], Numbers]:
@@ -213,12 +224,10 @@ def _objective(
     for place, target in aim.targets.items():
         wanted[place] = 1.0 / target**2
 
-    def objective(parts: Numbers) -> Numbers:
+    def objective(parts: Numbers) -> Any:
         found = tree.variances(precision_of(parts))
         ratio = np.where(counted, found / scale, 1e-12)
-        value = (aim.weights * counted * np.sqrt(ratio)).sum(axis=(-2, -1))
-        if aim.is_even:
-            value = value + STEEP * (np.where(ratio.real > 1.0, ratio - 1.0, 0.0) ** 2).sum(axis=(-2, -1))
+        value = (aim.weights * counted * ratio ** (aim.power / 2)).sum(axis=(-2, -1))
         if aim.targets:
             missed = found * wanted
             value = value + STEEP * np.where(missed.real > 0.95, missed - 0.95, 0.0).sum(axis=(-2, -1))
@@ -228,11 +237,10 @@ def _objective(
 
 
 def _minimise(objective: Objective, is_measured: Bools, equal: Floats) -> Floats:
-    """Best parts (levels, queries) from several starts, on logarithms; derivatives by complex steps, exact to rounding."""
+    """Best parts (levels, queries) on logarithms: from many starts together, then from the best plan's neighbours, then to the end."""
     floor = np.zeros(is_measured.shape)
     floor[:, -1] = 1.0 / PARTS
     slots = np.flatnonzero(is_measured)
-    n, step = len(slots), 1e-30
 
     def parts_of(logs: Numbers) -> Numbers:
         free = np.exp(logs - logs.real.max(axis=-1, keepdims=True))
@@ -241,25 +249,40 @@ def _minimise(objective: Objective, is_measured: Bools, equal: Floats) -> Floats
         parts[..., slots] = free
         return parts.reshape(*logs.shape[:-1], *is_measured.shape) + floor
 
-    def with_slope(logs: Floats) -> tuple[float, Floats]:
-        moved = objective(parts_of(logs + 1j * step * np.eye(n)))
-        return float(moved[0].real), moved.imag / step
+    def with_slope(logs: Floats) -> tuple[Any, Any]:
+        moved = objective(parts_of(logs[..., None, :] + 1j * TINY * np.eye(len(slots))))
+        return moved[..., 0].real, moved.imag / TINY
 
-    best: tuple[float, Floats] = (np.inf, equal)
-    for start in _starts(is_measured, equal):
-        logs = np.log(np.maximum(start, 1e-4)).ravel()[slots]
-        found = minimize(with_slope, logs, jac=True, method="L-BFGS-B", options={"maxiter": 500})
-        if found.fun < best[0]:
-            best = (float(found.fun), parts_of(found.x))
-    return best[1]
+    def descend(starts: list[Floats]) -> tuple[float, Floats]:
+        flat = np.array([start.ravel()[slots] for start in starts])
+        logs = _descend_together(lambda logs: with_slope(logs)[1], np.log(np.maximum(flat, 1e-4)))
+        values = with_slope(logs)[0]
+        return float(values.min()), logs[int(values.argmin())]
+
+    value, logs = descend(_starts(is_measured, equal))
+    for _ in range(len(slots)):
+        lower, moved = descend(_neighbours(parts_of(logs).real, is_measured))
+        if lower > value * (1.0 - 1e-3):
+            break
+        value, logs = lower, moved
+    found = minimize(with_slope, logs, jac=True, method="L-BFGS-B", options={"maxiter": 300})
+    return parts_of(found.x).real
+
+
+def _descend_together(slope_of: Callable[[Floats], Floats], logs: Floats) -> Floats:
+    """Points (starts, slots) downhill, all at a time; steps grow while the sign of a slope stays (resilient propagation)."""
+    step, before = np.full(logs.shape, 0.3), np.zeros(logs.shape)
+    for _ in range(ROUNDS):
+        slope = slope_of(logs)
+        turned = slope * before
+        step = np.clip(step * np.where(turned > 0, 1.2, np.where(turned < 0, 0.5, 1.0)), 1e-3, 1.0)
+        logs = np.clip(logs - np.sign(slope) * step, -12.0, 12.0)
+        before = np.where(turned < 0, 0.0, slope)
+    return logs
 
 
 def _starts(is_measured: Bools, equal: Floats) -> list[Floats]:
-    """Everything alike; cells alone; each other query beside the cells; and the same with one level before the others.
-
-    Noise of pure epsilon falls with the square of a share, so that a plan gains from leaving queries out, and there are several
-    local optima.
-    """
+    """Everything alike; cells alone; each other query beside the cells."""
     cells = np.zeros(is_measured.shape)
     cells[:, -1] = 1.0
     starts = [equal, cells]
@@ -267,12 +290,21 @@ def _starts(is_measured: Bools, equal: Floats) -> list[Floats]:
         beside = cells.copy()
         beside[:, query] = is_measured[:, query]
         starts.append(beside)
-    for level in range(len(is_measured)):
-        for base in (equal, cells):
-            raised = base.copy()
-            raised[level] *= 20.0
-            starts.append(raised)
     return [start / start.sum() for start in starts]
+
+
+def _neighbours(parts: Floats, is_measured: Bools) -> list[Floats]:
+    """The same with one query of one level raised, or left out.
+
+    Noise of pure epsilon falls with the square of a share, so that a plan gains from leaving queries out, and there are many
+    local optima.
+    """
+    moved = []
+    for level, query in np.argwhere(is_measured).tolist():
+        other = parts.copy()
+        other[level, query] = 0.0 if parts[level, query] > 0.05 else 0.2
+        moved.append(other / other.sum())
+    return moved
 
 
 def _rounded(parts: Floats, is_measured: Bools) -> Floats:
@@ -287,7 +319,8 @@ def _rounded(parts: Floats, is_measured: Bools) -> Floats:
     whole = np.floor(flat)
     order = np.argsort(whole - flat, kind="stable")
     whole[order[: round(PARTS - whole.sum())]] += 1.0
-    return (whole / PARTS).reshape(parts.shape)
+    rounded: Floats = (whole / PARTS).reshape(parts.shape)
+    return rounded
 
 
 def _as_options(design: Design, parts: Floats) -> SharesOptions:
@@ -299,9 +332,7 @@ def _as_options(design: Design, parts: Floats) -> SharesOptions:
         for name, own in zip(design.spine.names, whole, strict=True)
     }
     at = {
-        name: {
-            query: str(Fraction(int(n), int(own.sum()))) for query, n in zip(names, own, strict=True) if n
-        }
+        name: {query: str(Fraction(int(n), int(own.sum()))) for query, n in zip(names, own, strict=True) if n}
         for name, own in zip(design.spine.names, whole, strict=True)
     }
     return _grouped(levels, at)
@@ -311,7 +342,7 @@ def _grouped(levels: dict[str, str], at: Mapping[str, dict[str, str]]) -> Shares
     """The split of the last level stands for all that have the same."""
     usual = list(at.values())[-1]
     return SharesOptions(
-        levels=dict(levels), queries=dict(usual), at={k: own for k, own in at.items() if own != usual}
+        levels=dict(levels), queries=dict(usual), at={k: dict(own) for k, own in at.items() if own != usual}
     )
 
 

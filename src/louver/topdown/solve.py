@@ -37,7 +37,15 @@ from louver.topdown.result import (
 )
 from louver.topdown.sealing import checkpoints_of, is_finished, measure_into, measurements_path
 
-__all__ = ["Report", "estimate_from", "open_payer", "release_paid", "release_seeded", "write_release"]
+__all__ = [
+    "Report",
+    "estimate_from",
+    "open_payer",
+    "release_paid",
+    "release_seeded",
+    "work_of",
+    "write_release",
+]
 
 Report = Callable[[TopDownRelease], str]
 
@@ -78,6 +86,11 @@ def release_seeded(
         return write(release, folder)
 
 
+def work_of(out: Path) -> Path:
+    """Where the measurements of a release lie while it is made."""
+    return out.with_name(f".{out.name}.topdown")
+
+
 def release_paid(
     plan: QueryPlan,
     out: Path,
@@ -88,7 +101,7 @@ def release_paid(
     write: Callable[..., TopDownRelease],
 ) -> TopDownRelease:
     """Measure into a folder beside the release, estimate with checkpoints, release, clear the folder."""
-    work = out.with_name(f".{out.name}.topdown")
+    work = work_of(out)
     if not resume and os.path.lexists(work):
         message = f"option --out: a run for {out.name} was interrupted; add --resume to carry it on."
         raise InputError(message, option="--resume")

@@ -26,7 +26,7 @@ from louver.topdown.measuring import true_levels
 from louver.topdown.problem import Query, SparseLevel
 from louver.topdown.result import MICRODATA_FILE
 
-__all__ = ["draw_stand_in", "read_stand_in"]
+__all__ = ["draw_stand_in", "read_stand_in", "refuse_records"]
 
 EMPTY, SPREAD = 0.3, 1.0
 """Of drawn leaves: share without people, and standard deviation of the logarithm of the others' sizes; as US census blocks."""
@@ -53,7 +53,7 @@ def read_stand_in(
     seed : int
         Which regions stand for which.
     """
-    _refuse_records(design, given)
+    refuse_records(design, given, "--stand-in")
     design = _as_counted(design, given)
     if isinstance(given, str | Path) and Path(given).is_dir():
         given = open_release(given).tables[Path(MICRODATA_FILE).stem]
@@ -63,15 +63,16 @@ def read_stand_in(
     factor = np.ones(leaves.n_regions)
     if tree.codes != design.spine.codes:
         chosen, factor = _places(design.spine, tree, draw)
-        leaves = SparseLevel.concatenate([leaves.part(leaf, leaf + 1) for leaf in chosen])
+        leaves = leaves.take(chosen)
     if people is not None:
         factor = factor * people / max(float((leaves.people * factor).sum()), 1.0)
     ratio = np.ones(design.n_cells)
     if composition is not None:
         weight = leaves.count * factor[_leaf_of(leaves)]
-        has = np.bincount(leaves.cell, weight, minlength=design.n_cells)
-        leaves = _relabelled(leaves, _by_popularity(design.shape, has, composition))
-        ratio = composition / np.maximum(np.bincount(leaves.cell, weight, minlength=design.n_cells), 1.0)
+        has = np.bincount(leaves.cell, weight, minlength=design.n_cells).astype(np.float64)
+        to = _by_popularity(design.shape, has, composition)
+        leaves = replace(leaves, cell=to[leaves.cell])
+        ratio = np.maximum(composition, 1e-9) / np.maximum(has[np.argsort(to)], 1.0)
     return _fitted(design, _scaled(leaves, factor, ratio, draw))
 
 
@@ -100,13 +101,14 @@ def _region(cell: Ints, count: Ints) -> SparseLevel:
     return SparseLevel(start=np.array([0, len(cell)], dtype=np.int64), cell=cell, count=count)
 
 
-def _refuse_records(design: Design, given: Any) -> None:
+def refuse_records(design: Design, given: Any, option: str) -> None:
+    """What a forecast reads is not the records."""
     is_same = given is design.data
     if isinstance(given, str | Path) and isinstance(design.data, str | Path):
         is_same = Path(given).exists() and Path(design.data).exists() and Path(given).samefile(design.data)
     if is_same:
-        message = "option --stand-in names the records themselves; a forecast is public, name other data."
-        raise InputError(message, option="--stand-in")
+        message = f"option {option} names the records themselves; a forecast is public, name other data."
+        raise InputError(message, option=option)
 
 
 def _as_counted(design: Design, given: Any) -> Design:
@@ -115,9 +117,7 @@ def _as_counted(design: Design, given: Any) -> Design:
         schema = replace(design.spec.schema, attributes=design.attributes, recodes=(), hierarchy_rules={})
         return replace(design, spec=replace(design.spec, schema=schema, source=SourceOptions()))
     kept = {"file": None, "uri": None, "table": None, "query": None, "where": None}
-    return replace(
-        design, spec=replace(design.spec, source=design.spec.source.model_copy(update=kept))
-    )
+    return replace(design, spec=replace(design.spec, source=design.spec.source.model_copy(update=kept)))
 
 
 def _own_tree(design: Design, given: Any) -> RegionTree:
@@ -154,7 +154,9 @@ def _places(spine: RegionTree, tree: RegionTree, draw: random.Random) -> tuple[I
             rounds, rest = divmod(n, len(children))
             found = np.array([*children] * rounds + draw.sample(children, rest))
             taken = np.empty(n, dtype=np.int64)
-            taken[np.argsort(own[first : first + n], kind="stable")] = found[np.argsort(theirs[found], kind="stable")]
+            taken[np.argsort(own[first : first + n], kind="stable")] = found[
+                np.argsort(theirs[found], kind="stable")
+            ]
             below.append(taken)
         factor = np.repeat(np.diff(tree.starts[level])[chosen] / number, number)
         chosen = np.concatenate(below)
@@ -198,10 +200,6 @@ def _by_popularity(shape: tuple[int, ...], has: Floats, composition: Ints) -> In
         label.append(to)
     codes = np.unravel_index(np.arange(len(has)), shape)
     return np.ravel_multi_index(tuple(to[code] for to, code in zip(label, codes, strict=True)), shape)
-
-
-def _relabelled(leaves: SparseLevel, to: Ints) -> SparseLevel:
-    return SparseLevel(start=leaves.start, cell=to[leaves.cell], count=leaves.count)
 
 
 def _gathered(leaf: Ints, cell: Ints, count: Ints, n_regions: int) -> SparseLevel:
