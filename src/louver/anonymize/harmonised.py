@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.domains import Domain, domain_of
 from louver.anonymize.problem import SUPPRESSED, Problem, renumbered
+from louver.anonymize.requirements import LKind
 from louver.optim.kernels.classes.recoding import diverse_groups, group_points
 from louver.optim.status import Status
 
@@ -78,6 +79,16 @@ class Whole:
         """Whether no recoding loses less than its columns do while nobody is left out."""
         is_leaving_out = self.problem.max_suppressed > 0
         return not is_leaving_out or all(d.level(d.coarsest()) is not None for d in self.domains)
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether no coarser recoding leaves more records out.
+
+        United classes that are published meet every requirement again, so nobody has to be left out who was not. But where
+        somebody may be, entropy and closeness may fail for the union of a class that is published and one that is not.
+        """
+        is_counting = all(one.t is None and one.l_kind is LKind.DISTINCT for one in self.problem.sensitive)
+        return self.problem.max_suppressed == 0 or is_counting
 
     def least_loss(self, codings: Codings) -> float:
         """What every record loses at least: exact where nobody is left out, and for hierarchies a bound."""

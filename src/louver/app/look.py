@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from nicegui import ElementFilter, context
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
-from louver.app.copying import Call
+from louver.app.copying import Repeatable
 from louver.app.icons import ICONS
 from louver.app.session import Session
 from louver.app.work import Late
@@ -22,19 +23,22 @@ __all__ = [
     "button",
     "card",
     "copy_button",
+    "drawer",
     "empty",
     "field",
     "head",
     "icon",
+    "pill",
     "problem",
     "segments",
     "select",
+    "table",
     "tag",
     "verdict",
 ]
 
 Handler = Callable[[], Any]
-RUN_BAR_AFTER_SECONDS = 0.6
+DIM_AFTER_SECONDS, RUN_BAR_AFTER_SECONDS = 0.15, 0.6
 
 
 class Tag(TextElement):
@@ -179,6 +183,7 @@ class RunBar:
     def __init__(self, session: Session, lane: str, dims: Sequence[Element] = ()) -> None:
         self._session, self._lane, self._dims = session, lane, list(dims)
         self._running = 0
+        self.has_problem = False
         with Tag("div", "run gone", role="status") as self._bar:
             self._stage = Tag("span", "stage")
             with Tag("div", "bar", role="progressbar", aria_label="Progress"):
@@ -198,6 +203,7 @@ class RunBar:
 
     def tell(self, sentence: str) -> None:
         """Say why there is no result; an empty sentence takes it back."""
+        self.has_problem = bool(sentence)
         self._problem.clear()
         if sentence:
             with self._problem:
@@ -207,9 +213,11 @@ class RunBar:
         """The answer of a job, or None where there is none: it was cancelled, is late, or failed, which the bar then tells."""
         self._running += 1
         self._mark("working", 0, 0)
-        for element in self._dims:
-            element.classes(add="dim")
-        shown = asyncio.get_running_loop().call_later(RUN_BAR_AFTER_SECONDS, self._appear)
+        loop = asyncio.get_running_loop()
+        waits = [
+            loop.call_later(DIM_AFTER_SECONDS, self._dim),
+            loop.call_later(RUN_BAR_AFTER_SECONDS, self._appear),
+        ]
         try:
             answer = await self._session.ask(job, *args, key=key, lane=self._lane, progress=self._mark)
             self.tell("")
@@ -221,13 +229,18 @@ class RunBar:
         except LouverError as error:
             self.tell(str(error))
         finally:
-            shown.cancel()
+            for wait in waits:
+                wait.cancel()
             self._running -= 1
             if not self._running:
                 self._bar.classes(add="gone")
                 for element in self._dims:
                     element.classes(remove="dim")
         return None
+
+    def _dim(self) -> None:
+        for element in self._dims:
+            element.classes(add="dim")
 
     def _appear(self) -> None:
         self._bar.classes(remove="gone")
@@ -238,25 +251,47 @@ class RunBar:
         self._done.style(f"width:{100 * min(done / total, 1):.1f}%" if total else "width:30%")
 
 
-def copy_button(call: Callable[[], Call | None]) -> Tag:
-    """Opens the drawer with what was chosen as a command and as Python."""
-    with Tag("aside", "drawer gone", role="dialog", aria_label="Copy") as drawer:
-        pass
+def drawer(title: str) -> Tag:
+    """A panel over the right side; put its content into what is returned. Another one takes its place."""
+    for old in ElementFilter(kind=Tag, marker="drawer"):
+        old.delete()
+    with context.client.content:
+        made = Tag("aside", "drawer", role="dialog", aria_label=title).mark("drawer")
+    with made, Tag("div", "row between"):
+        Tag("h2", text=title)
+        button("", made.delete, kind="ghost", icon_name="close", aria_label="Close", data_close="")
+    return made
+
+
+def pill(text: str, kind: str = "", icon_name: str = "") -> Tag:
+    """A state in a word; `kind` is ok, care, stop or acc."""
+    with Tag("span", f"pill {kind}") as made:
+        if icon_name:
+            icon(icon_name, "mini")
+        Tag("span", text=text)
+    return made
+
+
+def table(columns: Mapping[str, str]) -> Tag:
+    """A table with its head, name -> classes of the column; put the rows into what is returned."""
+    with Tag("table"):
+        with Tag("thead"), Tag("tr"):
+            for name, classes in columns.items():
+                Tag("th", classes, name, scope="col")
+        return Tag("tbody")
+
+
+def copy_button(call: Callable[[], Repeatable | None]) -> Tag:
+    """Opens a drawer with what was chosen as a command and as Python."""
 
     def open_drawer() -> None:
-        drawer.clear()
-        drawer.classes(remove="gone")
-        with drawer:
-            with Tag("div", "row between"):
-                Tag("h2", text="Repeat this")
-                close = button("", kind="ghost", icon_name="close", aria_label="Close", data_close="")
-                close.click(lambda: drawer.classes(add="gone"))
+        with drawer("Repeat this"):
             _repeat(call())
 
     return button("Copy as…", open_drawer, icon_name="copy", data_copy="")
 
 
-def _repeat(call: Call | None) -> None:
+def _repeat(call: Repeatable | None) -> None:
     if call is None:
         Tag("p", "sub", "Nothing to repeat yet: choose something first.")
         return

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from nicegui import Client, app, background_tasks, ui
+from nicegui import Client, ElementFilter, app, background_tasks, ui
 from starlette.requests import Request
 from starlette.responses import Response
 
+from louver.app.jobs.books import ledger_left
 from louver.app.look import Tag, icon, problem
 from louver.app.pages import PAGES, Page
 from louver.app.session import Session, Setup
+from louver.app.words import amount_text
 from louver.errors import InputError, LouverError
 
 __all__ = ["install"]
@@ -49,7 +53,8 @@ def install(setup: Setup) -> None:
         shell = shells.get(request.path_params["client_id"])
         if shell is None:
             return Response(status_code=404)
-        await shell.take_upload(unquote(request.headers.get("x-name", "")), request)
+        purpose = request.headers.get("x-purpose", "")
+        await shell.take_upload(unquote(request.headers.get("x-name", "")), purpose, request)
         return Response(status_code=204)
 
     ui.add_head_html(HEAD, shared=True)
@@ -72,6 +77,7 @@ class Shell:
         self._task: asyncio.Task[None] | None = None
         self._page = PAGES[FIRST]
         session.show, session.refresh_top = self.show, self._draw_top
+        session.refresh_ledger = self.refresh_ledger
 
     async def start(self) -> None:
         """Draw the frame, open the first data, and show the page that the address names."""
@@ -82,12 +88,25 @@ class Shell:
                 self._top = Tag("header", "top")
                 self._rail = Tag("nav", "rail", aria_label="Pages")
                 self._main = Tag("main", "main", id="main", tabindex=-1)
-            Tag("div", "announcer", role="status", aria_live="polite", id="announcer")
+            Tag("div", "announcer", role="status", id="announcer")
+            self._session.say = Tag("div", "announcer", role="status").set_text
             _keys_help()
         ui.on("louver_go", lambda e: self.show(str(e.args)))
         self._session.open_start()
         self._session.warm()
         self.show(wanted)
+        background_tasks.create(self.refresh_ledger())
+
+    async def refresh_ledger(self) -> None:
+        """Tell below the rail what is left."""
+        if self._session.setup.ledger is None:
+            return
+        with suppress(LouverError):  # the page Ledger tells what is wrong with it
+            self._session.balance = await self._session.ask(
+                ledger_left, str(self._session.setup.ledger), key="balance"
+            )
+        with self._client:
+            self._draw_rail()
 
     def show(self, name: str) -> None:
         """Go to a page."""
@@ -95,15 +114,20 @@ class Shell:
         if self._task is not None:
             self._task.cancel()
         with self._client:
+            for drawer in ElementFilter(kind=Tag, marker="drawer"):
+                drawer.delete()
             self._draw_rail()
             self._draw_top()
             self._main.clear()
             self._task = background_tasks.create(self._build(self._page))
 
-    async def take_upload(self, name: str, request: Request) -> None:
-        """Keep an upload and go to the first page, which tells what is wrong with it."""
+    async def take_upload(self, name: str, purpose: str, request: Request) -> None:
+        """Keep an upload, and give it to the page that asked for it, or open it on the first page."""
         with self._client:
             try:
+                if purpose:
+                    await self._session.receive(purpose, name, request.stream())
+                    return
                 await self._session.upload(name, request.stream())
             except InputError as error:
                 with self._main:
@@ -171,9 +195,20 @@ def _ledger_foot(session: Session) -> None:
             Tag("span", text="Nothing can be spent. Start with ")
             Tag("code", "mono", "--ledger")
             Tag("span", text=" to publish with noise.")
-    else:
+        return
+    left = session.balance
+    with Tag("div", "row between"):
         Tag("b", "b", "Ledger")
-        Tag("p", "sub", "Noise is paid for from it.")
+        Tag("span", text="" if left is None else f"{left['measure']} {amount_text(left['left'])} left")
+    if left is not None and Fraction(left["granted"]) > 0:
+        granted = Fraction(left["granted"])
+        with Tag("div", "gauge"):
+            for part, colour in (("left", "accent"), ("held", "d-exact")):
+                Tag("i").style(
+                    f"width:{float(100 * Fraction(left[part]) / granted):.1f}%;background:var(--{colour})"
+                )
+        held = f"; {amount_text(left['held'])} held" if Fraction(left["held"]) else ""
+        Tag("p", "sub", f"of {amount_text(left['granted'])} granted{held}")
 
 
 def _round_button(name: str, label: str, handler: str) -> None:

@@ -17,7 +17,7 @@ MOST_NODES = 4_000_000
 """Combinations of codings that are held in memory, 17 bytes each."""
 
 MOST_JUDGED = 20_000
-"""The same where each has to be judged, because leaving records out makes intervals narrower."""
+"""The same where each has to be judged: leaving records out makes intervals narrower, or finer recodings may leave out fewer."""
 
 LOOK_AHEAD = 4096
 """Combinations that are looked up at once."""
@@ -27,7 +27,7 @@ def all_codings(whole: Whole) -> list[list[Ints]] | None:
     """All codings of every column; None where their combinations are too many to look at each."""
     found = [domain.codings() for domain in whole.domains]
     codings = [one for one in found if one is not None]
-    most = MOST_NODES if whole.has_bound else MOST_JUDGED
+    most = MOST_NODES if whole.has_bound and whole.is_monotone else MOST_JUDGED
     is_small = len(codings) == len(found) and math.prod(map(len, codings)) <= most
     return codings if is_small else None
 
@@ -42,14 +42,16 @@ class Lattice:
         For each column.
     watch : Watch
     max_judged : int, optional
+    until : float
+        Share of the watch's time after which to end.
     has_bound : bool
         Whether the columns' losses are a bound (`Whole.has_bound`), or are to be taken for one.
 
     Notes
     -----
-    Coarser recodings leave no more records out, because every requirement is closed under uniting classes. So where one leaves
-    out too many, all finer ones do (predictive tagging: Kohlmayer et al. 2012, Flash), one on few columns, all others in one
-    block, included (LeFevre, DeWitt & Ramakrishnan 2005, Incognito). A record loses at least what its values lose, left
+    Coarser recodings leave no more records out (`Whole.is_monotone`). So where one leaves out too many, all finer ones do
+    (predictive tagging: Kohlmayer et al. 2012, Flash), one on few columns, all others in one block, included (LeFevre, DeWitt
+    & Ramakrishnan 2005, Incognito). A record loses at least what its values lose, left
     out or not, so the sum of the columns' losses is a bound: exact for hierarchies, and for intervals and sets while nobody
     may be left out. What is neither ruled out nor bounded away is judged, those first that have most below them: of all whose
     bound is below the optimum, each rules out as many as it can.
@@ -64,11 +66,12 @@ class Lattice:
         watch: Watch,
         max_judged: int | None = None,
         *,
+        until: float = 1.0,
         has_bound: bool | None = None,
     ) -> None:
         self.whole, self.watch = whole, watch
         self.n_judged, self.is_complete = 0, True
-        self._max_judged = max_judged
+        self._max_judged, self._until = max_judged, until
         self._has_bound = whole.has_bound if has_bound is None else has_bound
         self._codings = codings
         self._shape = tuple(len(one) for one in codings if len(one) > 1)
@@ -84,16 +87,21 @@ class Lattice:
         for node in self._by_size_below(finer, is_out.reshape(-1), best):
             if best is not None and self._bound[node] >= best.loss:
                 continue
-            if self.watch.is_over or self.n_judged == self._max_judged:
+            if self._is_over:
                 self.is_complete = False
                 break
             axes = [int(at) for at in np.unravel_index(node, self._shape)]
             found = self._judged(axes)
-            if found is None:
+            if found is None and self.whole.is_monotone:
                 is_out[np.ix_(*(below[at] for below, at in zip(finer, axes, strict=True)))] = True
-            elif best is None or found.loss < best.loss:
+            if found is not None and (best is None or found.loss < best.loss):
                 best = found
         return best
+
+    @property
+    def _is_over(self) -> bool:
+        is_late = self.watch.is_over or self.watch.share_of_time > self._until
+        return is_late or self.n_judged == self._max_judged
 
     def _losses(self, place: int) -> Floats:
         return np.array([self.whole.column_loss(place, coding) for coding in self._codings[place]])

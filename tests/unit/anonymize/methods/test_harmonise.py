@@ -14,12 +14,12 @@ from louver.anonymize.harmonised import Recoded, Whole, _words
 from louver.anonymize.methods import harmonise
 from louver.anonymize.methods.lattice import Lattice, all_codings
 from louver.anonymize.problem import Problem
-from louver.anonymize.requirements import Sensitive
+from louver.anonymize.requirements import LKind, Sensitive
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
 from mixed_records import TREE
-from oracles.partitions import has_distinct, interval_loss, set_loss
+from oracles.partitions import has_distinct, has_entropy, interval_loss, set_loss
 from oracles.recodings import Coding, least_recoding, runs, sets
 
 LEVELS = [np.array(level) for level in TREE]
@@ -85,6 +85,21 @@ def test_diversity_equals_brute_force(rows, most_out):
     expected = least_recoding(columns_of(problem), 2, most_out, is_fine)
     if expected is None:
         with pytest.raises(InfeasibleError, match="no recoding of these records"):
+            harmonise.solve(problem)
+    else:
+        assert problem.information_loss(harmonise.solve(problem)) == pytest.approx(expected)
+
+
+@settings(max_examples=25)
+@given(records, st.lists(st.integers(0, 2), min_size=9, max_size=9), st.integers(0, 4))
+def test_entropy_equals_brute_force_though_coarser_recodings_may_leave_out_more(rows, ills, most_out):
+    codes = np.array(ills[: len(rows)])
+    limits = [Sensitive(name="ill", codes=codes, n_values=3, l=1.9, l_kind=LKind.ENTROPY)]
+    problem = problem_of(*map(list, zip(*rows, strict=True)), k=1, max_suppressed=most_out, sensitive=limits)
+    is_fine = has_entropy(codes[problem.rows].tolist(), 1.9)
+    expected = least_recoding(columns_of(problem), 1, most_out, is_fine)
+    if expected is None:
+        with pytest.raises(InfeasibleError):
             harmonise.solve(problem)
     else:
         assert problem.information_loss(harmonise.solve(problem)) == pytest.approx(expected)
