@@ -97,7 +97,9 @@ def test_keywords_are_those_of_the_model(
 
 
 @pytest.mark.parametrize(
-    "door", [*(door for door, *_ in DOORS), topdown.topdown, topdown.measure, topdown.estimate, topdown.plan], ids=name_of
+    "door",
+    [*(door for door, *_ in DOORS), topdown.topdown, topdown.measure, topdown.estimate, topdown.plan],
+    ids=name_of,
 )
 def test_every_keyword_is_documented(door: Callable[..., Any]) -> None:
     assert documented_names(door) == set(inspect.signature(door).parameters)
