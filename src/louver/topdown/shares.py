@@ -302,7 +302,7 @@ def _neighbours(parts: Floats, is_measured: Bools) -> list[Floats]:
     moved = []
     for level, query in np.argwhere(is_measured).tolist():
         other = parts.copy()
-        other[level, query] = 0.0 if parts[level, query] > 0.05 else 0.2
+        other[level, query] = 1e-4 if parts[level, query] > 0.05 else 0.2
         moved.append(other / other.sum())
     return moved
 
