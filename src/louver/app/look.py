@@ -66,8 +66,13 @@ class Tag(TextElement):
         return self
 
     def changed(self, handler: Callable[[str], Any], event: str = "change") -> Tag:
-        """Call `handler` with the new value of a field."""
-        self.on(event, lambda e: handler(e.args), js_handler="(e) => emit(e.target.value)")
+        """Call `handler` with the new value of a field, which stays when the page is drawn again."""
+
+        def take(value: str) -> Any:
+            self._props["value"] = value
+            return handler(value)
+
+        self.on(event, lambda e: take(e.args), js_handler="(e) => emit(e.target.value)")
         return self
 
 
@@ -166,7 +171,7 @@ def select(
     made = Tag("select", "inp", aria_label=label, value=chosen, **attributes)
     with made:
         for value, text in choices.items():
-            Tag("option", text=text, value=value, selected=value == chosen)
+            Tag("option", text=text, value=value)
     return made.changed(handler)
 
 
@@ -253,9 +258,10 @@ class RunBar:
 
 def drawer(title: str) -> Tag:
     """A panel over the right side; put its content into what is returned. Another one takes its place."""
+    client = context.client  # what asks may stand in the drawer that goes
     for old in ElementFilter(kind=Tag, marker="drawer"):
         old.delete()
-    with context.client.content:
+    with client.content:
         made = Tag("aside", "drawer", role="dialog", aria_label=title).mark("drawer")
     with made, Tag("div", "row between"):
         Tag("h2", text=title)

@@ -197,7 +197,7 @@ class Session:
         )
         if ending is None:
             raise InputError("this kind of file is not read; choose CSV, Parquet, Excel, Stata, SPSS or SAS.")
-        path = self.folder / f"{stem}{ending}"
+        path = self.folder / f"{stem}{len(list(self.folder.iterdir()))}{ending}"
         size = 0
         part = path.with_name("arriving")
         with part.open("wb") as stream:

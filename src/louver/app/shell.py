@@ -18,6 +18,7 @@ from louver.app.look import Tag, icon, problem
 from louver.app.pages import PAGES, Page
 from louver.app.session import Session, Setup
 from louver.app.words import amount_text
+from louver.app.worker import where
 from louver.errors import InputError, LouverError
 
 __all__ = ["install"]
@@ -91,6 +92,7 @@ class Shell:
             Tag("div", "announcer", role="status", id="announcer")
             self._session.say = Tag("div", "announcer", role="status").set_text
             _keys_help()
+        self._client.on_exception(self._tell)
         ui.on("louver_go", lambda e: self.show(str(e.args)))
         self._session.open_start()
         self._session.warm()
@@ -119,6 +121,7 @@ class Shell:
             self._draw_rail()
             self._draw_top()
             self._main.clear()
+            self._client.run_javascript(f"louver.at('{self._page.name}')")
             self._task = background_tasks.create(self._build(self._page))
 
     async def take_upload(self, name: str, purpose: str, request: Request) -> None:
@@ -130,17 +133,21 @@ class Shell:
                     return
                 await self._session.upload(name, request.stream())
             except InputError as error:
-                with self._main:
-                    problem(str(error)).move(target_index=0)
+                self._tell(error)
                 return
             self.show(FIRST)
+
+    def _tell(self, error: Exception) -> None:
+        """Say that something went wrong that should not have: where, never what."""
+        with self._main:
+            problem(str(error) if isinstance(error, LouverError) else where(error)).move(target_index=0)
 
     async def _build(self, page: Page) -> None:
         with self._client, self._main:
             try:
                 await page.build(self._session)
-            except LouverError as error:
-                problem(str(error))
+            except Exception as error:  # noqa: BLE001 - the page tells where
+                self._tell(error)
 
     def _draw_rail(self) -> None:
         self._rail.clear()

@@ -20,7 +20,7 @@ from louver.errors import Cancelled, LouverError, one_sentence
 from louver.optim.notice import listeners
 from louver.run import Run
 
-__all__ = ["main"]
+__all__ = ["main", "where"]
 
 Job = tuple[int, Callable[..., Any], tuple[Any, ...]]
 
@@ -92,10 +92,11 @@ def _do(line: _Line, number: int, function: Callable[..., Any], args: tuple[Any,
     except Exception as error:  # noqa: BLE001 - the page tells where, never what
         if os.environ.get("LOUVER_DEBUG"):
             traceback.print_exc()
-        line.send("error", number, _where(error))
+        line.send("error", number, where(error))
 
 
-def _where(error: BaseException) -> str:
+def where(error: BaseException) -> str:
+    """Where an unexpected error arose, without any value it may carry."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -177,6 +177,7 @@ def _result(
         advice=findings.advice,
         hide=findings.hide,
         earlier=0 if memory is None else sum(len(entry.content["tables"]) for entry in memory.entries),
+        remark=None if memory is None else memory.remark,
         small=options.small,
         within=options.within,
         fail_on=options.fail_on,

@@ -15,7 +15,7 @@ from louver.cli.console import say, say_json
 from louver.cli.parameters import CHECK_FAILED, Epsilon, Json, Rho, command, group, help_alone
 from louver.errors import InputError, printable
 from louver.privacy.budget import Measure, fraction_of
-from louver.privacy.ledger import Ledger, LedgerState
+from louver.privacy.ledger import SUFFIX, Ledger, LedgerState
 from louver.privacy.ledger_finding import admit_source, check_no_second
 from louver.privacy.neighbours import Relation
 
@@ -57,7 +57,7 @@ def ledger_init(
     if neighbours not in list(Relation):
         raise InputError(f"option --neighbours must be one of {', '.join(Relation)}.", option="--neighbours")
     measure, amount = _ledger_amount(epsilon, rho)
-    path = _ledger_file(file)
+    path = _new_ledger_file(_ledger_file(file))
     check_no_second(path)
     made = Ledger.create(path, measure, Relation(neighbours), amount, population=population)
     return _show_ledger(made.state(), path, json)
@@ -91,6 +91,7 @@ def ledger_succeed(
     path = _ledger_file(file)
     if new is None:
         raise InputError("argument NEW is missing; name the ledger to make.", option="NEW")
+    _new_ledger_file(new)
     return _show_ledger(Ledger(path).succeed(new).state(), new, json)
 
 
@@ -157,6 +158,17 @@ def ledger_verify(
 def _ledger_file(file: Path | None) -> Path:
     if file is None:
         raise InputError("argument FILE is missing; name the ledger.", option="FILE")
+    return file
+
+
+def _new_ledger_file(file: Path) -> Path:
+    """Refuse names by which the other ledgers of a folder would not know that this one pays, too."""
+    if file.suffix != SUFFIX:
+        raise InputError(
+            f"a ledger is found by the end of its name; call it {file.name}{SUFFIX}.",
+            file=file.name,
+            option="FILE",
+        )
     return file
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from louver.data.fingerprint import fingerprint, has_same_records
-from louver.errors import InputError
+from louver.errors import BudgetError, InputError
 from louver.privacy.ledger import (
     Ledger,
     LedgerState,
@@ -16,7 +16,7 @@ from louver.privacy.ledger import (
     source_beside,
 )
 
-__all__ = ["admit_source", "check_no_second", "find_ledger", "ledger_of"]
+__all__ = ["admit_source", "check_no_second", "check_not_elsewhere", "find_ledger", "ledger_of"]
 
 
 def ledger_of(data: object, *, table: str | None = None, query: str | None = None) -> Path | None:
@@ -72,6 +72,19 @@ def check_no_second(path: Path) -> None:
                 f"`louver ledger admit {other.name} {source.name}`.",
                 file=path.name,
             )
+
+
+def check_not_elsewhere(
+    ledger: Ledger, data: object, *, table: str | None = None, query: str | None = None
+) -> None:
+    """Refuse a first debit from a ledger in another folder where one beside the data has paid for them already."""
+    if not isinstance(data, str | Path) or not Path(data).is_file():
+        return
+    folder = Path(data).resolve().parent
+    if folder == ledger.path.resolve().parent or ledger.state().sources:
+        return
+    for other in ledgers_admitting(fingerprint(data, table=table, query=query), ledgers_in(folder)):
+        raise BudgetError(f"{other.name} beside {Path(data).name} pays for these data already; use that one.")
 
 
 def _is_about(ledger: Ledger, source: Path) -> bool:

@@ -34,7 +34,7 @@ from louver.privacy.ledger import (
     ledger_beside,
     request_digest,
 )
-from louver.privacy.ledger_finding import ledger_of
+from louver.privacy.ledger_finding import check_not_elsewhere, ledger_of
 from louver.privacy.measurements import Measurements, TrueBatch, sha256_of, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.run import Run
@@ -74,7 +74,9 @@ def open_ledger(
             f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`, or name the one of these people with --ledger."
         )
         raise InputError(message, file=path.name, option="--ledger")
-    return Ledger(path)
+    named = Ledger(path)
+    check_not_elsewhere(named, data, table=table, query=query)
+    return named
 
 
 def request_of(

@@ -47,20 +47,11 @@ def write_audit_report(audit: JointAudit, request: Request[AuditOptions], path: 
 
 
 def _verdict(audit: JointAudit) -> str:
-    n_small, n_within = audit.summary.small_exact, audit.summary.within
-    if n_small or n_within:
-        parts = []
-        if n_small:
-            parts.append(f"{n_small:,} small {'count' if n_small == 1 else 'counts'} exactly")
-        if n_within:
-            parts.append(f"{n_within:,} to within {audit.within:g} %")
-        text = f"Anyone who puts the tables together learns {' and '.join(parts)}."
-        return f'<p class="verdict risk">{escape(text)}</p>'
-    if audit.summary.certified < audit.summary.targets:
-        text = "No small count was found to be given away; some bounds are proved but not attained."
-    else:
-        text = "No small count is given away, alone or together: every bound is proved and attained."
-    return f'<p class="verdict">{escape(text)}</p>'
+    is_risky = bool(audit.summary.small_exact or audit.summary.within)
+    told = f'<p class="verdict{" risk" if is_risky else ""}">{escape(audit.verdict)}</p>'
+    return (
+        told if audit.remark is None else f"{told}<p>{escape(audit.remark[0].upper() + audit.remark[1:])}</p>"
+    )
 
 
 def _tiles(audit: JointAudit) -> str:

@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path
 
 from louver import __version__
+from louver._words import counted
 from louver.bounds.answer import REDESIGNS_BELOW, BoundsAnswer
 from louver.bounds.options import BoundsOptions
 from louver.bounds.plot import narrowest
 from louver.bounds.publish import Publication
 from louver.bounds.result import BoundsAudit, Cell, Comparison, TellingRow
 from louver.bounds.suggestions import UTILITY, Suggestions
-from louver.bounds.summary import counted
 from louver.data.read import name_of
 from louver.report.page import facts, page, picture, table, tiles, write_page
 from louver.schema.request import Request
@@ -46,6 +46,8 @@ def bounds_report(
     if publication is not None:
         is_risky = bool(publication.refused or publication.together)
         sections.append(f'<p class="verdict{" risk" if is_risky else ""}">{escape(str(publication))}</p>')
+        if publication.remark is not None:
+            sections.append(f"<p>{escape(publication.remark[0].upper() + publication.remark[1:])}</p>")
     if audit is not None:
         sections += [_verdict(audit, None if suggestions is None else REDESIGNS_BELOW), _tiles(audit)]
     if comparison is not None:

@@ -36,16 +36,21 @@ from louver.topdown.plan import measurable
 from louver.topdown.problem import Query
 from louver.topdown.shares import Aim, choose_shares, with_shares
 
-__all__ = ["MAX_CELLS", "SpecLike", "read_design"]
+__all__ = ["SpecLike", "cell_set", "read_design"]
 
-MAX_CELLS = 1 << 20
 QUERY_NAME = re.compile(r"[A-Za-z0-9_-]+")  # queries name files
 TABLE_COLUMNS = {"level", "region", "count"}
 
 SpecLike = str | Path | Mapping[str, Any] | Spec
 
 
-def read_design(given: SpecLike, data: Any = None, *, noted: SharesOptions | None = None) -> Design:
+def read_design(
+    given: SpecLike,
+    data: Any = None,
+    model: type[TopDownOptions] = TopDownOptions,
+    *,
+    noted: SharesOptions | None = None,
+) -> Design:
     """Read a spec with a `[topdown]` section, its list of leaves and its public tables.
 
     Parameters
@@ -53,6 +58,8 @@ def read_design(given: SpecLike, data: Any = None, *, noted: SharesOptions | Non
     given : path, mapping or Spec
     data : path, uri or dataframe, optional
         The records, in place of the spec's source.
+    model : type of options
+        What the `[topdown]` section holds.
     noted : SharesOptions, optional
         For a spec without shares: those that were chosen when it was measured; chosen here otherwise, for the workload "even".
 
@@ -64,13 +71,18 @@ def read_design(given: SpecLike, data: Any = None, *, noted: SharesOptions | Non
     spec = as_spec(given)
     records = spec.data if data is None else data
     where = f"{spec.path.name} [topdown]"
-    options = validated(TopDownOptions, spec.options("topdown"), where)
+    options = validated(model, spec.options("topdown"), where)
     check_filter(spec.source.where, Relation(options.neighbours))
     attributes = _cell_attributes(spec, options, where)
     spine = _read_spine(spec, records, options.geography, where)
     queries, query_attributes = _build_queries(options, attributes, where)
     shares = options.shares or noted
-    level_shares, query_shares = ((), ()) if shares is None else _read_shares(shares, spine, queries, where)
+    level_shares: tuple[Fraction, ...] = ()
+    query_shares: tuple[Mapping[str, Fraction], ...] = ()
+    if shares is not None:
+        level_shares, query_shares = _read_shares(
+            shares, spine, queries, where, needs_detailed=options.needs_detailed
+        )
     codes = _cell_codes(attributes)
     everything = replace(spec.schema, attributes=attributes, recodes=(), hierarchy_rules={})
     is_possible = ~everything.is_structural_zero(codes)
@@ -130,8 +142,9 @@ def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[A
                 f'{where}: attribute "{attribute.name}" needs its labels in the spec; domains are public.'
             )
             raise InputError(message, column=attribute.name, option="labels")
-    if prod(attribute.size for attribute in attributes) > MAX_CELLS:
-        raise InputError(f"{where}: there are more than {MAX_CELLS:,} cells; use coarser attributes.")
+    most = options.most_cells
+    if prod(attribute.size for attribute in attributes) > most:
+        raise InputError(f"{where}: there are more than {most:,} cells; use coarser attributes.")
     return attributes
 
 
@@ -232,7 +245,12 @@ def _build_queries(
 
 
 def _read_shares(
-    given: SharesOptions, spine: RegionTree, queries: Sequence[Query], where: str
+    given: SharesOptions,
+    spine: RegionTree,
+    queries: Sequence[Query],
+    where: str,
+    *,
+    needs_detailed: bool = True,
 ) -> tuple[tuple[Fraction, ...], tuple[Mapping[str, Fraction], ...]]:
     """Exact shares, checked to sum to one (ERRATA T1)."""
     if set(given.levels) != set(spine.names):
@@ -256,7 +274,7 @@ def _read_shares(
                 raise InputError(f'{where}: key "{key}.{name}" names no query.', option=key)
             shares[name] = fraction_of(share, f'{where}: key "{key}.{name}"')
         _check_sum(shares, f'{where}: key "{key}"')
-        if DETAILED not in shares:
+        if needs_detailed and DETAILED not in shares:
             raise InputError(f'{where}: key "{key}" needs a share for "{DETAILED}".', option=key)
         by_level.append(shares)
     return tuple(levels[name] for name in spine.names), tuple(by_level)
@@ -269,7 +287,7 @@ def _check_sum(shares: Mapping[str, Fraction], place: str) -> None:
         raise InputError(message, option="shares")
 
 
-def _cell_set(labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute], place: str) -> Bools:
+def cell_set(labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute], place: str) -> Bools:
     """Cells that have one of the labels in every attribute named; all cells where none is."""
     codes = _cell_codes(attributes)
     names = [attribute.name for attribute in attributes]
@@ -295,7 +313,7 @@ def _invariant(
     return Statement(
         name=given.name,
         level=spine.level_of(given.level),
-        cells=_cell_set(given.cells, attributes, place),
+        cells=cell_set(given.cells, attributes, place),
         labels={name: tuple(labels) for name, labels in given.cells.items()},
         lower=nothing,
         upper=nothing,
@@ -330,7 +348,7 @@ def _bound(
     return Statement(
         name=given.name,
         level=spine.n_levels - 1,
-        cells=_cell_set(given.cells, attributes, place),
+        cells=cell_set(given.cells, attributes, place),
         labels={name: tuple(labels) for name, labels in given.cells.items()},
         lower=lower,
         upper=upper,

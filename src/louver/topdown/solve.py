@@ -38,6 +38,7 @@ from louver.topdown.result import (
 from louver.topdown.sealing import checkpoints_of, is_finished, measure_into, measurements_path
 
 __all__ = [
+    "Estimation",
     "Report",
     "estimate_from",
     "open_payer",
@@ -47,7 +48,12 @@ __all__ = [
     "write_release",
 ]
 
+MOST_COMPARED = 1 << 25
+"""Counts of one query at one level that are compared with the truth; a query of more is left out."""
+
 Report = Callable[[TopDownRelease], str]
+Estimation = Callable[[QueryPlan, Path, int, Run | None, dict[str, float]], TopDownRelease]
+"""From the measurements of a folder to a release."""
 
 
 def open_payer(plan: QueryPlan, ledger: str | Path | None) -> Ledger:
@@ -67,6 +73,7 @@ def release_seeded(
     workers: int,
     run: Run | None,
     write: Callable[[TopDownRelease, Path], TopDownRelease],
+    estimate: Estimation | None = None,
 ) -> TopDownRelease:
     """Run with noise that anyone can repeat, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="louver-topdown-") as name:
@@ -80,7 +87,7 @@ def release_seeded(
         noise, design = KeyedNoise.from_seed(seed), plan.design.measured_fingerprint()
         write_measurements(path, true_batches(plan, levels), noise, design=design, run=run)
         seconds = {"tabulate": tabulated - began, "measure": time.perf_counter() - tabulated}
-        release = estimate_from(plan, folder, workers, run, seconds)
+        release = (estimate or estimate_from)(plan, folder, workers, run, seconds)
         if evaluate:
             release = replace(release, evaluation=_errors(release, levels))
         return write(release, folder)
@@ -99,8 +106,11 @@ def release_paid(
     resume: bool,
     run: Run | None,
     write: Callable[..., TopDownRelease],
+    measure: Callable[[QueryPlan, Path, Ledger, Run | None], object] = measure_into,
+    estimate: Estimation | None = None,
 ) -> TopDownRelease:
     """Measure into a folder beside the release, estimate with checkpoints, release, clear the folder."""
+    estimated = estimate or estimate_from
     work = work_of(out)
     if not resume and os.path.lexists(work):
         message = f"option --out: a run for {out.name} was interrupted; add --resume to carry it on."
@@ -111,12 +121,12 @@ def release_paid(
     if is_released:  # stopped after the move
         # The levels that were finished are still beside the release, unless the folder was cleared too.
         kept = is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], ledger)
-        release = replace(estimate_from(plan, work if kept else out, workers, run, {}), path=out)
+        release = replace(estimated(plan, work if kept else out, workers, run, {}), path=out)
     else:
         began = time.perf_counter()
-        measure_into(plan, work, ledger, run)
+        measure(plan, work, ledger, run)
         seconds = {"measure": time.perf_counter() - began}
-        release = write(estimate_from(plan, work, workers, run, seconds), work, out=out)
+        release = write(estimated(plan, work, workers, run, seconds), work, out=out)
     shutil.rmtree(work, ignore_errors=True)
     return release
 
@@ -176,6 +186,8 @@ def _errors(release: TopDownRelease, truth: tuple[SparseLevel, ...]) -> tuple[Qu
     errors = []
     for level, histogram in enumerate(list(release.levels())[::-1]):
         for query in design.queries:
+            if query.n_rows * histogram.n_regions > MOST_COMPARED:
+                continue
             absolute = float(mean_errors(query, histogram, truth[level])[0])
             errors.append(
                 QueryError(level=design.spine.names[level], query=query.name, mean_absolute=absolute)

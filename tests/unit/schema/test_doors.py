@@ -98,7 +98,14 @@ def test_keywords_are_those_of_the_model(
 
 @pytest.mark.parametrize(
     "door",
-    [*(door for door, *_ in DOORS), topdown.topdown, topdown.measure, topdown.estimate, topdown.plan],
+    [
+        *(door for door, *_ in DOORS),
+        topdown.topdown,
+        topdown.measure,
+        topdown.estimate,
+        topdown.extend,
+        topdown.plan,
+    ],
     ids=name_of,
 )
 def test_every_keyword_is_documented(door: Callable[..., Any]) -> None:
@@ -117,6 +124,11 @@ def test_what_a_door_tells_itself_stays_and_flags_become_keywords() -> None:
     ("door", "left_out", "own"),
     [
         (topdown.topdown, {"measurements"}, {"spec", "data", "out", "ledger", "report", "run"}),
+        (
+            topdown.extend,
+            {"measurements", "estimator", "shrink"},
+            {"spec", "data", "out", "ledger", "report", "run"},
+        ),
         (topdown.measure, RUN - {"resume"}, {"spec", "data", "out", "ledger", "run"}),
         (
             topdown.estimate,

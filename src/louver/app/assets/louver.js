@@ -8,6 +8,9 @@ window.louver = {
     if (choice === undefined) localStorage.setItem("louver-theme", next);
     window.dispatchEvent(new Event("louver-theme"));
   },
+  at(page) {
+    if (location.hash !== "#" + page) history.pushState(null, "", "#" + page);
+  },
   help() {
     const keys = document.getElementById("keys");
     keys.open ? keys.close() : keys.showModal();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -51,6 +52,7 @@ IN_LINE = 3
 """Row attributes that stand in a line; those before them head a group of lines."""
 STEP = re.compile(r"^([<>]=?)?\s*(-?[0-9]+(?:\.[0-9]+)?)")
 MOST_DOTS = 40
+Stamp = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ class _Audited:
 def counted(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
     """Columns that a table can be made of, with their labels, and why others cannot."""
     run.report("counting", 0, 0)
-    names, left = _usable(path, source.model_dump_json())
+    names, left = _usable(path, source.model_dump_json(), _stamp(path))
     if len(names) < 2:
         raise InputError(
             "the file has fewer than two columns that a table can be made of; it needs categories."
@@ -120,7 +122,7 @@ def audited(asked: Asked, view: View, run: Run) -> dict[str, Any]:
 def window(asked: Asked, view: View, run: Run) -> dict[str, Any]:
     """The lines and columns of the table that are seen."""
     got = _audit(asked)
-    lines, groups = _lines(asked, view.only, view.folded)
+    lines, groups = _lines(asked, view.only, view.folded, _stamp(asked.path))
     first, last = max(view.lines[0], 0), min(view.lines[1], len(lines))
     left, right = max(view.cols[0], 0), min(view.cols[1], got.table.n_cols)
     shown = [_line(got, int(line), groups, view, (left, right)) for line in lines[first:last]]
@@ -164,7 +166,7 @@ def explained(asked: Asked, row: int, col: int, run: Run) -> dict[str, Any]:
 def find_disclosed(asked: Asked, view: View, line: int, col: int, run: Run) -> tuple[int, int] | None:
     """Line and column of the next cell after this one that gives something away."""
     got = _audit(asked)
-    lines, _ = _lines(asked, view.only, view.folded)
+    lines, _ = _lines(asked, view.only, view.folded, _stamp(asked.path))
     for step in range(len(lines)):
         at = (line + step) % len(lines)
         if lines[at] < 0:
@@ -203,7 +205,7 @@ def _given(source: SourceOptions) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def _usable(path: str, source: str) -> tuple[tuple[str, ...], dict[str, str]]:
+def _usable(path: str, source: str, stamp: Stamp) -> tuple[tuple[str, ...], dict[str, str]]:
     about = SourceOptions.model_validate_json(source)
     with open_source(path, **about.opening()) as opened:
         columns = read_coded(opened, [name for name in opened.columns if name != about.weight], Run())
@@ -225,11 +227,20 @@ def _usable(path: str, source: str) -> tuple[tuple[str, ...], dict[str, str]]:
 
 def histogram_of(path: str, source: SourceOptions, names: tuple[str, ...]) -> Histogram:
     """The file counted by these columns; counted once."""
-    return _histogram(path, source.model_dump_json(), names)
+    return _histogram(path, source.model_dump_json(), names, _stamp(path))
+
+
+def _stamp(path: str) -> Stamp:
+    """What changes when the file does: what was counted before then counts no longer."""
+    try:
+        about = os.stat(path)
+    except OSError:  # an address, or a file that has gone
+        return None
+    return about.st_mtime_ns, about.st_size
 
 
 @lru_cache(maxsize=1)
-def _histogram(path: str, source: str, names: tuple[str, ...]) -> Histogram:
+def _histogram(path: str, source: str, names: tuple[str, ...], stamp: Stamp) -> Histogram:
     """The file counted by all these columns, labels such as <25, 25-54, 55+ in their natural order."""
     about = SourceOptions.model_validate_json(source)
     with open_source(path, **about.opening()) as opened:
@@ -257,8 +268,12 @@ def _natural(labels: Sequence[str]) -> list[int]:
     return sorted(range(len(labels)), key=lambda i: keys[i])
 
 
-@lru_cache(maxsize=3)
 def _audit(asked: Asked) -> _Audited:
+    return _audit_of(asked, _stamp(asked.path))
+
+
+@lru_cache(maxsize=3)
+def _audit_of(asked: Asked, stamp: Stamp) -> _Audited:
     request = Request(data=asked.path, source=asked.source, schema=None, options=asked.options)
     arrangement, options = asked.options.arrangement(), audit_options(request)
     histogram = histogram_of(asked.path, asked.source, asked.names)
@@ -306,7 +321,9 @@ def _states(found: BoundsAudit, n_values: Ints) -> Any:
 
 
 @lru_cache(maxsize=4)
-def _lines(asked: Asked, only: str, folded: frozenset[int]) -> tuple[Ints, dict[int, tuple[str, str, bool]]]:
+def _lines(
+    asked: Asked, only: str, folded: frozenset[int], stamp: Stamp
+) -> tuple[Ints, dict[int, tuple[str, str, bool]]]:
     """Positions of the rows that are shown, and -1 - g before those of group g; what each group is called and holds."""
     got = _audit(asked)
     shown = np.arange(len(got.states))
