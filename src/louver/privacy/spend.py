@@ -61,9 +61,10 @@ def open_ledger(
     *,
     table: str | None = None,
     query: str | None = None,
+    run: Run | None = None,
 ) -> Ledger:
     """The ledger that pays `loss`; where there is none, says how to make it."""
-    path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query)
+    path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query, run=run)
     if path is None and isinstance(data, str | Path) and Path(data).is_file():
         path = ledger_beside(Path(data))
     if path is None:
@@ -75,7 +76,7 @@ def open_ledger(
         )
         raise InputError(message, file=path.name, option="--ledger")
     named = Ledger(path)
-    check_not_elsewhere(named, data, table=table, query=query)
+    check_not_elsewhere(named, data, table=table, query=query, run=run)
     return named
 
 

@@ -7,7 +7,7 @@ follows the measuring never opens the records.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,9 +106,8 @@ def topdown(
     `docs/proofs/topdown.md`.
     """
     workers = parse_engine(engine)
-    noted = noted_shares(work_of(Path(out)), Path(out)) if resume and out is not None else None
-    design = read_design(spec, data, noted=noted)
-    plan = make_plan(design.estimated(estimator=estimator, shrink=shrink))
+    folders = (work_of(Path(out)), Path(out)) if resume and out is not None else ()
+    plan = _plan(spec, data, run, folders, estimator=estimator, shrink=shrink)
     if seed is not None:
         if out is not None:
             check_out(Path(out))
@@ -124,7 +123,7 @@ def topdown(
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
-    payer = open_payer(plan, ledger)
+    payer = open_payer(plan, ledger, run)
     return release_paid(
         plan, Path(out), payer, workers, resume, run, partial(write_release, report=report, csv=csv, run=run)
     )
@@ -152,7 +151,7 @@ def check(
     run : Run, optional
         Asked whether the work shall end.
     """
-    plan = make_plan(read_design(spec))
+    plan = _plan(spec, None, run)
     spine = plan.design.spine
     if isinstance(invariants, str | Path):
         invariants = read_values(plan, Path(invariants))
@@ -224,7 +223,7 @@ def plan(
         "write": None if write is None else str(write),
     }
     options = validated(PlanOptions, given)
-    return plan_for(read_design(spec), options, run=run)
+    return plan_for(read_design(spec, run=run), options, run=run)
 
 
 @documented(RunOptions)
@@ -253,8 +252,8 @@ def measure(
         Its `folder` is what `estimate` works from, without the records.
     """
     folder = Path(out)
-    plan = make_plan(read_design(spec, data, noted=noted_shares(folder) if resume else None))
-    payer = open_payer(plan, ledger)
+    plan = _plan(spec, data, run, (folder,) if resume else ())
+    payer = open_payer(plan, ledger, run)
     if not resume:
         check_out(folder)
     began = time.perf_counter()
@@ -289,8 +288,7 @@ def estimate(
     """
     workers = parse_engine(engine)
     folder = Path(measurements)
-    design = read_design(spec, noted=noted_shares(folder))
-    plan = make_plan(design.estimated(estimator=estimator, shrink=shrink))
+    plan = _plan(spec, None, run, (folder,), estimator=estimator, shrink=shrink)
     if out is not None:
         check_out(Path(out))
     release = estimate_from(plan, folder, workers, run, {})
@@ -337,7 +335,7 @@ def extend(
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if seed is None and out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
-    extension = read_extension(spec, data, seeded=seed is not None)
+    extension = read_extension(spec, data, seeded=seed is not None, run=run)
     check_extendable(extension)
     estimated = partial(estimate_extension, extension)
     if seed is not None:
@@ -345,12 +343,20 @@ def extend(
             check_out(Path(out))
         write = partial(write_release, out=out, report=report, csv=csv, run=run)
         return release_seeded(extension.plan, seed, evaluate, workers, run, write, estimated)
-    payer = open_payer(extension.plan, ledger)
+    payer = open_payer(extension.plan, ledger, run)
     check_payer(extension, payer)
     write = partial(write_release, report=report, csv=csv, run=run)
     return release_paid(
         extension.plan, Path(out or ""), payer, workers, resume, run, write, measure_extension, estimated
     )
+
+
+def _plan(
+    spec: SpecLike, data: Data | None, run: Run | None, folders: Sequence[Path] = (), **how: Any
+) -> QueryPlan:
+    """Read the spec and the public files it names; shares that it leaves open are those noted in one of the folders."""
+    design = read_design(spec, data, run=run, noted=noted_shares(*folders))
+    return (run or Run()).attend(make_plan, design.estimated(**how))
 
 
 make_callable(__name__, topdown)

@@ -60,7 +60,7 @@ def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None 
         folder,
         (MEASUREMENTS_FILE, INVARIANTS_FILE),
         load,
-        account=Account(ledger, source_hash(plan.design)),
+        account=Account(ledger, source_hash(plan.design, run)),
         payment=payment_of(plan),
         check_out=check_out,
         noted=(SHARES_FILE,),

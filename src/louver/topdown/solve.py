@@ -56,14 +56,14 @@ Estimation = Callable[[QueryPlan, Path, int, Run | None, dict[str, float]], TopD
 """From the measurements of a folder to a release."""
 
 
-def open_payer(plan: QueryPlan, ledger: str | Path | None) -> Ledger:
+def open_payer(plan: QueryPlan, ledger: str | Path | None, run: Run | None) -> Ledger:
     """The ledger that pays, opened before anything is read."""
     design = plan.design
     if design.is_own_file and not Path(design.data).is_file():
         name = Path(design.data).name
         raise InputError(f"{name} does not exist; correct the source in {design.spec.path.name}.", file=name)
     source = design.spec.source
-    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query)
+    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query, run=run)
 
 
 def release_seeded(
@@ -176,7 +176,8 @@ def write_release(
             shutil.copyfile(folder / name, writer.path(name))
         release = replace(release, path=Path(out))
         parameters = release.plan.design.options.model_dump(mode="json")
-        release.write_into(writer, parameters, report(release) if report else None, csv=csv)
+        page = (run or Run()).attend(report, release) if report else None
+        release.write_into(writer, parameters, page, csv=csv)
     return replace(release, seconds={**release.seconds, "write": time.perf_counter() - began})
 
 

@@ -79,9 +79,9 @@ def published(out: str, ledger: str | None, run: Run) -> str:
     made, source = _made(), KEPT.source
     assert source is not None
     check_out(Path(out))
-    where = {"table": source.table, "query": source.query}
-    payer = find_ledger(KEPT.path, ledger, **where)
-    made.write(out, anonymize_report(made), payer, dataset=fingerprint(KEPT.path, **where), run=run)
+    payer = find_ledger(KEPT.path, ledger, table=source.table, query=source.query, run=run)
+    dataset = fingerprint(KEPT.path, table=source.table, query=source.query, run=run)
+    made.write(out, anonymize_report(made), payer, dataset=dataset, run=run)
     return Path(out).name
 
 
