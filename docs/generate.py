@@ -244,6 +244,7 @@ TOPDOWN_MEANINGS = {
     "levels[].mean_absolute_error": "with `--evaluate`: query -> mean absolute error",
     "failsafe_regions": "regions whose children do not add up to them",
     "suboptimal_regions": "regions whose least squares were accepted without proof of optimality",
+    "intervals": "simulations that standard errors and intervals were read from; 0 for none",
     "seconds": "wall-clock time",
     "stages": "the same by stage",
     "manifest": "path of the manifest, or null",
@@ -384,6 +385,7 @@ SPEC_MEANINGS = {
     "topdown.refines": "attribute of the first release -> `attribute` that stands for it, and `merge`: label -> its finer labels",
     "topdown.rules": "edit rules: in every leaf people in `cells` are at most `at_most` times those in `of`; each has a `name`",
     "topdown.shrink": 'for `bayes`: standard deviations that small groups may be shrunk by, 2 by default, or `"off"`',
+    "topdown.intervals": "simulations that standard errors and intervals are read from, 3 by default; 0 for none",
 }
 """Keys of a spec that are no options of a command."""
 

@@ -102,7 +102,7 @@ def topdown_measure(
 @command(
     app,
     RunOptions,
-    only=("measurements", "engine", "estimator", "shrink", "csv"),
+    only=("measurements", "engine", "estimator", "shrink", "intervals", "csv"),
     name="estimate",
     epilog=DONE,
 )
@@ -128,7 +128,7 @@ def topdown_estimate(
 @command(
     app,
     RunOptions,
-    only=("engine", "resume", "estimator", "shrink", "seed", "evaluate", "csv"),
+    only=("engine", "resume", "estimator", "shrink", "intervals", "seed", "evaluate", "csv"),
     name="run",
     epilog=DONE,
 )

@@ -78,6 +78,7 @@ def topdown(
     resume: bool = False,
     estimator: Estimator | None = None,
     shrink: float | str | None = None,
+    intervals: int | None = None,
     csv: bool = False,
     seed: int | None = None,
     evaluate: bool = False,
@@ -107,7 +108,7 @@ def topdown(
     """
     workers = parse_engine(engine)
     folders = (work_of(Path(out)), Path(out)) if resume and out is not None else ()
-    plan = _plan(spec, data, run, folders, estimator=estimator, shrink=shrink)
+    plan = _plan(spec, data, run, folders, estimator=estimator, shrink=shrink, intervals=intervals)
     if seed is not None:
         if out is not None:
             check_out(Path(out))
@@ -271,6 +272,7 @@ def estimate(
     engine: str = "local:1",
     estimator: Estimator | None = None,
     shrink: float | str | None = None,
+    intervals: int | None = None,
     csv: bool = False,
     report: Report | None = None,
     run: Run | None = None,
@@ -288,7 +290,7 @@ def estimate(
     """
     workers = parse_engine(engine)
     folder = Path(measurements)
-    plan = _plan(spec, None, run, (folder,), estimator=estimator, shrink=shrink)
+    plan = _plan(spec, None, run, (folder,), estimator=estimator, shrink=shrink, intervals=intervals)
     if out is not None:
         check_out(Path(out))
     release = estimate_from(plan, folder, workers, run, {})

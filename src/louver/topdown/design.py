@@ -28,6 +28,7 @@ FOR_ESTIMATION = {
     "acknowledge_invariants",
     "estimator",
     "shrink",
+    "intervals",
 }  # options that measuring does not look at
 
 
@@ -156,6 +157,7 @@ class Design:
             "acknowledge_invariants": options.acknowledge_invariants,
             "estimator": options.estimator != "plain",
             "shrink": options.estimator == "bayes",
+            "intervals": False,  # no count depends on it
         }
         unset = {name for name, is_told in later.items() if not is_told}
         parts = [self.measured_fingerprint().encode(), self.options.model_dump_json(exclude=unset).encode()]

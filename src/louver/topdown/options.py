@@ -5,6 +5,7 @@ epsilon = 4                      # or rho = "1/2", delta = 1e-10; or epsilon wit
 neighbours = "change-record"
 estimator = "bayes"              # or "least-squares"; "plain" is Algorithm 1 as the paper has it
 shrink = 2                       # cap on the shrinking of small groups, or "off"
+intervals = 3                    # simulations that standard errors and intervals are read from; 0 for none
 
 [topdown.geography]
 column = "GEOID"                 # or columns = ["state", "county"], one for each level
@@ -89,6 +90,10 @@ Shrink = Annotated[float | str, BeforeValidator(_as_shrink)]
 """Standard deviations that a cell of small share may be moved below its evidence; "off" for any number."""
 
 
+Simulations = Annotated[int, Field(ge=0, le=100)]
+"""How often a release is simulated to know its error; 0 for never."""
+
+
 class GeographyOptions(Options):
     """`[topdown.geography]`."""
 
@@ -155,6 +160,7 @@ class TopDownOptions(Options):
     acknowledge_invariants: bool = False
     estimator: Estimator = "bayes"
     shrink: Shrink = 2.0
+    intervals: Simulations = 3
 
     def budget(self, where: str) -> Loss:
         """The whole budget, with epsilon and delta what it is at least; `where` is what messages call the section."""
@@ -210,6 +216,12 @@ class RunOptions(Options):
         None,
         'For bayes: standard deviations that small groups may be shrunk by, or "off"; in place of the spec\'s.',
         metavar="K",
+        group="run",
+    )
+    intervals: Simulations | None = option(
+        None,
+        "Simulations that standard errors and intervals are read from, 0 for none; in place of the spec's.",
+        metavar="N",
         group="run",
     )
     csv: bool = option(False, "Write the microdata as CSV too.", group="run")

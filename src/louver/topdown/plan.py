@@ -37,6 +37,7 @@ NOT_IN_REQUEST = {
     "topdown.acknowledge_invariants": "it lets a spec be measured beside others, and changes nothing that is measured",
     "topdown.estimator": "it works on what was measured",
     "topdown.shrink": "likewise",
+    "topdown.intervals": "likewise",
     "source.file": "where the records lie; the ledger's keyed hash binds the records themselves",
     "source.uri": "likewise",
 }

@@ -18,6 +18,7 @@ from louver.privacy.spend import is_sealed, open_ledger
 from louver.release.write import ReleaseWriter, check_out
 from louver.run import Run
 from louver.topdown.estimation import estimate as estimate_levels
+from louver.topdown.intervals import simulate_errors
 from louver.topdown.measuring import (
     SealedCounts,
     invariant_values,
@@ -139,9 +140,10 @@ def estimate_from(
     began = time.perf_counter()
     measured = Measurements.of_design(path, plan.design.measured_fingerprint())
     problem = plan.problem(read_invariants(folder / INVARIANTS_FILE, plan))
+    noisy = SealedCounts(path, plan)
     result = estimate_levels(
         problem,
-        SealedCounts(path, plan),
+        noisy,
         estimator=plan.design.options.estimator,
         shrink=plan.design.shrink,
         kept_margin=plan.kept_margin(),
@@ -149,12 +151,17 @@ def estimate_from(
         checkpoints=checkpoints_of(plan, folder),
         run=run,
     )
+    estimated = time.perf_counter()
+    known_error = simulate_errors(plan, result.leaves, noisy, workers=workers, run=run)
+    if known_error is not None:
+        seconds = {**seconds, "intervals": time.perf_counter() - estimated}
     return TopDownRelease(
         plan=plan,
         estimate=result,
+        known_error=known_error,
         is_private=measured.is_private,
         head=measured.head,
-        seconds={**seconds, "estimate": time.perf_counter() - began},
+        seconds={**seconds, "estimate": estimated - began},
     )
 
 

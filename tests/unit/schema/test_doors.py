@@ -126,13 +126,13 @@ def test_what_a_door_tells_itself_stays_and_flags_become_keywords() -> None:
         (topdown.topdown, {"measurements"}, {"spec", "data", "out", "ledger", "report", "run"}),
         (
             topdown.extend,
-            {"measurements", "estimator", "shrink"},
+            {"measurements", "estimator", "shrink", "intervals"},
             {"spec", "data", "out", "ledger", "report", "run"},
         ),
         (topdown.measure, RUN - {"resume"}, {"spec", "data", "out", "ledger", "run"}),
         (
             topdown.estimate,
-            RUN - {"engine", "estimator", "shrink", "csv", "measurements"},
+            RUN - {"engine", "estimator", "shrink", "intervals", "csv", "measurements"},
             {"spec", "out", "report", "run"},
         ),
     ],
