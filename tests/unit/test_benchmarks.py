@@ -162,3 +162,10 @@ def test_recoding_beside_a_plain_search(monkeypatch, capsys):
     recoding.compare(recoding.adult(None).slice(0, 500), recoding.FOUR, 0.01, given)
     ours, plain = (part.split() for part in capsys.readouterr().out.split("|")[1:3])
     assert ours[2] == "True" and ours[0] == plain[1]
+
+
+def test_an_extension_of_the_ready_schemas_is_verified(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    done = load_benchmark("topdown_extend", monkeypatch).main(60, 500)
+    assert done["passed"]
+    assert "tampered first release: refused" in capsys.readouterr().out

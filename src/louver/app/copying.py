@@ -16,7 +16,7 @@ from louver.schema.files import toml_text
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
 
-__all__ = ["Call", "Repeatable", "Texts"]
+__all__ = ["Call", "Repeatable", "Texts", "WithFiles"]
 
 SPEC = "louver-explore.toml"
 END = "END-OF-SPEC"
@@ -39,6 +39,22 @@ class Texts:
     def texts(self) -> dict[str, str]:
         """Command and Python, by the name of their tab."""
         return {"Command": shlex.join(self.command), "Python": f"import louver as lv\n\n{self.python}"}
+
+
+@dataclass(frozen=True, slots=True)
+class WithFiles:
+    """A call that needs files, such as hierarchies, which are written first: name -> text."""
+
+    call: Repeatable
+    files: Mapping[str, str]
+
+    def texts(self) -> dict[str, str]:
+        """Command and Python, by the name of their tab."""
+        told = self.call.texts()
+        written = "".join(_written(name, text) for name, text in self.files.items())
+        lines = "".join(f"Path({name!r}).write_text({text!r})\n" for name, text in self.files.items())
+        python = f"from pathlib import Path\n\n{lines}\n" if lines else ""
+        return {"Command": written + told["Command"], "Python": python + told["Python"]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +151,14 @@ def _here_document(name: str, text: str) -> str:
     return f"cat > {shlex.quote(name)} <<'{end}'\n{text}{end}"
 
 
+def _written(name: str, text: str) -> str:
+    """The lines of a shell that write a file; its end is marked by a line that is not in it, whatever a label holds."""
+    end = END
+    while end in text:
+        end += "-"
+    return f"cat > {shlex.quote(name)} <<'{end}'\n{text.rstrip(chr(10))}\n{end}\n"
+
+
 def _fits(told: Described, value: Any) -> bool:
     """Whether the command line can say it."""
     if told.form in ("flag", "int", "float", "numbers", "weights"):
@@ -176,7 +200,7 @@ def _flags(told: Described, value: Any) -> Iterator[str]:
             for name, one in value.items()
         )
     else:
-        yield f"{told.flag}={value}"
+        yield f"{told.flag}={value}" if told.flag.startswith("--") else f"{told.flag}{value}"
 
 
 def _not_an_option(data: str) -> str:

@@ -47,7 +47,7 @@ def audit(
         check_page(html, request.files())
     found = audit_verb(spec=request, run=run)
     if html is not None:
-        write_audit_report(found, request, html)
+        write_audit_report(found, request, html, run)
     if json:
         say_json(found.to_json())
     else:

@@ -40,7 +40,7 @@ def bounds(
     if html is not None:
         from louver.report.bounds import write_bounds_report
 
-        write_bounds_report(found, request, html)
+        write_bounds_report(found, request, html, run)
     if json:
         say_json(found.to_json())
     else:

@@ -10,6 +10,7 @@ from louver import __version__
 from louver.audit.options import AuditOptions
 from louver.audit.result import Advice, AuditedCell, HidingPlan, JointAudit
 from louver.report.page import facts, page, picture, table, tiles, write_page
+from louver.run import Run
 from louver.schema.request import Request
 
 __all__ = ["audit_report", "write_audit_report"]
@@ -40,10 +41,10 @@ def audit_report(audit: JointAudit, source: str) -> str:
     return page(title, subtitle, sections, f"Made by louver {__version__}.")
 
 
-def write_audit_report(audit: JointAudit, request: Request[AuditOptions], path: Path) -> None:
+def write_audit_report(audit: JointAudit, request: Request[AuditOptions], path: Path, run: Run) -> None:
     """Write the report of one call."""
     source = "a spec" if request.spec is None else request.spec.name
-    write_page(audit_report(audit, source), path)
+    write_page(run.attend(audit_report, audit, source), path)
 
 
 def _verdict(audit: JointAudit) -> str:

@@ -18,6 +18,7 @@ from louver.bounds.result import BoundsAudit, Cell, Comparison, TellingRow
 from louver.bounds.suggestions import UTILITY, Suggestions
 from louver.data.read import name_of
 from louver.report.page import facts, page, picture, sentence, table, tiles, write_page
+from louver.run import Run
 from louver.schema.request import Request
 
 __all__ = ["bounds_report", "write_bounds_report"]
@@ -63,10 +64,11 @@ def bounds_report(
     return page(title, subtitle, sections, f"Made by louver {__version__}.")
 
 
-def write_bounds_report(answer: BoundsAnswer, request: Request[BoundsOptions], path: Path) -> None:
+def write_bounds_report(answer: BoundsAnswer, request: Request[BoundsOptions], path: Path, run: Run) -> None:
     """Write the report of all that a call answered."""
     source = name_of(request.data, request.source.table)
-    html = bounds_report(
+    html = run.attend(
+        bounds_report,
         source=source,
         audit=answer.audit,
         comparison=answer.comparison,

@@ -8,9 +8,15 @@ window.louver = {
     if (choice === undefined) localStorage.setItem("louver-theme", next);
     window.dispatchEvent(new Event("louver-theme"));
   },
+  at(page) {
+    if (location.hash !== "#" + page) history.pushState(null, "", "#" + page);
+  },
   help() {
     const keys = document.getElementById("keys");
     keys.open ? keys.close() : keys.showModal();
+  },
+  toggle(selector, name) {
+    document.querySelector(selector)?.classList.toggle(name);
   },
   say(text) {
     document.getElementById("announcer").textContent = text;

@@ -23,7 +23,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from louver.schema.validate import OWN, Options
-from louver.topdown.options import Labels, TopDownOptions
+from louver.topdown.options import Labels, SharesOptions, TopDownOptions
 
 __all__ = ["ExtendOptions", "RefineOptions", "RuleOptions"]
 
@@ -50,6 +50,7 @@ class ExtendOptions(TopDownOptions):
     most_cells: ClassVar[int] = 1 << 23
     needs_detailed: ClassVar[bool] = False
 
+    shares: SharesOptions  # not chosen: an extension leaves out cells that the first release tells
     extends: Annotated[str, Field(min_length=1)]
     refines: dict[str, RefineOptions] = Field(default_factory=dict)
     rules: list[RuleOptions] = Field(default_factory=list)
