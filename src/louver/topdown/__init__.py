@@ -23,9 +23,10 @@ from louver.run import Run
 from louver.schema.door import documented
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
 from louver.topdown.extension.problem import read_extension
+from louver.topdown.extension.project import read_first_design
 from louver.topdown.extension.repair import check_extendable
 from louver.topdown.extension.solve import check_payer, estimate_extension, measure_extension
-from louver.topdown.load import SpecLike, read_design
+from louver.topdown.load import SpecLike
 from louver.topdown.options import Estimator, RunOptions
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.result import QueryError, TopDownRelease
@@ -297,7 +298,7 @@ def extend(
 
 def _plan(spec: SpecLike, data: Data | None, run: Run | None, **how: Any) -> QueryPlan:
     """Read the spec and the public files it names."""
-    return (run or Run()).attend(make_plan, read_design(spec, data, run=run).estimated(**how))
+    return (run or Run()).attend(make_plan, read_first_design(spec, data, run=run).estimated(**how))
 
 
 make_callable(__name__, topdown)

@@ -25,6 +25,8 @@ DETAILED = "detailed"
 
 FOR_ESTIMATION = {
     "bounds",
+    "extended_by",
+    "rules",
     "acknowledge_invariants",
     "estimator",
     "shrink",
@@ -86,6 +88,8 @@ class Design:
         For each level the share of every query it measures.
     statements : tuple of Statement
     budget : Loss
+    notes : tuple of str
+        What somebody should read before anything is spent.
     """
 
     spec: Spec
@@ -101,6 +105,7 @@ class Design:
     query_shares: tuple[Mapping[str, Fraction], ...]
     statements: tuple[Statement, ...]
     budget: Loss
+    notes: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -151,6 +156,7 @@ class Design:
         options = self.options  # what came later is told only where it says something
         later = {
             "acknowledge_invariants": options.acknowledge_invariants,
+            "extended_by": options.extended_by is not None,
             "estimator": options.estimator != "plain",
             "shrink": options.estimator == "bayes",
         }

@@ -2,6 +2,7 @@
 
 [topdown]
 extends = "first"                        # release directory, beside the spec
+digest = "9f3c..."                       # optional: the digest in its manifest; another release is refused
 epsilon = 1
 
 [topdown.refines.voting_age]             # an attribute of the first release that a finer one stands for
@@ -51,6 +52,7 @@ class ExtendOptions(TopDownOptions):
     needs_detailed: ClassVar[bool] = False
 
     extends: Annotated[str, Field(min_length=1)]
+    digest: str | None = None
     refines: dict[str, RefineOptions] = Field(default_factory=dict)
     rules: list[RuleOptions] = Field(default_factory=list)
 
@@ -59,7 +61,7 @@ class ExtendOptions(TopDownOptions):
         if self.invariants:
             told = "invariants are not for an extension: it publishes nothing exactly but the first release; state bounds"
             raise PydanticCustomError(OWN, told)
-        for name in ("estimator", "shrink", "acknowledge_invariants"):
+        for name in ("estimator", "shrink", "acknowledge_invariants", "extended_by"):
             if name in self.model_fields_set:
                 raise PydanticCustomError(OWN, "{name} is not for an extension; take it out", {"name": name})
         return self
