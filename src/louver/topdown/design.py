@@ -30,6 +30,7 @@ FOR_ESTIMATION = {
     "acknowledge_invariants",
     "estimator",
     "shrink",
+    "intervals",
 }  # options that measuring does not look at
 
 
@@ -90,6 +91,8 @@ class Design:
     budget : Loss
     notes : tuple of str
         What somebody should read before anything is spent.
+    has_chosen_shares : bool
+        Whether the spec leaves the shares to louver; `options` has them all the same.
     """
 
     spec: Spec
@@ -106,6 +109,7 @@ class Design:
     statements: tuple[Statement, ...]
     budget: Loss
     notes: tuple[str, ...] = ()
+    has_chosen_shares: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -159,6 +163,7 @@ class Design:
             "extended_by": options.extended_by is not None,
             "estimator": options.estimator != "plain",
             "shrink": options.estimator == "bayes",
+            "intervals": False,  # no count depends on it
         }
         unset = {name for name, is_told in later.items() if not is_told}
         parts = [self.measured_fingerprint().encode(), self.options.model_dump_json(exclude=unset).encode()]

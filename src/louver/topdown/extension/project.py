@@ -28,11 +28,14 @@ from louver.topdown.extension.first import refinement_of
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.load import SpecLike, read_design
+from louver.topdown.options import SharesOptions
 
 __all__ = ["read_first_design"]
 
 
-def read_first_design(given: SpecLike, data: Any = None, run: Run | None = None) -> Design:
+def read_first_design(
+    given: SpecLike, data: Any = None, run: Run | None = None, *, noted: SharesOptions | None = None
+) -> Design:
     """Read a TopDown spec, and the bounds of the one that will extend it, where it names one.
 
     Raises
@@ -40,7 +43,7 @@ def read_first_design(given: SpecLike, data: Any = None, run: Run | None = None)
     InputError
         One sentence that names file and key.
     """
-    design = read_design(given, data, run=run)
+    design = read_design(given, data, run=run, noted=noted)
     name = design.options.extended_by
     if name is None:
         return design
