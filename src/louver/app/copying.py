@@ -10,16 +10,51 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pprint import pformat
-from typing import Any
+from typing import Any, Protocol
 
 from louver.schema.files import toml_text
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
 
-__all__ = ["Call"]
+__all__ = ["Call", "Repeatable", "Texts", "WithFiles"]
 
 SPEC = "louver-explore.toml"
 END = "END-OF-SPEC"
+
+
+class Repeatable(Protocol):
+    """What was done, in words that do it again."""
+
+    def texts(self) -> dict[str, str]:
+        """The words by the name of their tab."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A command that has no options model, and the same in Python."""
+
+    command: tuple[str, ...]
+    python: str
+
+    def texts(self) -> dict[str, str]:
+        """Command and Python, by the name of their tab."""
+        return {"Command": shlex.join(self.command), "Python": f"import louver as lv\n\n{self.python}"}
+
+
+@dataclass(frozen=True, slots=True)
+class WithFiles:
+    """A call that needs files, such as hierarchies, which are written first: name -> text."""
+
+    call: Repeatable
+    files: Mapping[str, str]
+
+    def texts(self) -> dict[str, str]:
+        """Command and Python, by the name of their tab."""
+        told = self.call.texts()
+        written = "".join(_written(name, text) for name, text in self.files.items())
+        lines = "".join(f"Path({name!r}).write_text({text!r})\n" for name, text in self.files.items())
+        python = f"from pathlib import Path\n\n{lines}\n" if lines else ""
+        return {"Command": written + told["Command"], "Python": python + told["Python"]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +75,8 @@ class Call:
         What the command takes beside the model, such as `--out`: flag -> value.
     hidden : tuple of str
         Options of the model that the function is not told, for it is what they ask for.
+    files : mapping
+        Small files that the options name and the call writes first: name -> text.
     """
 
     options: VerbOptions
@@ -49,6 +86,7 @@ class Call:
     function: str
     more: Mapping[str, str] | None = None
     hidden: tuple[str, ...] = ()
+    files: Mapping[str, str] | None = None
 
     def texts(self) -> dict[str, str]:
         """Command and Python, by the name of their tab."""
@@ -66,11 +104,11 @@ class Call:
         words += [] if self.data is None else [_not_an_option(self.data)]
         words += [*flags, *([f"--spec={SPEC}"] if spec else [])]
         words += [f"{flag}={value}" for flag, value in (self.more or {}).items()]
-        command = shlex.join(words)
-        if not spec:
-            return command
-        listed = "\n".join(spec)
-        return f"cat > {SPEC} <<'{END}'\n[{self.options.verb}]\n{listed}\n{END}\n{command}"
+        files = dict(self.files or {})
+        if spec:
+            files[SPEC] = "\n".join([f"[{self.options.verb}]", *spec, ""])
+        written = [_here_document(name, text) for name, text in files.items()]
+        return "\n".join([*written, shlex.join(words)])
 
     def python(self) -> str:
         """The call; values are written as Python has them."""
@@ -85,7 +123,16 @@ class Call:
             )
             lines.append(f"    {name}={shown},")
         inside = "\n".join(lines)
-        return f"import louver as lv\n\nresult = lv.{self.function}(\n{inside}\n)\nprint(result)"
+        written = [
+            f"Path({name!r}).write_text({text!r}, encoding='utf-8')\n"
+            for name, text in (self.files or {}).items()
+        ]
+        head = (
+            ["from pathlib import Path\n", "import louver as lv\n", *written]
+            if written
+            else ["import louver as lv\n"]
+        )
+        return "\n".join([*head, f"result = lv.{self.function}(\n{inside}\n)\nprint(result)"])
 
     def _given(self) -> Iterator[tuple[Described, Any]]:
         """Options that differ from their default, and how the source is read."""
@@ -94,6 +141,22 @@ class Call:
                 value = getattr(values, told.name)
                 if value != told.default and (told.name not in getattr(self.options, "no_source", ())):
                     yield told, value
+
+
+def _here_document(name: str, text: str) -> str:
+    """Shell lines that write a file; the mark of its end is one that no line of it is."""
+    end = END
+    while end in text.splitlines():
+        end += "-"
+    return f"cat > {shlex.quote(name)} <<'{end}'\n{text}{end}"
+
+
+def _written(name: str, text: str) -> str:
+    """The lines of a shell that write a file; its end is marked by a line that is not in it, whatever a label holds."""
+    end = END
+    while end in text:
+        end += "-"
+    return f"cat > {shlex.quote(name)} <<'{end}'\n{text.rstrip(chr(10))}\n{end}\n"
 
 
 def _fits(told: Described, value: Any) -> bool:
@@ -137,7 +200,7 @@ def _flags(told: Described, value: Any) -> Iterator[str]:
             for name, one in value.items()
         )
     else:
-        yield f"{told.flag}={value}"
+        yield f"{told.flag}={value}" if told.flag.startswith("--") else f"{told.flag}{value}"
 
 
 def _not_an_option(data: str) -> str:

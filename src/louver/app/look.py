@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from nicegui import ElementFilter, context
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
-from louver.app.copying import Call
+from louver.app.copying import Repeatable
 from louver.app.icons import ICONS
 from louver.app.session import Session
 from louver.app.work import Late
@@ -22,13 +23,16 @@ __all__ = [
     "button",
     "card",
     "copy_button",
+    "drawer",
     "empty",
     "field",
     "head",
     "icon",
+    "pill",
     "problem",
     "segments",
     "select",
+    "table",
     "tag",
     "verdict",
 ]
@@ -62,8 +66,13 @@ class Tag(TextElement):
         return self
 
     def changed(self, handler: Callable[[str], Any], event: str = "change") -> Tag:
-        """Call `handler` with the new value of a field."""
-        self.on(event, lambda e: handler(e.args), js_handler="(e) => emit(e.target.value)")
+        """Call `handler` with the new value of a field, which stays when the page is drawn again."""
+
+        def take(value: str) -> Any:
+            self._props["value"] = value
+            return handler(value)
+
+        self.on(event, lambda e: take(e.args), js_handler="(e) => emit(e.target.value)")
         return self
 
 
@@ -162,7 +171,7 @@ def select(
     made = Tag("select", "inp", aria_label=label, value=chosen, **attributes)
     with made:
         for value, text in choices.items():
-            Tag("option", text=text, value=value, selected=value == chosen)
+            Tag("option", text=text, value=value)
     return made.changed(handler)
 
 
@@ -247,25 +256,48 @@ class RunBar:
         self._done.style(f"width:{100 * min(done / total, 1):.1f}%" if total else "width:30%")
 
 
-def copy_button(call: Callable[[], Call | None]) -> Tag:
-    """Opens the drawer with what was chosen as a command and as Python."""
-    with Tag("aside", "drawer gone", role="dialog", aria_label="Copy") as drawer:
-        pass
+def drawer(title: str) -> Tag:
+    """A panel over the right side; put its content into what is returned. Another one takes its place."""
+    client = context.client  # what asks may stand in the drawer that goes
+    for old in ElementFilter(kind=Tag, marker="drawer"):
+        old.delete()
+    with client.content:
+        made = Tag("aside", "drawer", role="dialog", aria_label=title).mark("drawer")
+    with made, Tag("div", "row between"):
+        Tag("h2", text=title)
+        button("", made.delete, kind="ghost", icon_name="close", aria_label="Close", data_close="")
+    return made
+
+
+def pill(text: str, kind: str = "", icon_name: str = "") -> Tag:
+    """A state in a word; `kind` is ok, care, stop or acc."""
+    with Tag("span", f"pill {kind}") as made:
+        if icon_name:
+            icon(icon_name, "mini")
+        Tag("span", text=text)
+    return made
+
+
+def table(columns: Mapping[str, str]) -> Tag:
+    """A table with its head, name -> classes of the column; put the rows into what is returned."""
+    with Tag("table"):
+        with Tag("thead"), Tag("tr"):
+            for name, classes in columns.items():
+                Tag("th", classes, name, scope="col")
+        return Tag("tbody")
+
+
+def copy_button(call: Callable[[], Repeatable | None]) -> Tag:
+    """Opens a drawer with what was chosen as a command and as Python."""
 
     def open_drawer() -> None:
-        drawer.clear()
-        drawer.classes(remove="gone")
-        with drawer:
-            with Tag("div", "row between"):
-                Tag("h2", text="Repeat this")
-                close = button("", kind="ghost", icon_name="close", aria_label="Close", data_close="")
-                close.click(lambda: drawer.classes(add="gone"))
+        with drawer("Repeat this"):
             _repeat(call())
 
     return button("Copy as…", open_drawer, icon_name="copy", data_copy="")
 
 
-def _repeat(call: Call | None) -> None:
+def _repeat(call: Repeatable | None) -> None:
     if call is None:
         Tag("p", "sub", "Nothing to repeat yet: choose something first.")
         return

@@ -75,6 +75,7 @@ def _listening(port: int) -> Iterator[socket.socket]:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))
+            listener.listen()
         except OSError:
             raise InputError(
                 f"option --port: {port} is taken or not allowed; choose another, or leave it out.",
@@ -132,7 +133,7 @@ def _serve(app: Guard, listener: socket.socket) -> None:
     import uvicorn
 
     if not os.environ.get("LOUVER_DEBUG"):
-        logging.getLogger("nicegui").setLevel(logging.CRITICAL)  # a trace may hold labels
+        logging.disable(logging.CRITICAL)  # a trace may hold labels
     config = uvicorn.Config(
         app,
         log_level="critical",

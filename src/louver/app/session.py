@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ __all__ = ["MAX_UPLOAD", "SAMPLES", "Opened", "Session", "Setup"]
 MAX_UPLOAD = 500_000_000
 SAMPLES = {
     "survey": ("Survey", "48,842 people counted by eight attributes", "count"),
-    "cps8": ("Survey, with the names of the literature", "the table of the bounds paper", "count"),
+    "cps8": ("cps8", "the same with the names of the literature: the table of the bounds paper", "count"),
     "people": ("People", "6,000 people of a survey, one line each", None),
     "ges2013": ("Crashes", "86,519 people in road crashes, with regions", None),
 }
@@ -104,8 +104,13 @@ class Session:
         """Goes to a page; set by the shell."""
         self.refresh_top: Callable[[], object] = lambda: None
         """Draws the top bar again; set by the shell."""
+        self.refresh_ledger: Callable[[], Awaitable[None]] | None = None
+        """Tells anew what is left in the ledger; set by the shell."""
+        self.balance: dict[str, str] | None = None
         self.say: Callable[[str], object] = lambda text: None
         """Tells people who listen to the page; set by the shell."""
+        self.receivers: dict[str, Callable[[str, str], Awaitable[None]]] = {}
+        """Who takes an upload for a purpose of its own: the kept file, and what it is called."""
         self._states: dict[type[Any], Any] = {}
         self._workers: dict[str, Worker] = {}
         self._folder: Path | None = None
@@ -168,12 +173,31 @@ class Session:
         InputError
             If it has a name that no reader knows, or is too large.
         """
+        path = await self._keep(name, "upload", chunks)
+        shown = printable(name)
+        self._take(Opened(path=str(path), name=shown, copied=shown, source=SourceOptions()))
+
+    async def receive(self, purpose: str, name: str, chunks: AsyncIterator[bytes]) -> None:
+        """Keep a public file, such as a list of regions, for the page that asked for it.
+
+        Raises
+        ------
+        InputError
+            As `upload`, or where no page asked.
+        """
+        receiver = self.receivers.get(purpose)
+        if receiver is None:
+            raise InputError("no page asked for this file; open it on the page Data.")
+        path = await self._keep(name, f"public-{purpose}", chunks)
+        await receiver(str(path), printable(name))
+
+    async def _keep(self, name: str, stem: str, chunks: AsyncIterator[bytes]) -> Path:
         ending = next(
             (end for end in sorted(ENDINGS, key=len, reverse=True) if name.lower().endswith(end)), None
         )
         if ending is None:
             raise InputError("this kind of file is not read; choose CSV, Parquet, Excel, Stata, SPSS or SAS.")
-        path = self.folder / f"upload{ending}"
+        path = self.folder / f"{stem}{len(list(self.folder.iterdir()))}{ending}"
         size = 0
         part = path.with_name("arriving")
         with part.open("wb") as stream:
@@ -186,13 +210,12 @@ class Session:
                     )
                 stream.write(chunk)
         part.replace(path)
-        shown = printable(name)
-        self._take(Opened(path=str(path), name=shown, copied=shown, source=SourceOptions()))
+        return path
 
     def count_by(self, weight: str | None) -> None:
         """Read the same data with another column of counts, or with none."""
         assert self.opened is not None
-        self.opened = replace(self.opened, source=self.opened.source.replaced({"weight": weight}))
+        self._take(replace(self.opened, source=self.opened.source.model_copy(update={"weight": weight})))
 
     def close(self) -> None:
         """End its processes and remove its uploads."""

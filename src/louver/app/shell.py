@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from nicegui import Client, app, background_tasks, ui
+from nicegui import Client, ElementFilter, app, background_tasks, ui
 from starlette.requests import Request
 from starlette.responses import Response
 
+from louver.app.jobs.books import ledger_left
 from louver.app.look import Tag, icon, problem
 from louver.app.pages import PAGES, Page
 from louver.app.session import Session, Setup
+from louver.app.words import amount_text
+from louver.app.work import SPARE_AFTER_SECONDS, end_spares, prepare
+from louver.app.worker import where
 from louver.errors import InputError, LouverError
 
 __all__ = ["install"]
@@ -49,7 +55,8 @@ def install(setup: Setup) -> None:
         shell = shells.get(request.path_params["client_id"])
         if shell is None:
             return Response(status_code=404)
-        await shell.take_upload(unquote(request.headers.get("x-name", "")), request)
+        purpose = request.headers.get("x-purpose", "")
+        await shell.take_upload(unquote(request.headers.get("x-name", "")), purpose, request)
         return Response(status_code=204)
 
     ui.add_head_html(HEAD, shared=True)
@@ -60,7 +67,9 @@ def install(setup: Setup) -> None:
     def end_all() -> None:
         for client_id in list(sessions):
             end(client_id)
+        end_spares()
 
+    app.on_startup(prepare)
     app.on_shutdown(end_all)
 
 
@@ -72,6 +81,7 @@ class Shell:
         self._task: asyncio.Task[None] | None = None
         self._page = PAGES[FIRST]
         session.show, session.refresh_top = self.show, self._draw_top
+        session.refresh_ledger = self.refresh_ledger
 
     async def start(self) -> None:
         """Draw the frame, open the first data, and show the page that the address names."""
@@ -85,10 +95,24 @@ class Shell:
             Tag("div", "announcer", role="status", id="announcer")
             self._session.say = Tag("div", "announcer", role="status").set_text
             _keys_help()
+        self._client.on_exception(self._tell)
         ui.on("louver_go", lambda e: self.show(str(e.args)))
         self._session.open_start()
         self._session.warm()
+        asyncio.get_running_loop().call_later(SPARE_AFTER_SECONDS, prepare)
         self.show(wanted)
+        background_tasks.create(self.refresh_ledger())
+
+    async def refresh_ledger(self) -> None:
+        """Tell below the rail what is left."""
+        if self._session.setup.ledger is None:
+            return
+        with suppress(LouverError):  # the page Ledger tells what is wrong with it
+            self._session.balance = await self._session.ask(
+                ledger_left, str(self._session.setup.ledger), key="balance"
+            )
+        with self._client:
+            self._draw_rail()
 
     def show(self, name: str) -> None:
         """Go to a page."""
@@ -96,28 +120,38 @@ class Shell:
         if self._task is not None:
             self._task.cancel()
         with self._client:
+            for drawer in ElementFilter(kind=Tag, marker="drawer"):
+                drawer.delete()
             self._draw_rail()
             self._draw_top()
             self._main.clear()
+            self._client.run_javascript(f"louver.at('{self._page.name}')")
             self._task = background_tasks.create(self._build(self._page))
 
-    async def take_upload(self, name: str, request: Request) -> None:
-        """Keep an upload and go to the first page, which tells what is wrong with it."""
+    async def take_upload(self, name: str, purpose: str, request: Request) -> None:
+        """Keep an upload, and give it to the page that asked for it, or open it on the first page."""
         with self._client:
             try:
+                if purpose:
+                    await self._session.receive(purpose, name, request.stream())
+                    return
                 await self._session.upload(name, request.stream())
             except InputError as error:
-                with self._main:
-                    problem(str(error)).move(target_index=0)
+                self._tell(error)
                 return
             self.show(FIRST)
+
+    def _tell(self, error: Exception) -> None:
+        """Say that something went wrong that should not have: where, never what."""
+        with self._main:
+            problem(str(error) if isinstance(error, LouverError) else where(error)).move(target_index=0)
 
     async def _build(self, page: Page) -> None:
         with self._client, self._main:
             try:
                 await page.build(self._session)
-            except LouverError as error:
-                problem(str(error))
+            except Exception as error:  # noqa: BLE001 - the page tells where
+                self._tell(error)
 
     def _draw_rail(self) -> None:
         self._rail.clear()
@@ -172,9 +206,20 @@ def _ledger_foot(session: Session) -> None:
             Tag("span", text="Nothing can be spent. Start with ")
             Tag("code", "mono", "--ledger")
             Tag("span", text=" to publish with noise.")
-    else:
+        return
+    left = session.balance
+    with Tag("div", "row between"):
         Tag("b", "b", "Ledger")
-        Tag("p", "sub", "Noise is paid for from it.")
+        Tag("span", text="" if left is None else f"{left['measure']} {amount_text(left['left'])} left")
+    if left is not None and Fraction(left["granted"]) > 0:
+        granted = Fraction(left["granted"])
+        with Tag("div", "gauge"):
+            for part, colour in (("left", "accent"), ("held", "d-exact")):
+                Tag("i").style(
+                    f"width:{float(100 * Fraction(left[part]) / granted):.1f}%;background:var(--{colour})"
+                )
+        held = f"; {amount_text(left['held'])} held" if Fraction(left["held"]) else ""
+        Tag("p", "sub", f"of {amount_text(left['granted'])} granted{held}")
 
 
 def _round_button(name: str, label: str, handler: str) -> None:

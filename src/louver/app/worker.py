@@ -13,6 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +21,7 @@ from louver.errors import Cancelled, LouverError, one_sentence
 from louver.optim.notice import listeners
 from louver.run import Run
 
-__all__ = ["main"]
+__all__ = ["load_jobs", "main", "where"]
 
 Job = tuple[int, Callable[..., Any], tuple[Any, ...]]
 
@@ -58,6 +59,11 @@ def main() -> None:
         del runs[number]
 
 
+def load_jobs(run: Run) -> None:
+    """Import what most jobs need before one is asked for: kernels, DuckDB, Arrow."""
+    import_module("louver.app.jobs.data")
+
+
 def _read(stream: BinaryIO, line: _Line, jobs: queue.SimpleQueue[Job], runs: dict[int, Run]) -> None:
     """Take requests in; the end of the stream is the end of the process."""
     try:
@@ -92,10 +98,11 @@ def _do(line: _Line, number: int, function: Callable[..., Any], args: tuple[Any,
     except Exception as error:  # noqa: BLE001 - the page tells where, never what
         if os.environ.get("LOUVER_DEBUG"):
             traceback.print_exc()
-        line.send("error", number, _where(error))
+        line.send("error", number, where(error))
 
 
-def _where(error: BaseException) -> str:
+def where(error: BaseException) -> str:
+    """Where an unexpected error arose, without any value it may carry."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -34,7 +34,7 @@ from louver.privacy.ledger import (
     ledger_beside,
     request_digest,
 )
-from louver.privacy.ledger_finding import ledger_of
+from louver.privacy.ledger_finding import check_not_elsewhere, ledger_of
 from louver.privacy.measurements import Measurements, TrueBatch, sha256_of, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.run import Run
@@ -61,9 +61,10 @@ def open_ledger(
     *,
     table: str | None = None,
     query: str | None = None,
+    run: Run | None = None,
 ) -> Ledger:
     """The ledger that pays `loss`; where there is none, says how to make it."""
-    path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query)
+    path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query, run=run)
     if path is None and isinstance(data, str | Path) and Path(data).is_file():
         path = ledger_beside(Path(data))
     if path is None:
@@ -74,7 +75,9 @@ def open_ledger(
             f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`, or name the one of these people with --ledger."
         )
         raise InputError(message, file=path.name, option="--ledger")
-    return Ledger(path)
+    named = Ledger(path)
+    check_not_elsewhere(named, data, table=table, query=query, run=run)
+    return named
 
 
 def request_of(
@@ -280,6 +283,7 @@ def measure_into(
     account: Account,
     payment: Payment,
     check_out: Callable[[Path], None],
+    noted: Sequence[str] = (),
     design: str | None = None,
     run: Run | None = None,
 ) -> Head:
@@ -297,8 +301,10 @@ def measure_into(
         As for `measure`.
     check_out : callable
         Refuses a place where no folder can be made.
+    noted : sequence of str
+        Names of what `load` may have left there before anything was reserved.
     """
-    _check_folder(folder, payment, check_out)
+    _check_folder(folder, payment, check_out, noted)
     paths = [folder / name for name in files]
     if not is_sealed(paths, account.ledger):
         account.begin(payment)
@@ -334,7 +340,9 @@ def is_sealed(paths: Sequence[Path], ledger: Ledger) -> bool:
     return all(sealed.get(path.name) == sha256_of(path) for path in paths)
 
 
-def _check_folder(folder: Path, payment: Payment, check_out: Callable[[Path], None]) -> None:
+def _check_folder(
+    folder: Path, payment: Payment, check_out: Callable[[Path], None], noted: Sequence[str]
+) -> None:
     """Refuse a folder that holds something else than this request."""
     if not folder.exists():
         check_out(folder)
@@ -346,7 +354,9 @@ def _check_folder(folder: Path, payment: Payment, check_out: Callable[[Path], No
         )
         raise InputError(message, option="--out")
     # A run that was killed while it wrote its note may have left a hidden file.
-    if found is None and (not folder.is_dir() or any(p.name[0] != "." for p in folder.iterdir())):
+    if found is None and (
+        not folder.is_dir() or any(p.name[0] != "." and p.name not in noted for p in folder.iterdir())
+    ):
         raise InputError(f"{folder.name} exists already; name a new folder.", option="--out")
 
 

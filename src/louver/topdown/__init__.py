@@ -7,7 +7,7 @@ follows the measuring never opens the records.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,31 +21,42 @@ from louver.privacy.measurements import Measured
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import documented
+from louver.schema.validate import validated
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
+from louver.topdown.extension.problem import read_extension
+from louver.topdown.extension.repair import check_extendable
+from louver.topdown.extension.solve import check_payer, estimate_extension, measure_extension
+from louver.topdown.forecast import ForecastLine, PlanForecast
 from louver.topdown.load import SpecLike, read_design
-from louver.topdown.options import Estimator, RunOptions
+from louver.topdown.options import Estimator, PlanOptions, RunOptions
 from louver.topdown.plan import QueryPlan, make_plan
+from louver.topdown.planning import plan_for
 from louver.topdown.result import QueryError, TopDownRelease
-from louver.topdown.sealing import measure_into
+from louver.topdown.sealing import measure_into, noted_shares
 from louver.topdown.solve import (
     Report,
     estimate_from,
     open_payer,
     release_paid,
     release_seeded,
+    work_of,
     write_release,
 )
 
 __all__ = [
     "Clash",
+    "ForecastLine",
     "KnowledgeCheck",
     "Measured",
+    "PlanForecast",
     "QueryError",
     "QueryPlan",
     "TopDownRelease",
     "check",
     "estimate",
+    "extend",
     "measure",
+    "plan",
     "topdown",
 ]
 
@@ -67,6 +78,7 @@ def topdown(
     resume: bool = False,
     estimator: Estimator | None = None,
     shrink: float | str | None = None,
+    intervals: int | None = None,
     csv: bool = False,
     seed: int | None = None,
     evaluate: bool = False,
@@ -95,7 +107,8 @@ def topdown(
     `docs/proofs/topdown.md`.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec, data).estimated(estimator=estimator, shrink=shrink))
+    folders = (work_of(Path(out)), Path(out)) if resume and out is not None else ()
+    plan = _plan(spec, data, run, folders, estimator=estimator, shrink=shrink, intervals=intervals)
     if seed is not None:
         if out is not None:
             check_out(Path(out))
@@ -111,7 +124,7 @@ def topdown(
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
-    payer = open_payer(plan, ledger)
+    payer = open_payer(plan, ledger, run)
     return release_paid(
         plan, Path(out), payer, workers, resume, run, partial(write_release, report=report, csv=csv, run=run)
     )
@@ -139,7 +152,7 @@ def check(
     run : Run, optional
         Asked whether the work shall end.
     """
-    plan = make_plan(read_design(spec))
+    plan = _plan(spec, None, run)
     spine = plan.design.spine
     if isinstance(invariants, str | Path):
         invariants = read_values(plan, Path(invariants))
@@ -164,6 +177,54 @@ def check(
             raise InputError(f"the table does not have {plan.design.n_cells} cells.", option="table")
         placed = (level, spine.codes[level].index(table[1]), counts)
     return (run or Run()).attend(check_knowledge, plan, invariants=given, table=placed)
+
+
+@documented(PlanOptions)
+@one_sentence()
+def plan(
+    spec: SpecLike,
+    *,
+    stand_in: Data | None = None,
+    people: int | None = None,
+    composition: str | Path | None = None,
+    simulations: int = 3,
+    workload: str = "even",
+    weight: Mapping[str, float] | None = None,
+    target: Mapping[str, float] | None = None,
+    engine: str = "local:1",
+    write: str | Path | None = None,
+    run: Run | None = None,
+) -> PlanForecast:
+    """Forecast the error of every query at every level, before anything is spent, and choose shares for a workload.
+
+    Parameters
+    ----------
+    spec : path, mapping or Spec
+        The records that it names are not opened.
+
+    Returns
+    -------
+    PlanForecast
+        The spec's plan, the one chosen for the workload, and that of equal shares, side by side.
+
+    Notes
+    -----
+    Everything is public: regions, domain, queries, noise and the stand-in. Where counts are large and no prior is learnt, errors
+    are least-squares variances in closed form; elsewhere the stand-in is released with noise from public seeds.
+    """
+    given = {
+        "stand_in": str(stand_in) if isinstance(stand_in, Path) else stand_in,
+        "people": people,
+        "composition": None if composition is None else str(composition),
+        "simulations": simulations,
+        "workload": workload,
+        "weight": dict(weight or {}),
+        "target": dict(target or {}),
+        "engine": engine,
+        "write": None if write is None else str(write),
+    }
+    options = validated(PlanOptions, given)
+    return plan_for(read_design(spec, run=run), options, run=run)
 
 
 @documented(RunOptions)
@@ -191,9 +252,9 @@ def measure(
     Measured
         Its `folder` is what `estimate` works from, without the records.
     """
-    plan = make_plan(read_design(spec, data))
     folder = Path(out)
-    payer = open_payer(plan, ledger)
+    plan = _plan(spec, data, run, (folder,) if resume else ())
+    payer = open_payer(plan, ledger, run)
     if not resume:
         check_out(folder)
     began = time.perf_counter()
@@ -211,6 +272,7 @@ def estimate(
     engine: str = "local:1",
     estimator: Estimator | None = None,
     shrink: float | str | None = None,
+    intervals: int | None = None,
     csv: bool = False,
     report: Report | None = None,
     run: Run | None = None,
@@ -227,12 +289,76 @@ def estimate(
         Release directory to make.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec).estimated(estimator=estimator, shrink=shrink))
     folder = Path(measurements)
+    plan = _plan(spec, None, run, (folder,), estimator=estimator, shrink=shrink, intervals=intervals)
     if out is not None:
         check_out(Path(out))
     release = estimate_from(plan, folder, workers, run, {})
     return write_release(release, folder, out=out, report=report, csv=csv, run=run)
+
+
+@documented(RunOptions)
+@one_sentence()
+def extend(
+    spec: SpecLike,
+    *,
+    data: Data | None = None,
+    out: str | Path | None = None,
+    ledger: str | Path | None = None,
+    engine: str = "local:1",
+    resume: bool = False,
+    csv: bool = False,
+    seed: int | None = None,
+    evaluate: bool = False,
+    report: Report | None = None,
+    run: Run | None = None,
+) -> TopDownRelease:
+    """Give the people of a release new and finer attributes, with more budget from the same ledger.
+
+    Parameters
+    ----------
+    spec : path, mapping or Spec
+        A spec whose `[topdown]` section says what it `extends`.
+    data, out
+        As for `topdown`.
+
+    Returns
+    -------
+    TopDownRelease
+        Its projection is the first release, row by row; `louver verify` recomputes that.
+
+    Notes
+    -----
+    **Neighbours**: as the spec says. **Privacy**: the losses of the queries measured here, and those of the first release
+    (adaptive composition; Abowd et al. 2019, section 2.2); `docs/proofs/topdown.md`.
+    """
+    workers = parse_engine(engine)
+    if seed is None and evaluate:
+        raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
+    if seed is None and out is None:
+        raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
+    extension = read_extension(spec, data, seeded=seed is not None, run=run)
+    check_extendable(extension)
+    estimated = partial(estimate_extension, extension)
+    if seed is not None:
+        if out is not None:
+            check_out(Path(out))
+        write = partial(write_release, out=out, report=report, csv=csv, run=run)
+        return release_seeded(extension.plan, seed, evaluate, workers, run, write, estimated)
+    payer = open_payer(extension.plan, ledger, run)
+    check_payer(extension, payer)
+    write = partial(write_release, report=report, csv=csv, run=run)
+    return release_paid(
+        extension.plan, Path(out or ""), payer, workers, resume, run, write, measure_extension, estimated
+    )
+
+
+def _plan(
+    spec: SpecLike, data: Data | None, run: Run | None, folders: Sequence[Path] = (), **how: Any
+) -> QueryPlan:
+    """Read the spec and the public files it names; shares that it leaves open are those noted in one of the folders."""
+    design = read_design(spec, data, run=run, noted=noted_shares(*folders))
+    return (run or Run()).attend(make_plan, design.estimated(**how))
 
 
 make_callable(__name__, topdown)

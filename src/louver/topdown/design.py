@@ -28,6 +28,7 @@ FOR_ESTIMATION = {
     "acknowledge_invariants",
     "estimator",
     "shrink",
+    "intervals",
 }  # options that measuring does not look at
 
 
@@ -86,6 +87,8 @@ class Design:
         For each level the share of every query it measures.
     statements : tuple of Statement
     budget : Loss
+    has_chosen_shares : bool
+        Whether the spec leaves the shares to louver; `options` has them all the same.
     """
 
     spec: Spec
@@ -101,6 +104,7 @@ class Design:
     query_shares: tuple[Mapping[str, Fraction], ...]
     statements: tuple[Statement, ...]
     budget: Loss
+    has_chosen_shares: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -153,6 +157,7 @@ class Design:
             "acknowledge_invariants": options.acknowledge_invariants,
             "estimator": options.estimator != "plain",
             "shrink": options.estimator == "bayes",
+            "intervals": False,  # no count depends on it
         }
         unset = {name for name, is_told in later.items() if not is_told}
         parts = [self.measured_fingerprint().encode(), self.options.model_dump_json(exclude=unset).encode()]

@@ -43,9 +43,9 @@ __all__ = [
 ]
 
 
-def source_hash(design: Design) -> KeyedHash:
+def source_hash(design: Design, run: Run | None = None) -> KeyedHash:
     """Keyed hash of the source, which ties it to its ledger."""
-    return fingerprint(_source(design), **design.spec.source.opening())
+    return fingerprint(_source(design), **design.spec.source.opening(), run=run)
 
 
 def _source(design: Design) -> Any:

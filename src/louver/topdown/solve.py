@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from louver.errors import InputError
 from louver.privacy.ledger import Ledger
 from louver.privacy.measurements import Measurements, write_measurements
@@ -20,6 +18,7 @@ from louver.privacy.spend import is_sealed, open_ledger
 from louver.release.write import ReleaseWriter, check_out
 from louver.run import Run
 from louver.topdown.estimation import estimate as estimate_levels
+from louver.topdown.intervals import simulate_errors
 from louver.topdown.measuring import (
     SealedCounts,
     invariant_values,
@@ -30,22 +29,42 @@ from louver.topdown.measuring import (
 )
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import SparseLevel
-from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, QueryError, TopDownRelease
+from louver.topdown.result import (
+    INVARIANTS_FILE,
+    MEASUREMENTS_FILE,
+    QueryError,
+    TopDownRelease,
+    mean_errors,
+)
 from louver.topdown.sealing import checkpoints_of, is_finished, measure_into, measurements_path
 
-__all__ = ["Report", "estimate_from", "open_payer", "release_paid", "release_seeded", "write_release"]
+__all__ = [
+    "Estimation",
+    "Report",
+    "estimate_from",
+    "open_payer",
+    "release_paid",
+    "release_seeded",
+    "work_of",
+    "write_release",
+]
+
+MOST_COMPARED = 1 << 25
+"""Counts of one query at one level that are compared with the truth; a query of more is left out."""
 
 Report = Callable[[TopDownRelease], str]
+Estimation = Callable[[QueryPlan, Path, int, Run | None, dict[str, float]], TopDownRelease]
+"""From the measurements of a folder to a release."""
 
 
-def open_payer(plan: QueryPlan, ledger: str | Path | None) -> Ledger:
+def open_payer(plan: QueryPlan, ledger: str | Path | None, run: Run | None) -> Ledger:
     """The ledger that pays, opened before anything is read."""
     design = plan.design
     if design.is_own_file and not Path(design.data).is_file():
         name = Path(design.data).name
         raise InputError(f"{name} does not exist; correct the source in {design.spec.path.name}.", file=name)
     source = design.spec.source
-    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query)
+    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query, run=run)
 
 
 def release_seeded(
@@ -55,6 +74,7 @@ def release_seeded(
     workers: int,
     run: Run | None,
     write: Callable[[TopDownRelease, Path], TopDownRelease],
+    estimate: Estimation | None = None,
 ) -> TopDownRelease:
     """Run with noise that anyone can repeat, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="louver-topdown-") as name:
@@ -68,10 +88,15 @@ def release_seeded(
         noise, design = KeyedNoise.from_seed(seed), plan.design.measured_fingerprint()
         write_measurements(path, true_batches(plan, levels), noise, design=design, run=run)
         seconds = {"tabulate": tabulated - began, "measure": time.perf_counter() - tabulated}
-        release = estimate_from(plan, folder, workers, run, seconds)
+        release = (estimate or estimate_from)(plan, folder, workers, run, seconds)
         if evaluate:
             release = replace(release, evaluation=_errors(release, levels))
         return write(release, folder)
+
+
+def work_of(out: Path) -> Path:
+    """Where the measurements of a release lie while it is made."""
+    return out.with_name(f".{out.name}.topdown")
 
 
 def release_paid(
@@ -82,9 +107,12 @@ def release_paid(
     resume: bool,
     run: Run | None,
     write: Callable[..., TopDownRelease],
+    measure: Callable[[QueryPlan, Path, Ledger, Run | None], object] = measure_into,
+    estimate: Estimation | None = None,
 ) -> TopDownRelease:
     """Measure into a folder beside the release, estimate with checkpoints, release, clear the folder."""
-    work = out.with_name(f".{out.name}.topdown")
+    estimated = estimate or estimate_from
+    work = work_of(out)
     if not resume and os.path.lexists(work):
         message = f"option --out: a run for {out.name} was interrupted; add --resume to carry it on."
         raise InputError(message, option="--resume")
@@ -94,12 +122,12 @@ def release_paid(
     if is_released:  # stopped after the move
         # The levels that were finished are still beside the release, unless the folder was cleared too.
         kept = is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], ledger)
-        release = replace(estimate_from(plan, work if kept else out, workers, run, {}), path=out)
+        release = replace(estimated(plan, work if kept else out, workers, run, {}), path=out)
     else:
         began = time.perf_counter()
-        measure_into(plan, work, ledger, run)
+        measure(plan, work, ledger, run)
         seconds = {"measure": time.perf_counter() - began}
-        release = write(estimate_from(plan, work, workers, run, seconds), work, out=out)
+        release = write(estimated(plan, work, workers, run, seconds), work, out=out)
     shutil.rmtree(work, ignore_errors=True)
     return release
 
@@ -112,9 +140,10 @@ def estimate_from(
     began = time.perf_counter()
     measured = Measurements.of_design(path, plan.design.measured_fingerprint())
     problem = plan.problem(read_invariants(folder / INVARIANTS_FILE, plan))
+    noisy = SealedCounts(path, plan)
     result = estimate_levels(
         problem,
-        SealedCounts(path, plan),
+        noisy,
         estimator=plan.design.options.estimator,
         shrink=plan.design.shrink,
         kept_margin=plan.kept_margin(),
@@ -122,12 +151,17 @@ def estimate_from(
         checkpoints=checkpoints_of(plan, folder),
         run=run,
     )
+    estimated = time.perf_counter()
+    known_error = simulate_errors(plan, result.leaves, noisy, workers=workers, run=run)
+    if known_error is not None:
+        seconds = {**seconds, "intervals": time.perf_counter() - estimated}
     return TopDownRelease(
         plan=plan,
         estimate=result,
+        known_error=known_error,
         is_private=measured.is_private,
         head=measured.head,
-        seconds={**seconds, "estimate": time.perf_counter() - began},
+        seconds={**seconds, "estimate": estimated - began},
     )
 
 
@@ -149,7 +183,8 @@ def write_release(
             shutil.copyfile(folder / name, writer.path(name))
         release = replace(release, path=Path(out))
         parameters = release.plan.design.options.model_dump(mode="json")
-        release.write_into(writer, parameters, report(release) if report else None, csv=csv)
+        page = (run or Run()).attend(report, release) if report else None
+        release.write_into(writer, parameters, page, csv=csv)
     return replace(release, seconds={**release.seconds, "write": time.perf_counter() - began})
 
 
@@ -159,12 +194,10 @@ def _errors(release: TopDownRelease, truth: tuple[SparseLevel, ...]) -> tuple[Qu
     errors = []
     for level, histogram in enumerate(list(release.levels())[::-1]):
         for query in design.queries:
-            difference = query.answer(histogram) - query.answer(truth[level])
+            if query.n_rows * histogram.n_regions > MOST_COMPARED:
+                continue
+            absolute = float(mean_errors(query, histogram, truth[level])[0])
             errors.append(
-                QueryError(
-                    level=design.spine.names[level],
-                    query=query.name,
-                    mean_absolute=float(np.abs(difference).mean()),
-                )
+                QueryError(level=design.spine.names[level], query=query.name, mean_absolute=absolute)
             )
     return tuple(errors)

@@ -26,8 +26,8 @@ from louver.release.verify import verify
 from louver.schema.request import ask
 from louver.schema.spec import SourceOptions
 from louver.topdown import estimate, measure, topdown
-from louver.topdown import plan as topdown_plan
 from louver.topdown.options import TopDownOptions
+from louver.topdown.plan import NOT_IN_REQUEST as NOT_IN_TOPDOWN
 from topdown_town import SPEC, write_town
 
 BEFORE = Path(__file__).parents[2] / "data" / "before"
@@ -97,7 +97,7 @@ def test_every_option_is_in_the_request_or_left_out_for_a_reason() -> None:
     fields = {f"topdown.{name}" for name in TopDownOptions.model_fields}
     fields |= {f"source.{name}" for name in SourceOptions.model_fields}
     read = {f"source.{name}" for name in (*READ_OTHERWISE, "weight", "wide")}
-    assert {f"topdown.{name}" for name in asked} | read | set(topdown_plan.NOT_IN_REQUEST) == fields
+    assert {f"topdown.{name}" for name in asked} | read | set(NOT_IN_TOPDOWN) == fields
 
 
 def _request(people: Path, reading: dict[str, Any] | None = None, **more: Any) -> str:
@@ -277,6 +277,17 @@ def test_refusals_that_depend_on_the_data_are_logged(people: Path, tmp_path: Pat
     with pytest.raises(LouverError):
         topdown(town, out=tmp_path / "out")
     assert len(second.state().refusals) == 1 and second.state().spent == 0
+
+
+def test_a_ledger_elsewhere_is_no_second_budget(people: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    path = tmp_path / "elsewhere" / "people.ledger"
+    second = Ledger.create(path, Measure.EPSILON, Relation.ADD_REMOVE_RECORD, Fraction(1))
+    _ledger(people)
+    groups(people, **_options(people), out=tmp_path / "first")
+    with pytest.raises(BudgetError, match=r"people.csv.ledger beside people.csv pays for these data"):
+        groups(people, **_options(people), ledger=second.path, out=tmp_path / "second")
+    assert second.state().spent == 0
 
 
 def test_a_ledger_is_found_beside_the_data(people: Path) -> None:

@@ -8,6 +8,9 @@ window.louver = {
     if (choice === undefined) localStorage.setItem("louver-theme", next);
     window.dispatchEvent(new Event("louver-theme"));
   },
+  at(page) {
+    if (location.hash !== "#" + page) history.pushState(null, "", "#" + page);
+  },
   help() {
     const keys = document.getElementById("keys");
     keys.open ? keys.close() : keys.showModal();
@@ -19,13 +22,13 @@ window.louver = {
     await navigator.clipboard.writeText(document.getElementById(id).textContent);
     louver.say("Copied.");
   },
-  async upload(file) {
+  async upload(file, purpose = "") {
     if (!file) return;
     louver.say("Uploading.");
     await fetch("/upload/" + window.clientId, {
       method: "POST",
       body: file,
-      headers: { "X-Name": encodeURIComponent(file.name), "Content-Type": "application/octet-stream" },
+      headers: { "X-Name": encodeURIComponent(file.name), "X-Purpose": purpose, "Content-Type": "application/octet-stream" },
     });
   },
   color(name) {

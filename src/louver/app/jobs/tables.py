@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import islice
 from math import log2, prod
 from typing import Any
 
 import numpy as np
 
 from louver._arrays import Bools, Ints
+from louver.audit import audit
 from louver.bounds import suggest
 from louver.bounds.audit import audit_table
 from louver.bounds.load import audit_options
 from louver.bounds.options import BoundsOptions
 from louver.bounds.problem import Arrangement, TwoWayTable, arrange
+from louver.bounds.publish import as_piece
 from louver.bounds.result import BoundsAudit
 from louver.bounds.summary import asked_cells, exposure
 from louver.data.coded import read_coded
@@ -38,7 +42,9 @@ __all__ = [
     "counted",
     "explained",
     "find_disclosed",
+    "histogram_of",
     "suggested",
+    "together",
     "window",
 ]
 
@@ -50,6 +56,8 @@ IN_LINE = 3
 """Row attributes that stand in a line; those before them head a group of lines."""
 STEP = re.compile(r"^([<>]=?)?\s*(-?[0-9]+(?:\.[0-9]+)?)")
 MOST_DOTS = 40
+MOST_LISTED = 12
+Stamp = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +99,12 @@ class _Audited:
 def counted(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
     """Columns that a table can be made of, with their labels, and why others cannot."""
     run.report("counting", 0, 0)
-    names, left = _usable(path, source.model_dump_json())
+    names, left = _usable(path, source.model_dump_json(), _stamp(path))
     if len(names) < 2:
         raise InputError(
             "the file has fewer than two columns that a table can be made of; it needs categories."
         )
-    histogram = _histogram(path, source.model_dump_json(), names)
+    histogram = histogram_of(path, source, names)
     sizes = [{"name": a.name, "labels": list(a.labels)} for a in histogram.attributes]
     return {"attributes": sizes, "left": left, "n": histogram.total}
 
@@ -119,7 +127,7 @@ def audited(asked: Asked, view: View, run: Run) -> dict[str, Any]:
 def window(asked: Asked, view: View, run: Run) -> dict[str, Any]:
     """The lines and columns of the table that are seen."""
     got = _audit(asked)
-    lines, groups = _lines(asked, view.only, view.folded)
+    lines, groups = _lines(asked, view.only, view.folded, _stamp(asked.path))
     first, last = max(view.lines[0], 0), min(view.lines[1], len(lines))
     left, right = max(view.cols[0], 0), min(view.cols[1], got.table.n_cols)
     shown = [_line(got, int(line), groups, view, (left, right)) for line in lines[first:last]]
@@ -163,7 +171,7 @@ def explained(asked: Asked, row: int, col: int, run: Run) -> dict[str, Any]:
 def find_disclosed(asked: Asked, view: View, line: int, col: int, run: Run) -> tuple[int, int] | None:
     """Line and column of the next cell after this one that gives something away."""
     got = _audit(asked)
-    lines, _ = _lines(asked, view.only, view.folded)
+    lines, _ = _lines(asked, view.only, view.folded, _stamp(asked.path))
     for step in range(len(lines)):
         at = (line + step) % len(lines)
         if lines[at] < 0:
@@ -197,12 +205,27 @@ def suggested(asked: Asked, seconds: float, avoid: str, run: Run) -> dict[str, A
     return {"lines": lines, "is_proved": found.is_proved, "examined": found.examined}
 
 
+def together(
+    path: str, source: SourceOptions, asked: Sequence[BoundsOptions], seconds: float, run: Run
+) -> dict[str, Any]:
+    """What several arrangements give away that are published together."""
+    pieces = [
+        as_piece(options) | {"name": f"table {number}"} for number, options in enumerate(asked, start=1)
+    ]
+    found = audit(path, **_given(source), tables=pieces, no_advice=True, seconds=seconds, run=run)
+    cells = [
+        {"where": ", ".join(cell.cell.values()), "count": cell.lower, "because": cell.because or ()}
+        for cell in islice(found.disclosed(), MOST_LISTED)
+    ]
+    return {"summary": asdict(found.summary), "cells": cells}
+
+
 def _given(source: SourceOptions) -> dict[str, Any]:
     return source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
 
 
 @lru_cache(maxsize=1)
-def _usable(path: str, source: str) -> tuple[tuple[str, ...], dict[str, str]]:
+def _usable(path: str, source: str, stamp: Stamp) -> tuple[tuple[str, ...], dict[str, str]]:
     about = SourceOptions.model_validate_json(source)
     with open_source(path, **about.opening()) as opened:
         columns = read_coded(opened, [name for name in opened.columns if name != about.weight], Run())
@@ -222,8 +245,22 @@ def _usable(path: str, source: str) -> tuple[tuple[str, ...], dict[str, str]]:
     return tuple(names), left
 
 
+def histogram_of(path: str, source: SourceOptions, names: tuple[str, ...]) -> Histogram:
+    """The file counted by these columns; counted once."""
+    return _histogram(path, source.model_dump_json(), names, _stamp(path))
+
+
+def _stamp(path: str) -> Stamp:
+    """What changes when the file does: what was counted before then counts no longer."""
+    try:
+        about = os.stat(path)
+    except OSError:  # an address, or a file that has gone
+        return None
+    return about.st_mtime_ns, about.st_size
+
+
 @lru_cache(maxsize=1)
-def _histogram(path: str, source: str, names: tuple[str, ...]) -> Histogram:
+def _histogram(path: str, source: str, names: tuple[str, ...], stamp: Stamp) -> Histogram:
     """The file counted by all these columns, labels such as <25, 25-54, 55+ in their natural order."""
     about = SourceOptions.model_validate_json(source)
     with open_source(path, **about.opening()) as opened:
@@ -251,11 +288,15 @@ def _natural(labels: Sequence[str]) -> list[int]:
     return sorted(range(len(labels)), key=lambda i: keys[i])
 
 
-@lru_cache(maxsize=3)
 def _audit(asked: Asked) -> _Audited:
+    return _audit_of(asked, _stamp(asked.path))
+
+
+@lru_cache(maxsize=3)
+def _audit_of(asked: Asked, stamp: Stamp) -> _Audited:
     request = Request(data=asked.path, source=asked.source, schema=None, options=asked.options)
     arrangement, options = asked.options.arrangement(), audit_options(request)
-    histogram = _histogram(asked.path, asked.source.model_dump_json(), asked.names)
+    histogram = histogram_of(asked.path, asked.source, asked.names)
     table = arrange(histogram, arrangement, zero_rows=options.zero_rows)
     found = audit_table(table, arrangement, options)
     n_values = _n_values(found)
@@ -300,7 +341,9 @@ def _states(found: BoundsAudit, n_values: Ints) -> Any:
 
 
 @lru_cache(maxsize=4)
-def _lines(asked: Asked, only: str, folded: frozenset[int]) -> tuple[Ints, dict[int, tuple[str, str, bool]]]:
+def _lines(
+    asked: Asked, only: str, folded: frozenset[int], stamp: Stamp
+) -> tuple[Ints, dict[int, tuple[str, str, bool]]]:
     """Positions of the rows that are shown, and -1 - g before those of group g; what each group is called and holds."""
     got = _audit(asked)
     shown = np.arange(len(got.states))
@@ -407,7 +450,7 @@ def _joined(attributes: Sequence[Attribute], index: int) -> str:
 def _kept(asked: Asked, arrangement: Arrangement) -> float:
     """Share of the information about the columns as opened: I(X'; Y' | Z') of I(X; Y), see `bounds.suggest`."""
     rows, cols = asked.base
-    histogram = _histogram(asked.path, asked.source.model_dump_json(), asked.names)
+    histogram = histogram_of(asked.path, asked.source, asked.names)
     first = _information(histogram.marginalise((*rows, *cols)), rows, cols, ())
     names = (*arrangement.rows, *arrangement.cols)
     now = histogram.marginalise(names).recode(*arrangement.recodes)

@@ -9,8 +9,9 @@ from typing import Any
 
 from louver.app.copying import Call
 from louver.app.jobs.tables import Asked, View, audited, counted, explained, find_disclosed, suggested, window
-from louver.app.look import RunBar, Tag, button, copy_button, empty, head, segments, select, verdict
+from louver.app.look import RunBar, Tag, button, copy_button, drawer, empty, head, segments, select, verdict
 from louver.app.pages.tables_state import SHELVES, Tables, Try, natural_name
+from louver.app.pages.tables_together import TogetherPanel
 from louver.app.parts import HeatGrid, Points, Shelves
 from louver.app.session import Session
 from louver.errors import LouverError
@@ -62,6 +63,7 @@ class _Page:
         self.view = View()
         self.number = 0
         self.pinned: dict[str, Any] | None = None
+        self.knowledge: Tag | None = None
 
     def draw(self) -> None:
         """The page before its numbers."""
@@ -71,7 +73,7 @@ class _Page:
             self.form = select(FORMS, chosen, self.publish_as, "Published as")
             button("What outsiders know", self.open_knowledge, icon_name="plus")
             copy_button(self.call)
-        with Tag("div", "columns"):
+        with Tag("div", "panes"):
             with Tag("div", "stack centre"):
                 self.shelves = Shelves(self.state.shelves())
                 self.told = Tag("div", aria_live="polite")
@@ -81,7 +83,6 @@ class _Page:
                 self._draw_grid()
             with Tag("aside", "card side"):
                 self._draw_side()
-        self.drawer = Tag("aside", "drawer slim gone", role="dialog", aria_label="More")
         self.shelves.hear("move", self.moved)
         self.shelves.hear("open", self.open_categories)
         self.shelves.hear("split", lambda name: self.split(name, ()))
@@ -222,7 +223,7 @@ class _Page:
 
     async def pin(self, cell: dict[str, int] | None) -> None:
         self.pinned = None if cell is None else await self.explain(cell)
-        if "gone" not in self.drawer.classes:
+        if self.knowledge is not None and not self.knowledge.is_deleted:
             self.open_knowledge()
 
     async def next_disclosed(self, at: dict[str, int]) -> None:
@@ -245,7 +246,14 @@ class _Page:
         self.chart.hear("choose", lambda number: self.go_back(int(number)))
         with Tag("div", "pad row between tried"):
             Tag("h2", text="Arrangements tried")
-            button("Undo", self.undo, kind="ghost mini", icon_name="undo", data_undo="")
+            with Tag("span", "row"):
+                button(
+                    "Together…",
+                    self.open_together,
+                    kind="ghost mini",
+                    title="What several of them give away together",
+                )
+                button("Undo", self.undo, kind="ghost mini", icon_name="undo", data_undo="")
         self.tried = Tag("div", "scroll")
         self.best = Tag("div", "pad s sub best")
         self._paint_side()
@@ -258,6 +266,7 @@ class _Page:
         people = summary["rows"] - summary["zero_rows"]
         self.rows_told.set_text(f"{people:,} rows with people, {summary['zero_rows']:,} without")
         self.grid.put(win={**found["window"], "table": self.number}, tip=None)
+        self.session.say(f"{self.state.words_now()}. {_plural(tiles['small'], 'small count')} disclosed.")
         self._paint_verdict(summary, found["n"], extra)
         self._paint_side()
 
@@ -337,20 +346,11 @@ class _Page:
 
     # Drawers.
 
-    def _open_drawer(self, title: str) -> Tag:
-        self.drawer.clear()
-        self.drawer.classes(remove="gone")
-        with self.drawer, Tag("div", "row between"):
-            Tag("h2", text=title)
-            close = button("", kind="ghost", icon_name="close", aria_label="Close", data_close="")
-            close.click(lambda: self.drawer.classes(add="gone"))
-        return self.drawer
-
     def open_categories(self, name: str) -> None:
         """Merge or split the categories of an attribute, or move it."""
         groups = self.state.groups(name)
         chosen: set[str] = set()
-        with self._open_drawer(name):
+        with drawer(name):
             Tag(
                 "p",
                 "sub s",
@@ -398,9 +398,14 @@ class _Page:
         picked = [label for label in groups if label in chosen]
         offer.set(placeholder=natural_name(picked) if len(picked) > 1 else NAME_OF_MERGED)
 
+    def open_together(self) -> None:
+        """Audit several of the arrangements as if all were published."""
+        with drawer("What they give away together"):
+            TogetherPanel(self.session, self.state, self.asked())
+
     def open_knowledge(self) -> None:
         """What outsiders know besides the table, and what falls with it."""
-        with self._open_drawer("What outsiders know"):
+        with drawer("What outsiders know") as self.knowledge:
             Tag(
                 "p",
                 "sub s",

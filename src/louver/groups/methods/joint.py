@@ -63,7 +63,7 @@ def _fitted(noisy: NoisyAnswers, counts: Ints, near: float, run: Run | None) -> 
         rows,
         noisy.tree,
         [1 / max(variance, LEAST_VARIANCE) for variance in noisy.variances],
-        upper=float(noisy.total) if noisy.total is not None else float(max(1, rows.max(initial=0))),
+        upper=np.inf if noisy.total is None else float(noisy.total),
         total=None if noisy.total is None else float(noisy.total),
         tolerance=near,
         run=run,
