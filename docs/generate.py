@@ -30,7 +30,7 @@ from louver.schema.options import described
 from louver.schema.source import SourceOptions
 from louver.schema.spec import AttributeOptions
 from louver.schema.validate import Options
-from louver.topdown import Area, KnowledgeCheck, TopDownRelease, area, check, topdown
+from louver.topdown import Area, KnowledgeCheck, PlanForecast, TopDownRelease, area, check, plan, topdown
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.extension.repair import Edits
 from louver.topdown.options import TopDownOptions
@@ -157,6 +157,7 @@ ANONYMIZE_MEANINGS = {
     "reached[].l": "fewest distinct values of a class, or the exponential of the least entropy; null where not asked for",
     "reached[].t": "largest distance of a class from the published table; null where not asked for",
     "reached[].distance": "equal, ordered or hierarchical",
+    "alone": "published records that differ from all others, the columns published unchanged included",
     "withheld": "whether nothing was written because of `--against`",
     "information_loss": "sum over records and quasi-identifiers of weight x range / attribute range",
     "gcp": "mean share of detail lost, weights aside",
@@ -210,6 +211,23 @@ CHECK_MEANINGS = {
     "passed": "whether nothing stands in the way",
 }
 
+PLAN_MEANINGS = {
+    "stand_in": "what releases were simulated on",
+    "simulations": "simulated releases of each plan",
+    "plans": "plan -> its `estimator` and `shares`: `written` (the spec's), `chosen` (for the workload) and `equal`",
+    "lines": "one entry per plan, level and query",
+    "lines[].plan": "the plan",
+    "lines[].level": "the level",
+    "lines[].query": "the query; the total is always there",
+    "lines[].share": "its share of the whole budget, an exact fraction; null where it is not measured",
+    "lines[].people": "mean count of a row in the stand-in",
+    "lines[].mean_absolute": "mean absolute error of a row in a region",
+    "lines[].standard_error": "root of the mean squared error",
+    "lines[].relative": "`mean_absolute` over `people`",
+    "lines[].method": "`closed form` or `simulated`",
+    "notes": "sentences about targets, strategies and files written",
+}
+
 TOPDOWN_MEANINGS = {
     "epsilon": "loss in pure epsilon; null where the budget is in rho",
     "rho": "loss in rho; null where the budget is in epsilon",
@@ -233,7 +251,17 @@ TOPDOWN_MEANINGS = {
     "manifest": "path of the manifest, or null",
 }
 
-LABELLED = ("].row", "].col", "].cell", "].cells", ".recodes", "mean_absolute_error", "constrained", "stages")
+LABELLED = (
+    "].row",
+    "].col",
+    "].cell",
+    "].cells",
+    ".recodes",
+    "mean_absolute_error",
+    "constrained",
+    "stages",
+    "plans",
+)
 """Objects whose keys are labels of the data, levels or queries."""
 
 GROUPS_MEANINGS = {
@@ -325,6 +353,7 @@ OTHER_MEANINGS = {
         "counts[].lower_90": "as above",
         "counts[].upper_90": "as above",
     },
+    "topdown plan": PLAN_MEANINGS,
     "topdown extend": {
         "extends": "digest of the first release's manifest",
         "edits": "what the last edit did",
@@ -356,7 +385,7 @@ SPEC_MEANINGS = {
     "topdown.geography.column": "column with a code whose prefixes are the regions above",
     "topdown.geography.prefixes": "how many characters of the code name a region of each level",
     "topdown.geography.columns": "instead of a code, one column for each level",
-    "topdown.shares": "how the budget is shared out, in exact fractions that sum to one",
+    "topdown.shares": "how the budget is shared out, in exact fractions that sum to one; chosen for the workload `even` if left out",
     "topdown.shares.levels": "level -> share",
     "topdown.shares.queries": "query -> share of its level's",
     "topdown.shares.at": "level -> another split there",
@@ -369,6 +398,8 @@ SPEC_MEANINGS = {
     "topdown.neighbours": "`change-record` (default) or `add-remove-record`",
     "topdown.acknowledge_invariants": "go on where it cannot be decided what several specs' invariants tell together",
     "topdown.estimator": '`"bayes"` (default), `"least-squares"` or `"plain"`: how counts are estimated; not part of what is measured',
+    "topdown.extended_by": "spec of an extension to come, whose bounds and structural zeros this release already makes room for",
+    "topdown.digest": "digest in the manifest of that release; another one is refused",
     "topdown.extends": "release directory that is extended; verified first",
     "topdown.refines": "attribute of the first release -> `attribute` that stands for it, and `merge`: label -> its finer labels",
     "topdown.rules": "edit rules: in every leaf people in `cells` are at most `at_most` times those in `of`; each has a `name`",
@@ -394,7 +425,7 @@ queries = { detailed = 1 }
 """
 
 
-def _town() -> tuple[KnowledgeCheck, TopDownRelease, Area]:
+def _town() -> tuple[KnowledgeCheck, PlanForecast, TopDownRelease, Area]:
     """Results of the smallest spec there is."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -402,7 +433,8 @@ def _town() -> tuple[KnowledgeCheck, TopDownRelease, Area]:
         (folder / "leaves.csv").write_text("town\nA\n")
         (folder / "town.toml").write_text(TOWN)
         release = topdown(folder / "town.toml", seed=1, evaluate=True, out=folder / "out")
-        return check(folder / "town.toml"), release, area(folder / "out", leaves=["A"])
+        planned = plan(folder / "town.toml", simulations=1)
+        return check(folder / "town.toml"), planned, release, area(folder / "out", leaves=["A"])
 
 
 def cli_reference() -> str:
@@ -464,8 +496,9 @@ def json_reference() -> str:
         "domain_from_data": True,
     }
     sections.append(("`louver groups`", groups(people, **counted, epsilon=1, seed=1, evaluate=True)))
-    checked, release, some = _town()
+    checked, planned, release, some = _town()
     sections.append(("`louver topdown check`", checked))
+    sections.append(("`louver topdown plan`", planned))
     sections.append(("`louver topdown run` and `estimate`", release))
     sections.append(("`louver topdown area`", some))
     sections.append(("`louver topdown extend`: these keys beside those of `run`", ExtendAnswer()))

@@ -26,8 +26,16 @@ from louver.schema.spec import Spec, as_spec
 from louver.schema.validate import validated
 from louver.topdown.design import DETAILED, Design, Statement
 from louver.topdown.implied import UNBOUNDED
-from louver.topdown.options import BoundOptions, GeographyOptions, InvariantOptions, TopDownOptions
+from louver.topdown.options import (
+    BoundOptions,
+    GeographyOptions,
+    InvariantOptions,
+    SharesOptions,
+    TopDownOptions,
+)
+from louver.topdown.plan import measurable
 from louver.topdown.problem import Query
+from louver.topdown.shares import Aim, choose_shares, with_shares
 
 __all__ = ["SpecLike", "cell_set", "read_design"]
 
@@ -42,6 +50,8 @@ def read_design(
     data: Any = None,
     model: type[TopDownOptions] = TopDownOptions,
     run: Run | None = None,
+    *,
+    noted: SharesOptions | None = None,
 ) -> Design:
     """Read a spec with a `[topdown]` section, its list of leaves and its public tables.
 
@@ -54,6 +64,8 @@ def read_design(
         What the `[topdown]` section holds.
     run : Run, optional
         Asked whether to go on reading.
+    noted : SharesOptions, optional
+        For a spec without shares: those that were chosen when it was measured; chosen here otherwise, for the workload "even".
 
     Raises
     ------
@@ -68,7 +80,13 @@ def read_design(
     attributes = _cell_attributes(spec, options, where)
     spine = _read_spine(spec, records, options.geography, where, run)
     queries, query_attributes = _build_queries(options, attributes, where)
-    level_shares, query_shares = _read_shares(options, spine, queries, where)
+    shares = options.shares or noted
+    level_shares: tuple[Fraction, ...] = ()
+    query_shares: tuple[Mapping[str, Fraction], ...] = ()
+    if shares is not None:
+        level_shares, query_shares = _read_shares(
+            shares, spine, queries, where, needs_detailed=options.needs_detailed
+        )
     codes = _cell_codes(attributes)
     everything = replace(spec.schema, attributes=attributes, recodes=(), hierarchy_rules={})
     is_possible = ~everything.is_structural_zero(codes)
@@ -88,11 +106,11 @@ def read_design(
     names = [statement.name for statement in statements]
     if len(set(names)) < len(names):
         raise InputError(f"{where}: two invariants or bounds have one name; rename one.", option="name")
-    return Design(
+    design = Design(
         spec=spec,
         data=records,
         is_own_file=data is None and spec.source.file is not None,
-        options=options,
+        options=options.model_copy(update={"shares": shares}),
         attributes=attributes,
         is_possible=is_possible,
         spine=spine,
@@ -102,7 +120,12 @@ def read_design(
         query_shares=query_shares,
         statements=tuple(statements),
         budget=options.budget(where),
+        has_chosen_shares=options.shares is None,
     )
+    if shares is None:
+        aim = Aim.named("even", spine.n_levels, len(queries))
+        return with_shares(design, choose_shares(design, measurable(design), aim).shares)
+    return design
 
 
 def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[Attribute, ...]:
@@ -229,10 +252,14 @@ def _build_queries(
 
 
 def _read_shares(
-    options: TopDownOptions, spine: RegionTree, queries: Sequence[Query], where: str
+    given: SharesOptions,
+    spine: RegionTree,
+    queries: Sequence[Query],
+    where: str,
+    *,
+    needs_detailed: bool = True,
 ) -> tuple[tuple[Fraction, ...], tuple[Mapping[str, Fraction], ...]]:
     """Exact shares, checked to sum to one (ERRATA T1)."""
-    given = options.shares
     if set(given.levels) != set(spine.names):
         raise InputError(f'{where}: key "shares.levels" must name every level once.', option="shares.levels")
     levels = {
@@ -254,7 +281,7 @@ def _read_shares(
                 raise InputError(f'{where}: key "{key}.{name}" names no query.', option=key)
             shares[name] = fraction_of(share, f'{where}: key "{key}.{name}"')
         _check_sum(shares, f'{where}: key "{key}"')
-        if options.needs_detailed and DETAILED not in shares:
+        if needs_detailed and DETAILED not in shares:
             raise InputError(f'{where}: key "{key}" needs a share for "{DETAILED}".', option=key)
         by_level.append(shares)
     return tuple(levels[name] for name in spine.names), tuple(by_level)

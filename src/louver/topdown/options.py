@@ -47,7 +47,7 @@ from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
 from louver.privacy.composition import check_promise, enough_rho
 from louver.privacy.neighbours import Relation
-from louver.schema.options import option
+from louver.schema.options import Table, option
 from louver.schema.validate import OWN, Options
 
 __all__ = [
@@ -57,7 +57,9 @@ __all__ = [
     "Estimator",
     "GeographyOptions",
     "InvariantOptions",
+    "PlanOptions",
     "RunOptions",
+    "SharesOptions",
     "Shrink",
     "TopDownOptions",
 ]
@@ -147,10 +149,11 @@ class TopDownOptions(Options):
     needs_detailed: ClassVar[bool] = True
 
     geography: GeographyOptions
-    shares: SharesOptions
+    shares: SharesOptions | None = None
     queries: dict[str, Annotated[QueryOptions, BeforeValidator(_as_query)]] = Field(default_factory=dict)
     invariants: list[InvariantOptions] = Field(default_factory=list)
     bounds: list[BoundOptions] = Field(default_factory=list)
+    extended_by: str | None = None
     epsilon: Amount | None = None
     rho: Amount | None = None
     delta: Amount | None = None
@@ -233,6 +236,63 @@ class AreaOptions(Options):
         "Leaves that make the area: one a line, or a CSV with the release's geography columns.",
         metavar="FILE",
         group="area",
+    )
+
+
+class PlanOptions(Options):
+    """What a forecast is made from, and what shares are chosen for."""
+
+    stand_in: Table | None = option(
+        None,
+        "Public table to simulate on, laid out like the source, or a release; its regions may be others.",
+        metavar="FILE",
+        group="forecast",
+    )
+    people: int | None = option(
+        None,
+        "People in all (default: as the stand-in has them; 50 for each leaf without one).",
+        metavar="N",
+        group="forecast",
+        ge=1,
+        le=10**10,
+    )
+    composition: str | None = option(
+        None,
+        "Counts of the whole area as they were once, with the attributes and a column count: bends the stand-in.",
+        metavar="FILE",
+        group="forecast",
+    )
+    simulations: int = option(
+        3,
+        "Simulated releases of each plan; 0 for the closed form alone.",
+        metavar="N",
+        group="forecast",
+        ge=0,
+        le=100,
+    )
+    workload: Literal["even", "below"] = option(
+        "even",
+        "What shares are chosen for: even (nothing worse than with equal shares) or below (the lowest three levels).",
+        metavar="NAME",
+        group="workload",
+    )
+    weight: dict[str, float] = option(
+        {},
+        "Errors that matter, in place of --workload: LEVEL/QUERY=W or LEVEL=W, separated by commas.",
+        metavar="L/Q=W",
+        group="workload",
+    )
+    target: dict[str, float] = option(
+        {},
+        "Errors to be reached, in per cent of the mean count, as in tract/total=2.",
+        metavar="L/Q=P",
+        group="workload",
+    )
+    engine: str = option(
+        "local:1", "Cores to work on; results do not depend on it.", metavar="local:N", group="run"
+    )
+    write: str | None = option(
+        None, "Write the spec with the chosen shares to a new file beside it.", metavar="NEWFILE", group="run"
     )
 
 

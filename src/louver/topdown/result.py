@@ -38,6 +38,7 @@ __all__ = [
     "MICRODATA_FILE",
     "QueryError",
     "TopDownRelease",
+    "mean_errors",
 ]
 
 MICRODATA_FILE = "data/microdata.parquet"
@@ -49,6 +50,7 @@ NOT_IN_MANIFEST = ("seconds", "stages", "manifest")
 STATEMENTS_FILE = "public/statements.parquet"
 INVARIANTS_FILE = "invariants.parquet"
 MEASUREMENTS_FILE = "measurements/topdown.parquet"
+MOST_VALUES = 1 << 22  # answers compared at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,17 @@ class QueryError:
     level: str
     query: str
     mean_absolute: float
+
+
+def mean_errors(query: Query, found: SparseLevel, truth: SparseLevel) -> NDArray[np.float64]:
+    """Mean absolute and mean squared error (2,) of a query over all regions and rows."""
+    sums, step = np.zeros(2), max(1, MOST_VALUES // query.n_rows)
+    for first in range(0, truth.n_regions, step):
+        last = min(first + step, truth.n_regions)
+        off = np.abs(query.answer(found.part(first, last)) - query.answer(truth.part(first, last)))
+        sums += off.sum(), np.square(off, dtype=np.float64).sum()
+    means: NDArray[np.float64] = sums / (truth.n_regions * query.n_rows)
+    return means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from louver.errors import InputError
 from louver.privacy.ledger import Ledger
 from louver.privacy.measurements import Measurements, write_measurements
@@ -31,7 +29,13 @@ from louver.topdown.measuring import (
 )
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import SparseLevel
-from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, QueryError, TopDownRelease
+from louver.topdown.result import (
+    INVARIANTS_FILE,
+    MEASUREMENTS_FILE,
+    QueryError,
+    TopDownRelease,
+    mean_errors,
+)
 from louver.topdown.sealing import checkpoints_of, is_finished, measure_into, measurements_path
 
 __all__ = [
@@ -41,6 +45,7 @@ __all__ = [
     "open_payer",
     "release_paid",
     "release_seeded",
+    "work_of",
     "write_release",
 ]
 
@@ -89,6 +94,11 @@ def release_seeded(
         return write(release, folder)
 
 
+def work_of(out: Path) -> Path:
+    """Where the measurements of a release lie while it is made."""
+    return out.with_name(f".{out.name}.topdown")
+
+
 def release_paid(
     plan: QueryPlan,
     out: Path,
@@ -102,7 +112,7 @@ def release_paid(
 ) -> TopDownRelease:
     """Measure into a folder beside the release, estimate with checkpoints, release, clear the folder."""
     estimated = estimate or estimate_from
-    work = out.with_name(f".{out.name}.topdown")
+    work = work_of(out)
     if not resume and os.path.lexists(work):
         message = f"option --out: a run for {out.name} was interrupted; add --resume to carry it on."
         raise InputError(message, option="--resume")
@@ -186,12 +196,8 @@ def _errors(release: TopDownRelease, truth: tuple[SparseLevel, ...]) -> tuple[Qu
         for query in design.queries:
             if query.n_rows * histogram.n_regions > MOST_COMPARED:
                 continue
-            difference = query.answer(histogram) - query.answer(truth[level])
+            absolute = float(mean_errors(query, histogram, truth[level])[0])
             errors.append(
-                QueryError(
-                    level=design.spine.names[level],
-                    query=query.name,
-                    mean_absolute=float(np.abs(difference).mean()),
-                )
+                QueryError(level=design.spine.names[level], query=query.name, mean_absolute=absolute)
             )
     return tuple(errors)
