@@ -381,6 +381,8 @@ SPEC_MEANINGS = {
     "topdown.neighbours": "`change-record` (default) or `add-remove-record`",
     "topdown.acknowledge_invariants": "go on where it cannot be decided what several specs' invariants tell together",
     "topdown.estimator": '`"bayes"` (default), `"least-squares"` or `"plain"`: how counts are estimated; not part of what is measured',
+    "topdown.extended_by": "spec of an extension to come, whose bounds and structural zeros this release already makes room for",
+    "topdown.digest": "digest in the manifest of that release; another one is refused",
     "topdown.extends": "release directory that is extended; verified first",
     "topdown.refines": "attribute of the first release -> `attribute` that stands for it, and `merge`: label -> its finer labels",
     "topdown.rules": "edit rules: in every leaf people in `cells` are at most `at_most` times those in `of`; each has a `name`",

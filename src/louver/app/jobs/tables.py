@@ -494,18 +494,15 @@ def _why(got: _Audited, row: int, state: str) -> str:
     least, most = (int(x) for x in got.found.solution.totals[row])
     if state == "zero":
         return "A share of exactly 0 is a count of 0."
-    status = (
-        f"The share is 100 %. How many people are in the row: {least:,} to {most:,}. "
-        if state == "certain"
-        else ""
-    )
+    fits = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    if state == "certain":
+        share = "The share is 100 %" if got.found.certain == 1 else "Nearly everybody in the row is here"
+        return f"{share}. How many people are in the row: {fits}."
     if got.found.decimals is not None:
-        fits = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        return f"{status}The rounded shares fit a row of {fits} people, with what all other rows need."
+        return f"The rounded shares fit a row of {fits} people, with what all other rows need."
     unit = got.found.table.reduced().sum(axis=1)
     need, free = int(unit[row]), got.table.n - int(unit.sum())
-    told = f"{status}These shares need {need:,} people in the row, or {2 * need:,}, and so on. "
+    told = f"These shares need {need:,} people in the row, or {2 * need:,}, and so on. "
     if got.found.n_known:
-        return f"{told}With what outsiders know, {least:,} to {most:,} fit."
-    so = f"so it is {least:,}" if least == most else f"so it is {least:,} to {most:,}"
-    return f"{told}{free:,} people are not accounted for elsewhere, {so}."
+        return f"{told}With what outsiders know, {fits} fit."
+    return f"{told}{free:,} people are not accounted for elsewhere, so it is {fits}."

@@ -72,6 +72,7 @@ class _Page:
             chosen = "" if self.state.decimals is None else str(self.state.decimals)
             self.form = select(FORMS, chosen, self.publish_as, "Published as")
             button("What outsiders know", self.open_knowledge, icon_name="plus")
+            button("Compare", kind="tab").on("click", js_handler="() => louver.toggle('.side', 'open')")
             copy_button(self.call)
         with Tag("div", "panes"):
             with Tag("div", "stack centre"):
@@ -245,7 +246,7 @@ class _Page:
         )
         self.chart.hear("choose", lambda number: self.go_back(int(number)))
         with Tag("div", "pad row between tried"):
-            Tag("h2", text="Arrangements tried")
+            Tag("h2", "nowrap", "Tried so far")
             with Tag("span", "row"):
                 button(
                     "Together…",
@@ -350,7 +351,7 @@ class _Page:
         """Merge or split the categories of an attribute, or move it."""
         groups = self.state.groups(name)
         chosen: set[str] = set()
-        with drawer(name):
+        with drawer(name, is_slim=True):
             Tag(
                 "p",
                 "sub s",
@@ -400,12 +401,12 @@ class _Page:
 
     def open_together(self) -> None:
         """Audit several of the arrangements as if all were published."""
-        with drawer("What they give away together"):
+        with drawer("What they give away together", is_slim=True):
             TogetherPanel(self.session, self.state, self.asked())
 
     def open_knowledge(self) -> None:
         """What outsiders know besides the table, and what falls with it."""
-        with drawer("What outsiders know") as self.knowledge:
+        with drawer("What outsiders know", is_slim=True) as self.knowledge:
             Tag(
                 "p",
                 "sub s",
