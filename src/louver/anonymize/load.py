@@ -77,8 +77,8 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
     records = source.read_all()
     if not records.num_rows:
         raise InputError(f"{source.name} has no records.", file=source.name)
-    check_roles(source, options, run)
     records = coded_numbers(records, source, options)
+    check_roles(source, records, options, run)
     attributes = [
         _attribute(source, records, name, options, schema) for name in (*options.quasi, *options.sensitive)
     ]

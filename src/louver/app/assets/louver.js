@@ -15,6 +15,9 @@ window.louver = {
     const keys = document.getElementById("keys");
     keys.open ? keys.close() : keys.showModal();
   },
+  toggle(selector, name) {
+    document.querySelector(selector)?.classList.toggle(name);
+  },
   say(text) {
     document.getElementById("announcer").textContent = text;
   },

@@ -216,6 +216,10 @@ class Tables:
     def now(self) -> Try | None:
         return next((one for one in self.tries if one.number == self.current), None)
 
+    def words_now(self) -> str:
+        now = self.now()
+        return "" if now is None else now.words
+
     def sorted(self) -> list[Try]:
         """Least risky first, then what keeps most."""
         return sorted(self.tries, key=lambda one: (one.small, one.certain, -one.kept))

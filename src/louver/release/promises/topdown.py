@@ -21,6 +21,7 @@ from louver._arrays import Bools, Ints
 from louver.data.write import spreadsheet_safe
 from louver.release.folder import BATCH_ROWS, Folder, Malformed, without_dictionary
 from louver.release.promises.base import Context, Outcome, Promise, count_distinct, places_in
+from louver.release.promises.topdown_errors import ERROR_COLUMNS, PublishedErrors
 
 __all__ = ["Rows", "TopDown", "check_topdown", "leaf_codes"]
 
@@ -39,6 +40,16 @@ class Table(BaseModel):
 
     file: Annotated[str, Field(pattern=r"^data/tables/[^/\\]+\.parquet$")]
     attributes: dict[str, dict[str, Labels]]
+
+
+class Errors(BaseModel):
+    """Where errors are described: by class of the number, and by region; and the queries they are described for."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    file: Literal["data/errors.parquet"]
+    regions: Literal["data/regions.parquet"]
+    queries: Names
 
 
 class TopDown(Promise):
@@ -70,6 +81,7 @@ class TopDown(Promise):
     exact: dict[str, str]
     cells: dict[str, Cells]
     tables: dict[str, Table]
+    errors: Errors | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,9 +245,16 @@ def _problems(context: Context, promise: TopDown, people: People) -> Iterator[st
     yield from _bound_problems(folder, promise, people)
     if promise.csv is not None and not _is_same(folder, promise):
         yield "the microdata as CSV are not those as Parquet"
+    errors, about = None, promise.errors
+    if about is not None:
+        errors = PublishedErrors.read(folder, about.file, about.regions, about.queries, promise.levels)
+    if errors is not None and context.manifest.results.get("intervals", 0) < 1:
+        yield "errors are described that the manifest does not know of"
     for name, table in promise.tables.items():
         if not _is_sum(folder, promise, people, table):
             yield f'table "{name}" is not what the people add up to'
+        elif errors is not None and (problem := errors.problem(folder, name, table.file)):
+            yield f'table "{name}" {problem}'
 
 
 def _variance_problems(context: Context, promise: TopDown) -> Iterator[str]:
@@ -303,7 +322,8 @@ def _is_sum(folder: Folder, promise: TopDown, people: People, table: Table) -> b
     names = list(table.attributes)
     n_most = len(promise.levels) * max(1, len(people.count))
     rows = without_dictionary(folder.table(table.file, most_rows=n_most))
-    if rows.column_names != ["level", "region", *names, "count"]:
+    told = [] if promise.errors is None else list(ERROR_COLUMNS)
+    if rows.column_names != ["level", "region", *names, "count", *told]:
         return False
     shape = [len(merged) for merged in table.attributes.values()]
     if max(map(len, people.regions)) * prod(shape) > MOST_KEYS:
