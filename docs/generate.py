@@ -157,6 +157,7 @@ ANONYMIZE_MEANINGS = {
     "reached[].l": "fewest distinct values of a class, or the exponential of the least entropy; null where not asked for",
     "reached[].t": "largest distance of a class from the published table; null where not asked for",
     "reached[].distance": "equal, ordered or hierarchical",
+    "alone": "published records that differ from all others, the columns published unchanged included",
     "withheld": "whether nothing was written because of `--against`",
     "information_loss": "sum over records and quasi-identifiers of weight x range / attribute range",
     "gcp": "mean share of detail lost, weights aside",
