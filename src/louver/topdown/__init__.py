@@ -24,10 +24,11 @@ from louver.schema.door import documented
 from louver.schema.validate import validated
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
 from louver.topdown.extension.problem import read_extension
+from louver.topdown.extension.project import read_first_design
 from louver.topdown.extension.repair import check_extendable
 from louver.topdown.extension.solve import check_payer, estimate_extension, measure_extension
 from louver.topdown.forecast import ForecastLine, PlanForecast
-from louver.topdown.load import SpecLike, read_design
+from louver.topdown.load import SpecLike
 from louver.topdown.options import Estimator, PlanOptions, RunOptions
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.planning import plan_for
@@ -224,7 +225,7 @@ def plan(
         "write": None if write is None else str(write),
     }
     options = validated(PlanOptions, given)
-    return plan_for(read_design(spec, run=run), options, run=run)
+    return plan_for(read_first_design(spec, run=run), options, run=run)
 
 
 @documented(RunOptions)
@@ -357,7 +358,7 @@ def _plan(
     spec: SpecLike, data: Data | None, run: Run | None, folders: Sequence[Path] = (), **how: Any
 ) -> QueryPlan:
     """Read the spec and the public files it names; shares that it leaves open are those noted in one of the folders."""
-    design = read_design(spec, data, run=run, noted=noted_shares(*folders))
+    design = read_first_design(spec, data, run=run, noted=noted_shares(*folders))
     return (run or Run()).attend(make_plan, design.estimated(**how))
 
 

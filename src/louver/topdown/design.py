@@ -25,6 +25,8 @@ DETAILED = "detailed"
 
 FOR_ESTIMATION = {
     "bounds",
+    "extended_by",
+    "rules",
     "acknowledge_invariants",
     "estimator",
     "shrink",
@@ -87,6 +89,8 @@ class Design:
         For each level the share of every query it measures.
     statements : tuple of Statement
     budget : Loss
+    notes : tuple of str
+        What somebody should read before anything is spent.
     has_chosen_shares : bool
         Whether the spec leaves the shares to louver; `options` has them all the same.
     """
@@ -104,6 +108,7 @@ class Design:
     query_shares: tuple[Mapping[str, Fraction], ...]
     statements: tuple[Statement, ...]
     budget: Loss
+    notes: tuple[str, ...] = ()
     has_chosen_shares: bool = False
 
     @property
@@ -155,6 +160,7 @@ class Design:
         options = self.options  # what came later is told only where it says something
         later = {
             "acknowledge_invariants": options.acknowledge_invariants,
+            "extended_by": options.extended_by is not None,
             "estimator": options.estimator != "plain",
             "shrink": options.estimator == "bayes",
             "intervals": False,  # no count depends on it

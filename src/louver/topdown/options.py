@@ -153,6 +153,7 @@ class TopDownOptions(Options):
     queries: dict[str, Annotated[QueryOptions, BeforeValidator(_as_query)]] = Field(default_factory=dict)
     invariants: list[InvariantOptions] = Field(default_factory=list)
     bounds: list[BoundOptions] = Field(default_factory=list)
+    extended_by: str | None = None
     epsilon: Amount | None = None
     rho: Amount | None = None
     delta: Amount | None = None

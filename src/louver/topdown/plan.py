@@ -34,6 +34,7 @@ __all__ = ["MeasuredQuery", "QueryPlan", "make_plan", "measurable", "sensitivity
 
 NOT_IN_REQUEST = {
     "topdown.bounds": "they are public and bind the estimate; no true answer and no noise depends on them",
+    "topdown.extended_by": "likewise: it names more bounds",
     "topdown.acknowledge_invariants": "it lets a spec be measured beside others, and changes nothing that is measured",
     "topdown.estimator": "it works on what was measured",
     "topdown.shrink": "likewise",
