@@ -34,9 +34,9 @@ def main() -> int:
 
     def tell(*_: object) -> None:
         seconds = f"{time.monotonic() - began:.0f} s, {time.process_time():.0f} s of processor time"
-        print(f"{counts.total()} cases in {seconds}, {n_failures} failures")
-        for key, count in sorted(counts.items()):
-            print(f"  {key}: {count}", flush=True)
+        lines = [f"{counts.total()} cases in {seconds}, {n_failures} failures"]
+        lines += [f"  {key}: {count}" for key, count in sorted(counts.items())]
+        print("\n".join(lines), file=sys.__stdout__, flush=True)  # the case's own streams are looked at
 
     signal.signal(signal.SIGUSR1, tell)
     for number in range(options.cases):
