@@ -89,12 +89,13 @@ def _estimate_level(
         answers = noisy.read(level, start, stop)
         own = first[level].part(start, stop)
         if parents is None:
-            return _draw_root(extension, own, answers)
+            return _draw_root(extension, own, answers, run or Run())
         family = np.repeat(
             np.arange(span[1] - span[0]), np.diff(spine.starts[level - 1][span[0] : span[1] + 1])
         )
         tables = _Classes.of(extension, parents.part(*span), own, family)
-        return _share_out(extension, level, slice(start, stop), tables, answers, closed[level][start:stop])
+        here = slice(start, stop)
+        return _share_out(extension, level, here, tables, answers, closed[level][here], run or Run())
 
     pieces = []
     for piece in run_pieces(work, batches, workers=workers):
@@ -218,7 +219,13 @@ def _kept(
 
 
 def _share_out(
-    extension: Extension, level: int, span: slice, tables: _Classes, answers: Sequence[Ints], closed: Ints
+    extension: Extension,
+    level: int,
+    span: slice,
+    tables: _Classes,
+    answers: Sequence[Ints],
+    closed: Ints,
+    run: Run,
 ) -> tuple[SparseLevel, float]:
     """The children of a batch of parents."""
     place, n_places = tables.child[tables.pair_child], len(closed)
@@ -228,13 +235,14 @@ def _share_out(
         prior[(marks[tables.pair_cell] & closed[place]) != 0] *= CLOSED
     margins = [Sums(tables.pair_cell, tables.cell_count), Sums(tables.pair_child, tables.child_count)]
     kept = _kept(extension, level, span, tables.cell, tables.pair_cell, place)
-    counts = fit(prior, margins, wanted.noisy, kept)
+    counts = fit(prior, margins, wanted.noisy, kept, run=run)
     held = np.bincount(tables.pair_cell, weights=counts, minlength=len(tables.cell))
     person = np.repeat(np.arange(len(tables.cell)), tables.cell_count)
     person_start = np.concatenate([[0], np.cumsum(tables.cell_count)])[tables.cell_start]
     person = _shuffled(person, person_start)
     chosen = np.zeros(len(person), dtype=np.int64)
-    share_out_inplace(
+    run.attend(
+        share_out_inplace,
         person_start,
         person,
         tables.child_start,
@@ -253,7 +261,9 @@ def _share_out(
     return regions, float(np.max(np.abs(held - tables.cell_count), initial=0.0))
 
 
-def _draw_root(extension: Extension, own: SparseLevel, answers: Sequence[Ints]) -> tuple[SparseLevel, float]:
+def _draw_root(
+    extension: Extension, own: SparseLevel, answers: Sequence[Ints], run: Run
+) -> tuple[SparseLevel, float]:
     """The root: every class over all its possible cells."""
     class_of = extension.refinement.class_of
     people = np.zeros(extension.first.n_cells, dtype=np.int64)
@@ -266,10 +276,11 @@ def _draw_root(extension: Extension, own: SparseLevel, answers: Sequence[Ints]) 
     everyone, nobody = np.arange(len(cells)), np.zeros(len(cells), dtype=np.int64)
     wanted = _Wanted.of(extension, 0, cells, everyone, nobody, answers, ROOT_TRUST)
     kept = _kept(extension, 0, slice(0, 1), cells, everyone, nobody)
-    counts = fit(prior, [Sums(place, people[known])], wanted.noisy, kept)
+    counts = fit(prior, [Sums(place, people[known])], wanted.noisy, kept, run=run)
     start = np.concatenate([[0], np.cumsum(people[known])]).astype(np.int64)
     chosen = np.zeros(int(start[-1]), dtype=np.int64)
-    draw_cells_inplace(
+    run.attend(
+        draw_cells_inplace,
         class_start,
         people[known],
         counts,

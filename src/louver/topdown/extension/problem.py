@@ -112,7 +112,7 @@ def read_extension(
     where = f"{design.spec.path.name} [topdown]"
     if len(design.statements) > MAX_BOUNDS:
         raise InputError(f"{where}: there are more than {MAX_BOUNDS} bounds; state fewer.", option="bounds")
-    first, refinement = read_first(design, seeded=seeded, where=where)
+    first, refinement = read_first(design, seeded=seeded, where=where, run=run)
     # Bounds divide no types here, so that the plan does not see them.
     plan = make_plan(replace(design, statements=()))
     plan = replace(plan, design=replace(plan.design, statements=design.statements))

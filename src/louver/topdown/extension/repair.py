@@ -98,7 +98,7 @@ class _Constraints:
         return np.asarray((held < self.lower) | (held > self.upper))
 
 
-def check_extendable(extension: Extension) -> None:
+def check_extendable(extension: Extension, run: Run | None = None) -> None:
     """Refuse bounds that no extension of the first release can keep; nothing has been spent.
 
     Raises
@@ -114,6 +114,8 @@ def check_extendable(extension: Extension) -> None:
     bounds = slice(0, known.n_bounds)
     in_set = known.coefficient[bounds] > 0
     for leaf in range(first.n_regions):
+        if run is not None:
+            run.check()
         span = slice(first.start[leaf], first.start[leaf + 1])
         # Nobody is missing, and everybody has a kind that no bound limits here.
         is_limited = (in_set & (known.upper[bounds, leaf] < UNBOUNDED)[:, None]).any(axis=0)
