@@ -26,6 +26,7 @@ from louver.optim.entropy import Inequality, NoisySums, Sums, fit
 from louver.optim.kernels.sharing.people import draw_cells_inplace, share_out_inplace
 from louver.run import Run
 from louver.topdown.estimation import Estimate, LevelReport
+from louver.topdown.extension.constraints import Constraints
 from louver.topdown.extension.problem import Extension
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.problem import NoisyCounts, SparseLevel, region_range, split_batches
@@ -48,12 +49,14 @@ def estimate_classes(
 
     Cells of a leaf are in the order of the first release's cells, then their own.
     """
-    first, closed = extension.first_levels(), extension.closed()
+    first, closed, known = extension.first_levels(), extension.closed(), Constraints.of(extension)
     current: SparseLevel | None = None
     reports = []
     for level, name in enumerate(extension.design.spine.names):
         began = time.perf_counter()
-        current, residual = _estimate_level(extension, noisy, first, closed, level, current, workers, run)
+        current, residual = _estimate_level(
+            extension, known, noisy, first, closed, level, current, workers, run
+        )
         reports.append(
             LevelReport(
                 name=name,
@@ -70,6 +73,7 @@ def estimate_classes(
 
 def _estimate_level(
     extension: Extension,
+    known: Constraints,
     noisy: NoisyCounts,
     first: Sequence[SparseLevel],
     closed: Sequence[Ints],
@@ -81,6 +85,7 @@ def _estimate_level(
     """All regions of a level, batch by batch; persons by which a real count missed a margin at most."""
     spine = extension.design.spine
     batches = split_batches(spine, level, extension.plan.workloads()[level].n_values)
+    limits = known.at(extension, level)
 
     def work(span: tuple[int, int]) -> tuple[SparseLevel, float]:
         if run is not None:
@@ -95,7 +100,10 @@ def _estimate_level(
         )
         tables = _Classes.of(extension, parents.part(*span), own, family)
         here = slice(start, stop)
-        return _share_out(extension, level, here, tables, answers, closed[level][here], run or Run())
+        own_limits = (limits[0][:, here], limits[1][:, here])
+        return _share_out(
+            extension, known, level, here, tables, answers, closed[level][here], own_limits, run or Run()
+        )
 
     pieces = []
     for piece in run_pieces(work, batches, workers=workers):
@@ -220,11 +228,13 @@ def _kept(
 
 def _share_out(
     extension: Extension,
+    known: Constraints,
     level: int,
     span: slice,
     tables: _Classes,
     answers: Sequence[Ints],
     closed: Ints,
+    limits: tuple[Ints, Ints],
     run: Run,
 ) -> tuple[SparseLevel, float]:
     """The children of a batch of parents."""
@@ -251,8 +261,11 @@ def _share_out(
         wanted.base,
         wanted.n_rows,
         wanted.row,
-        marks,
-        closed.copy(),
+        known.kind_of[tables.cell],
+        known.coefficient,
+        np.ascontiguousarray(limits[0]),
+        np.ascontiguousarray(limits[1]),
+        np.zeros((len(known.names), n_places), dtype=np.int64),
         PROPOSALS,
         wanted.need(counts),
         chosen,

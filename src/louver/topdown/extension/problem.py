@@ -17,7 +17,7 @@ from louver.topdown.load import SpecLike, cell_set, read_design
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.problem import SparseLevel, add_levels
 
-__all__ = ["MAX_BOUNDS", "Extension", "Rule", "read_extension"]
+__all__ = ["MAX_BOUNDS", "Extension", "Rule", "read_extension", "read_rules"]
 
 MAX_BOUNDS = 62
 """Bounds of an extension; each has a bit."""
@@ -119,11 +119,14 @@ def read_extension(
     marks = np.zeros(design.n_cells, dtype=np.int64)
     for number, statement in enumerate(design.statements):
         marks |= statement.cells.astype(np.int64) << number
-    rules = _read_rules(design, design.options, where)
+    rules = read_rules(design, where)
     return Extension(plan=plan, first=first, refinement=refinement, rules=rules, marks=marks)
 
 
-def _read_rules(design: Design, options: ExtendOptions, where: str) -> tuple[Rule, ...]:
+def read_rules(design: Design, where: str) -> tuple[Rule, ...]:
+    """The edit rules of an extension."""
+    options = design.options
+    assert isinstance(options, ExtendOptions)
     names = [rule.name for rule in options.rules]
     if len(set(names)) < len(names):
         raise InputError(f"{where}: two rules have one name; rename one.", option="rules")
