@@ -37,6 +37,9 @@ __all__ = [
     "choose_shares",
     "equal_shares",
     "exact_marginals",
+    "guessed_live",
+    "precision_of",
+    "scalar_tree",
     "with_shares",
 ]
 
@@ -130,13 +133,13 @@ def choose_shares(
         message = "shares can be chosen only where every query keeps whole attributes; write shares for a spec that merges labels."
         raise InputError(message, option="shares")
     tree = scalar_tree(design, guessed_live(design, people) if live is None else live)
-    precision_of = _precision_of(design)
+    precision = precision_of(design)
     equal = equal_parts(is_measured)
-    usual = tree.variances(precision_of(equal), is_plain=True)
-    objective = _objective(tree, precision_of, usual, aim)
+    usual = tree.variances(precision(equal), is_plain=True)
+    objective = _objective(tree, precision, usual, aim)
     parts = _minimise(objective, is_measured, equal)
     rounded = _rounded(parts, is_measured)
-    found = tree.variances(precision_of(rounded))
+    found = tree.variances(precision(rounded))
     return Choice(
         shares=_as_options(design, rounded),
         objective=float(objective(rounded)),
@@ -205,7 +208,7 @@ def exact_marginals(design: Design) -> list[list[Query]]:
     ]
 
 
-def _precision_of(design: Design) -> Callable[[Numbers], Numbers]:
+def precision_of(design: Design) -> Callable[[Numbers], Numbers]:
     """Precision of one noisy value from its share of the budget."""
     amount = float(design.budget.amount)
     moved = 2.0 if design.budget.neighbours is Relation.CHANGE_RECORD else 1.0
@@ -215,7 +218,7 @@ def _precision_of(design: Design) -> Callable[[Numbers], Numbers]:
 
 
 def _objective(
-    tree: ScalarTree, precision_of: Callable[[Numbers], Numbers], usual: Numbers, aim: Aim
+    tree: ScalarTree, precision: Callable[[Numbers], Numbers], usual: Numbers, aim: Aim
 ) -> Objective:
     """Weighted sum of standard errors over the usual ones, and what an aim forbids."""
     counted = usual.real > 0.0
@@ -225,7 +228,7 @@ def _objective(
         wanted[place] = 1.0 / target**2
 
     def objective(parts: Numbers) -> Any:
-        found = tree.variances(precision_of(parts))
+        found = tree.variances(precision(parts))
         ratio = np.where(counted, found / scale, 1e-12)
         value = (aim.weights * counted * ratio ** (aim.power / 2)).sum(axis=(-2, -1))
         if aim.targets:

@@ -11,7 +11,7 @@ import pytest
 from louver.errors import InputError
 from louver.topdown.load import read_design
 from louver.topdown.plan import make_plan, measurable
-from louver.topdown.shares import Aim, _objective, _precision_of, choose_shares, scalar_tree, with_shares
+from louver.topdown.shares import Aim, _objective, choose_shares, precision_of, scalar_tree, with_shares
 from louver.topdown.subspaces import least_squares_variances
 from topdown_town import SPEC, write_town
 
@@ -45,7 +45,7 @@ def test_scalar_tree_has_the_variances_of_a_regular_tree(tmp_path, spec):
     wanted = least_squares_variances(
         design.spine, design.shape, plan.workloads(), design.queries, exact=exact
     )
-    found = tree.variances(_precision_of(design)(parts))
+    found = tree.variances(precision_of(design)(parts))
     for level, variances in enumerate(wanted):
         assert found[level] == pytest.approx(variances[0], rel=1e-9 if "rho" not in spec else 0.02)
 
@@ -66,7 +66,7 @@ def test_no_point_of_a_grid_is_better(tmp_path, spec, name):
     is_measured, live = measurable(design), np.ones((2, 2))
     aim = Aim.named(name, 2, 2)
     choice = choose_shares(design, is_measured, aim, live=live)
-    tree, precision = scalar_tree(design, live), _precision_of(design)
+    tree, precision = scalar_tree(design, live), precision_of(design)
     equal = np.full((2, 2), 0.25)
     objective = _objective(tree, precision, tree.variances(precision(equal), is_plain=True), aim)
     steps = [step for step in product(range(41), repeat=3) if sum(step) <= 38 and step[1] >= 1]
