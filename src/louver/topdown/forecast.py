@@ -25,7 +25,7 @@ from louver.topdown.subspaces import least_squares_variances
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ForecastLine", "PlanForecast", "forecast"]
+__all__ = ["ForecastLine", "PlanForecast", "forecast", "total_query"]
 
 MEAN_ABSOLUTE = math.sqrt(2.0 / math.pi)
 """Mean absolute error over the standard error, where many draws add up."""
