@@ -30,7 +30,7 @@ from louver.schema.options import described
 from louver.schema.source import SourceOptions
 from louver.schema.spec import AttributeOptions
 from louver.schema.validate import Options
-from louver.topdown import KnowledgeCheck, PlanForecast, TopDownRelease, check, plan, topdown
+from louver.topdown import Area, KnowledgeCheck, PlanForecast, TopDownRelease, area, check, plan, topdown
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.extension.repair import Edits
 from louver.topdown.options import TopDownOptions
@@ -337,6 +337,22 @@ OTHER_MEANINGS = {
     "anonymize": ANONYMIZE_MEANINGS,
     "louver groups": GROUPS_MEANINGS,
     "topdown check": CHECK_MEANINGS,
+    "topdown area": {
+        "leaves": "how many leaves the area has",
+        "total": "people of the area",
+        "total.count": "how many were released",
+        "total.standard_error": "root of the expected squared error",
+        "total.lower_90": "lower end of the 90 % interval",
+        "total.upper_90": "upper end of it",
+        "counts": "one for each row of every query; zeros left out where a query has more than 100 rows",
+        "counts[].query": "name of the query",
+        "counts[].labels": "attribute and label of each that the row stands for",
+        "counts[].labels.sex": "for example",
+        "counts[].count": "people released in it",
+        "counts[].standard_error": "as above",
+        "counts[].lower_90": "as above",
+        "counts[].upper_90": "as above",
+    },
     "topdown plan": PLAN_MEANINGS,
     "topdown extend": {
         "extends": "digest of the first release's manifest",
@@ -409,7 +425,7 @@ queries = { detailed = 1 }
 """
 
 
-def _town() -> tuple[KnowledgeCheck, PlanForecast, TopDownRelease]:
+def _town() -> tuple[KnowledgeCheck, PlanForecast, TopDownRelease, Area]:
     """Results of the smallest spec there is."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -417,7 +433,8 @@ def _town() -> tuple[KnowledgeCheck, PlanForecast, TopDownRelease]:
         (folder / "leaves.csv").write_text("town\nA\n")
         (folder / "town.toml").write_text(TOWN)
         release = topdown(folder / "town.toml", seed=1, evaluate=True, out=folder / "out")
-        return check(folder / "town.toml"), plan(folder / "town.toml", simulations=1), release
+        planned = plan(folder / "town.toml", simulations=1)
+        return check(folder / "town.toml"), planned, release, area(folder / "out", leaves=["A"])
 
 
 def cli_reference() -> str:
@@ -479,10 +496,11 @@ def json_reference() -> str:
         "domain_from_data": True,
     }
     sections.append(("`louver groups`", groups(people, **counted, epsilon=1, seed=1, evaluate=True)))
-    checked, planned, release = _town()
+    checked, planned, release, some = _town()
     sections.append(("`louver topdown check`", checked))
     sections.append(("`louver topdown plan`", planned))
     sections.append(("`louver topdown run` and `estimate`", release))
+    sections.append(("`louver topdown area`", some))
     sections.append(("`louver topdown extend`: these keys beside those of `run`", ExtendAnswer()))
     parts = [
         NOTE,

@@ -268,6 +268,7 @@ def drawer(title: str, *, is_slim: bool = False) -> Tag:
     with made, Tag("div", "row between"):
         Tag("h2", text=title)
         button("", made.delete, kind="ghost", icon_name="close", aria_label="Close", data_close="")
+    client.run_javascript(f"louver.enter('c{made.id}')")
     return made
 
 

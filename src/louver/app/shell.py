@@ -20,7 +20,7 @@ from louver.app.session import Session, Setup
 from louver.app.words import amount_text
 from louver.app.work import SPARE_AFTER_SECONDS, end_spares, prepare
 from louver.app.worker import where
-from louver.errors import InputError, LouverError
+from louver.errors import Cancelled, InputError, LouverError
 
 __all__ = ["install"]
 
@@ -142,7 +142,9 @@ class Shell:
             self.show(FIRST)
 
     def _tell(self, error: Exception) -> None:
-        """Say that something went wrong that should not have: where, never what."""
+        """Say that something went wrong that should not have: where, never what. An answer that came too late is none."""
+        if isinstance(error, Cancelled):
+            return
         with self._main:
             problem(str(error) if isinstance(error, LouverError) else where(error)).move(target_index=0)
 

@@ -27,9 +27,9 @@ from louver.report.topdown import topdown_report
 from louver.report.topdown_plan import plan_report
 from louver.run import Run
 from louver.schema.validate import validated
-from louver.topdown import check, estimate, extend, measure, plan
+from louver.topdown import area, check, estimate, extend, measure, plan
 from louver.topdown import topdown as topdown_verb
-from louver.topdown.options import CheckOptions, PlanOptions, RunOptions
+from louver.topdown.options import AreaOptions, CheckOptions, PlanOptions, RunOptions
 
 app = group(
     "Private microdata over a tree of regions, with public knowledge kept exactly. Everything is asked for in a spec file."
@@ -170,6 +170,26 @@ def topdown_extend(
     release = extend(_spec(file, spec), out=out, ledger=ledger, **given, report=topdown_report, run=run)
     told = repr(release) if out is None else f"{release!r}\nRelease: {printable(out)}"
     say_json(release.to_json()) if json else say(told)
+    return 0
+
+
+@command(app, AreaOptions, name="area", epilog=DONE)
+def topdown_area(
+    *,
+    release: Annotated[
+        Path | None, typer.Argument(metavar="RELEASE", help="Release directory with intervals.")
+    ] = None,
+    given: Given,
+    json: Json = False,
+    run: Run,
+) -> int:
+    """Count the people of any leaves of a release together, with standard errors and 90 % intervals."""
+    if release is None:
+        raise InputError("argument RELEASE is missing; name a release directory.", option="RELEASE")
+    if "leaves" not in given:
+        raise InputError("option --leaves is missing; name a file that lists the leaves.", option="--leaves")
+    found = area(release, **given, run=run)
+    say_json(found.to_json()) if json else say(repr(found))
     return 0
 
 

@@ -42,7 +42,7 @@ UNBIASING_STEP = 1.5
 POOLED = 100
 """Least pairs that an interval is read from."""
 
-MOST_PAIRS = 1 << 20
+MOST_PAIRS = 1 << 18
 """Pairs of one level that are looked at; of larger levels every so many-th."""
 
 CLASS_EDGES = (0.0, 0.5, 1.0, 2.0, 4.0)

@@ -22,6 +22,7 @@ from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import documented
 from louver.schema.validate import validated
+from louver.topdown.area import Area, read_area
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
 from louver.topdown.extension.problem import read_extension
 from louver.topdown.extension.project import read_first_design
@@ -29,7 +30,7 @@ from louver.topdown.extension.repair import check_extendable
 from louver.topdown.extension.solve import check_payer, estimate_extension, measure_extension
 from louver.topdown.forecast import ForecastLine, PlanForecast
 from louver.topdown.load import SpecLike
-from louver.topdown.options import Estimator, PlanOptions, RunOptions
+from louver.topdown.options import AreaOptions, Estimator, PlanOptions, RunOptions
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.planning import plan_for
 from louver.topdown.result import QueryError, TopDownRelease
@@ -45,6 +46,7 @@ from louver.topdown.solve import (
 )
 
 __all__ = [
+    "Area",
     "Clash",
     "ForecastLine",
     "KnowledgeCheck",
@@ -53,6 +55,7 @@ __all__ = [
     "QueryError",
     "QueryPlan",
     "TopDownRelease",
+    "area",
     "check",
     "estimate",
     "extend",
@@ -352,6 +355,25 @@ def extend(
     return release_paid(
         extension.plan, Path(out or ""), payer, workers, resume, run, write, measure_extension, estimated
     )
+
+
+@documented(AreaOptions)
+@one_sentence()
+def area(release: str | Path, *, leaves: str | Path | Sequence[str], run: Run | None = None) -> Area:
+    """Count the people of some leaves of a release together, with standard errors and 90 % intervals.
+
+    Parameters
+    ----------
+    release : path
+        A TopDown release directory with intervals; nothing else is opened.
+    leaves : path or sequence of str
+        The leaves: a text file with one a line, or a CSV with the geography columns of the release; or their names.
+
+    Returns
+    -------
+    Area
+    """
+    return read_area(Path(release), leaves, run)
 
 
 def _plan(

@@ -42,6 +42,9 @@ MOST_VALUES = 2_000_000
 POOLED = 80
 """Least pairs that an interval is read from."""
 
+MOST_RUNS = 12
+"""Simulations that are added where leaves are so few that errors of their totals could not be pooled."""
+
 GROWTH = 1.3  # from one class to the next
 N_STEPS = 8  # of finding how errors divide among siblings
 BOUNDED_AT_ONCE = 50_000  # regions
@@ -135,10 +138,11 @@ class KnownError:
 def simulate_errors(
     plan: QueryPlan, leaves: SparseLevel, noisy: NoisyCounts, *, workers: int = 1, run: Run | None = None
 ) -> KnownError | None:
-    """Simulate a release as often as its design says, beside the measurements that it came from; None where it says never."""
+    """Simulate a release at least as often as its design says, beside the measurements it came from; None where it says never."""
     n_runs, spine = plan.design.options.intervals, plan.design.spine
     if n_runs == 0:
         return None
+    n_runs = max(n_runs, min(MOST_RUNS, -(-POOLED // spine.sizes[-1])))
     truth = AssumedTruth.of(plan, leaves)
     queries = _with_total(plan)
     own, final = least_squares_units(plan, queries)

@@ -228,6 +228,17 @@ class RunOptions(Options):
     csv: bool = option(False, "Write the microdata as CSV too.", group="run")
 
 
+class AreaOptions(Options):
+    """Which part of a release is asked about."""
+
+    leaves: str | None = option(
+        None,
+        "Leaves that make the area: one a line, or a CSV with the release's geography columns.",
+        metavar="FILE",
+        group="area",
+    )
+
+
 class PlanOptions(Options):
     """What a forecast is made from, and what shares are chosen for."""
 

@@ -34,10 +34,10 @@ MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407  # Knuth's gene
 
 
 def family_of(classes: ErrorClasses, numbers: Ints, own: Floats, final: Floats) -> Family:
-    """What the model says of children with these numbers (children, rows) and variances (children,)."""
+    """What the model says of children with these numbers (children, rows) and variances (children,); exact ones have none."""
     units = np.sqrt(final)[:, None]
     place = classes.place(in_units(numbers, units))
-    return Family(classes.within[place] * own[:, None], classes.bias[place] * units)
+    return Family(classes.within[place] * np.where(final > 0, own, 0.0)[:, None], classes.bias[place] * units)
 
 
 def union_error(

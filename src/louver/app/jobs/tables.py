@@ -90,6 +90,8 @@ class _Audited:
     found: BoundsAudit
     states: np.ndarray[tuple[int, int], np.dtype[np.int8]]
     n_values: Ints
+    lower: Ints
+    upper: Ints
 
     @property
     def table(self) -> TwoWayTable:
@@ -300,7 +302,8 @@ def _audit_of(asked: Asked, stamp: Stamp) -> _Audited:
     table = arrange(histogram, arrangement, zero_rows=options.zero_rows)
     found = audit_table(table, arrangement, options)
     n_values = _n_values(found)
-    return _Audited(found, _states(found, n_values), n_values)
+    lower, upper = found.solution.lower, found.solution.upper
+    return _Audited(found, _states(found, n_values), n_values, lower, upper)
 
 
 def _n_values(found: BoundsAudit) -> Ints:
@@ -395,8 +398,8 @@ def _texts(got: _Audited, row: int, says: str, left: int, right: int) -> list[st
         return _shares(got, row, left, right)
     if says == "count":
         return [f"{count:,}" for count in got.table.counts[row, left:right].tolist()]
-    lower = got.found.solution.lower[row, left:right].tolist()
-    upper = got.found.solution.upper[row, left:right].tolist()
+    lower = got.lower[row, left:right].tolist()
+    upper = got.upper[row, left:right].tolist()
     return [f"{a:,}" if a == b else f"{a:,} – {b:,}" for a, b in zip(lower, upper, strict=True)]
 
 

@@ -77,6 +77,7 @@ class _Page:
         with Tag("div", "panes"):
             with Tag("div", "stack centre"):
                 self.shelves = Shelves(self.state.shelves())
+                self.unusable = Tag("p", "s sub", self.state.told_unusable())
                 self.told = Tag("div", aria_live="polite")
                 self.long = RunBar(self.session, "long")
                 self._draw_tiles()
@@ -95,6 +96,7 @@ class _Page:
             if found is None:
                 return
             self.state.open(found)
+            self.unusable.set_text(self.state.told_unusable())
         self.session.shape = f"{self.state.n:,} people, {len(self.state.attributes)} attributes"
         self.session.refresh_top()
         await self.check("As opened")

@@ -134,7 +134,7 @@ def check_topdown(context: Context, promise: TopDown) -> Outcome:
     """Count the people once, then doubt everything that was said of them."""
     _check_form(promise)
     leaves = _leaves(context.folder, promise)
-    counted = _count_people(context.folder, promise, leaves)
+    counted = count_people(context.folder, promise, leaves)
     if isinstance(counted, str):
         return Outcome(False, counted)
     for problem in _problems(context, promise, counted):
@@ -174,7 +174,7 @@ def _leaves(folder: Folder, promise: TopDown) -> pa.Array:
     return nodes.filter(pc.equal(nodes["0"], promise.levels[-1]))["1"].cast(pa.string()).combine_chunks()
 
 
-def _count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> People | str:
+def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> People | str:
     """Count the microdata by leaf and cell; a sentence where someone is outside the domain."""
     names = [*promise.regions, *promise.attributes]
     if folder.schema(promise.file).names != names:
@@ -328,7 +328,7 @@ def _is_sum(folder: Folder, promise: TopDown, people: People, table: Table) -> b
     shape = [len(merged) for merged in table.attributes.values()]
     if max(map(len, people.regions)) * prod(shape) > MOST_KEYS:
         raise Malformed("there are more cells than can be told apart")
-    merged_cell = _merged_cells(people, table, shape)
+    merged_cell = merged_cells(people, table, shape)
     n_left = rows.num_rows
     for level, level_name in enumerate(promise.levels):
         keys = people.region_of[level][people.leaf] * prod(shape) + merged_cell
@@ -349,7 +349,7 @@ def _is_sum(folder: Folder, promise: TopDown, people: People, table: Table) -> b
     return bool(n_left == 0)
 
 
-def _merged_cells(people: People, table: Table, shape: Sequence[int]) -> Ints:
+def merged_cells(people: People, table: Table, shape: Sequence[int]) -> Ints:
     """Cell of a table that each combination of the microdata counts in."""
     if not shape:
         return np.zeros(len(people.count), np.int64)
