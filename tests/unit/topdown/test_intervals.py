@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from louver.errors import InputError
+from louver.report.topdown import topdown_report
 from louver.topdown import topdown
 from louver.topdown.error_model import ErrorClasses, ErrorModel
 from louver.topdown.intervals import Sample, class_starts, fit_classes, least_squares_units, simulate_errors
@@ -42,6 +44,12 @@ def test_every_published_number_has_an_interval_that_holds_it(released):
             *(table[x] for x in ("count", "standard_error", "lower_90", "upper_90")), strict=True
         ):
             assert 0 <= low <= count <= high and error >= 0
+
+
+def test_the_report_tells_errors_and_bias(released):
+    page = topdown_report(released)
+    assert "How far off the numbers are" in page and "bias, people" in page
+    assert "How far off the numbers are" not in topdown_report(replace(released, known_error=None))
 
 
 def test_what_is_public_has_no_error(tmp_path):
