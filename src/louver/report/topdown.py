@@ -77,9 +77,9 @@ def _verdict(release: TopDownRelease) -> str:
         return "NOT PRIVATE and not for release: made to compare with the truth."
     if not release.is_private:
         return "NOT PRIVATE: the noise comes from a seed that anybody can repeat."
-    given = " and share the exact counts listed below" if release.plan.invariants else ""
+    given = ", given the exact counts listed below" if release.plan.invariants else ""
     meaning = release.plan.loss.neighbours.meaning
-    return f"Whoever compares two tables that differ as follows{given} learns at most {release.plan.loss}: {meaning}."
+    return f"Promised: {release.plan.loss}. That is the most that these files can tell of whether {meaning}{given}."
 
 
 def _plainly(release: TopDownRelease) -> str:
