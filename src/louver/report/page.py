@@ -57,7 +57,7 @@ code { font-size: 0.93em; white-space: nowrap; }
   .tiles { grid-template-columns: repeat(auto-fit, minmax(105px, 1fr)); gap: 8px; }
   .tile { padding: 7px 9px; } .tile b { font-size: 17px; } .tile span { font-size: 10px; }
   .many { columns: 3 200px; } .scroll { overflow: visible; } .scroll table { width: auto; } figure svg { min-width: 0; }
-  table { font-size: 10px; } th, td { padding: 2.5px 10px 2.5px 0; } td.number, th { overflow-wrap: normal; }
+  table { font-size: 10px; } th, td { padding: 2.5px 10px 2.5px 0; overflow-wrap: break-word; }
   figcaption, footer { font-size: 10px; } footer { margin-top: 16px; padding-top: 6px; break-before: avoid; }
   h2, .tiles, thead { break-after: avoid; } figure, tr, .verdict, .tile { break-inside: avoid; }
   .tile, .verdict { print-color-adjust: exact; -webkit-print-color-adjust: exact; }

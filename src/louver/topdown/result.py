@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from louver._arrays import Ints
 from louver._html import Shown
+from louver._words import counted
 from louver.data.write import write_csv
 from louver.errors import printable
 from louver.privacy.budget import amounts_of
@@ -377,13 +378,13 @@ class TopDownRelease(Shown):
         told = "" if self.is_private else " NOT PRIVATE"
         lines = [f"TopDownRelease: {self.n_people:,} people, {self.plan.loss}{told}"]
         for level in self.estimate.levels:
-            line = f"  {level.name}: {level.regions:,} regions"
+            line = f"  {level.name}: {counted(level.regions, 'region')}"
             if self.evaluation is not None:
                 errors = {e.query: e.mean_absolute for e in self.evaluation if e.level == level.name}
                 line += ", mean absolute error " + ", ".join(f"{q} {x:.3g}" for q, x in errors.items())
             lines.append(line)
         lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
-        lines.append(f"  failsafe used for {len(self.estimate.rescued)} regions")
+        lines.append(f"  failsafe used for {counted(len(self.estimate.rescued), 'region')}")
         return "\n".join(map(printable, lines[:10]))
 
 

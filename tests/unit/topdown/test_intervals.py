@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from louver.errors import InputError
+from louver.report.topdown import topdown_report
 from louver.topdown import topdown
 from louver.topdown.error_model import ErrorClasses, ErrorModel
 from louver.topdown.intervals import Sample, class_starts, fit_classes, least_squares_units, simulate_errors
@@ -18,6 +20,7 @@ from louver.topdown.plan import make_plan
 from louver.topdown.problem import SparseLevel
 from louver.topdown.residuals import Squares, roughness
 from louver.topdown.simulate import AssumedTruth
+from louver.topdown.subspaces import Subspaces
 from louver.topdown.unions import family_of, union_error
 from releases import doubt, edit
 from topdown_town import SPEC, write_town
@@ -42,6 +45,12 @@ def test_every_published_number_has_an_interval_that_holds_it(released):
             *(table[x] for x in ("count", "standard_error", "lower_90", "upper_90")), strict=True
         ):
             assert 0 <= low <= count <= high and error >= 0
+
+
+def test_the_report_tells_errors_and_bias(released):
+    page = topdown_report(released)
+    assert "How far off the numbers are" in page and "bias, people" in page
+    assert "How far off the numbers are" not in topdown_report(replace(released, known_error=None))
 
 
 def test_what_is_public_has_no_error(tmp_path):
@@ -128,6 +137,13 @@ def test_variances_of_unions_are_those_of_the_whole_covariance(tmp_path, estimat
         leaves = np.flatnonzero(mask >> np.arange(9) & 1)
         variance, bias = union_error(spine.starts, leaves, family, (final[0][0, :1], np.zeros(1)))
         assert variance[0] == pytest.approx(covariance[np.ix_(leaves, leaves)].sum()) and bias[0] == 0
+
+
+def test_rows_of_any_query_spread_as_marginals_do(tmp_path):
+    plan = assumed(tmp_path, "plain").plan
+    subspaces = Subspaces(plan.design.shape)
+    for query in plan.design.queries:
+        assert subspaces.spread_of_rows(query) == pytest.approx(subspaces.spread(query))
 
 
 def test_classes_hold_enough_pairs_and_zero_is_one_of_them():
