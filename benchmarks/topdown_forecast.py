@@ -26,7 +26,15 @@ from louver.topdown.design import Design
 from louver.topdown.forecast import forecast
 from louver.topdown.load import read_design
 from louver.topdown.plan import make_plan, measurable
-from louver.topdown.shares import Aim, choose_shares, guessed_live, precision_of, scalar_tree, with_shares
+from louver.topdown.shares import (
+    Aim,
+    choose_shares,
+    guessed_live,
+    precision_of,
+    scalar_tree,
+    wanted_queries,
+    with_shares,
+)
 from louver.topdown.stand_in import read_stand_in
 from louver.topdown.subspaces import Subspaces, mask_of
 
@@ -124,7 +132,7 @@ def strategies(options: argparse.Namespace, folder: Path) -> None:
 
 def _errors(design: Design, is_measured: np.ndarray, n_asked: int) -> np.ndarray:
     """Standard errors (levels, queries asked) of the best shares among what may be measured, by the closed form."""
-    weights = np.zeros(is_measured.shape)
+    weights = np.zeros((len(is_measured), len(wanted_queries(design))))
     weights[:, -n_asked:] = 1.0
     chosen = with_shares(design, choose_shares(design, is_measured, Aim(weights=weights)).shares)
     parts = [

@@ -214,7 +214,7 @@ CHECK_MEANINGS = {
 PLAN_MEANINGS = {
     "stand_in": "what releases were simulated on",
     "simulations": "simulated releases of each plan",
-    "plans": "plan -> its `estimator` and `shares`: `written` (the spec's), `chosen` (for the workload) and `equal`",
+    "plans": "plan -> its `estimator` and `shares`: `written` (the spec's; `default` where it has none), `chosen` (for the workload) and `equal`",
     "lines": "one entry per plan, level and query",
     "lines[].plan": "the plan",
     "lines[].level": "the level",

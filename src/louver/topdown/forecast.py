@@ -15,18 +15,17 @@ from louver._arrays import Floats
 from louver._html import Shown
 from louver.run import Run
 from louver.topdown.bayes import FEWEST
-from louver.topdown.design import Design
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import Query, SparseLevel, add_levels
 from louver.topdown.result import mean_errors
-from louver.topdown.shares import exact_marginals
+from louver.topdown.shares import exact_marginals, total_query, wanted_queries
 from louver.topdown.simulate import AssumedTruth, public_seed
 from louver.topdown.subspaces import least_squares_variances
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ForecastLine", "PlanForecast", "forecast", "wanted_queries"]
+__all__ = ["ForecastLine", "PlanForecast", "forecast", "total_query"]
 
 MEAN_ABSOLUTE = math.sqrt(2.0 / math.pi)
 """Mean absolute error over the standard error, where many draws add up."""
@@ -166,19 +165,6 @@ def _round(value: float) -> str:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.0f} %" if value >= 0.095 else f"{100 * value:.2g} %"
-
-
-def total_query(design: Design) -> Query:
-    """The query of everybody; where the spec has none, one that is told beside its queries."""
-    found = next((query for query in design.queries if query.n_rows == 1), None)
-    name = "total" if all(query.name != "total" for query in design.queries) else "everybody"
-    return found or Query(name=name, row_of=np.zeros(design.n_cells, np.int64), n_rows=1, axes=())
-
-
-def wanted_queries(design: Design) -> tuple[Query, ...]:
-    """All queries of a spec, and the total."""
-    total = total_query(design)
-    return design.queries if total in design.queries else (total, *design.queries)
 
 
 def forecast(

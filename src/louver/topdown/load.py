@@ -123,7 +123,7 @@ def read_design(
         has_chosen_shares=options.shares is None,
     )
     if shares is None:
-        aim = Aim.named("even", spine.n_levels, len(queries))
+        aim = Aim.named("even", design)
         return with_shares(design, choose_shares(design, measurable(design), aim).shares)
     return design
 

@@ -24,30 +24,40 @@ from louver.topdown.forecast import MEAN_ABSOLUTE, PlanForecast, forecast
 from louver.topdown.options import PlanOptions, SharesOptions
 from louver.topdown.plan import make_plan, measurable
 from louver.topdown.problem import SparseLevel, add_levels
-from louver.topdown.shares import DEFAULT_PEOPLE, Aim, choose_shares, equal_shares, with_shares
+from louver.topdown.shares import (
+    DEFAULT_PEOPLE,
+    Aim,
+    choose_shares,
+    equal_shares,
+    wanted_queries,
+    with_shares,
+)
 from louver.topdown.stand_in import draw_stand_in, read_stand_in, refuse_records
 
 __all__ = ["plan_for"]
 
-WRITTEN, CHOSEN, EQUAL = "written", "chosen", "equal"
+WRITTEN, DEFAULT, CHOSEN, EQUAL = "written", "default", "chosen", "equal"
 
 
 def plan_for(design: Design, options: PlanOptions, run: Run | None = None) -> PlanForecast:
     """Forecast the spec's plan, the one chosen for the workload, and that of equal shares."""
-    workers, has_shares = parse_engine(options.engine), not design.has_chosen_shares
+    workers, attend = parse_engine(options.engine), (run or Run()).attend
     target = None if options.write is None else _new_file(design, Path(options.write))
-    leaves, told = _stand_in(design, options)
+    leaves, told = attend(_stand_in, design, options)
     is_measured, live = measurable(design), _live(design, leaves)
     aim = _aim(design, options, leaves)
+    shares = {DEFAULT if design.has_chosen_shares else WRITTEN: design.options.shares}
     is_open = all(query.axes is not None for query in design.queries)
-    shares: dict[str, SharesOptions | None] = {WRITTEN: design.options.shares} if has_shares else {}
-    if is_open or options.weight or options.target or target is not None or not has_shares:
-        shares[CHOSEN] = choose_shares(design, is_measured, aim, live=live).shares
+    if is_open or options.weight or options.target or target is not None:
+        shares[CHOSEN] = attend(choose_shares, design, is_measured, aim, live=live).shares
     shares[EQUAL] = equal_shares(design, is_measured)
-    plans = {name: make_plan(with_shares(design, own)) for name, own in shares.items() if own is not None}
+    plans = {
+        name: attend(make_plan, with_shares(design, own)) for name, own in shares.items() if own is not None
+    }
     found = forecast(plans, leaves, told, simulations=options.simulations, workers=workers, run=run)
     if options.target:
-        least = choose_shares(design, is_measured, replace(aim, weights=aim.weights * 1e-3), live=live)
+        alone = replace(aim, weights=aim.weights * 1e-3)
+        least = attend(choose_shares, design, is_measured, alone, live=live)
         found = replace(found, notes=_verdicts(found, design, options.target, least.budget_factor))
     if target is not None:
         _write_spec(design, plans[CHOSEN].design.options.shares, target)
@@ -92,10 +102,9 @@ def _live(design: Design, leaves: SparseLevel) -> Floats:
 
 def _aim(design: Design, options: PlanOptions, leaves: SparseLevel) -> Aim:
     """What is asked of the release, in numbers."""
-    names = [query.name for query in design.queries]
-    aim = Aim.named(options.workload, design.spine.n_levels, len(names))
+    wanted, aim = wanted_queries(design), Aim.named(options.workload, design)
     if options.weight:
-        weights = np.zeros((design.spine.n_levels, len(names)))
+        weights = np.zeros_like(aim.weights)
         for key, weight in options.weight.items():
             level, queries = _place(design, key, "--weight")
             if not 0.0 <= weight < 1e9:
@@ -112,14 +121,14 @@ def _aim(design: Design, options: PlanOptions, leaves: SparseLevel) -> Aim:
         if not 0.0 < percent < 1e6:
             raise InputError("option --target needs per cent above 0.", option="--target")
         for query in queries:
-            people = float(leaves.count.sum()) / design.spine.sizes[level] / design.queries[query].n_rows
+            people = float(leaves.count.sum()) / design.spine.sizes[level] / wanted[query].n_rows
             targets[level, query] = percent / 100.0 * people / MEAN_ABSOLUTE
     return replace(aim, targets=targets)
 
 
 def _place(design: Design, key: str, option: str) -> tuple[int, list[int]]:
     """Level and queries that LEVEL/QUERY, or LEVEL alone, names."""
-    names = [query.name for query in design.queries]
+    names = [query.name for query in wanted_queries(design)]
     level, slash, query = key.rpartition("/") if "/" in key else (key, "", "")
     if level not in design.spine.names or (slash and query not in names):
         message = f"option {option} names a level or query that the spec does not have; write LEVEL/QUERY, as in tract/total."
@@ -135,7 +144,7 @@ def _verdicts(
     for key, percent in targets.items():
         level, queries = _place(design, key, "--target")
         for query in queries:
-            line = found.line(CHOSEN, design.spine.names[level], design.queries[query].name)
+            line = found.line(CHOSEN, design.spine.names[level], wanted_queries(design)[query].name)
             error = 100.0 * (line.relative or 0.0)
             is_reached = is_reached and error <= percent
             how = "is reached" if error <= percent else "cannot be reached within the budget"
@@ -157,7 +166,7 @@ def _verdicts(
 def _each(design: Design, targets: Mapping[str, float]) -> list[tuple[tuple[str, str], float]]:
     places = [(_place(design, key, "--target"), percent) for key, percent in targets.items()]
     return [
-        ((design.spine.names[level], design.queries[query].name), percent)
+        ((design.spine.names[level], wanted_queries(design)[query].name), percent)
         for (level, queries), percent in places
         for query in queries
     ]

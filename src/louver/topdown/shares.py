@@ -40,6 +40,8 @@ __all__ = [
     "guessed_live",
     "precision_of",
     "scalar_tree",
+    "total_query",
+    "wanted_queries",
     "with_shares",
 ]
 
@@ -63,9 +65,9 @@ class Aim:
 
     Parameters
     ----------
-    weights : ndarray of float64, shape (levels, queries)
-        How much the error of each query matters.
-    targets : mapping of (level, query) to float
+    weights : ndarray of float64, shape (levels, wanted)
+        How much the error of each query matters, the total among them (`wanted_queries`).
+    targets : mapping of (level, wanted) to float
         Standard errors that are to be reached.
     power : float
         Of the relative error: the larger, the less anything is left behind.
@@ -76,11 +78,11 @@ class Aim:
     power: float = 1.0
 
     @classmethod
-    def named(cls, name: str, n_levels: int, n_queries: int) -> Aim:
+    def named(cls, name: str, design: Design) -> Aim:
         """ "even": all levels and queries count, and none shall be left behind; "below": the lowest three levels alone."""
-        weights = np.ones((n_levels, n_queries))
+        weights = np.ones((design.spine.n_levels, len(wanted_queries(design))))
         if name == "below":
-            weights[: max(n_levels - LOWEST, 0)] = 0.0
+            weights[: max(len(weights) - LOWEST, 0)] = 0.0
         return cls(weights=weights, power=4.0 if name == "even" else 1.0)
 
 
@@ -193,7 +195,7 @@ def scalar_tree(design: Design, live: Floats) -> ScalarTree:
     return ScalarTree(
         children=sizes[1:] / sizes[:-1],
         gain=np.array([subspaces.precision([query], [1.0]) for query in design.queries]),
-        spread=np.stack([subspaces.spread(query) for query in design.queries], axis=1),
+        spread=np.stack([subspaces.spread(query) for query in wanted_queries(design)], axis=1),
         is_known=np.array(known),
         live=live,
     )
@@ -206,6 +208,19 @@ def exact_marginals(design: Design) -> list[list[Query]]:
     return [
         [everyone] if any(level <= own for own in known) else [] for level in range(design.spine.n_levels)
     ]
+
+
+def total_query(design: Design) -> Query:
+    """The query of everybody; where the spec has none, one that is told beside its queries."""
+    found = next((query for query in design.queries if query.n_rows == 1), None)
+    name = "total" if all(query.name != "total" for query in design.queries) else "everybody"
+    return found or Query(name=name, row_of=np.zeros(design.n_cells, np.int64), n_rows=1, axes=())
+
+
+def wanted_queries(design: Design) -> tuple[Query, ...]:
+    """All queries of a spec, and the total."""
+    total = total_query(design)
+    return design.queries if total in design.queries else (total, *design.queries)
 
 
 def precision_of(design: Design) -> Callable[[Numbers], Numbers]:

@@ -28,8 +28,9 @@ from louver.topdown.result import MICRODATA_FILE
 
 __all__ = ["draw_stand_in", "read_stand_in", "refuse_records"]
 
-EMPTY, SPREAD = 0.3, 1.0
-"""Of drawn leaves: share without people, and standard deviation of the logarithm of the others' sizes; as US census blocks."""
+EMPTY, SPREAD, MOST_KINDS = 0.3, 1.0, 32
+"""Of drawn leaves: share without people, standard deviation of the logarithm of the others' sizes, as US census blocks have them;
+and draws of a cell."""
 
 
 def read_stand_in(
@@ -82,13 +83,14 @@ def draw_stand_in(design: Design, people: int, seed: int = 0) -> SparseLevel:
     n_leaves, possible = design.spine.sizes[-1], np.flatnonzero(design.is_possible)
     sizes = np.array([draw.lognormvariate(0.0, SPREAD) * (draw.random() >= EMPTY) for _ in range(n_leaves)])
     sizes = np.rint(sizes * people / max(sizes.sum(), 1e-9)).astype(np.int64)
-    popular = np.array([draw.expovariate(1.0) ** 3 for _ in possible])
+    popular = np.cumsum([draw.expovariate(1.0) ** 2 for _ in possible]).tolist()
     parts = []
     for size in sizes.tolist():
-        wanted = popular * [draw.expovariate(1.0) for _ in range(len(possible))] if size else popular
-        upto = np.floor(np.cumsum(wanted) / wanted.sum() * size + 0.5).astype(np.int64)
-        counts = np.diff(upto, prepend=0)
-        parts.append(_region(possible[counts > 0], counts[counts > 0]))
+        chosen = draw.choices(range(len(possible)), cum_weights=popular, k=min(size, MOST_KINDS))
+        wanted = np.array([draw.expovariate(1.0) for _ in chosen])
+        upto = np.floor(np.cumsum(wanted) / max(wanted.sum(), 1e-9) * size + 0.5)
+        counts = np.bincount(possible[chosen], np.diff(upto, prepend=0.0)).astype(np.int64)
+        parts.append(_region(np.flatnonzero(counts), counts[counts > 0]))
     return _fitted(design, SparseLevel.concatenate(parts))
 
 

@@ -55,6 +55,13 @@ def test_a_forecast_has_every_query_at_every_level_and_opens_no_records(town):
     assert "<svg" in plan_report(found) and "mean absolute error" in plan_report(found)
 
 
+def test_the_plan_of_a_spec_without_shares_is_the_one_that_it_will_be_measured_by(town):
+    town.write_text(BARE)
+    found = plan(town, simulations=0)
+    assert list(found.plans) == ["default", "chosen", "equal"]
+    assert found.plans["default"].design.options.shares == read_design(town).options.shares
+
+
 def test_the_same_forecast_for_any_number_of_workers(town):
     assert plan(town, engine="local:2", simulations=1).lines == plan(town, simulations=1).lines
 
