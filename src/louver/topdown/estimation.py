@@ -38,6 +38,7 @@ from louver.topdown.problem import (
     split_batches,
 )
 from louver.topdown.rounding import round_counts
+from louver.topdown.warm_up import warm_up
 
 __all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate"]
 
@@ -154,6 +155,8 @@ def estimate(
     """
     margin = np.zeros(problem.n_cells, dtype=np.int64) if kept_margin is None else kept_margin
     store = None if checkpoints is None else Checkpoints(checkpoints)
+    if problem.implied.is_integral:
+        warm_up(run)
     reports: list[LevelReport] = []
     current: SparseLevel | None = None
     tree: TreeEvidence | None = None
