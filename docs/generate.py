@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from louver.schema.source import SourceOptions
 from louver.schema.spec import AttributeOptions
 from louver.schema.validate import Options
 from louver.topdown import KnowledgeCheck, TopDownRelease, check, topdown
+from louver.topdown.extension.options import ExtendOptions
+from louver.topdown.extension.repair import Edits
 from louver.topdown.options import TopDownOptions
 
 FOLDER = Path(__file__).parent
@@ -91,6 +94,7 @@ MEANINGS = {
     "publication.together": "small counts that all of them give away together; null likewise",
     "publication.refused": "why nothing was published, or null",
     "publication.published": "folder of the release, or null",
+    "publication.remark": "what to know where the register says nothing of these records: it is new, or about others; or null",
     "proved": "whether nothing keeps more",
     "examined": "arrangements whose bounds were computed",
     "utility": "what information means, in words",
@@ -198,6 +202,7 @@ CHECK_MEANINGS = {
     "clash": "statements that contradict each other, with level and region; leaving out any one resolves it",
     "kind": "what is derived: nested or two-by-two (complete), or crossing (necessary conditions only)",
     "outside": "statements that keep it from being complete",
+    "crossing": "why, in words: which two statements do it",
     "types": "parts the statements divide the cells into",
     "constrained": "for each level how many regions are bound",
     "implied": "what follows for the root, in words",
@@ -294,6 +299,7 @@ AUDIT_MEANINGS = {
     "hide[].least": "whether no fewer further cells would do",
     "earlier": "tables that `--register` says were published before; they are audited, too",
     "published": "folder that `--publish` wrote the tables to; null where it did not",
+    "remark": "what to know where the register says nothing of these records: it is new, or about others; or null",
 }
 
 OTHER_MEANINGS = {
@@ -302,6 +308,14 @@ OTHER_MEANINGS = {
     "anonymize": ANONYMIZE_MEANINGS,
     "louver groups": GROUPS_MEANINGS,
     "topdown check": CHECK_MEANINGS,
+    "topdown extend": {
+        "extends": "digest of the first release's manifest",
+        "edits": "what the last edit did",
+        "edits.broken_before": "for every rule and bound, leaves that broke it before the last edit",
+        "edits.broken_after": "and after it; no bound among them",
+        "edits.leaves": "leaves in which somebody was changed",
+        "edits.people": "people changed",
+    },
     "topdown run": TOPDOWN_MEANINGS,
 }
 
@@ -338,6 +352,9 @@ SPEC_MEANINGS = {
     "topdown.neighbours": "`change-record` (default) or `add-remove-record`",
     "topdown.acknowledge_invariants": "go on where it cannot be decided what several specs' invariants tell together",
     "topdown.estimator": '`"bayes"` (default), `"least-squares"` or `"plain"`: how counts are estimated; not part of what is measured',
+    "topdown.extends": "release directory that is extended; verified first",
+    "topdown.refines": "attribute of the first release -> `attribute` that stands for it, and `merge`: label -> its finer labels",
+    "topdown.rules": "edit rules: in every leaf people in `cells` are at most `at_most` times those in `of`; each has a `name`",
     "topdown.shrink": 'for `bayes`: standard deviations that small groups may be shrunk by, 2 by default, or `"off"`',
 }
 """Keys of a spec that are no options of a command."""
@@ -432,6 +449,7 @@ def json_reference() -> str:
     checked, release = _town()
     sections.append(("`louver topdown check`", checked))
     sections.append(("`louver topdown run` and `estimate`", release))
+    sections.append(("`louver topdown extend`: these keys beside those of `run`", ExtendAnswer()))
     parts = [
         NOTE,
         "# JSON\n",
@@ -444,6 +462,14 @@ def json_reference() -> str:
         lines = [f"| `{path}` | {kind} | {meaning(path)} |" for path, kind in _walk(result.to_dict(), "")]
         parts.append(f"## {title}\n\n| key | value | meaning |\n|---|---|---|\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
+
+
+class ExtendAnswer:
+    """What an extension tells beside a first release."""
+
+    def to_dict(self) -> dict[str, Any]:
+        edits = Edits(broken_before={}, broken_after={}, leaves=1, people=1)
+        return {"extends": "0" * 64, "edits": asdict(edits)}
 
 
 def spec_reference() -> str:
@@ -462,6 +488,13 @@ def spec_reference() -> str:
     for verb, model in SECTIONS.items():
         example = (FOLDER / "specs" / f"{verb}.toml").read_text(encoding="utf-8")
         parts += [_spec_section(f"`[{verb}]`", verb, model), f"```toml\n{example}```\n"]
+    parts += [
+        "## `[topdown]` of an extension: these keys beside those above\n",
+        "| key | meaning |\n|---|---|",
+    ]
+    own = [name for name in ExtendOptions.model_fields if name not in TopDownOptions.model_fields]
+    parts += [f"| `{name}` | {SPEC_MEANINGS[f'topdown.{name}']} |" for name in own]
+    parts.append("")
     return "\n".join(parts)
 
 

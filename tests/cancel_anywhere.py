@@ -1,7 +1,10 @@
 """Stopping every verb at random moments. A program, not a test module.
 
-cancel_anywhere.py [--times 50] [--verb V ...]     cancel a `Run` from another thread, and the command by signals; one line per verb:
+cancel_anywhere.py [--times 50] [--verb V ...]     cancel a `Run` from another thread, and the command by signals; two lines per verb:
                                                    how long it took to stop, and what was wrong afterwards
+
+Most commands are forked from a process that has loaded them; every fifth is started from nothing. Of a machine that others use too,
+the processor time between the request and the end tells more than the seconds.
 
 What must hold whenever it is stopped: nothing is left behind but what a run can be carried on from, and no debit is without its
 noise, that is, the same call afterwards ends well and the ledger has paid once.
@@ -12,8 +15,10 @@ noise, that is, the same call afterwards ends well and the ledger has paid once.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import random
+import shutil
 import signal
 import statistics
 import subprocess
@@ -39,16 +44,26 @@ from louver.run import Run
 from topdown_town import write_town
 
 KEPT = (".topdown", ".ledger", ".ledger-wal", ".ledger-shm")
+COLD_EVERY = 5
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Verb:
-    """A call that takes a second or more, in a folder of its own, and the same as a command."""
+    """A call that takes a while, in a folder of its own, and the same as a command."""
 
-    prepare: Callable[[Path], None]
+    prepare: Callable[[Path], object]
     call: Callable[[Path, Run | None], object]
-    command: Callable[[Path], list[str]]
+    command: list[str]
     cost: Fraction | None = None  # what one run takes from the ledger
+    made: str = "out"  # what it makes
+    left: tuple[
+        str, ...
+    ] = ()  # what a stopped run may leave, because the next one carries on with it or uses it again
+
+
+def _nothing(folder: Path) -> None:
+    pass
 
 
 def _people(folder: Path, n: int = 20_000) -> None:
@@ -67,15 +82,37 @@ def _people(folder: Path, n: int = 20_000) -> None:
     (folder / "towns.csv").write_text("town\n" + "".join(f"t{i}\n" for i in range(40)))
 
 
-def _with_ledger(neighbours: Relation, prepare: Callable[[Path], None]) -> Callable[[Path], None]:
-    def both(folder: Path) -> None:
-        prepare(folder)
-        Ledger.create(folder / "people.csv.ledger", Measure.EPSILON, neighbours, Fraction(9))
+def _paid_people(folder: Path) -> None:
+    _people(folder)
+    Ledger.create(folder / "people.csv.ledger", Measure.EPSILON, Relation.ADD_REMOVE_RECORD, Fraction(9))
 
-    return both
+
+def _paid_town(folder: Path) -> None:
+    write_town(folder)
+    Ledger.create(folder / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(9))
+
+
+def _measured_town(folder: Path) -> None:
+    _paid_town(folder)
+    lv.topdown.measure(folder / "town.toml", out=folder / "measured")
 
 
 CPS8 = {"rows": ["X1", "X2", "X3", "X4", "X5", "X6"], "cols": ["X7", "X8"], "weight": "count"}
+CPS8_COMMAND = [
+    "bounds",
+    str(sample_path("cps8")),
+    "--rows=X1,X2,X3,X4,X5,X6",
+    "--cols=X7,X8",
+    "--weight=count",
+]
+TABLES = [
+    {"name": "a", "by": ["age", "sex"]},
+    {"name": "b", "by": ["town", "sex"]},
+    {"name": "c", "by": ["town", "ill"]},
+]
+AUDIT_SPEC = "".join(
+    f'[[audit.tables]]\nname = "{table["name"]}"\nby = {table["by"]}\n'.replace("'", '"') for table in TABLES
+)
 GROUPS: dict[str, Any] = {
     "unit": "home",
     "regions": ["town"],
@@ -83,51 +120,62 @@ GROUPS: dict[str, Any] = {
     "epsilon": 1,
     "across": "split",
 }
-CPS8_OPTIONS = ["--rows=X1,X2,X3,X4,X5,X6", "--cols=X7,X8", "--weight=count"]
+
+
+def _audited(folder: Path) -> None:
+    _people(folder)
+    (folder / "audit.toml").write_text(f'[source]\nfile = "people.csv"\n{AUDIT_SPEC}')
+
 
 VERBS = {
+    "profile": Verb(
+        _people,
+        lambda folder, run: lv.profile(folder / "people.csv", run=run),
+        ["profile", "people.csv", "--html=out.html"],
+        made="out.html",
+    ),
     "bounds": Verb(
-        lambda folder: None,
+        _nothing,
         lambda folder, run: lv.bounds(sample_path("cps8"), **CPS8, run=run),
-        lambda folder: ["bounds", str(sample_path("cps8")), *CPS8_OPTIONS, "--json"],
+        [*CPS8_COMMAND, "--html=out.html"],
+        made="out.html",
     ),
     "suggest": Verb(
-        lambda folder: None,
-        lambda folder, run: lv.bounds.suggest(sample_path("cps8"), **CPS8, seconds=5, run=run),
-        lambda folder: [
-            "bounds",
-            str(sample_path("cps8")),
-            *CPS8_OPTIONS,
-            "--suggest",
-            "--seconds=5",
-            "--json",
-        ],
+        _nothing,
+        lambda folder, run: lv.bounds.suggest(sample_path("cps8"), **CPS8, seconds=1, run=run),
+        [*CPS8_COMMAND, "--suggest", "--seconds=1", "--html=out.html"],
+        made="out.html",
+    ),
+    "audit": Verb(
+        _audited,
+        lambda folder, run: lv.audit(
+            folder / "people.csv",
+            tables=TABLES,
+            registry=folder / "register",
+            publish=folder / "out",
+            run=run,
+        ),
+        ["audit", "audit.toml", "--register=register", "--publish=out", "--html=out.html"],
+        left=("register", "out.html"),
     ),
     "anonymize": Verb(
-        _people,
+        lambda folder: _people(folder, 2_000),
         lambda folder, run: lv.anonymize(
             folder / "people.csv",
             quasi=["age", "town", "sex"],
             identifying=["home"],
-            seconds=3,
+            seconds=1,
             out=folder / "out",
             run=run,
         ),
-        lambda folder: [
-            "anonymize",
-            "people.csv",
-            "--quasi=age,town,sex",
-            "--identifying=home",
-            "--seconds=3",
-            "--out=out",
-        ],
+        ["anonymize", "people.csv", "--quasi=age,town,sex", "--identifying=home", "--seconds=1", "--out=out"],
     ),
     "groups": Verb(
-        _with_ledger(Relation.ADD_REMOVE_RECORD, _people),
+        _paid_people,
         lambda folder, run: lv.groups(
             folder / "people.csv", domain=str(folder / "towns.csv"), **GROUPS, out=folder / "out", run=run
         ),
-        lambda folder: [
+        [
             "groups",
             "people.csv",
             "--domain=towns.csv",
@@ -140,10 +188,26 @@ VERBS = {
         ],
         cost=Fraction(1),
     ),
+    "measure": Verb(
+        _paid_town,
+        lambda folder, run: lv.topdown.measure(
+            folder / "town.toml", out=folder / "out", resume=True, run=run
+        ),
+        ["topdown", "measure", "town.toml", "--out=out", "--resume"],
+        cost=Fraction(2),
+    ),
+    "estimate": Verb(
+        _measured_town,
+        lambda folder, run: lv.topdown.estimate(
+            folder / "town.toml", measurements=folder / "measured", out=folder / "out", run=run
+        ),
+        ["topdown", "estimate", "town.toml", "--measurements=measured", "--out=out"],
+        cost=Fraction(2),
+    ),
     "topdown": Verb(
-        _with_ledger(Relation.CHANGE_RECORD, lambda folder: (write_town(folder), None)[1]),
+        _paid_town,
         lambda folder, run: lv.topdown(folder / "town.toml", out=folder / "out", resume=True, run=run),
-        lambda folder: ["topdown", "run", "town.toml", "--out=out", "--resume"],
+        ["topdown", "run", "town.toml", "--out=out", "--resume"],
         cost=Fraction(2),
     ),
 }
@@ -151,12 +215,35 @@ VERBS = {
 
 @dataclass
 class Tally:
-    """What was seen of one verb."""
+    """What was seen of one verb: seconds and processor seconds until it stopped."""
 
     late: list[float] = field(default_factory=list)
+    worked: list[float] = field(default_factory=list)
     n_finished: int = 0
     n_early: int = 0
     faults: list[str] = field(default_factory=list)
+
+    def note(self, how: str, late: float, worked: float) -> None:
+        if how == "finished":
+            self.n_finished += 1
+        elif (
+            how == "early"
+        ):  # the system ended the process before the command was loaded, and nothing was begun
+            self.n_early += 1
+        elif how == "cancelled":
+            self.late.append(late)
+            self.worked.append(worked)
+        else:
+            self.faults.append(how)
+
+    def __str__(self) -> str:
+        stopped = "never stopped"
+        if self.late:
+            stopped = (
+                f"{len(self.late)} stopped (median {statistics.median(self.late):.2f} s, longest {max(self.late):.2f} s; "
+                f"of processor time {statistics.median(self.worked):.2f} and {max(self.worked):.2f} s)"
+            )
+        return f"{stopped}, {self.n_finished} had finished, {self.n_early} had not begun, {len(self.faults)} faults"
 
 
 def cancel_thread(verb: Verb, folder: Path, moment: float, tally: Tally) -> None:
@@ -175,72 +262,121 @@ def cancel_thread(verb: Verb, folder: Path, moment: float, tally: Tally) -> None
     thread = threading.Thread(target=work)
     thread.start()
     thread.join(moment)
-    asked = time.monotonic()
+    asked, used = time.monotonic(), time.process_time()
     run.cancel()
     thread.join()
-    _note(tally, ended[0], time.monotonic() - asked)
+    tally.note(ended[0], time.monotonic() - asked, time.process_time() - used)
 
 
-def signal_command(verb: Verb, folder: Path, moment: float, tally: Tally, kind: signal.Signals) -> None:
+def command_here(arguments: list[str], folder: Path) -> None:
+    """A command in a forked process."""
+    from louver.cli import main
+
+    os.chdir(folder)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder.with_name(f"tmp{folder.name}"))
+    for name, stream in (("/dev/null", 1), (folder.with_name(f"err{folder.name}"), 2)):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), stream)
+    sys.argv = ["louver", *arguments]
+    main()
+
+
+def start(verb: Verb, folder: Path, is_cold: bool) -> tuple[int, Callable[[float | None], int | None]]:
+    """A command: its process, and what waits for its exit code."""
+    folder.with_name(f"err{folder.name}").touch()
+    if not is_cold:
+        process = SERVER.Process(target=command_here, args=(verb.command, folder))
+        process.start()
+        return process.pid or 0, lambda seconds: (process.join(seconds), process.exitcode)[1]
+    environment = os.environ | {"TMPDIR": str(folder.with_name(f"tmp{folder.name}"))}
+    with folder.with_name(f"err{folder.name}").open("w") as told:
+        begun = subprocess.Popen(
+            [sys.executable, "-m", "louver", *verb.command],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=told,
+        )
+
+    def wait(seconds: float | None) -> int | None:
+        try:
+            return begun.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    return begun.pid, wait
+
+
+def signal_command(
+    verb: Verb, folder: Path, moment: float, tally: Tally, kind: signal.Signals, is_cold: bool
+) -> None:
     """Send a signal to the command."""
-    command = [sys.executable, "-m", "louver", *verb.command(folder)]
-    process = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        process.wait(moment)
-    except subprocess.TimeoutExpired:
-        process.send_signal(kind)
-    asked = time.monotonic()
-    _, told = process.communicate()
-    stopped = process.returncode in (128 + kind, 130)
-    is_sentence = told.count("\n") == 1 and told.endswith("stopped.\n")
+    pid, wait = start(verb, folder, is_cold)
+    code, used = wait(moment), 0.0
+    if code is None:
+        used = processor_seconds(pid)
+        os.kill(pid, kind)
+    asked = latest = time.monotonic()
+    last = used
+    while code is None:
+        last = max(last, processor_seconds(pid))
+        latest, code = time.monotonic(), wait(0.02)
+    told = folder.with_name(f"err{folder.name}").read_text()
+    stopped = code in (128 + kind, 130) and told.count("\n") == 1 and told.endswith("stopped.\n")
     how = (
         "finished"
-        if process.returncode == 0
+        if code == 0
         else "early"
-        if process.returncode == -kind
+        if code in (-kind, 1) and not told
         else "cancelled"
-        if stopped and is_sentence
-        else f"exit {process.returncode}: {told[-300:]}"
+        if stopped
+        else f"exit {code}: {told[-300:]}"
     )
-    _note(tally, how, time.monotonic() - asked)
+    tally.note(how, max(latest, time.monotonic()) - asked, last - used)
 
 
-def _note(tally: Tally, how: str, seconds: float) -> None:
-    if how == "finished":
-        tally.n_finished += 1
-    elif how == "early":  # the system ended the process before the command was loaded, and nothing was begun
-        tally.n_early += 1
-    elif how == "cancelled":
-        tally.late.append(seconds)
-    else:
-        tally.faults.append(how)
+def processor_seconds(pid: int) -> float:
+    """What a process has used so far; 0 where it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def look_around(verb: Verb, folder: Path, before: set[str], scratch: Path) -> list[str]:
     """What must not be there, and whether what was paid for can still be had."""
     faults = []
-    left = {path.name for path in folder.iterdir()} - before - {"out"}
+    left = {path.name for path in folder.iterdir()} - before - {verb.made, *verb.left}
     if odd := {name for name in left if not name.endswith(KEPT)}:
         faults.append(f"left behind: {sorted(odd)}")
     if odd := [path.name for path in scratch.iterdir()]:
         faults.append(f"left in the temporary folder: {odd[:3]}")
-    if verb.cost is None:
-        return faults
+    if "register" in verb.left:
+        n_entries = len(list(folder.glob("register/*.json")))
+        if n_entries != (folder / "out").exists():
+            faults.append(f"{n_entries} entries in the register")
+    if verb.cost is not None:
+        faults += look_at_ledger(verb, verb.cost, folder)
+    out = folder / "out"
+    if (out / "manifest.json").exists() and not lv.verify(out).passed:
+        faults.append("the release does not verify")
+    return faults
+
+
+def look_at_ledger(verb: Verb, cost: Fraction, folder: Path) -> list[str]:
+    """No debit without its noise: the same call afterwards ends well, and has paid once."""
+    faults = []
     ledger = Ledger(folder / "people.csv.ledger")
     if not ledger.verify().is_sound:
         faults.append("the ledger is not sound")
     state = ledger.state()
-    if state.spent > verb.cost:
+    if state.spent > cost:
         faults.append(f"spent {state.spent}")
-    if not (folder / "out").exists():
+    if state.pending or not (folder / "out" / "measurements").exists():
         verb.call(folder, None)
         after = ledger.state()
-        if after.spent != verb.cost or after.pending:
+        if after.spent != cost or after.pending:
             faults.append(f"after it was carried on: spent {after.spent}, {len(after.pending)} pending")
-    if not lv.verify(folder / "out").passed:
-        faults.append("the release does not verify")
     return faults
 
 
@@ -249,45 +385,41 @@ def stop_often(name: str, times: int, draw: random.Random) -> tuple[Tally, Tally
     verb, thread, command = VERBS[name], Tally(), Tally()
     with tempfile.TemporaryDirectory(prefix="louver-cancel-") as root_name:
         root = Path(root_name)
-        lengths = [_whole(verb, root / "whole", by_command) for by_command in (False, True)]
+        whole, before = root / "whole", set[str]()
+        whole.mkdir()
+        verb.prepare(whole)
+        before = {path.name for path in whole.iterdir()}
+        lengths = [_length(verb, whole, way) for way in (None, False, True)]
         for number in range(times):
-            by_command = number % 2 == 1
-            folder = root / str(number)
-            folder.mkdir()
-            verb.prepare(folder)
-            before = {path.name for path in folder.iterdir()}
-            scratch = root / f"tmp{number}"
+            folder, scratch = root / str(number), root / f"tmp{number}"
+            shutil.copytree(whole, folder)
             scratch.mkdir()
-            tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
-            moment = draw.random() * lengths[by_command]
+            tempfile.tempdir = str(scratch)
+            is_cold = number % (2 * COLD_EVERY) == 1
+            by_command = number % 2 == 1
+            moment = draw.random() * lengths[1 + is_cold if by_command else 0]
+            kind = draw.choice((signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
             if by_command:
-                signal_command(
-                    verb, folder, moment, command, draw.choice((signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
-                )
+                signal_command(verb, folder, moment, command, kind, is_cold)
             else:
                 cancel_thread(verb, folder, moment, thread)
             (command if by_command else thread).faults.extend(look_around(verb, folder, before, scratch))
+            shutil.rmtree(folder)
         tempfile.tempdir = None
-        del os.environ["TMPDIR"]
     return thread, command
 
 
-def _whole(verb: Verb, folder: Path, by_command: bool) -> float:
-    """Seconds of a run that nobody stops; the first one compiles, the second counts."""
+def _length(verb: Verb, whole: Path, is_cold: bool | None) -> float:
+    """Seconds of a run that nobody stops, of a thread (None) or a command; the first one compiles, the second counts."""
     for number in range(2):
-        place = folder.with_name(f"{folder.name}{by_command}{number}")
-        place.mkdir()
-        verb.prepare(place)
+        folder = whole.with_name(f"{whole.name}{is_cold}{number}")
+        shutil.copytree(whole, folder)
+        folder.with_name(f"tmp{folder.name}").mkdir()
         began = time.monotonic()
-        if by_command:
-            subprocess.run(
-                [sys.executable, "-m", "louver", *verb.command(place)],
-                cwd=place,
-                stdout=subprocess.DEVNULL,
-                check=True,
-            )
-        else:
-            verb.call(place, None)
+        if is_cold is None:
+            verb.call(folder, None)
+        elif start(verb, folder, is_cold)[1](None) != 0 or not (folder / verb.made).exists():
+            raise RuntimeError(folder.with_name(f"err{folder.name}").read_text())
     return time.monotonic() - began
 
 
@@ -303,21 +435,20 @@ def main() -> int:
     n_faults = 0
     for name in options.verb:
         for way, tally in zip(("thread", "command"), stop_often(name, options.times, draw), strict=True):
-            late = (
-                f"median {statistics.median(tally.late):.2f} s, longest {max(tally.late):.2f} s"
-                if tally.late
-                else "never"
-            )
-            print(
-                f"{name}, {way}: {len(tally.late)} stopped ({late}), {tally.n_finished} had finished, "
-                f"{tally.n_early} had not begun, {len(tally.faults)} faults",
-                flush=True,
-            )
+            print(f"{name}, {way}: {tally}", flush=True)
             for fault in tally.faults:
                 print(f"    {fault}", flush=True)
             n_faults += len(tally.faults)
     return 1 if n_faults else 0
 
+
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(
+    [
+        "louver.cli.app",
+        *(f"louver.cli.{name}" for name in ("profile", "bounds", "audit", "anonymize", "groups", "topdown")),
+    ]
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -14,8 +14,8 @@ Work stops only where it asks, so that nothing half-done is left: it calls `repo
   its arguments are copied, so that is for work that is expected to take seconds.
 
 Signals are the command line's business (`cli/console.py`): they are watched for in a thread of their own, for the interpreter's
-handlers wait until the main thread leaves a kernel. The first signal cancels; where nobody has asked after 0.6 seconds, the main
-thread is interrupted as Ctrl-C always did; a second signal ends the process.
+handlers wait until the main thread leaves a kernel. The first signal cancels; where nobody has asked after 0.4 seconds, the main
+thread is interrupted as Ctrl-C always did, and whatever error comes of that counts as cancelled; a second signal ends the process.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class Run:
     ----------
     show : callable, optional
         Told the stage in words, what is done and what there is to do in all, in the same unit.
+    tell : callable, optional
+        Told sentences that a person should read before the work goes on.
 
     Examples
     --------
@@ -72,10 +74,16 @@ class Run:
     [('counting', 1, 2)]
     """
 
-    def __init__(self, show: Callable[[str, float, float], None] | None = None) -> None:
+    def __init__(
+        self,
+        show: Callable[[str, float, float], None] | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
         self._show = show
+        self._tell = tell
         self._interrupts: list[Callable[[], object]] = []
         self._flag = bytearray(1)
+        self._is_ending = False
 
     @property
     def flag(self) -> NDArray[np.uint8]:
@@ -90,6 +98,11 @@ class Run:
         """Whether somebody asked for the end."""
         return bool(self._flag[0])
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether the work is on its way out: it has learnt that it shall end, or nothing can stop it any more."""
+        return self._is_ending
+
     def cancel(self) -> None:
         """Ask the work to end; safe from other threads and from signal handlers."""
         self._flag[0] = 1
@@ -99,13 +112,23 @@ class Run:
     def check(self) -> None:
         """Raise `Cancelled` if the work shall end."""
         if self._flag[0]:
+            self._is_ending = True
             raise Cancelled
+
+    def finish(self) -> None:
+        """Tell that the work is past the point where it can be stopped, and ends in a moment."""
+        self._is_ending = True
 
     def report(self, stage: str, done: float, total: float) -> None:
         """Tell how far the work is, unless it shall end."""
         self.check()
         if self._show is not None:
             self._show(stage, done, total)
+
+    def tell(self, sentence: str) -> None:
+        """Say something that is not about progress."""
+        if self._tell is not None:
+            self._tell(sentence)
 
     @contextmanager
     def interrupting(self, interrupt: Callable[[], object]) -> Iterator[None]:
@@ -145,9 +168,14 @@ class Run:
 
         thread = Thread(target=work, daemon=True)
         thread.start()
-        while thread.is_alive():
-            thread.join(POLL_SECONDS)
-            self.check()
+        try:
+            while thread.is_alive():
+                self.check()
+                thread.join(POLL_SECONDS)
+        except BaseException:
+            self.cancel()  # Ctrl-C where nobody watches for signals: the thread shall not go on either
+            raise
+        self.check()
         for error in errors:
             raise error
         return answers[0]

@@ -55,7 +55,10 @@ def test_a_report_is_written(call_louver: Runner, tmp_path: Path) -> None:
     spec = write(tmp_path, DIFFERENCE)
     done = call_louver("audit", spec, "--html", tmp_path / "report.html")
     assert done.code == 0
-    assert "small cells exact" in done.out
+    assert done.out.startswith(
+        "Anyone who puts the tables together learns 2 small counts exactly. Do not publish"
+    )
+    assert "small cells exact" in done.out and done.out.count("  disclosed: ") == 2
     assert "minus" in (tmp_path / "report.html").read_text()
 
 

@@ -105,7 +105,7 @@ def test_after_an_audit_that_published_a_table_the_shares_are_refused(
     assert done.code == 1
     reason = done.out.splitlines()[-1]
     assert reason.startswith("Not published: ") and "people by town (published" in reason
-    assert reason.endswith("It is about B, y.")
+    assert reason.endswith("It is about town=B, ill=y.")
     assert not (folder / "two").exists() and entries(people) == 1
 
 

@@ -52,6 +52,7 @@ STORY: dict[str, list[list[str]]] = {
     "demo": [["demo", "--files"]],
     "topdown": [["topdown", "check", "town/town.toml"], ["topdown", "run", "town/town.toml", "--seed=1", "--out=out"]],
     "ledger": [["ledger", "init", "people.csv.ledger", "--epsilon=1"], ["ledger", "show", "people.csv.ledger"]],
+    "explore": [["explore", "--help"]],  # it serves until it is interrupted; tests/app has it in a browser
 }  # fmt: skip
 
 

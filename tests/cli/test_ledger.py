@@ -63,6 +63,8 @@ def test_bare_ledger_is_a_question(call_louver: Runner) -> None:
         (["init", "x.ledger", "--rho", "-1"], "--rho is not a number"),
         (["init", "x.ledger", "--epsilon", "1", "--neighbours", "friends"], "--neighbours must be one of"),
         (["init", "nowhere/x.ledger", "--epsilon", "1"], "cannot be created"),
+        (["init", "ledger.file", "--epsilon", "1"], "call it ledger.file.ledger"),
+        (["succeed", "missing.ledger", "new"], "call it new.ledger"),
         (["show", "missing.ledger"], "louver ledger init missing.ledger"),
         (["grant", "missing.ledger", "--epsilon", "1"], "there is no ledger"),
         (["verify", "missing.ledger"], "there is no ledger"),

@@ -6,12 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from cli.command import child_environment
+from louver.cli import app, console, demo
+from louver.errors import Cancelled
+from louver.release import write
+from louver.release.manifest import Manifest
+from louver.report import page
+from louver.run import Run
 
 POLITE = "while True: run.check(); time.sleep(0.01)"
 DEAF = "time.sleep(600)"
@@ -112,11 +119,110 @@ main()
 
 
 def test_handlers_are_put_back() -> None:
-    from louver.cli.console import console_run
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM), sys.unraisablehook
+    with console.console_run() as run:
+        stop(run)
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM), sys.unraisablehook) == before
 
-    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with console_run() as run:
-        os.kill(os.getpid(), signal.SIGTERM)
-        while not run.is_cancelled:
-            time.sleep(0.01)
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+def stop(run: Run) -> None:
+    """A signal to this process, until the run knows of it."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    while not run.is_cancelled:
+        time.sleep(0.01)
+
+
+def test_a_clean_up_that_fails_hides_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A drawing that is interrupted was told as an internal error of the library that draws."""
+
+    def draw(out: Path, seconds: float, run: Run) -> None:
+        stop(run)
+        raise ValueError("an element was left open")
+
+    monkeypatch.setattr(demo, "run_demo", draw)
+    monkeypatch.setattr(demo, "_make_room", lambda out: None)
+    monkeypatch.setattr(demo, "write_samples", lambda out: None)
+    monkeypatch.setattr(sys, "argv", ["louver", "demo"])
+    assert app.run_app() == 143
+    assert capsys.readouterr() == ("", "louver demo: stopped.\n")
+
+
+class Finalizer:
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(600)
+
+
+def test_an_interrupt_that_a_finalizer_swallows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is printed about it, and the work behind it is interrupted all the same."""
+    monkeypatch.setattr(console, "GRACE_SECONDS", 0.01)
+    with pytest.raises(KeyboardInterrupt), console.console_run():
+        Finalizer()
+        time.sleep(600)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_other_failures_of_finalizers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    monkeypatch.setattr(Finalizer, "__del__", lambda self: 1 / 0)
+    with console.console_run():
+        Finalizer()
+    assert [one.exc_type for one in told] == [ZeroDivisionError]
+
+
+def test_who_clears_up_is_left_in_peace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work that has noticed is not interrupted while it removes what it made."""
+    monkeypatch.setattr(console, "GRACE_SECONDS", 0.01)
+    with pytest.raises(Cancelled), console.console_run() as run:
+        run.cancel()
+        try:
+            run.check()
+        finally:
+            stop(run)
+            time.sleep(0.1)
+
+
+def test_a_release_that_is_logged_is_moved_into_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger would tell of a release that nobody has."""
+    monkeypatch.setattr(console, "GRACE_SECONDS", 0.01)
+    monkeypatch.setattr(write, "_check_kept", lambda folder, manifest: None)
+    with console.console_run() as run, write.ReleaseWriter(tmp_path / "out", run) as writer:
+
+        def log() -> str:
+            stop(run)
+            time.sleep(0.1)
+            return "head"
+
+        writer.path("data/a.txt").write_text("a")
+        writer.seal(Manifest(verb="test", method="none", parameters={}, promises=[]), log)
+    assert (tmp_path / "out").is_dir()
+
+
+def test_while_a_page_is_drawn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It is left to itself and never written."""
+    end = threading.Event()
+
+    def draw(figure: object) -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        end.wait()
+        return "<svg>"
+
+    (tmp_path / "people.csv").write_text("age,sex\n30,f\n40,m\n")
+    monkeypatch.setattr(page, "svg", draw)
+    monkeypatch.setattr(console, "GRACE_SECONDS", 600.0)
+    monkeypatch.setattr(
+        sys, "argv", ["louver", "profile", str(tmp_path / "people.csv"), f"--html={tmp_path / 'a.html'}"]
+    )
+    assert app.run_app() == 130
+    end.set()
+    assert capsys.readouterr() == ("", "louver profile: stopped.\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]

@@ -153,3 +153,12 @@ def test_accounting_of_one_query(monkeypatch, capsys):
     accounting = load_benchmark("accounting", monkeypatch)
     accounting.saved(accounting.Fraction(1, 10), [accounting.Fraction(1)])
     assert "%" in capsys.readouterr().out
+
+
+def test_recoding_beside_a_plain_search(monkeypatch, capsys):
+    recoding = load_benchmark("recoding", monkeypatch)
+    monkeypatch.setattr(recoding, "LOCAL_SECONDS", 0.1)
+    given = argparse.Namespace(seconds=1e6, long=None)
+    recoding.compare(recoding.adult(None).slice(0, 500), recoding.FOUR, 0.01, given)
+    ours, plain = (part.split() for part in capsys.readouterr().out.split("|")[1:3])
+    assert ours[2] == "True" and ours[0] == plain[1]

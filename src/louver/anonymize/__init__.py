@@ -136,13 +136,15 @@ def anonymize(
     if out is not None:
         check_out(Path(out))
         source = request.source
-        payer = find_ledger(request.data, ledger, table=source.table, query=source.query)
-        dataset = fingerprint(request.data, table=source.table, query=source.query)
+        payer = find_ledger(request.data, ledger, table=source.table, query=source.query, run=run)
+        dataset = fingerprint(request.data, table=source.table, query=source.query, run=run)
         if request.options.registry is not None:
-            memory = Memory.of(request.options.registry, fingerprint(request.data, **source.opening()))
+            memory = Memory.of(
+                request.options.registry, fingerprint(request.data, **source.opening(), run=run)
+            )
     release = _anonymize(request, run)
     if out is not None and not release.is_withheld:
-        page = None if report is None else report(release)
+        page = None if report is None else (run or Run()).attend(report, release)
         release = replace(release, ledger=payer)
         release.write(out, page, payer, dataset=dataset, memory=memory, run=run)
     return release

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -53,6 +54,10 @@ class Domain(ABC):
     @abstractmethod
     def splits(self, coding: Ints) -> Iterator[Ints]:
         """Codings next below a coding: one block divided."""
+
+    @abstractmethod
+    def others(self, coding: Ints) -> Iterator[Ints]:
+        """Codings beside a coding or next above it: a boundary moved, a value in another block, two blocks united."""
 
     @abstractmethod
     def codings(self) -> list[Ints] | None:
@@ -113,6 +118,20 @@ class Runs(Domain):
                 finer[cut:] += 1
                 yield finer
 
+    def others(self, coding: Ints) -> Iterator[Ints]:
+        starts = np.flatnonzero(np.diff(coding[: self.n_known])) + 1
+        for place, start in enumerate(starts.tolist()):
+            united = coding.copy()
+            united[start:] -= 1
+            yield united
+            below = starts[place - 1] if place else 0
+            above = starts[place + 1] if place + 1 < len(starts) else self.n_known
+            for moved in (start - 1, start + 1, (below + start) // 2, (start + above) // 2):
+                if below < moved < above and moved != start:
+                    finer = united.copy()
+                    finer[moved:] += 1
+                    yield finer
+
     def _cuts(self, first: int, last: int) -> list[int]:
         """Where to cut a run: everywhere, or at even shares of its records."""
         if last - first - 1 <= MOST_CUTS:
@@ -165,6 +184,9 @@ class Levels(Domain):
         if level:
             yield self.nodes[level - 1]
 
+    def others(self, coding: Ints) -> Iterator[Ints]:
+        yield from self.nodes[self.level(coding) + 1 :]
+
     def codings(self) -> list[Ints]:
         return list(self.nodes)
 
@@ -200,6 +222,16 @@ class Sets(Domain):
                 finer = coding.copy()
                 finer[part] = coding.max() + 1
                 yield finer
+
+    def others(self, coding: Ints) -> Iterator[Ints]:
+        blocks = np.unique(coding)
+        for one, other in combinations(blocks.tolist(), 2):
+            yield np.where(coding == other, one, coding)
+        for label, block in enumerate(coding.tolist()):
+            for other in blocks[blocks != block].tolist():
+                moved = coding.copy()
+                moved[label] = other
+                yield moved
 
     def codings(self) -> list[Ints] | None:
         found = [np.zeros(0, np.int64)]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.domains import Domain, domain_of
 from louver.anonymize.problem import SUPPRESSED, Problem, renumbered
+from louver.anonymize.requirements import LKind
 from louver.optim.kernels.classes.recoding import diverse_groups, group_points
 from louver.optim.status import Status
 
@@ -54,29 +55,40 @@ class Whole:
     @classmethod
     def of(cls, problem: Problem) -> Whole:
         domains = tuple(domain_of(column, problem.rows) for column in problem.columns)
-        return cls._over(domains, range(len(domains)), problem)
-
-    @classmethod
-    def _over(cls, domains: tuple[Domain, ...], places: Sequence[int], problem: Problem) -> Whole:
-        chosen = tuple(domains[place] for place in places)
-        atoms, of_record = np.unique(np.stack([d.atoms for d in chosen], axis=1), axis=0, return_inverse=True)
-        of_record = of_record.reshape(-1)
+        records = np.stack([domain.atoms for domain in domains], axis=1).astype(np.int32)
+        group, sizes = _divided(
+            records, [np.arange(d.size) for d in domains], np.ones(len(records), np.int64)
+        )
+        first = np.empty(len(sizes), np.int64)
+        first[group[::-1]] = np.arange(len(group))[::-1]
         return cls(
-            domains=chosen,
-            weights=np.array([problem.columns[place].weight for place in places]),
-            atoms=np.ascontiguousarray(atoms, np.int32),
-            multiplicity=np.bincount(of_record),
-            of_record=of_record,
+            domains=domains,
+            weights=np.array([column.weight for column in problem.columns]),
+            atoms=records[first],
+            multiplicity=sizes,
+            of_record=group,
             problem=problem,
         )
-
-    def onto(self, places: Sequence[int]) -> Whole:
-        """The same with some of the columns only: what cannot be published there cannot be published here."""
-        return self._over(self.domains, places, self.problem)
 
     @property
     def coarsest(self) -> Codings:
         return tuple(domain.coarsest() for domain in self.domains)
+
+    @property
+    def has_bound(self) -> bool:
+        """Whether no recoding loses less than its columns do while nobody is left out."""
+        is_leaving_out = self.problem.max_suppressed > 0
+        return not is_leaving_out or all(d.level(d.coarsest()) is not None for d in self.domains)
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether no coarser recoding leaves more records out.
+
+        United classes that are published meet every requirement again, so nobody has to be left out who was not. But where
+        somebody may be, entropy and closeness may fail for the union of a class that is published and one that is not.
+        """
+        is_counting = all(one.t is None and one.l_kind is LKind.DISTINCT for one in self.problem.sensitive)
+        return self.problem.max_suppressed == 0 or is_counting
 
     def least_loss(self, codings: Codings) -> float:
         """What every record loses at least: exact where nobody is left out, and for hierarchies a bound."""
@@ -89,20 +101,13 @@ class Whole:
 
     def groups(self, codings: Codings) -> tuple[Ints, Ints, Bools]:
         """The group of each point, the records in each group, and which groups may be published."""
-        problem, group = self.problem, np.empty(len(self.atoms), np.int64)
-        start = np.cumsum([0, *(len(coding) for coding in codings[:-1])])
-        n_groups = group_points(self.atoms, np.concatenate(codings).astype(np.int32), start, group)
-        sizes = np.bincount(group, self.multiplicity, minlength=n_groups).astype(np.int64)
+        problem = self.problem
+        group, sizes = _divided(self.atoms, codings, self.multiplicity)
         passed = sizes >= problem.least_size
-        if problem.sensitive and len(self.domains) == len(problem.columns):
+        if problem.sensitive:
             needs = problem.requirements
             passed &= diverse_groups(needs.limits, needs.sensitive, group[self.of_record], sizes)
         return group, sizes, passed
-
-    def is_possible(self, codings: Codings) -> bool:
-        """Whether no more records are left out than may be."""
-        _, sizes, passed = self.groups(codings)
-        return int(sizes[~passed].sum()) <= self.problem.max_suppressed
 
     def judged(self, codings: Codings) -> Recoding | None:
         """The recoding, with what it loses; None where too many records would be left out.
@@ -139,6 +144,32 @@ class Whole:
             status=status,
             method=method,
         )
+
+
+def _divided(atoms: NDArray[np.int32], codings: Sequence[Ints], weight: Ints) -> tuple[Ints, Ints]:
+    """The group of each point, equal where all its blocks are, and the records in each group."""
+    group, sizes = np.zeros(len(atoms), np.int64), np.empty(len(atoms), np.int64)
+    start = np.cumsum([0, *(len(coding) for coding in codings[:-1])])
+    n_blocks = np.array([int(coding.max(initial=0)) + 1 for coding in codings])
+    blocks = np.concatenate(codings).astype(np.int32)
+    n_groups = 1
+    for columns in _words(n_blocks.tolist(), len(atoms)):
+        n_groups = group_points(atoms, blocks, start, n_blocks, columns, weight, group, sizes)
+    return group, sizes[:n_groups]
+
+
+def _words(n_blocks: Sequence[int], n_points: int) -> list[Ints]:
+    """Columns with more than one block, in parts whose combinations with groups of points have numbers of 63 bits."""
+    parts: list[list[int]] = [[]]
+    n_keys = n_points
+    for column, n in enumerate(n_blocks):
+        if n_keys * n >= 2**63:
+            parts.append([])
+            n_keys = n_points
+        if n > 1:
+            parts[-1].append(column)
+            n_keys *= n
+    return [np.array(part, np.int64) for part in parts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -83,7 +83,7 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
         _attribute(source, records, name, options, schema) for name in (*options.quasi, *options.sensitive)
     ]
     sample = read_codes(source, [a.name for a in attributes], Schema(attributes=tuple(attributes)))
-    people = _population(attributes[: len(options.quasi)], options)
+    people = _population(attributes[: len(options.quasi)], options, source.run)
     quasi, columns = [], []
     recodes = {recode.attribute: recode for recode in options.recodes()}
     for name in options.quasi:
@@ -145,13 +145,15 @@ def _labels(people: tuple[Records, Ints] | None, name: str) -> frozenset[str]:
     )
 
 
-def _population(attributes: Sequence[Attribute], options: AnonymizeOptions) -> tuple[Records, Ints] | None:
+def _population(
+    attributes: Sequence[Attribute], options: AnonymizeOptions, run: Run
+) -> tuple[Records, Ints] | None:
     """The population table coded like the records, and how many people each row stands for."""
     if options.population is None:
         return None
     count = options.population_count
     listed = [*attributes, *([Attribute(name=count, kind=Kind.NUMBER)] if count is not None else [])]
-    with open_source(options.population) as source:
+    with open_source(options.population, run=run) as source:
         for attribute in listed:
             source.check_column(attribute.name)
         records = read_codes(source, [a.name for a in listed], Schema(attributes=tuple(listed)))

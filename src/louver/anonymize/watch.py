@@ -105,15 +105,18 @@ class Watch:
     def attend(self, work: Callable[[Watch], Result]) -> Result:
         """Do the work in a thread of its own; this one watches the clock, and signals reach it.
 
-        A kernel runs without the interpreter lock, so the clock is looked at even while one runs.
+        A kernel runs without the interpreter lock, so the clock is looked at even while one runs. A search that is cancelled
+        is not waited for: kernels that are being compiled or loaded ask nobody.
         """
-        with ThreadPoolExecutor(max_workers=1) as pool:
+        pool = ThreadPoolExecutor(max_workers=1)
+        try:
             doing = pool.submit(work, self)
-            try:
-                while not wait([doing], timeout=LOOK_SECONDS).done:
-                    self.run.report(STAGE, 1.0 if self.is_over else self.share, 1.0)
-            except BaseException:
-                self.run.cancel()
-                self.stop[0] = 1
-                raise
-            return doing.result()
+            while not wait([doing], timeout=LOOK_SECONDS).done:
+                self.run.report(STAGE, 1.0 if self.is_over else self.share, 1.0)
+        except BaseException:
+            self.run.cancel()
+            self.stop[0] = 1
+            raise
+        finally:
+            pool.shutdown(wait=False)
+        return doing.result()

@@ -100,8 +100,7 @@ def audit(
     started = time.perf_counter()
     memory = _memory(request)
     loaded = _loaded(request, memory)
-    findings = judge(loaded, request.options, run or Run())
-    found = _result(request.options, loaded, findings, memory, time.perf_counter() - started)
+    found = request.run.attend(_found, request, loaded, memory, started)
     return _published(found, request, loaded, memory)
 
 
@@ -115,7 +114,7 @@ def _memory(request: Request[AuditOptions]) -> Memory | None:
         )
     if options.publish is not None:
         check_out(Path(options.publish))
-    return Memory.of(options.registry, fingerprint(request.data, **request.source.opening()))
+    return Memory.of(options.registry, fingerprint(request.data, **request.source.opening(), run=request.run))
 
 
 def _published(
@@ -125,8 +124,9 @@ def _published(
     options = request.options
     if options.publish is None or memory is None or any(True for _ in found.disclosed()):
         return found
-    content = to_content(loaded.pieces[: len(options.tables)], loaded.domain.attributes)
-    publish_tables(Path(options.publish), loaded, options, lambda: memory.append(content))
+    run = request.run
+    content = run.attend(to_content, loaded.pieces[: len(options.tables)], loaded.domain.attributes)
+    publish_tables(Path(options.publish), loaded, options, lambda: memory.append(content), run)
     return replace(found, published=options.publish)
 
 
@@ -138,11 +138,11 @@ def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
     zeros = tuple(zero for zero in zeros if set(zero) <= set(names))
     folder = "" if request.spec is None else str(request.spec.parent)
     if request.data is None:
-        return load(options, _listed_attributes(names, schema), None, zeros, folder)
+        return request.run.attend(load, options, _listed_attributes(names, schema), None, zeros, folder)
     with open_source(request.data, **source.opening(), run=request.run) as opened:
         histogram = tabulate(opened, names, weight=source.weight, wide=source.wide, schema=schema)
     earlier = [piece for entry in entries for piece in from_entry(entry, histogram.attributes)]
-    return load(options, histogram.attributes, histogram, zeros, folder, earlier)
+    return request.run.attend(load, options, histogram.attributes, histogram, zeros, folder, earlier)
 
 
 def _listed_attributes(names: Sequence[str], schema: Schema | None) -> list[Attribute]:
@@ -155,6 +155,13 @@ def _listed_attributes(names: Sequence[str], schema: Schema | None) -> list[Attr
                 column=name,
             )
     return [coded[name] for name in names]
+
+
+def _found(
+    request: Request[AuditOptions], loaded: Loaded, memory: Memory | None, started: float
+) -> JointAudit:
+    findings = judge(loaded, request.options, request.run)
+    return _result(request.options, loaded, findings, memory, time.perf_counter() - started)
 
 
 def _result(
@@ -177,6 +184,7 @@ def _result(
         advice=findings.advice,
         hide=findings.hide,
         earlier=0 if memory is None else sum(len(entry.content["tables"]) for entry in memory.entries),
+        remark=None if memory is None else memory.remark,
         small=options.small,
         within=options.within,
         fail_on=options.fail_on,

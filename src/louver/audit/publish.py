@@ -19,19 +19,20 @@ from louver.audit.pieces import Piece
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.release.manifest import Manifest
 from louver.release.write import ReleaseWriter
+from louver.run import Run
 
 __all__ = ["publish"]
 
 DISCLOSURE = "counts of people, exact or rounded as told, audited together with all that is in the register"
 
 
-def publish(out: Path, loaded: Loaded, options: AuditOptions, log: Callable[[], str]) -> Manifest:
+def publish(out: Path, loaded: Loaded, options: AuditOptions, log: Callable[[], str], run: Run) -> Manifest:
     """Write the tables; `log` enters them into the register once the files are known to keep their promises."""
     tables = []
-    with ReleaseWriter(out) as writer:
+    with ReleaseWriter(out, run) as writer:
         for number, table in enumerate(options.tables, start=1):
             file = f"data/{number:02d}-{_slug(table.name)}.parquet"
-            shown = _shown(loaded, table, loaded.pieces[number - 1])
+            shown = run.attend(_shown, loaded, table, loaded.pieces[number - 1])
             path = writer.path(file)
             pq.write_table(shown, path)
             pa.csv.write_csv(shown, path.with_suffix(".csv"))

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from louver._html import html_table
+from louver._words import counted
 from louver.errors import printable
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Advice", "AuditedCell", "HidingPlan", "JointAudit", "Summary"]
 
 SHOWN_ROWS = 12
+SHOWN_CELLS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,19 @@ class AuditedCell:
     @property
     def is_exact(self) -> bool:
         return self.lower == self.upper
+
+    @property
+    def named(self) -> str:
+        """Its labels with what they are labels of."""
+        return ", ".join(f"{name}={label}" for name, label in self.cell.items()) or "everybody"
+
+    @property
+    def range(self) -> str:
+        return f"{self.lower:,}" if self.is_exact else f"{self.lower:,} to {self.upper:,}"
+
+    @property
+    def reason(self) -> str:
+        return "" if self.words is None else f" ({self.words.removesuffix('.')})"
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -172,6 +187,8 @@ class JointAudit:
         Tables that the register says were published before; they are the last of `tables`.
     published : str or None
         Folder that the tables were written to; None where they were not, because cells are given away or nobody asked.
+    remark : str or None
+        What to know where the register says nothing of these records.
     fail_on : str or None
         What makes `passed` false: `exact`, `small` or `within`.
     """
@@ -187,6 +204,21 @@ class JointAudit:
     hide: tuple[HidingPlan, ...] = ()
     earlier: int = 0
     published: str | None = None
+    remark: str | None = None
+
+    @property
+    def verdict(self) -> str:
+        """What anybody learns, whether to publish, what to do next."""
+        s = self.summary
+        found = [f"{counted(s.small_exact, 'small count')} exactly"] if s.small_exact else []
+        found += [f"{s.within:,} to within {self.within:g} %"] if s.within else []
+        if found:
+            told = f"Anyone who puts the tables together learns {' and '.join(found)}."
+            return f"{told} Do not publish them as they are.{'' if self.advice is None else ' What to change is below.'}"
+        proof = "every bound is proved and attained"
+        if s.certified < s.targets:
+            proof = "bounds are proved, not all attained"
+        return f"No small count is given away, alone or together: {proof}."
 
     @property
     def passed(self) -> bool:
@@ -210,6 +242,7 @@ class JointAudit:
             "hide": [plan.to_dict() for plan in self.hide],
             "earlier": self.earlier,
             "published": self.published,
+            "remark": self.remark,
         }
 
     def to_json(self) -> str:
@@ -242,14 +275,22 @@ class JointAudit:
     def __repr__(self) -> str:
         s = self.summary
         lines = [
-            f"JointAudit of {len(self.tables)} tables: {s.small_exact:,} small cells exact (0 < count < {self.small})",
+            self.verdict,
+            f"JointAudit of {counted(len(self.tables), 'table')}: "
+            f"{counted(s.small_exact, 'small cell')} exact (0 < count < {self.small})",
             f"  {s.exact:,} of {s.targets:,} cells exact, {s.zero:,} surely empty, {s.within:,} within {self.within:g} %",
             f"  {s.certified:,} certified: bounds proved and attained",
         ]
         if self.earlier:
-            lines.append(f"  {self.earlier} of the tables were published before")
+            lines.append(f"  published before: {counted(self.earlier, 'table')} of these")
+        if self.remark is not None:
+            lines.append(f"  {self.remark}")
         if not self.has_records:
             lines.append("  without the records: no certificates by the truth")
+        listed = list(islice(self.disclosed(), SHOWN_CELLS + 1))
+        lines += [f"  disclosed: {one.named}: {one.range}{one.reason}" for one in listed[:SHOWN_CELLS]]
+        if len(listed) > SHOWN_CELLS:
+            lines.append("  ... --html lists more")
         if self.advice is not None and self.advice.leave_out:
             lines.append(f"  safe without: {', '.join(self.advice.leave_out)}")
         if self.advice is not None and self.advice.coarsen:

@@ -79,7 +79,8 @@ class BoundsAnswer:
         if self.suggestions is not None:
             parts += [repr(self.suggestions), self._files()]
         if self.publication is not None:
-            parts.append(printable(str(self.publication)))
+            told = (self.publication.remark, str(self.publication))
+            parts += [printable(line[0].upper() + line[1:]) for line in told if line is not None]
         return "\n".join(parts)
 
     def _files(self) -> str:

@@ -17,6 +17,7 @@ from louver.data.read import Source, open_source
 from louver.data.tabulate import tabulate
 from louver.data.values import read_text
 from louver.errors import InputError
+from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.request import Request
 
@@ -59,7 +60,7 @@ def load(request: Request[BoundsOptions]) -> Loaded:
         else:
             histogram = _counted(source, (*arrangement.rows, *arrangement.cols), request)
             table = _arranged(source, histogram, arrangement, options, checked.n)
-    selected = None if checked.cells is None else _selected_cells(checked.cells, table)
+    selected = None if checked.cells is None else _selected_cells(checked.cells, table, request.run)
     return Loaded(
         table=table,
         arrangement=arrangement,
@@ -134,13 +135,15 @@ def _arranged(
     return table
 
 
-def _selected_cells(cells: str | list[dict[str, str]], two_way: TwoWayTable) -> list[tuple[int, int]]:
+def _selected_cells(
+    cells: str | list[dict[str, str]], two_way: TwoWayTable, run: Run
+) -> list[tuple[int, int]]:
     """(row index, column) of the cells listed in a file with one column per attribute, or in a list."""
     attributes = (*two_way.row_attributes, *two_way.col_attributes)
     names = [attribute.name for attribute in attributes]
     if isinstance(cells, str):
         where = Path(cells).name
-        with open_source(cells) as source:
+        with open_source(cells, run=run) as source:
             entries: list[dict[str, str | None]] = [
                 dict(zip(names, row, strict=True)) for row in read_text(source, names)
             ]

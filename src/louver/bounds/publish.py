@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from louver._words import counted
 from louver.bounds.options import BoundsOptions
 from louver.bounds.result import BoundsAudit
-from louver.bounds.summary import counted
 from louver.schema.recode import Recode
 
 __all__ = ["Publication", "as_piece", "refusal"]
@@ -29,12 +29,15 @@ class Publication:
         Why nothing was published.
     published : str or None
         Folder of the release.
+    remark : str or None
+        What to know where the register says nothing of these records.
     """
 
     earlier: int | None
     together: int | None
     refused: str | None
     published: str | None
+    remark: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from louver._html import MOST_LINES, Shown
+from louver._words import counted
 from louver.bounds.exact import Runs
 from louver.bounds.problem import Arrangement, TwoWayTable
 from louver.bounds.rounded import Rounding
-from louver.bounds.summary import Solution, Summary, asked_cells, counted, exposure
+from louver.bounds.summary import Solution, Summary, asked_cells, exposure
 from louver.bounds.verdict import Verdict, verdict
 from louver.errors import printable
 

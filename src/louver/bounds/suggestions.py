@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver._html import Shown
+from louver._words import counted
 from louver.bounds.problem import Arrangement
-from louver.bounds.summary import Summary, counted
+from louver.bounds.summary import Summary
 from louver.errors import printable
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ __all__ = [
     "Summary",
     "asked_cells",
     "certain_rows",
-    "counted",
     "exposure",
     "summarise",
 ]
@@ -87,11 +86,6 @@ class Summary:
             self.disclosed_rows,
             self.disclosed_zero_cells,
         )
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: "1 small cell", "1,185 zero cells"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def summarise(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from louver.bounds.summary import Summary, counted
+from louver._words import counted
+from louver.bounds.summary import Summary
 
 __all__ = ["Verdict", "verdict"]
 

@@ -8,6 +8,9 @@ import sys
 
 __all__ = ["VERBS", "main"]
 
+STOPPED = 128
+"""Exit codes above this: the signal that ended the command."""
+
 VERBS = {
     "profile": "Look at a table before anything is published from it: kinds, risks, roles.",
     "bounds": "Audit what a table of conditional frequencies gives away.",
@@ -18,6 +21,7 @@ VERBS = {
     "demo": "Do every job once on sample data, as commands to copy, with reports to open in a browser.",
     "topdown": "Private microdata over a tree of regions, with public knowledge kept exactly.",
     "ledger": "Budgets: what may be spent on a data set, and what has been.",
+    "explore": "Do every job in a browser, on this machine alone.",
 }
 """Every verb and what it does; a verb's own module is imported when it is called."""
 
@@ -31,4 +35,19 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("louver: stopped.\n")
         code = 130
+    if code > STOPPED:
+        _leave_at_once(code)
     sys.exit(code)
+
+
+def _leave_at_once(code: int) -> None:
+    """End without taking the interpreter apart: that takes half a second, and threads left to themselves may crash in it."""
+    import atexit
+    import os
+    from contextlib import suppress
+
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # whoever reads us may have gone
+            stream.flush()
+    os._exit(code)

@@ -47,7 +47,7 @@ def audit(
         check_page(html, request.files())
     found = audit_verb(spec=request, run=run)
     if html is not None:
-        write_audit_report(found, request, html)
+        write_audit_report(found, request, html, run)
     if json:
         say_json(found.to_json())
     else:
@@ -73,4 +73,4 @@ def _outcome(found: JointAudit, options: AuditOptions) -> list[str]:
 def why_refused(found: JointAudit) -> str:
     """The first reason, in words."""
     worst = next(found.disclosed())
-    return f"{worst.words or 'a small count is given away.'} It is about {', '.join(worst.cell.values())}."
+    return f"{worst.words or 'a small count is given away.'} It is about {worst.named}."

@@ -40,7 +40,7 @@ def bounds(
     if html is not None:
         from louver.report.bounds import write_bounds_report
 
-        write_bounds_report(found, request, html)
+        write_bounds_report(found, request, html, run)
     if json:
         say_json(found.to_json())
     else:
@@ -76,5 +76,9 @@ def _publication(found: BoundsAudit, request: Request[BoundsOptions], run: Run) 
         refused = why_refused(joint)
     given_away = {frozenset(cell.cell.items()) for cell in joint.disclosed()}
     return Publication(
-        earlier=joint.earlier, together=len(given_away), refused=refused, published=joint.published
+        earlier=joint.earlier,
+        together=len(given_away),
+        refused=refused,
+        published=joint.published,
+        remark=joint.remark,
     )

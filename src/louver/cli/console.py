@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from louver.errors import printable
 from louver.optim.notice import listeners
 from louver.run import Run
 
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["console_run", "say", "say_json", "stopping_signal", "tolerant_output"]
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-GRACE_SECONDS = 0.6
+GRACE_SECONDS = 0.4
 """Work that has not noticed by then that it shall stop is interrupted where it stands."""
+CLEARING_SECONDS = 3.0
+"""Work that has noticed, or is past the point where it can stop, is left in peace so long: nothing half-done must stay behind."""
 BAR_AFTER_SECONDS, REDRAW_SECONDS = 1.0, 0.25
+AGAIN, AGAIN_SECONDS = b"\0", 0.01
+"""What asks for another interrupt, once the place that swallowed the last one has been left."""
 _caught: list[int] = []
 _bars: list[Any] = []
 PLAIN = {"→": "->", "…": "...", "×": "x", "≤": "<=", "≥": ">=", "–": "-", "±": "+-"}
@@ -72,9 +77,16 @@ def _in_other_letters(error: UnicodeError) -> tuple[str, int]:
 def console_run() -> Iterator[Run]:
     """The `Run` of a command: Ctrl-C, SIGTERM and SIGHUP cancel it; a second one ends the process at once."""
     with _bar() as show, _notices():
-        run = Run(show)
+        run = Run(show, _say_aside)
         with _signals(run):
             yield run
+
+
+def _say_aside(sentence: str) -> None:
+    """A sentence on stderr, which is not the answer."""
+    _wipe_bar()
+    sys.stderr.write(f"louver: {printable(sentence)}.\n")
+    sys.stderr.flush()
 
 
 @contextmanager
@@ -123,13 +135,25 @@ def _signals(run: Run) -> Iterator[None]:
         if is_late.is_set():
             raise KeyboardInterrupt
 
+    def unraisable(lost: sys.UnraisableHookArgs) -> None:
+        """An interrupt that came while a finalizer ran is lost there: nothing to print, and another one is needed."""
+        if _caught and lost.exc_type is KeyboardInterrupt:
+            theirs.send(AGAIN)
+        else:
+            hook(lost)
+
+    hook, sys.unraisablehook = sys.unraisablehook, unraisable
     before = {number: signal.signal(number, interrupt) for number in SIGNALS}
     wakeup = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
     watcher = threading.Thread(target=_watch, args=(ours, run, is_late), daemon=True)
     watcher.start()
     try:
         yield
+    except Exception:
+        run.check()  # a library's own clean-up may hide the interrupt behind whatever fails in it
+        raise
     finally:
+        sys.unraisablehook = hook
         signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -144,6 +168,9 @@ def _watch(ours: socket.socket, run: Run, is_late: threading.Event) -> None:
         try:
             received = ours.recv(1)
         except TimeoutError:
+            if run.is_ending and ours.gettimeout() == GRACE_SECONDS:
+                ours.settimeout(CLEARING_SECONDS)
+                continue
             ours.settimeout(None)
             is_late.set()
             _interrupt_main_thread(_caught[0])
@@ -151,6 +178,8 @@ def _watch(ours: socket.socket, run: Run, is_late: threading.Event) -> None:
             continue
         if not received:
             return
+        if received == AGAIN:
+            ours.settimeout(AGAIN_SECONDS)
         if received[0] not in SIGNALS:
             continue
         if _caught:

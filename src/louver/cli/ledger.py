@@ -15,9 +15,10 @@ from louver.cli.console import say, say_json
 from louver.cli.parameters import CHECK_FAILED, Epsilon, Json, Rho, command, group, help_alone
 from louver.errors import InputError, printable
 from louver.privacy.budget import Measure, fraction_of
-from louver.privacy.ledger import Ledger, LedgerState
+from louver.privacy.ledger import SUFFIX, Ledger, LedgerState
 from louver.privacy.ledger_finding import admit_source, check_no_second
 from louver.privacy.neighbours import Relation
+from louver.run import Run
 
 app = group(VERBS["ledger"])
 help_alone(app)
@@ -52,13 +53,15 @@ def ledger_init(
         typer.Option(metavar="NAME", help="Whose data it is for; sources are then admitted one by one."),
     ] = None,
     json: Json = False,
+    *,
+    run: Run,
 ) -> int:
     """Make a ledger and grant it a first amount; the amount's measure stays the ledger's."""
     if neighbours not in list(Relation):
         raise InputError(f"option --neighbours must be one of {', '.join(Relation)}.", option="--neighbours")
     measure, amount = _ledger_amount(epsilon, rho)
-    path = _ledger_file(file)
-    check_no_second(path)
+    path = _new_ledger_file(_ledger_file(file))
+    check_no_second(path, run)
     made = Ledger.create(path, measure, Relation(neighbours), amount, population=population)
     return _show_ledger(made.state(), path, json)
 
@@ -73,12 +76,14 @@ def ledger_admit(
     table: Annotated[str | None, typer.Option(metavar="T", help="Table of a database.")] = None,
     query: Annotated[str | None, typer.Option(metavar="Q", help="Query of a PostgreSQL database.")] = None,
     json: Json = False,
+    *,
+    run: Run,
 ) -> int:
     """Let a ledger pay for another copy, table or query about the same people."""
     path = _ledger_file(file)
     if data is None:
         raise InputError("argument DATA is missing; name the data to be admitted.", option="DATA")
-    return _show_ledger(admit_source(Ledger(path), data, table=table, query=query), path, json)
+    return _show_ledger(admit_source(Ledger(path), data, table=table, query=query, run=run), path, json)
 
 
 @command(app, name="succeed")
@@ -91,6 +96,7 @@ def ledger_succeed(
     path = _ledger_file(file)
     if new is None:
         raise InputError("argument NEW is missing; name the ledger to make.", option="NEW")
+    _new_ledger_file(new)
     return _show_ledger(Ledger(path).succeed(new).state(), new, json)
 
 
@@ -157,6 +163,17 @@ def ledger_verify(
 def _ledger_file(file: Path | None) -> Path:
     if file is None:
         raise InputError("argument FILE is missing; name the ledger.", option="FILE")
+    return file
+
+
+def _new_ledger_file(file: Path) -> Path:
+    """Refuse names by which the other ledgers of a folder would not know that this one pays, too."""
+    if file.suffix != SUFFIX:
+        raise InputError(
+            f"a ledger is found by the end of its name; call it {file.name}{SUFFIX}.",
+            file=file.name,
+            option="FILE",
+        )
     return file
 
 

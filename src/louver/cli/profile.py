@@ -48,7 +48,7 @@ def profile(
         write_spec(found, request.data, request.source, write_spec_file)
         told.append(f"Spec to start from: {write_spec_file}")
     if html is not None:
-        write_profile_report(found, html)
+        write_profile_report(found, html, run)
         told.append(f"For the steward, not for release: {html}")
     say_json(found.to_json()) if json else say("\n".join(told))
     return 0

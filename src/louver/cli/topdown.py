@@ -24,7 +24,7 @@ from louver.errors import InputError, printable
 from louver.report.topdown import topdown_report
 from louver.run import Run
 from louver.schema.validate import validated
-from louver.topdown import check, estimate, measure
+from louver.topdown import check, estimate, extend, measure
 from louver.topdown import topdown as topdown_verb
 from louver.topdown.options import CheckOptions, RunOptions
 
@@ -120,6 +120,30 @@ def topdown_run(
 ) -> int:
     """Measure, estimate and release in one go."""
     release = topdown_verb(_spec(file, spec), out=out, ledger=ledger, **given, report=topdown_report, run=run)
+    told = repr(release) if out is None else f"{release!r}\nRelease: {printable(out)}"
+    say_json(release.to_json()) if json else say(told)
+    return 0
+
+
+@command(
+    app,
+    RunOptions,
+    only=("engine", "resume", "seed", "evaluate", "csv"),
+    name="extend",
+    epilog=DONE,
+)
+def topdown_extend(
+    *,
+    file: SpecArgument = None,
+    out: Out = None,
+    ledger: Payer = None,
+    given: Given,
+    json: Json = False,
+    spec: SpecAgain = None,
+    run: Run,
+) -> int:
+    """Give the people of a release new and finer attributes, paid for by the same ledger; not one of them changes."""
+    release = extend(_spec(file, spec), out=out, ledger=ledger, **given, report=topdown_report, run=run)
     told = repr(release) if out is None else f"{release!r}\nRelease: {printable(out)}"
     say_json(release.to_json()) if json else say(told)
     return 0

@@ -9,9 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from louver.data.read import DATABASES, POSTGRES_SCHEMES, ArrowStream, open_source, quoted
-from louver.errors import LouverError
+from louver.errors import Cancelled, LouverError
+from louver.run import Run
 
 __all__ = ["fingerprint", "has_same_records"]
+
+BLOCK = 1 << 22  # bytes hashed between two questions whether to go on, a few milliseconds
 
 
 def fingerprint(
@@ -19,12 +22,15 @@ def fingerprint(
     *,
     table: str | None = None,
     query: str | None = None,
+    run: Run | None = None,
     **reading: object,
 ) -> Callable[[bytes], bytes]:
     """Return a function from a secret key to the hash of the data.
 
     Parameters
     ----------
+    run : Run, optional
+        Asked whether to go on hashing.
     **reading
         How `open_source` reads them, which does not change what they are: a ledger is bound to the whole source, and two
         filters of it spend from one budget.
@@ -41,32 +47,40 @@ def fingerprint(
 
     def keyed(secret: bytes) -> bytes:
         if is_file:
-            return _file_hash(Path(os.fspath(data)), secret)  # type: ignore[arg-type]
-        return hmac.digest(secret, _record_sum(data, table, query), "sha256")
+            return _file_hash(Path(os.fspath(data)), secret, run or Run())  # type: ignore[arg-type]
+        return hmac.digest(secret, _record_sum(data, table, query, run), "sha256")
 
     return keyed
 
 
-def has_same_records(one: Path, other: Path) -> bool:
+def has_same_records(one: Path, other: Path, run: Run | None = None) -> bool:
     """Whether two files hold the same columns and records, in whatever order, format and line endings.
 
     False also where a file cannot be read as a table.
     """
     try:
-        return _record_sum(one, None, None) == _record_sum(other, None, None)
+        return _record_sum(one, None, None, run) == _record_sum(other, None, None, run)
+    except Cancelled:
+        raise
     except LouverError:
         return False
 
 
-def _file_hash(path: Path, secret: bytes) -> bytes:
+def _file_hash(path: Path, secret: bytes, run: Run) -> bytes:
+    keyed = hmac.new(secret, digestmod="sha256")
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, lambda: hmac.new(secret, digestmod="sha256")).digest()
+        while block := stream.read(BLOCK):
+            run.check()
+            keyed.update(block)
+    return keyed.digest()
 
 
-def _record_sum(data: str | os.PathLike[str] | ArrowStream, table: str | None, query: str | None) -> bytes:
+def _record_sum(
+    data: str | os.PathLike[str] | ArrowStream, table: str | None, query: str | None, run: Run | None
+) -> bytes:
     """Sum of the hashes of all records, modulo 2^256."""
     total = 0
-    with open_source(data, table=table, query=query, decimal_mark=".") as source:
+    with open_source(data, table=table, query=query, decimal_mark=".", run=run) as source:
         # The length of each value before it, so that no two records read the same.
         columns = [f"coalesce(CAST({quoted(name)} AS VARCHAR), chr(0))" for name in source.columns]
         text = " || ".join(f"length({column}) || ':' || {column}" for column in columns)

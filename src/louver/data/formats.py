@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from louver.errors import InputError
 
-__all__ = ["EXCEL", "STATISTICAL", "read_excel", "read_statistical"]
+__all__ = ["EXCEL", "STATISTICAL", "read_excel", "read_or_refuse", "read_statistical"]
 
 EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 STATISTICAL = {
@@ -54,7 +54,7 @@ def read_excel(path: Path, sheet: str | None) -> pa.Table:
     raise InputError(f"{path.name} {problem}.", file=path.name)
 
 
-def read_statistical(path: Path, encoding: str | None, *, keep_codes: bool) -> pa.Table:
+def read_statistical(path: Path, encoding: str | None, keep_codes: bool = False) -> pa.Table:
     """A file of Stata, SPSS or SAS.
 
     Parameters
@@ -89,6 +89,14 @@ def read_statistical(path: Path, encoding: str | None, *, keep_codes: bool) -> p
         [column_of(labelled(values, labels.get(name, {}))) for name, values in columns.items()],
         names=list(columns),
     )
+
+
+def read_or_refuse(read: Callable[..., pa.Table], *given: Any) -> pa.Table | InputError:
+    """What one of the readers returns or raises, to be sent from one process to another."""
+    try:
+        return read(*given)
+    except InputError as error:
+        return error
 
 
 def column_of(values: Sequence[Any]) -> pa.Array:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from louver.data.separated import check_names
 from louver.data.sql import quoted, split_table
 from louver.errors import InputError
+from louver.run import Run
 
 __all__ = ["POSTGRES_SCHEMES", "copy_postgres"]
 
@@ -22,8 +23,12 @@ def copy_postgres(
     uri: str,
     table: str | None,
     query: str | None,
+    run: Run,
 ) -> None:
-    """Make the temporary table `target` from a table or query; messages call it `name`."""
+    """Make the temporary table `target` from a table or query; messages call it `name`.
+
+    Cancelling the run leaves a connection that is not made yet to itself, and cancels the query on the server.
+    """
     if (table is None) == (query is None):
         raise InputError(
             "a PostgreSQL address needs either a table or a query (--table or --query).", option="table"
@@ -40,7 +45,12 @@ def copy_postgres(
         query = "SELECT * FROM " + (f"{quoted(schema)}." if schema else "") + quoted(relation)
     problem = None
     try:
-        with dbapi.connect(uri) as server, server.cursor() as cursor:
+        with (
+            run.attend(dbapi.connect, uri) as server,
+            server.cursor() as cursor,
+            run.interrupting(cursor.adbc_cancel),
+            run.interrupting(connection.interrupt),
+        ):
             cursor.execute("SET TRANSACTION READ ONLY")
             cursor.execute(query)
             reader = cursor.fetch_record_batch()

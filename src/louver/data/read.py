@@ -7,7 +7,7 @@ none of them leaves this module; what does says file, column and row.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from louver.data.decimals import check_commas, with_points
 from louver.data.filter import filter_sql
-from louver.data.formats import EXCEL, STATISTICAL, read_excel, read_statistical
+from louver.data.formats import EXCEL, STATISTICAL, read_excel, read_or_refuse, read_statistical
 from louver.data.names import no_such_column
 from louver.data.postgres import POSTGRES_SCHEMES, copy_postgres
 from louver.data.scratch import Scratch
@@ -35,6 +35,8 @@ MEMORY_LIMIT = "1GB"
 BATCH_ROWS = 2**17
 SEPARATED = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 DATABASES = (".duckdb", ".db")
+LARGE = 16 << 20
+"""Bytes of a file of another program that are read in half a second or less."""
 RAW, WHOLE, RECORDS = "raw", "whole", "records"
 """Views one on another: as it is stored; as it is read, with every row; the rows asked for."""
 
@@ -297,7 +299,7 @@ def _attach(source: Source, data: object, reading: _Reading) -> None:
     kind = _kind(data)
     _check_reading(kind, reading)
     if isinstance(data, str) and data.startswith(POSTGRES_SCHEMES):
-        copy_postgres(source.connection, RAW, source.name, data, reading.table, reading.query)
+        copy_postgres(source.connection, RAW, source.name, data, reading.table, reading.query, source.run)
     elif reading.query is not None:
         raise InputError("a query needs a PostgreSQL address; leave it out (--query).", option="query")
     elif isinstance(data, str | os.PathLike):
@@ -343,7 +345,7 @@ def _attach_file(source: Source, path: Path, kind: str, reading: _Reading) -> No
         _attach_database(source, path, reading.table)
         return
     if kind in EXCEL:
-        _attach_table(source, read_excel(path, reading.table))
+        _attach_table(source, _read_foreign(source.run, read_excel, path, reading.table))
         return
     if reading.table is not None:
         message = f"{source.name} is a single table; leave the table out (--table)."
@@ -354,10 +356,21 @@ def _attach_file(source: Source, path: Path, kind: str, reading: _Reading) -> No
         _attach_parquet(source, path)
     elif kind in STATISTICAL:
         encoding = None if reading.encoding == "utf-8" else reading.encoding
-        _attach_table(source, read_statistical(path, encoding, keep_codes=reading.keep_codes))
+        found = _read_foreign(source.run, read_statistical, path, encoding, reading.keep_codes)
+        _attach_table(source, found)
     else:
         expected = ".csv, .csv.gz, .tsv, .parquet, .duckdb, .db, .xlsx, .dta, .sav or .sas7bdat"
         raise InputError(f"{source.name} has no known ending; give {expected}.", file=source.name)
+
+
+def _read_foreign(run: Run, read: Callable[..., pa.Table], path: Path, *how: Any) -> pa.Table:
+    """A file of another program; a large one in a child process, for its library holds the interpreter until it has read it all."""
+    if path.stat().st_size <= LARGE:
+        return run.attend(read, path, *how)
+    found = run.call(read_or_refuse, read, path, *how)
+    if isinstance(found, InputError):
+        raise found
+    return found
 
 
 def _attach_separated(source: Source, path: Path, reading: _Reading) -> None:

@@ -91,7 +91,7 @@ class Asked:
             source=request.source,
             options=options,
             noise=OpenDPNoise() if options.noise == "opendp" else None,
-            regions=None if options.domain is None else _listed(options.domain, options.regions),
+            regions=None if options.domain is None else _listed(options.domain, options.regions, request.run),
             run=request.run,
         )
 
@@ -103,14 +103,14 @@ class Asked:
     @property
     def dataset(self) -> KeyedHash:
         """Keyed hash of the data."""
-        return fingerprint(self.data, **self.source.opening())
+        return fingerprint(self.data, **self.source.opening(), run=self.run)
 
     def account(self, ledger: str | Path | None) -> Account:
         """The ledger that pays, opened before anything is read."""
         budget, source = self.options.budget(), self.source
         if self.options.delta is not None and self.regions is not None:
             budget = self.plan(self.regions).loss
-        payer = open_ledger(self.data, ledger, budget, table=source.table, query=source.query)
+        payer = open_ledger(self.data, ledger, budget, table=source.table, query=source.query, run=self.run)
         return Account(payer, self.dataset)
 
     def public_plan(self) -> SizePlan:
@@ -285,9 +285,9 @@ def _check_domain(data: Any, domain: Any) -> None:
         )
 
 
-def _listed(domain: Any, levels: tuple[str, ...]) -> RegionTree:
+def _listed(domain: Any, levels: tuple[str, ...], run: Run) -> RegionTree:
     """Read the public list of regions."""
-    with open_source(domain) as source:
+    with open_source(domain, run=run) as source:
         rows = read_text(source, levels)
         for number, row in enumerate(rows, 1):
             if None in row:

@@ -179,4 +179,5 @@ def write_from(
 
 
 def _write(release: GroupRelease, writer: ReleaseWriter, asked: Asked, report: Report | None) -> None:
-    release.write_into(writer, asked.parameters, None if report is None else report(release))
+    page = None if report is None else asked.run.attend(report, release)
+    release.write_into(writer, asked.parameters, page)

@@ -163,7 +163,8 @@ def convert(loss: Loss, measure: Measure, neighbours: Relation, *, largest_unit:
     k = steps(loss.neighbours, neighbours, largest_unit=largest_unit)
     if k is None:
         raise BudgetError(
-            f"a loss for {loss.neighbours} implies none for {neighbours}; measure under that relation."
+            f"a loss for {loss.neighbours} implies none for {neighbours}, which the ledger is for; ask for {neighbours} "
+            f"(--neighbours, or neighbours in the spec), or pay from a ledger for {loss.neighbours}."
         )
     if loss.measure is Measure.RHO and measure is Measure.EPSILON:
         raise BudgetError("no rho implies a pure epsilon; use a ledger in rho or Laplace noise.")

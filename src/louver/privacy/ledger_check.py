@@ -26,6 +26,10 @@ LARGEST_MANIFEST = 1 << 26
 """Bytes of a manifest that are read; larger ones record no head."""
 
 
+REGISTERED = "audit"
+"""Verb whose releases record the head of a register, and no ledger's."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerCheck:
     """What `verify` found; sound when there are no problems."""
@@ -187,8 +191,10 @@ def _manifest_record(path: Path) -> _Record | None:
     name = f"release {path.parent.name}"
     try:
         with _open_plain(path) as file:
-            recorded = json.loads(file.read(LARGEST_MANIFEST))["ledger_head"]
-        return None if recorded is None else _Record(name=name, head=Head.parse(recorded))
+            told = json.loads(file.read(LARGEST_MANIFEST))
+        if told["ledger_head"] is None or told.get("verb") == REGISTERED:
+            return None
+        return _Record(name=name, head=Head.parse(told["ledger_head"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return _Record(name=name, head=None)
 
@@ -215,7 +221,9 @@ def _record_problem(record: _Record, past: _Past) -> str | None:
     if head.entry not in past.hashes:
         return f"records entry {head.entry}, which the ledger lacks: the ledger was rolled back"
     if head.hash not in past.hashes[head.entry]:
-        return f"records another entry {head.entry}: the ledger's past was edited"
+        return (
+            f"records another entry {head.entry}: another ledger paid for it, or this one's past was edited"
+        )
     if head.hash in past.disclosed:
         return None
     if head.hash not in past.files:

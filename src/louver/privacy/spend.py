@@ -34,7 +34,7 @@ from louver.privacy.ledger import (
     ledger_beside,
     request_digest,
 )
-from louver.privacy.ledger_finding import ledger_of
+from louver.privacy.ledger_finding import check_not_elsewhere, ledger_of
 from louver.privacy.measurements import Measurements, TrueBatch, sha256_of, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.run import Run
@@ -61,9 +61,10 @@ def open_ledger(
     *,
     table: str | None = None,
     query: str | None = None,
+    run: Run | None = None,
 ) -> Ledger:
     """The ledger that pays `loss`; where there is none, says how to make it."""
-    path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query)
+    path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query, run=run)
     if path is None and isinstance(data, str | Path) and Path(data).is_file():
         path = ledger_beside(Path(data))
     if path is None:
@@ -74,7 +75,9 @@ def open_ledger(
             f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`, or name the one of these people with --ledger."
         )
         raise InputError(message, file=path.name, option="--ledger")
-    return Ledger(path)
+    named = Ledger(path)
+    check_not_elsewhere(named, data, table=table, query=query, run=run)
+    return named
 
 
 def request_of(

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from louver._words import counted
 from louver.errors import InputError
 
 __all__ = ["Entry", "Memory", "Register"]
@@ -205,6 +206,19 @@ class Memory:
         register = Register(folder)
         records = keyed(register.key).hex()
         return cls(register, records, tuple(entry for entry in register.entries if entry.records == records))
+
+    @property
+    def remark(self) -> str | None:
+        """What its reader must know where it says nothing of these records: it is new, or about other ones."""
+        if self.entries:
+            return None
+        name, others = self.register.folder.name, len(self.register.entries)
+        if not others:
+            return f"the register {name} is new: it knows of nothing that was published before."
+        return (
+            f"the register {name} holds {counted(others, 'publication')}, none from this file; the same people saved "
+            "otherwise are not known again, so audit all of them from one file."
+        )
 
     def append(self, content: Mapping[str, Any]) -> str:
         """Enter what is published now (`release.told`), and return the entry's hash."""

@@ -107,9 +107,11 @@ class ReleaseWriter:
         folder = self._folder
         names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
         created = manifest.created or datetime.now(UTC).isoformat(timespec="seconds")
-        sealed = replace(manifest, created=created, files={name: file_entry(folder / name) for name in names})
+        files = {name: self._run.attend(file_entry, folder / name) for name in names}
+        sealed = replace(manifest, created=created, files=files)
         self._run.attend(_check_kept, Folder(folder, names), sealed)
         check_out(self.out)
+        self._run.finish()
         if log is not None:
             sealed = replace(sealed, ledger_head=log())
         (folder / MANIFEST).write_text(sealed.to_json(), encoding="utf-8")

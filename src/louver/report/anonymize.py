@@ -12,16 +12,19 @@ from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import AnonymizedRelease
 from louver.anonymize.worked_out import NEARLY
 from louver.report.page import facts, page, picture, table, tiles, write_page
+from louver.run import Run
 
 __all__ = ["anonymize_report", "inside_report", "reports"]
 
 
-def reports(html: Path | None) -> Callable[[AnonymizedRelease], str]:
+def reports(html: Path | None, run: Run) -> Callable[[AnonymizedRelease], str]:
     """Makes the page that is released; the steward's is written first, so that nothing can fail once a release is in place."""
 
     def make(release: AnonymizedRelease) -> str:
         if html is not None:
-            write_page(inside_report(release), html)
+            inside = inside_report(release)
+            run.check()
+            write_page(inside, html)
         return anonymize_report(release)
 
     return make

@@ -10,6 +10,7 @@ from louver import __version__
 from louver.audit.options import AuditOptions
 from louver.audit.result import Advice, AuditedCell, HidingPlan, JointAudit
 from louver.report.page import facts, page, picture, table, tiles, write_page
+from louver.run import Run
 from louver.schema.request import Request
 
 __all__ = ["audit_report", "write_audit_report"]
@@ -40,27 +41,18 @@ def audit_report(audit: JointAudit, source: str) -> str:
     return page(title, subtitle, sections, f"Made by louver {__version__}.")
 
 
-def write_audit_report(audit: JointAudit, request: Request[AuditOptions], path: Path) -> None:
+def write_audit_report(audit: JointAudit, request: Request[AuditOptions], path: Path, run: Run) -> None:
     """Write the report of one call."""
     source = "a spec" if request.spec is None else request.spec.name
-    write_page(audit_report(audit, source), path)
+    write_page(run.attend(audit_report, audit, source), path)
 
 
 def _verdict(audit: JointAudit) -> str:
-    n_small, n_within = audit.summary.small_exact, audit.summary.within
-    if n_small or n_within:
-        parts = []
-        if n_small:
-            parts.append(f"{n_small:,} small {'count' if n_small == 1 else 'counts'} exactly")
-        if n_within:
-            parts.append(f"{n_within:,} to within {audit.within:g} %")
-        text = f"Anyone who puts the tables together learns {' and '.join(parts)}."
-        return f'<p class="verdict risk">{escape(text)}</p>'
-    if audit.summary.certified < audit.summary.targets:
-        text = "No small count was found to be given away; some bounds are proved but not attained."
-    else:
-        text = "No small count is given away, alone or together: every bound is proved and attained."
-    return f'<p class="verdict">{escape(text)}</p>'
+    is_risky = bool(audit.summary.small_exact or audit.summary.within)
+    told = f'<p class="verdict{" risk" if is_risky else ""}">{escape(audit.verdict)}</p>'
+    return (
+        told if audit.remark is None else f"{told}<p>{escape(audit.remark[0].upper() + audit.remark[1:])}</p>"
+    )
 
 
 def _tiles(audit: JointAudit) -> str:

@@ -9,15 +9,16 @@ from itertools import islice
 from pathlib import Path
 
 from louver import __version__
+from louver._words import counted
 from louver.bounds.answer import REDESIGNS_BELOW, BoundsAnswer
 from louver.bounds.options import BoundsOptions
 from louver.bounds.plot import narrowest
 from louver.bounds.publish import Publication
 from louver.bounds.result import BoundsAudit, Cell, Comparison, TellingRow
 from louver.bounds.suggestions import UTILITY, Suggestions
-from louver.bounds.summary import counted
 from louver.data.read import name_of
 from louver.report.page import facts, page, picture, table, tiles, write_page
+from louver.run import Run
 from louver.schema.request import Request
 
 __all__ = ["bounds_report", "write_bounds_report"]
@@ -46,6 +47,8 @@ def bounds_report(
     if publication is not None:
         is_risky = bool(publication.refused or publication.together)
         sections.append(f'<p class="verdict{" risk" if is_risky else ""}">{escape(str(publication))}</p>')
+        if publication.remark is not None:
+            sections.append(f"<p>{escape(publication.remark[0].upper() + publication.remark[1:])}</p>")
     if audit is not None:
         sections += [_verdict(audit, None if suggestions is None else REDESIGNS_BELOW), _tiles(audit)]
     if comparison is not None:
@@ -61,10 +64,11 @@ def bounds_report(
     return page(title, subtitle, sections, f"Made by louver {__version__}.")
 
 
-def write_bounds_report(answer: BoundsAnswer, request: Request[BoundsOptions], path: Path) -> None:
+def write_bounds_report(answer: BoundsAnswer, request: Request[BoundsOptions], path: Path, run: Run) -> None:
     """Write the report of all that a call answered."""
     source = name_of(request.data, request.source.table)
-    html = bounds_report(
+    html = run.attend(
+        bounds_report,
         source=source,
         audit=answer.audit,
         comparison=answer.comparison,

@@ -11,6 +11,7 @@ from louver.profile.distribution import Distribution
 from louver.profile.result import Profile, percent, told_dependencies
 from louver.profile.roles import MOSTLY_ALONE, Role
 from louver.report.page import page, picture, table, tiles, write_page
+from louver.run import Run
 
 __all__ = ["profile_report", "write_profile_report"]
 
@@ -19,9 +20,9 @@ BAR_WIDTH, BAR_HEIGHT, GAP = 14, 46, 2  # of a small picture, in pixels
 COLOUR = "#2a6f97"
 
 
-def write_profile_report(profile: Profile, path: Path) -> None:
+def write_profile_report(profile: Profile, path: Path, run: Run) -> None:
     """Write the page for its owner's eyes only."""
-    write_page(profile_report(profile), path)
+    write_page(run.attend(profile_report, profile), path)
 
 
 def profile_report(profile: Profile) -> str:

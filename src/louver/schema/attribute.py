@@ -19,6 +19,7 @@ from louver.schema.recode import Recode, bin_labels
 __all__ = ["Attribute", "Kind"]
 
 INTEGER_LABEL = re.compile(r"-?(0|[1-9][0-9]*)")
+NUMBER_LABEL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 class Kind(StrEnum):
@@ -142,6 +143,21 @@ class Attribute:
             if any(a >= b for a, b in pairwise(values)):
                 raise self._error(f"is of kind {self.kind.value} and needs its labels in increasing order")
 
+    def _numeric_kind(self) -> Kind:
+        """Integer or number: the kind that was set, or for a category the kind that its labels allow."""
+        if self.kind in (Kind.INTEGER, Kind.NUMBER):
+            return self.kind
+        labels = [self.labels[code] for code in self._numeric_codes()]
+        if (
+            self.kind is Kind.ORDERED
+            or not labels
+            or not all(NUMBER_LABEL.fullmatch(label) for label in labels)
+        ):
+            raise self._error(
+                "has labels that are no numbers and cannot be cut into bins; merge labels instead"
+            )
+        return Kind.INTEGER if all(INTEGER_LABEL.fullmatch(label) for label in labels) else Kind.NUMBER
+
     def _numeric_codes(self) -> list[int]:
         """Codes of all labels but the one for missing values."""
         return [code for code, label in enumerate(self.labels) if label != self.missing]
@@ -165,12 +181,11 @@ class Attribute:
                 raise self._error(message)
 
     def _binned(self, edges: tuple[float, ...]) -> tuple[Attribute, Ints]:
-        """Cut numbers at the edges; the label for missing values, if any, stays a label of its own."""
-        if self.kind not in (Kind.INTEGER, Kind.NUMBER):
-            raise self._error(
-                "is not of kind integer or number and cannot be cut into bins; set its kind in a spec"
-            )
-        whole = self.kind is Kind.INTEGER
+        """Cut numbers at the edges; the label for missing values, if any, stays a label of its own.
+
+        Whoever asks for bins says that labels are numbers, so a category whose labels all are needs no kind.
+        """
+        whole = self._numeric_kind() is Kind.INTEGER
         if whole and not all(edge.is_integer() for edge in edges):
             raise self._error("is of kind integer and needs whole numbers as bins")
         labels = bin_labels(edges, whole=whole)

@@ -22,6 +22,9 @@ from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import documented
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
+from louver.topdown.extension.problem import read_extension
+from louver.topdown.extension.repair import check_extendable
+from louver.topdown.extension.solve import check_payer, estimate_extension, measure_extension
 from louver.topdown.load import SpecLike, read_design
 from louver.topdown.options import Estimator, RunOptions
 from louver.topdown.plan import QueryPlan, make_plan
@@ -45,6 +48,7 @@ __all__ = [
     "TopDownRelease",
     "check",
     "estimate",
+    "extend",
     "measure",
     "topdown",
 ]
@@ -95,7 +99,7 @@ def topdown(
     `docs/proofs/topdown.md`.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec, data).estimated(estimator=estimator, shrink=shrink))
+    plan = _plan(spec, data, run, estimator=estimator, shrink=shrink)
     if seed is not None:
         if out is not None:
             check_out(Path(out))
@@ -111,7 +115,7 @@ def topdown(
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
-    payer = open_payer(plan, ledger)
+    payer = open_payer(plan, ledger, run)
     return release_paid(
         plan, Path(out), payer, workers, resume, run, partial(write_release, report=report, csv=csv, run=run)
     )
@@ -139,7 +143,7 @@ def check(
     run : Run, optional
         Asked whether the work shall end.
     """
-    plan = make_plan(read_design(spec))
+    plan = _plan(spec, None, run)
     spine = plan.design.spine
     if isinstance(invariants, str | Path):
         invariants = read_values(plan, Path(invariants))
@@ -191,9 +195,9 @@ def measure(
     Measured
         Its `folder` is what `estimate` works from, without the records.
     """
-    plan = make_plan(read_design(spec, data))
+    plan = _plan(spec, data, run)
     folder = Path(out)
-    payer = open_payer(plan, ledger)
+    payer = open_payer(plan, ledger, run)
     if not resume:
         check_out(folder)
     began = time.perf_counter()
@@ -227,12 +231,73 @@ def estimate(
         Release directory to make.
     """
     workers = parse_engine(engine)
-    plan = make_plan(read_design(spec).estimated(estimator=estimator, shrink=shrink))
+    plan = _plan(spec, None, run, estimator=estimator, shrink=shrink)
     folder = Path(measurements)
     if out is not None:
         check_out(Path(out))
     release = estimate_from(plan, folder, workers, run, {})
     return write_release(release, folder, out=out, report=report, csv=csv, run=run)
+
+
+@documented(RunOptions)
+@one_sentence()
+def extend(
+    spec: SpecLike,
+    *,
+    data: Data | None = None,
+    out: str | Path | None = None,
+    ledger: str | Path | None = None,
+    engine: str = "local:1",
+    resume: bool = False,
+    csv: bool = False,
+    seed: int | None = None,
+    evaluate: bool = False,
+    report: Report | None = None,
+    run: Run | None = None,
+) -> TopDownRelease:
+    """Give the people of a release new and finer attributes, with more budget from the same ledger.
+
+    Parameters
+    ----------
+    spec : path, mapping or Spec
+        A spec whose `[topdown]` section says what it `extends`.
+    data, out
+        As for `topdown`.
+
+    Returns
+    -------
+    TopDownRelease
+        Its projection is the first release, row by row; `louver verify` recomputes that.
+
+    Notes
+    -----
+    **Neighbours**: as the spec says. **Privacy**: the losses of the queries measured here, and those of the first release
+    (adaptive composition; Abowd et al. 2019, section 2.2); `docs/proofs/topdown.md`.
+    """
+    workers = parse_engine(engine)
+    if seed is None and evaluate:
+        raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
+    if seed is None and out is None:
+        raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
+    extension = read_extension(spec, data, seeded=seed is not None)
+    check_extendable(extension)
+    estimated = partial(estimate_extension, extension)
+    if seed is not None:
+        if out is not None:
+            check_out(Path(out))
+        write = partial(write_release, out=out, report=report, csv=csv, run=run)
+        return release_seeded(extension.plan, seed, evaluate, workers, run, write, estimated)
+    payer = open_payer(extension.plan, ledger, run)
+    check_payer(extension, payer)
+    write = partial(write_release, report=report, csv=csv, run=run)
+    return release_paid(
+        extension.plan, Path(out or ""), payer, workers, resume, run, write, measure_extension, estimated
+    )
+
+
+def _plan(spec: SpecLike, data: Data | None, run: Run | None, **how: Any) -> QueryPlan:
+    """Read the spec and the public files it names."""
+    return (run or Run()).attend(make_plan, read_design(spec, data, run=run).estimated(**how))
 
 
 make_callable(__name__, topdown)

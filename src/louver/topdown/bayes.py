@@ -26,9 +26,9 @@ from louver.topdown.bayes_leaves import MOST_LEAVES, LeafPrior, learn_leaves
 from louver.topdown.entries import Entries
 from louver.topdown.evidence import TreeEvidence
 from louver.topdown.least_squares import Fractional, solve
-from louver.topdown.problem import Families, Problem
+from louver.topdown.problem import Families, Problem, region_range
 
-__all__ = ["FEWEST", "LevelPrior", "learn_level"]
+__all__ = ["FEWEST", "LevelPrior", "learn_level", "learning_stride"]
 
 FEWEST = 20
 """Regions a level must have for a prior to be learnt; smaller levels keep least squares."""
@@ -88,8 +88,7 @@ def learn_level(
     run : Run, optional
         Asked whether to go on.
     """
-    is_last = level == problem.spine.n_levels - 1 and not leans_on_marginals(problem, level)
-    every = max(1, -(-problem.spine.sizes[level] // (MOST_LEAVES if is_last else MOST_REGIONS)))
+    is_last, every = _is_leaf_prior(problem, level), learning_stride(problem, level)
     variances = tree.cell_variance[level]
 
     def work(span: Span) -> tuple[Floats, Families | None, Entries, Floats, Floats]:
@@ -110,7 +109,9 @@ def learn_level(
         return totals, None, entries, values, noise
 
     parts = list(run_pieces(work, batches, workers=workers))
-    totals = np.concatenate([part[0] for part in parts])
+    totals = np.zeros((problem.spine.sizes[level], problem.implied.n_types))
+    for span, part in zip(batches, parts, strict=True):
+        totals[slice(*region_range(problem.spine, level, span))] = part[0]
     prior: CellPrior | LeafPrior
     if is_last:
         samples = [(families, entries) for _, families, entries, _, _ in parts if families is not None]
@@ -118,6 +119,16 @@ def learn_level(
     else:
         prior = learn_cells([(entries, values, own) for _, _, entries, values, own in parts])
     return LevelPrior(prior=prior, totals=totals, variances=variances, shrink=shrink, run=run)
+
+
+def learning_stride(problem: Problem, level: int) -> int:
+    """A prior of a level is learnt from the children of every so many-th parent."""
+    most = MOST_LEAVES if _is_leaf_prior(problem, level) else MOST_REGIONS
+    return max(1, -(-problem.spine.sizes[level] // most))
+
+
+def _is_leaf_prior(problem: Problem, level: int) -> bool:
+    return level == problem.spine.n_levels - 1 and not leans_on_marginals(problem, level)
 
 
 def _totals(problem: Problem, families: Families, real: Fractional) -> Floats:

@@ -34,7 +34,15 @@ from louver.topdown.implied import (
 )
 from louver.topdown.plan import QueryPlan
 
-__all__ = ["Clash", "KnowledgeCheck", "check_knowledge", "find_clash", "read_counts", "read_values"]
+__all__ = [
+    "Clash",
+    "KnowledgeCheck",
+    "check_knowledge",
+    "crossing_words",
+    "find_clash",
+    "read_counts",
+    "read_values",
+]
 
 MAX_TRIALS = 500  # derivations tried while a clash is narrowed down
 FEW = 16  # candidates among which the smallest clash is searched by size
@@ -62,6 +70,8 @@ class KnowledgeCheck:
         Whether what is derived is complete, and integral.
     outside : tuple of str
         Statements that keep it from being complete.
+    crossing : tuple of str
+        Why, in words: which two statements do it.
     types : int
         Number of types the statements divide the cells into.
     constrained : mapping of str to int
@@ -76,6 +86,7 @@ class KnowledgeCheck:
     clash: tuple[Clash, ...]
     kind: Kind
     outside: tuple[str, ...]
+    crossing: tuple[str, ...]
     types: int
     constrained: Mapping[str, int]
     implied: tuple[str, ...]
@@ -98,7 +109,7 @@ class KnowledgeCheck:
         lines = [f"Public knowledge: {'consistent' if self.is_consistent else 'CONTRADICTORY'}, {self.kind}"]
         lines += [f"  clash: {c.statement} in {c.level} {c.region}" for c in self.clash[:6]]
         lines += [f"  implied for the root: {words}" for words in self.implied[:4]]
-        lines += [f"  outside what can be derived completely: {name}" for name in self.outside[:6]]
+        lines += [f"  {words}" for words in self.crossing[:3]]
         if self.violation is not None:
             where = ", ".join(self.violation.leaves[:3])
             lines.append(f"  the table of {self.violation.region} cannot be extended: see {where}")
@@ -127,11 +138,15 @@ def check_knowledge(
         s.name: np.zeros(spine.sizes[s.level], np.int64) for s in plan.design.statements if s.is_invariant
     }
     kind = classify(plan.n_types, plan.statements(zeros))
-    facts: dict[str, Any] = {"kind": kind, "outside": _outside(plan, kind), "types": plan.n_types}
+    facts: dict[str, Any] = {"kind": kind, "types": plan.n_types}
     try:
         implied = plan.implied(known)
+        if implied.kind is Kind.ELIMINATED and len(known) == len(zeros):
+            facts["kind"] = implied.kind
+        facts |= {"outside": _outside(plan, facts["kind"]), "crossing": crossing_words(plan, facts["kind"])}
     except InfeasibleError:
         clash = find_clash(plan, known)
+        facts |= {"outside": _outside(plan, kind), "crossing": crossing_words(plan, kind)}
         return KnowledgeCheck(is_consistent=False, clash=clash, constrained={}, implied=(), **facts)
     violation = None
     if table is not None:
@@ -203,6 +218,34 @@ def _outside(plan: QueryPlan, kind: Kind) -> tuple[str, ...]:
         if statement.level < last and mask != everything and mask.bit_count() > 1:
             names.append(statement.name)
     return tuple(names)
+
+
+def crossing_words(plan: QueryPlan, kind: Kind | None = None) -> tuple[str, ...]:
+    """Which statements make the consequences of public knowledge intractable, and what follows; empty where they are not."""
+    if kind is None:
+        sizes = plan.design.spine.sizes
+        zeros = {s.name: np.zeros(sizes[s.level], np.int64) for s in plan.invariants}
+        kind = classify(plan.n_types, plan.statements(zeros))
+    if kind is not Kind.CROSSING:
+        return ()
+    everything = (1 << plan.n_types) - 1
+    last = plan.design.spine.n_levels - 1
+    at_leaves = [s for s in plan.design.statements if s.level == last]
+    told = [
+        f'"{a.name}" and "{b.name}" are about sets of cells that overlap and are not nested: what two such marginals imply for the '
+        "regions above cannot be derived completely in general (Theorem 2)"
+        for a, b in combinations(at_leaves, 2)
+        if not is_laminar([plan.mask_of(a), plan.mask_of(b)])
+    ]
+    told += [
+        f'"{s.name}" is stated above the leaves about several of the sets that other statements divide: together with those it '
+        "cannot be derived completely (Theorem 1)"
+        for s in plan.design.statements
+        if s.level < last and plan.mask_of(s) != everything and plan.mask_of(s).bit_count() > 1
+    ]
+    return tuple(
+        f"{words}; necessary bounds are kept, and the failsafe takes what they miss" for words in told
+    )
 
 
 def _constrained(implied: Implied) -> dict[str, int]:

@@ -22,7 +22,7 @@ from louver.data.regions import SEPARATOR
 from louver.errors import InputError
 from louver.privacy.neighbours import Relation
 from louver.topdown.design import Design
-from louver.topdown.load import MAX_CELLS
+from louver.topdown.options import MAX_CELLS
 
 __all__ = ["Verdict", "check_together", "invariant_records", "judge", "space_of"]
 

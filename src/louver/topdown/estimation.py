@@ -11,7 +11,7 @@ Notes
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,9 @@ from louver.topdown.problem import (
 from louver.topdown.rounding import round_counts
 from louver.topdown.warm_up import warm_up
 
-__all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate"]
+__all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate", "estimate_by_level"]
+
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,12 @@ class Estimate:
 
     leaves: SparseLevel
     levels: tuple[LevelReport, ...]
+
+    @classmethod
+    def of(cls, steps: Iterable[tuple[SparseLevel, LevelReport]]) -> Estimate:
+        """The last of the levels that were found one after another, and what there is to say of each."""
+        levels, reports = zip(*steps, strict=True)
+        return cls(leaves=levels[-1], levels=reports)
 
     @property
     def rescued(self) -> tuple[RescuedRegion, ...]:
@@ -153,11 +161,40 @@ def estimate(
     InfeasibleError
         If the root has no solution.
     """
+    steps = estimate_by_level(
+        problem,
+        noisy,
+        estimator=estimator,
+        shrink=shrink,
+        kept_margin=kept_margin,
+        workers=workers,
+        checkpoints=checkpoints,
+        run=run,
+    )
+    return Estimate.of(steps)
+
+
+def estimate_by_level(
+    problem: Problem,
+    noisy: NoisyCounts,
+    *,
+    estimator: Estimator,
+    shrink: float | None,
+    kept_margin: Ints | None = None,
+    workers: int = 1,
+    checkpoints: Path | None = None,
+    among: Sequence[Span] | None = None,
+    doing: str = "estimating",
+    run: Run | None = None,
+) -> Iterator[tuple[SparseLevel, LevelReport]]:
+    """The same level by level, the root first; of the leaves only those of the parents `among`, where these are given.
+
+    Progress is told as `doing` the level.
+    """
     margin = np.zeros(problem.n_cells, dtype=np.int64) if kept_margin is None else kept_margin
     store = None if checkpoints is None else Checkpoints(checkpoints)
     if problem.implied.is_integral:
         warm_up(run)
-    reports: list[LevelReport] = []
     current: SparseLevel | None = None
     tree: TreeEvidence | None = None
     for level in range(problem.spine.n_levels):
@@ -168,14 +205,19 @@ def estimate(
             if estimator != "plain" and tree is None:
                 tree = gather_evidence(problem, noisy, workers=workers, run=run)
             is_improved = estimator == "bayes" and level > 0 and problem.spine.sizes[level] >= FEWEST
+            batches = among if level == problem.spine.n_levels - 1 else None
             current, report = _estimate_level(
-                _Level(problem, noisy, tree, level, current, run), is_improved, shrink, margin, workers
+                _Level(problem, noisy, tree, level, current, run),
+                batches or split_batches(problem.spine, level, problem.workloads[level].n_values),
+                is_improved,
+                shrink,
+                margin,
+                workers,
+                doing,
             )
             if store is not None:
                 store.save(f"level-{level}", *_to_save(current, report))
-        reports.append(report)
-    assert current is not None
-    return Estimate(leaves=current, levels=tuple(reports))
+        yield current, report
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,19 +231,24 @@ class _Level:
     parents: SparseLevel | None
     run: Run | None
 
-    def gather(self, span: tuple[int, int]) -> Families:
+    def gather(self, span: Span) -> Families:
         if self.run is not None:
             self.run.check()
         return Families.gather(self.problem, self.level, self.parents, span, self.noisy, self.tree)
 
 
 def _estimate_level(
-    own: _Level, is_improved: bool, shrink: float | None, margin: Ints, workers: int
+    own: _Level,
+    batches: Sequence[Span],
+    is_improved: bool,
+    shrink: float | None,
+    margin: Ints,
+    workers: int,
+    doing: str,
 ) -> tuple[SparseLevel, LevelReport]:
     """All regions of one level, batch by batch; with a prior learnt before, where they are improved."""
     began = time.perf_counter()
     problem, level, run = own.problem, own.level, own.run
-    batches = split_batches(problem.spine, level, problem.workloads[level].n_values)
     prior = None
     if is_improved and own.tree is not None:
         prior = learn_level(
@@ -209,7 +256,7 @@ def _estimate_level(
         )
     pieces: list[_Piece] = []
 
-    def work(span: tuple[int, int]) -> _Piece:
+    def work(span: Span) -> _Piece:
         families = own.gather(span)
         return _estimate_batch(
             problem, families if prior is None else prior.improve(problem, families), margin
@@ -218,7 +265,7 @@ def _estimate_level(
     for piece in run_pieces(work, batches, workers=workers):
         pieces.append(piece)
         if run is not None:
-            run.report(f"estimating {problem.spine.names[level]}", len(pieces), len(batches))
+            run.report(f"{doing} {problem.spine.names[level]}", len(pieces), len(batches))
     report = LevelReport(
         name=problem.spine.names[level],
         regions=problem.spine.sizes[level],

@@ -7,7 +7,8 @@ statement holds, in integers.
 Where the sets stated about leaves are nested or disjoint (laminar), the answer is: those with
 lower(S) <= x(S) <= upper(S) for every set S of types, and the bounds of a region are the sums of its
 children's, cut by what is stated about the region itself. Two exact crossing margins, two by two, are also
-complete (Lemma 1). For other crossing statements only necessary conditions are derived; `kind` says so.
+complete (Lemma 1). Other crossing statements are worked out by elimination where the tree is small (`crossing`); otherwise only
+necessary conditions are derived, and `kind` says so.
 
 Notes
 -----
@@ -23,14 +24,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
 import numpy as np
 
 from louver._arrays import Ints
 from louver.data.regions import RegionTree
 from louver.errors import InfeasibleError, InputError
+from louver.optim.elimination import Row
 from louver.optim.kernels.families.polymatroid import UNBOUNDED as _UNBOUNDED
 from louver.optim.kernels.families.polymatroid import box_inplace
+from louver.topdown.crossing import eliminate
 
 __all__ = [
     "MAX_TYPES",
@@ -64,6 +68,9 @@ class Kind(StrEnum):
 
     TWO_BY_TWO = "two-by-two"
     """Complete, but rounding needs an integer program."""
+
+    ELIMINATED = "eliminated"
+    """Complete by elimination, for a small tree; rounding needs an integer program."""
 
     CROSSING = "crossing"
     """Necessary only: some region may turn out to have no solution below it."""
@@ -245,6 +252,8 @@ def derive(
     above.reverse()
     if not above:
         _check_leaves(spine, *leaf_bounds(n_types, leaves.masks, leaves.lower, leaves.upper), 0)
+    elif kind is Kind.CROSSING and above_leaves:
+        kind, above = _by_elimination(spine, n_types, statements, above)
     constrained = [bool((low > 0).any() or (high[:, 1:] < UNBOUNDED).any()) for low, high in above]
     constrained.append(bool((leaves.lower > 0).any() or (leaves.upper < UNBOUNDED).any()))
     return Implied(
@@ -255,6 +264,39 @@ def derive(
         above=tuple(above),
         constrained=tuple(constrained),
     )
+
+
+def _by_elimination(
+    spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], above: list[tuple[Ints, Ints]]
+) -> tuple[Kind, list[tuple[Ints, Ints]]]:
+    """Bounds of crossing statements, sharpened where the tree is small enough, and what they are worth then."""
+    found = eliminate(
+        spine,
+        n_types,
+        [_rows(n_types, stated, n) for stated, n in zip(statements, spine.sizes, strict=True)],
+        above,
+    )
+    if found is None:
+        return Kind.CROSSING, above
+    for level, (lower, upper) in enumerate(found.above):
+        clash = np.flatnonzero((lower > upper).any(axis=1))
+        if len(clash):
+            raise _contradiction(spine, level, int(clash[0]))
+    return Kind.ELIMINATED if found.is_complete else Kind.CROSSING, list(found.above)
+
+
+def _rows(n_types: int, stated: LevelStatements, n_regions: int) -> list[list[Row]]:
+    """Statements about each region as rows over its types."""
+    regions: list[list[Row]] = []
+    for region in range(n_regions):
+        rows = []
+        for mask, low, high in zip(stated.masks, stated.lower[region], stated.upper[region], strict=True):
+            inside = tuple(mask >> t & 1 for t in range(n_types))
+            rows.append(Row(inside, Fraction(int(low))))
+            if high < UNBOUNDED:
+                rows.append(Row(tuple(-a for a in inside), Fraction(-int(high))))
+        regions.append(rows)
+    return regions
 
 
 def is_laminar(masks: Sequence[int]) -> bool:

@@ -19,6 +19,7 @@ from louver.data.values import read_text
 from louver.errors import InputError
 from louver.privacy.budget import fraction_of
 from louver.privacy.neighbours import Relation, check_filter
+from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.schema.spec import Spec, as_spec
@@ -28,16 +29,20 @@ from louver.topdown.implied import UNBOUNDED
 from louver.topdown.options import BoundOptions, GeographyOptions, InvariantOptions, TopDownOptions
 from louver.topdown.problem import Query
 
-__all__ = ["MAX_CELLS", "SpecLike", "read_design"]
+__all__ = ["SpecLike", "cell_set", "read_design"]
 
-MAX_CELLS = 1 << 20
 QUERY_NAME = re.compile(r"[A-Za-z0-9_-]+")  # queries name files
 TABLE_COLUMNS = {"level", "region", "count"}
 
 SpecLike = str | Path | Mapping[str, Any] | Spec
 
 
-def read_design(given: SpecLike, data: Any = None) -> Design:
+def read_design(
+    given: SpecLike,
+    data: Any = None,
+    model: type[TopDownOptions] = TopDownOptions,
+    run: Run | None = None,
+) -> Design:
     """Read a spec with a `[topdown]` section, its list of leaves and its public tables.
 
     Parameters
@@ -45,6 +50,10 @@ def read_design(given: SpecLike, data: Any = None) -> Design:
     given : path, mapping or Spec
     data : path, uri or dataframe, optional
         The records, in place of the spec's source.
+    model : type of options
+        What the `[topdown]` section holds.
+    run : Run, optional
+        Asked whether to go on reading.
 
     Raises
     ------
@@ -54,10 +63,10 @@ def read_design(given: SpecLike, data: Any = None) -> Design:
     spec = as_spec(given)
     records = spec.data if data is None else data
     where = f"{spec.path.name} [topdown]"
-    options = validated(TopDownOptions, spec.options("topdown"), where)
+    options = validated(model, spec.options("topdown"), where)
     check_filter(spec.source.where, Relation(options.neighbours))
     attributes = _cell_attributes(spec, options, where)
-    spine = _read_spine(spec, records, options.geography, where)
+    spine = _read_spine(spec, records, options.geography, where, run)
     queries, query_attributes = _build_queries(options, attributes, where)
     level_shares, query_shares = _read_shares(options, spine, queries, where)
     codes = _cell_codes(attributes)
@@ -72,7 +81,9 @@ def read_design(given: SpecLike, data: Any = None) -> Design:
         for number, one in enumerate(options.invariants, start=1)
     ]
     statements += [
-        _bound(one, spec, records, options.geography, spine, attributes, f'{where}: key "bounds[{number}]"')
+        _bound(
+            one, spec, records, options.geography, spine, attributes, f'{where}: key "bounds[{number}]"', run
+        )
         for number, one in enumerate(options.bounds, start=1)
     ]
     names = [statement.name for statement in statements]
@@ -114,8 +125,9 @@ def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[A
                 f'{where}: attribute "{attribute.name}" needs its labels in the spec; domains are public.'
             )
             raise InputError(message, column=attribute.name, option="labels")
-    if prod(attribute.size for attribute in attributes) > MAX_CELLS:
-        raise InputError(f"{where}: there are more than {MAX_CELLS:,} cells; use coarser attributes.")
+    most = options.most_cells
+    if prod(attribute.size for attribute in attributes) > most:
+        raise InputError(f"{where}: there are more than {most:,} cells; use coarser attributes.")
     return attributes
 
 
@@ -125,7 +137,9 @@ def _cell_codes(attributes: Sequence[Attribute]) -> Ints:
     return grids.reshape(len(attributes), -1).T.astype(np.int64)
 
 
-def _read_spine(spec: Spec, records: Any, geography: GeographyOptions, where: str) -> RegionTree:
+def _read_spine(
+    spec: Spec, records: Any, geography: GeographyOptions, where: str, run: Run | None
+) -> RegionTree:
     """The tree of regions from the public list of leaves."""
     is_coded = geography.column is not None and geography.prefixes is not None
     if is_coded == (geography.columns is not None):
@@ -133,7 +147,7 @@ def _read_spine(spec: Spec, records: Any, geography: GeographyOptions, where: st
         raise InputError(message, option="geography")
     columns = geography.columns if geography.columns is not None else [geography.column or ""]
     path = _public_file(spec, records, geography.leaves, f'{where}: key "geography.leaves"')
-    rows = _read_rows(path, columns)
+    rows = _read_rows(path, columns, run)
     try:
         if geography.prefixes is not None:
             return RegionTree.from_prefixes([row[0] for row in rows], geography.levels, geography.prefixes)
@@ -153,9 +167,9 @@ def _public_file(spec: Spec, records: Any, name: str, place: str) -> Path:
     return path
 
 
-def _read_rows(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
+def _read_rows(path: Path, columns: Sequence[str], run: Run | None) -> list[tuple[str, ...]]:
     """Rows of a public file as text; every value must be there."""
-    with open_source(path) as source:
+    with open_source(path, run=run) as source:
         rows = read_text(source, columns)
     complete: list[tuple[str, ...]] = []
     for number, row in enumerate(rows, start=1):
@@ -241,7 +255,7 @@ def _read_shares(
                 raise InputError(f'{where}: key "{key}.{name}" names no query.', option=key)
             shares[name] = fraction_of(share, f'{where}: key "{key}.{name}"')
         _check_sum(shares, f'{where}: key "{key}"')
-        if DETAILED not in shares:
+        if options.needs_detailed and DETAILED not in shares:
             raise InputError(f'{where}: key "{key}" needs a share for "{DETAILED}".', option=key)
         by_level.append(shares)
     return tuple(levels[name] for name in spine.names), tuple(by_level)
@@ -254,7 +268,7 @@ def _check_sum(shares: Mapping[str, Fraction], place: str) -> None:
         raise InputError(message, option="shares")
 
 
-def _cell_set(labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute], place: str) -> Bools:
+def cell_set(labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute], place: str) -> Bools:
     """Cells that have one of the labels in every attribute named; all cells where none is."""
     codes = _cell_codes(attributes)
     names = [attribute.name for attribute in attributes]
@@ -280,7 +294,7 @@ def _invariant(
     return Statement(
         name=given.name,
         level=spine.level_of(given.level),
-        cells=_cell_set(given.cells, attributes, place),
+        cells=cell_set(given.cells, attributes, place),
         labels={name: tuple(labels) for name, labels in given.cells.items()},
         lower=nothing,
         upper=nothing,
@@ -295,13 +309,14 @@ def _bound(
     spine: RegionTree,
     attributes: Sequence[Attribute],
     place: str,
+    run: Run | None,
 ) -> Statement:
     """Bounds for every leaf from a public table."""
     if (given.facilities is None) == (given.lower is None and given.upper is None):
         raise InputError(
             f"{place} needs either facilities, or lower and upper or one of them.", option="bounds"
         )
-    table = _SideTable.read(_public_file(spec, records, given.file, place), geography, spine)
+    table = _SideTable.read(_public_file(spec, records, given.file, place), geography, spine, run)
     if given.facilities is not None:
         lower = table.column(given.facilities)
         upper = np.where(lower > 0, UNBOUNDED, 0)
@@ -315,7 +330,7 @@ def _bound(
     return Statement(
         name=given.name,
         level=spine.n_levels - 1,
-        cells=_cell_set(given.cells, attributes, place),
+        cells=cell_set(given.cells, attributes, place),
         labels={name: tuple(labels) for name, labels in given.cells.items()},
         lower=lower,
         upper=upper,
@@ -329,11 +344,12 @@ class _SideTable:
     name: str
     path: Path
     order: Ints  # row of the file for each leaf
+    run: Run | None
 
     @classmethod
-    def read(cls, path: Path, geography: GeographyOptions, spine: RegionTree) -> _SideTable:
+    def read(cls, path: Path, geography: GeographyOptions, spine: RegionTree, run: Run | None) -> _SideTable:
         columns = geography.columns if geography.columns is not None else [geography.column or ""]
-        rows = _read_rows(path, columns)
+        rows = _read_rows(path, columns, run)
         place = {labels: leaf for leaf, labels in enumerate(spine.leaf_labels)}
         order = np.full(len(place), -1, dtype=np.int64)
         for number, row in enumerate(rows):
@@ -348,7 +364,7 @@ class _SideTable:
         if (order < 0).any():
             message = f"{path.name} has no row for some of the leaves; give each leaf one row."
             raise InputError(message, file=path.name)
-        return cls(name=path.name, path=path, order=order)
+        return cls(name=path.name, path=path, order=order, run=run)
 
     def row_of(self, leaf: int) -> int:
         """Row of a leaf, counted from 1."""
@@ -363,7 +379,7 @@ class _SideTable:
     def column(self, name: str) -> Ints:
         """Whole numbers of zero or more, leaf by leaf."""
         values = np.empty(len(self.order), dtype=np.int64)
-        for number, (text,) in enumerate(_read_rows(self.path, [name])):
+        for number, (text,) in enumerate(_read_rows(self.path, [name], self.run)):
             if not text.isdecimal() or int(text) >= UNBOUNDED:
                 message = (
                     f'column "{name}" in {self.name} is not a whole number on row {number + 1}; correct it.'

@@ -29,10 +29,11 @@ from louver.schema.attribute import Attribute
 from louver.topdown.design import Design
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.plan import QueryPlan
-from louver.topdown.problem import Query, SparseLevel, region_range, split_batches
+from louver.topdown.problem import Query, SparseLevel, add_levels, region_range, split_batches
 
 __all__ = [
     "SealedCounts",
+    "batches_of",
     "invariant_values",
     "read_invariants",
     "source_hash",
@@ -42,9 +43,9 @@ __all__ = [
 ]
 
 
-def source_hash(design: Design) -> KeyedHash:
+def source_hash(design: Design, run: Run | None = None) -> KeyedHash:
     """Keyed hash of the source, which ties it to its ledger."""
-    return fingerprint(_source(design), **design.spec.source.opening())
+    return fingerprint(_source(design), **design.spec.source.opening(), run=run)
 
 
 def _source(design: Design) -> Any:
@@ -69,10 +70,7 @@ def true_levels(design: Design, run: Run | None = None) -> tuple[SparseLevel, ..
         raise InputError(
             f"the source counts {UNBOUNDED:,} people or more; release smaller parts.", option="source"
         )
-    levels = [leaves]
-    for starts in reversed(design.spine.starts):
-        levels.insert(0, levels[0].add_up(starts, design.n_cells))
-    return tuple(levels)
+    return add_levels(design.spine, leaves, design.n_cells)
 
 
 def _true_leaves(design: Design, run: Run | None) -> SparseLevel:
@@ -189,7 +187,7 @@ def read_invariants(path: Path, plan: QueryPlan) -> dict[str, Ints]:
 def true_batches(plan: QueryPlan, levels: tuple[SparseLevel, ...]) -> Iterator[TrueBatch]:
     """Yield the exact answers of all queries, batch by batch in a fixed order. Confidential."""
     spine = plan.design.spine
-    for level, batches in enumerate(_batches(plan)):
+    for level, batches in enumerate(batches_of(plan)):
         for number, (start, stop) in enumerate(batches):
             part = levels[level].part(start, stop)
             for place, measured in enumerate(plan.measured[level]):
@@ -203,7 +201,7 @@ def true_batches(plan: QueryPlan, levels: tuple[SparseLevel, ...]) -> Iterator[T
                 )
 
 
-def _batches(plan: QueryPlan) -> list[list[tuple[int, int]]]:
+def batches_of(plan: QueryPlan) -> list[list[tuple[int, int]]]:
     """Ranges of regions measured together, for each level."""
     spine = plan.design.spine
     ranges = []
@@ -228,7 +226,7 @@ class SealedCounts:
         self._plan = plan
         self._group: dict[tuple[int, int], int] = {}
         group = 0
-        for level, batches in enumerate(_batches(plan)):
+        for level, batches in enumerate(batches_of(plan)):
             for start, _ in batches:
                 self._group[level, start] = group
                 group += len(plan.measured[level])

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
@@ -50,6 +50,7 @@ from louver.schema.options import option
 from louver.schema.validate import OWN, Options
 
 __all__ = [
+    "MAX_CELLS",
     "BoundOptions",
     "CheckOptions",
     "Estimator",
@@ -59,6 +60,9 @@ __all__ = [
     "Shrink",
     "TopDownOptions",
 ]
+
+MAX_CELLS = 1 << 20
+"""Cells that one table of regions by cells may have."""
 
 Amount = int | float | str
 Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
@@ -133,6 +137,9 @@ def _as_query(value: Any) -> Any:
 
 class TopDownOptions(Options):
     """`[topdown]`."""
+
+    most_cells: ClassVar[int] = MAX_CELLS
+    needs_detailed: ClassVar[bool] = True
 
     geography: GeographyOptions
     shares: SharesOptions

@@ -22,6 +22,7 @@ __all__ = [
     "Query",
     "SparseLevel",
     "Workload",
+    "add_levels",
     "region_range",
     "split_batches",
 ]
@@ -223,6 +224,14 @@ class SparseLevel:
             cell=np.concatenate([part.cell for part in parts]),
             count=np.concatenate([part.count for part in parts]),
         )
+
+
+def add_levels(spine: RegionTree, leaves: SparseLevel, n_cells: int) -> tuple[SparseLevel, ...]:
+    """Histograms of every level, the root first, from those of the leaves."""
+    levels = [leaves]
+    for starts in reversed(spine.starts):
+        levels.insert(0, levels[0].add_up(starts, n_cells))
+    return tuple(levels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,6 +19,7 @@ from louver.privacy.spend import measure_into as spend_into
 from louver.release.manifest import MANIFEST, file_entry, read_manifest
 from louver.release.write import check_out
 from louver.run import Run
+from louver.topdown.check import crossing_words
 from louver.topdown.composition import check_together, invariant_records
 from louver.topdown.measuring import (
     invariant_values,
@@ -44,11 +45,13 @@ def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None 
         plan.problem(values)  # contradictions end here, before anything is spent
         return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
 
+    for words in crossing_words(plan):
+        (run or Run()).tell(words)
     return spend_into(
         folder,
         (MEASUREMENTS_FILE, INVARIANTS_FILE),
         load,
-        account=Account(ledger, source_hash(plan.design)),
+        account=Account(ledger, source_hash(plan.design, run)),
         payment=payment_of(plan),
         check_out=check_out,
         design=plan.design.measured_fingerprint(),

@@ -33,19 +33,32 @@ from louver.topdown.problem import SparseLevel
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, QueryError, TopDownRelease
 from louver.topdown.sealing import checkpoints_of, is_finished, measure_into, measurements_path
 
-__all__ = ["Report", "estimate_from", "open_payer", "release_paid", "release_seeded", "write_release"]
+__all__ = [
+    "Estimation",
+    "Report",
+    "estimate_from",
+    "open_payer",
+    "release_paid",
+    "release_seeded",
+    "write_release",
+]
+
+MOST_COMPARED = 1 << 25
+"""Counts of one query at one level that are compared with the truth; a query of more is left out."""
 
 Report = Callable[[TopDownRelease], str]
+Estimation = Callable[[QueryPlan, Path, int, Run | None, dict[str, float]], TopDownRelease]
+"""From the measurements of a folder to a release."""
 
 
-def open_payer(plan: QueryPlan, ledger: str | Path | None) -> Ledger:
+def open_payer(plan: QueryPlan, ledger: str | Path | None, run: Run | None) -> Ledger:
     """The ledger that pays, opened before anything is read."""
     design = plan.design
     if design.is_own_file and not Path(design.data).is_file():
         name = Path(design.data).name
         raise InputError(f"{name} does not exist; correct the source in {design.spec.path.name}.", file=name)
     source = design.spec.source
-    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query)
+    return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query, run=run)
 
 
 def release_seeded(
@@ -55,6 +68,7 @@ def release_seeded(
     workers: int,
     run: Run | None,
     write: Callable[[TopDownRelease, Path], TopDownRelease],
+    estimate: Estimation | None = None,
 ) -> TopDownRelease:
     """Run with noise that anyone can repeat, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="louver-topdown-") as name:
@@ -68,7 +82,7 @@ def release_seeded(
         noise, design = KeyedNoise.from_seed(seed), plan.design.measured_fingerprint()
         write_measurements(path, true_batches(plan, levels), noise, design=design, run=run)
         seconds = {"tabulate": tabulated - began, "measure": time.perf_counter() - tabulated}
-        release = estimate_from(plan, folder, workers, run, seconds)
+        release = (estimate or estimate_from)(plan, folder, workers, run, seconds)
         if evaluate:
             release = replace(release, evaluation=_errors(release, levels))
         return write(release, folder)
@@ -82,8 +96,11 @@ def release_paid(
     resume: bool,
     run: Run | None,
     write: Callable[..., TopDownRelease],
+    measure: Callable[[QueryPlan, Path, Ledger, Run | None], object] = measure_into,
+    estimate: Estimation | None = None,
 ) -> TopDownRelease:
     """Measure into a folder beside the release, estimate with checkpoints, release, clear the folder."""
+    estimated = estimate or estimate_from
     work = out.with_name(f".{out.name}.topdown")
     if not resume and os.path.lexists(work):
         message = f"option --out: a run for {out.name} was interrupted; add --resume to carry it on."
@@ -94,12 +111,12 @@ def release_paid(
     if is_released:  # stopped after the move
         # The levels that were finished are still beside the release, unless the folder was cleared too.
         kept = is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], ledger)
-        release = replace(estimate_from(plan, work if kept else out, workers, run, {}), path=out)
+        release = replace(estimated(plan, work if kept else out, workers, run, {}), path=out)
     else:
         began = time.perf_counter()
-        measure_into(plan, work, ledger, run)
+        measure(plan, work, ledger, run)
         seconds = {"measure": time.perf_counter() - began}
-        release = write(estimate_from(plan, work, workers, run, seconds), work, out=out)
+        release = write(estimated(plan, work, workers, run, seconds), work, out=out)
     shutil.rmtree(work, ignore_errors=True)
     return release
 
@@ -149,7 +166,8 @@ def write_release(
             shutil.copyfile(folder / name, writer.path(name))
         release = replace(release, path=Path(out))
         parameters = release.plan.design.options.model_dump(mode="json")
-        release.write_into(writer, parameters, report(release) if report else None, csv=csv)
+        page = (run or Run()).attend(report, release) if report else None
+        release.write_into(writer, parameters, page, csv=csv)
     return replace(release, seconds={**release.seconds, "write": time.perf_counter() - began})
 
 
@@ -159,6 +177,8 @@ def _errors(release: TopDownRelease, truth: tuple[SparseLevel, ...]) -> tuple[Qu
     errors = []
     for level, histogram in enumerate(list(release.levels())[::-1]):
         for query in design.queries:
+            if query.n_rows * histogram.n_regions > MOST_COMPARED:
+                continue
             difference = query.answer(histogram) - query.answer(truth[level])
             errors.append(
                 QueryError(

@@ -71,7 +71,14 @@ def test_other_records_are_another_matter(people: Path) -> None:
     publish(people, EVERYONE, "one")
     other = people.with_name("other.csv")
     other.write_text(people.read_text().replace("30", "31"))
-    assert publish(other, TOWN_A, "two").published
+    second = publish(other, TOWN_A, "two")
+    assert second.published and "holds 1 publication, none from this file" in second.remark
+    assert second.remark in repr(second)
+
+
+def test_a_new_register_says_so(people: Path) -> None:
+    assert "register is new: it knows of nothing" in publish(people, EVERYONE, "one").remark
+    assert publish(people, EVERYONE, "again").remark is None
 
 
 @pytest.mark.parametrize(

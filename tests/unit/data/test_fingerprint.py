@@ -6,8 +6,11 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pytest
 
-from louver.data.fingerprint import fingerprint
+from louver.data.fingerprint import fingerprint, has_same_records
+from louver.errors import Cancelled
+from louver.run import Run
 
 SECRET = b"s" * 32
 
@@ -36,3 +39,14 @@ def test_files_are_hashed_by_their_bytes(tmp_path: Path) -> None:
     before = fingerprint(path)(SECRET)
     path.write_text("x\n2\n")
     assert fingerprint(path)(SECRET) != before
+
+
+def test_hashing_can_be_stopped(tmp_path: Path) -> None:
+    path, run = tmp_path / "people.csv", Run()
+    path.write_text("x\n1\n")
+    run.cancel()
+    for data in (path, pa.table({"x": [1]})):
+        with pytest.raises(Cancelled):
+            fingerprint(data, run=run)(SECRET)
+    with pytest.raises(Cancelled):
+        has_same_records(path, path, run)

@@ -12,6 +12,7 @@ import pandas as pd
 import pyreadstat
 import pytest
 
+from louver.data import read
 from louver.data.formats import column_of, labelled
 from louver.data.read import open_source
 from louver.data.values import read_text
@@ -109,6 +110,17 @@ def test_a_file_that_is_no_such_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=f"{name} is no") as caught:
         texts(tmp_path / name)
     assert "4711" not in str(caught.value)
+
+
+def test_a_large_file_is_read_in_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that cancelling does not wait for its library; what is refused there is refused here."""
+    good, bad = workbook(tmp_path / "p.xlsx", only=[["a"], [1]]), tmp_path / "p.sav"
+    bad.write_bytes(b"no file of SPSS")
+    monkeypatch.setattr(read, "LARGE", 0)
+    assert texts(good) == [("1",)]
+    with pytest.raises(InputError, match="p.sav is not a whole file") as caught:
+        texts(bad)
+    assert caught.value.file == "p.sav"
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pyarrow as pa
 import pytest
 
 from louver.data.read import open_source
 from louver.data.tabulate import read_codes, tabulate
-from louver.errors import InputError
+from louver.errors import Cancelled, InputError
+from louver.run import Run
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
 from louver.schema.spec import Schema
@@ -147,3 +150,17 @@ def test_the_result_agrees_with_the_same_rows_in_memory(uri):
     frame = pa.table({"a": [str(i % 7) for i in numbers], "i": numbers})
     with open_source(frame) as source:
         assert tabulate(source, ["a"], weight="i") == from_server
+
+
+def test_a_query_on_the_server_is_cancelled(uri: str) -> None:
+    run = Run()
+    threading.Timer(0.2, run.cancel).start()
+    with pytest.raises(Cancelled):
+        open_source(uri, query="SELECT pg_sleep(600)", run=run)
+
+
+def test_a_download_is_cancelled(uri: str) -> None:
+    run = Run()
+    threading.Timer(0.2, run.cancel).start()
+    with pytest.raises(Cancelled):
+        open_source(uri, query="SELECT generate_series(1, 100000000000) AS a", run=run)

@@ -67,6 +67,13 @@ def test_without_a_public_total(name: str) -> None:
     assert MECHANISMS[name].solve(nothing).sum() == 0
 
 
+def test_a_poorly_measured_root_does_not_cap_the_number_of_groups() -> None:
+    tree = LevelTree.from_counts([[2]])
+    rows = np.array([[150, 40], [100, 30], [100, 30]])
+    released = MECHANISMS["louver"].solve(NoisyAnswers(tree, rows, (20_000.0, 2.0), None))
+    assert abs(int(released[0].sum()) - 200) <= 1
+
+
 @pytest.mark.parametrize(
     "name", [m.name for m in MECHANISMS.values() if m.open_query is None and m.name != "M_H^r"]
 )

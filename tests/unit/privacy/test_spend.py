@@ -279,6 +279,17 @@ def test_refusals_that_depend_on_the_data_are_logged(people: Path, tmp_path: Pat
     assert len(second.state().refusals) == 1 and second.state().spent == 0
 
 
+def test_a_ledger_elsewhere_is_no_second_budget(people: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    path = tmp_path / "elsewhere" / "people.ledger"
+    second = Ledger.create(path, Measure.EPSILON, Relation.ADD_REMOVE_RECORD, Fraction(1))
+    _ledger(people)
+    groups(people, **_options(people), out=tmp_path / "first")
+    with pytest.raises(BudgetError, match=r"people.csv.ledger beside people.csv pays for these data"):
+        groups(people, **_options(people), ledger=second.path, out=tmp_path / "second")
+    assert second.state().spent == 0
+
+
 def test_a_ledger_is_found_beside_the_data(people: Path) -> None:
     assert find_ledger(people) is None
     ledger = _ledger(people)

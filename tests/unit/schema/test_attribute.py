@@ -58,6 +58,16 @@ def test_bins_of_numbers():
     assert codes.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("kind", "labels"), [("integer", ("9", "25", "60")), ("number", ("9.5", "25", "60"))]
+)
+def test_bins_of_a_category_need_no_kind_where_its_labels_are_numbers(kind, labels):
+    cut = Recode("age", bins=(25, 55))
+    coarse, codes = Attribute(name="age", labels=labels[::-1]).recoded(cut)
+    assert codes.tolist() == [2, 1, 0]
+    assert coarse == Attribute(name="age", kind=kind, labels=labels).recoded(cut)[0]
+
+
 def test_bins_before_any_label_is_known():
     coarse, codes = Attribute(name="age", kind=Kind.INTEGER).recoded(Recode("age", bins=(18,)))
     assert coarse.labels == ("<18", "18+")

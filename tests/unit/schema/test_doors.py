@@ -97,7 +97,9 @@ def test_keywords_are_those_of_the_model(
 
 
 @pytest.mark.parametrize(
-    "door", [*(door for door, *_ in DOORS), topdown.topdown, topdown.measure, topdown.estimate], ids=name_of
+    "door",
+    [*(door for door, *_ in DOORS), topdown.topdown, topdown.measure, topdown.estimate, topdown.extend],
+    ids=name_of,
 )
 def test_every_keyword_is_documented(door: Callable[..., Any]) -> None:
     assert documented_names(door) == set(inspect.signature(door).parameters)
@@ -115,6 +117,11 @@ def test_what_a_door_tells_itself_stays_and_flags_become_keywords() -> None:
     ("door", "left_out", "own"),
     [
         (topdown.topdown, {"measurements"}, {"spec", "data", "out", "ledger", "report", "run"}),
+        (
+            topdown.extend,
+            {"measurements", "estimator", "shrink"},
+            {"spec", "data", "out", "ledger", "report", "run"},
+        ),
         (topdown.measure, RUN - {"resume"}, {"spec", "data", "out", "ledger", "run"}),
         (
             topdown.estimate,

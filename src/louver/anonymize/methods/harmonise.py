@@ -9,7 +9,7 @@ import numpy as np
 
 from louver._arrays import Floats, Ints
 from louver.anonymize.harmonised import Codings, Recoded, Recoding, Whole
-from louver.anonymize.methods.lattice import Lattice
+from louver.anonymize.methods.lattice import Lattice, all_codings
 from louver.anonymize.methods.method import Method
 from louver.anonymize.problem import Problem
 from louver.anonymize.watch import Watch
@@ -23,6 +23,15 @@ ROUNDS = 400
 
 JUDGED_PER_STEP = 2_000
 """Combinations of codings that the search of the lattice may judge for each step."""
+
+LATTICE_SHARE = 0.5
+"""Share of the time after which the search of the lattice is given up."""
+
+AROUND, ANEW = 0.5, 0.3
+"""Share of the rounds that look around the best recoding, and, of the others, that begin with one block per column."""
+
+MOST_NEAR = {1: 200, 2: 40, 3: 12}
+"""Codings near that of a column that are tried, by how many columns are changed together."""
 
 
 def solve(problem: Problem, watch: Watch | None = None, *, steps: int | None = None) -> Recoded:
@@ -40,8 +49,8 @@ def solve(problem: Problem, watch: Watch | None = None, *, steps: int | None = N
     Top-down specialisation (Fung, Wang & Yu 2005): from one block per column, the division that saves most information
     and leaves no more records out than allowed is made, until there is none. A division that fails now fails in every finer
     recoding, and is not tried again. Each round then makes some columns of the best recoding coarse and divides again, in
-    an order in which columns weigh differently from round to round. Where columns have few codings, `Lattice` looks at
-    all combinations, and its answer is the optimum.
+    an order in which columns weigh differently from round to round, or tries all codings near those of two or three columns
+    together. Where columns have few codings, `Lattice` rules out or judges all combinations first, and its answer is the optimum.
 
     **Loss**: that of (34), as for classes formed one by one, so the two can be compared.
 
@@ -50,51 +59,87 @@ def solve(problem: Problem, watch: Watch | None = None, *, steps: int | None = N
     Raises
     ------
     InfeasibleError
-        If not even one block per column meets the requirements.
+        If no recoding was found that meets the requirements: where they are monotone, not even one block per column does.
     """
     watch = watch or Watch()
     whole = Whole.of(problem)
     with watch.stage("first answer"):
         best = whole.judged(whole.coarsest)
+        if best is not None:
+            best = _divided(whole, best, np.ones(len(whole.domains)), watch)
+    with watch.stage("search"):
+        best, is_best = _of_all(whole, best, watch, steps)
         if best is None:
             raise InfeasibleError(
                 "no recoding of these records meets the requirements, not even one value for all; ask for less."
             )
-        best = _divided(whole, best, np.ones(len(whole.domains)), watch)
-    lattice = Lattice(whole, watch, None if steps is None else JUDGED_PER_STEP * max(1, steps))
-    status, bound = Status.FEASIBLE, None
-    with watch.stage("search"):
-        if not lattice.is_small:
+        if not is_best:
             best = _rounds(whole, best, watch, steps)
-        else:
-            best = lattice.search(best) or best
-            if lattice.is_complete:
-                status, bound = Status.OPTIMAL, best.loss
+    status, bound = (Status.OPTIMAL, best.loss) if is_best else (Status.FEASIBLE, None)
     watch.run.check()
     return whole.answer(best, method=METHOD.name, status=status, lower_bound=bound)
 
 
+def _of_all(
+    whole: Whole, best: Recoding | None, watch: Watch, steps: int | None
+) -> tuple[Recoding | None, bool]:
+    """The best of all recodings, where they are few; and whether it is."""
+    codings = all_codings(whole)
+    if codings is None or (best is None and whole.is_monotone):
+        return best, False
+    most = None if steps is None else JUDGED_PER_STEP * max(1, steps)
+    lattice = Lattice(whole, codings, watch, most, until=LATTICE_SHARE)
+    return lattice.search(best), lattice.is_complete
+
+
 def _rounds(whole: Whole, best: Recoding, watch: Watch, steps: int | None) -> Recoding:
-    """Make parts of the best recoding coarse and divide again, until time or steps are over."""
+    """Look around the best recoding, or divide again from parts of it or from the top, until time or steps are over."""
     draws = _draws()
     n_rounds, n_vain = 0, 0
     while n_rounds < (ROUNDS if steps is None else steps) or (watch.is_limited and n_vain < ROUNDS):
         if watch.is_over:
             break
         watch.share = watch.share_of_time if watch.is_limited else n_rounds / max(1, steps or ROUNDS)
-        m = len(whole.domains)
-        coarse = {int(next(draws) * m) for _ in range(1 + int(next(draws) * min(3, m)))}
-        codings = tuple(
-            whole.domains[j].coarsest() if j in coarse else coding for j, coding in enumerate(best.codings)
-        )
-        weights = np.array([4.0 ** (2 * next(draws) - 1 - 2 * (j in coarse)) for j in range(m)])
-        start = whole.judged(codings)
+        move = _around if next(draws) < AROUND else _divided_again
+        found = move(whole, best, draws, watch)
         n_rounds, n_vain = n_rounds + 1, n_vain + 1
-        if start is not None:
-            found = _divided(whole, start, weights, watch)
-            if found.loss < best.loss * (1 - 1e-12):
-                best, n_vain = found, 0
+        if found.loss < best.loss * (1 - 1e-12):
+            best, n_vain = found, 0
     return best
+
+
+def _around(whole: Whole, best: Recoding, draws: Iterator[float], watch: Watch) -> Recoding:
+    """The best of all combinations of codings near those of two or three columns, the others as they are."""
+    free = _some(draws, len(whole.domains), 2 + (next(draws) < 0.5))
+    codings = []
+    for place, (domain, coding) in enumerate(zip(whole.domains, best.codings, strict=True)):
+        near = [*domain.splits(coding), *domain.others(coding)] if place in free else []
+        while len(near) > MOST_NEAR[len(free)]:
+            near.pop(int(next(draws) * len(near)))
+        codings.append([coding, *near])
+    return Lattice(whole, codings, watch, has_bound=True).search(best) or best
+
+
+def _divided_again(whole: Whole, best: Recoding, draws: Iterator[float], watch: Watch) -> Recoding:
+    """Some columns made coarse, or all, and divided again: those that were not first, and others by chance."""
+    m = len(whole.domains)
+    is_anew = next(draws) < ANEW
+    coarse = set(range(m)) if is_anew else _some(draws, m, 1 + int(next(draws) * 3))
+    later = set() if is_anew else coarse
+    codings = tuple(
+        domain.coarsest() if place in coarse else coding
+        for place, (domain, coding) in enumerate(zip(whole.domains, best.codings, strict=True))
+    )
+    start = whole.judged(codings)
+    if start is None:  # where coarser recodings may leave out more
+        return best
+    weights = np.array([4.0 ** (2 * next(draws) - 1 - 2 * (place in later)) for place in range(m)])
+    return _divided(whole, start, weights, watch)
+
+
+def _some(draws: Iterator[float], m: int, n: int) -> set[int]:
+    """At most so many of m numbers."""
+    return {int(next(draws) * m) for _ in range(n)}
 
 
 def _draws() -> Iterator[float]:

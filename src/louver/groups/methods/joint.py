@@ -47,7 +47,7 @@ def _fitted(noisy: NoisyAnswers, counts: Ints, run: Run | None) -> Ints:
         rows,
         noisy.tree,
         [1 / max(variance, LEAST_VARIANCE) for variance in noisy.variances],
-        upper=float(noisy.total) if noisy.total is not None else float(max(1, rows.max(initial=0))),
+        upper=np.inf if noisy.total is None else float(noisy.total),
         total=None if noisy.total is None else float(noisy.total),
         tolerance=tolerance(noisy),
         run=run,

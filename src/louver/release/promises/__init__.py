@@ -13,6 +13,7 @@ from louver.release.promises.base import Context, Outcome, Promise, Registered
 from louver.release.promises.closeness import TCloseness, check_t_closeness
 from louver.release.promises.columns import Columns, CsvCopy, check_columns, check_csv
 from louver.release.promises.diversity import LDiversity, check_l_diversity
+from louver.release.promises.extension import EditRules, Extension, check_edit_rules, check_extension
 from louver.release.promises.freeform import Freeform, check_freeform
 from louver.release.promises.group_table import GroupCounts, GroupTable, check_group_counts, check_group_table
 from louver.release.promises.k_anonymity import (
@@ -48,6 +49,8 @@ PROMISES: Mapping[str, Registered] = {
     "group-table": Registered(GroupTable, check_group_table),
     "group-counts": Registered(GroupCounts, check_group_counts, only=frozenset({"M_H^r", "M_c^r"})),
     "topdown": Registered(TopDown, check_topdown),
+    "extension": Registered(Extension, check_extension),
+    "edit-rules": Registered(EditRules, check_edit_rules),
     "tables": Registered(PublishedTables, check_tables),
 }
 
@@ -69,5 +72,7 @@ REQUIRED: Mapping[str, Required] = {
     ),
     "groups": Required(always=frozenset(), one_of=frozenset({"group-table", "group-counts"})),
     "audit": Required(always=frozenset(), one_of=frozenset({"tables"})),
-    "topdown": Required(always=frozenset(), one_of=frozenset({"topdown"})),
+    "topdown": Required(
+        always=frozenset(), one_of=frozenset({"topdown"}), may=frozenset({"extension", "edit-rules"})
+    ),
 }

@@ -118,11 +118,30 @@ def _audit(manifest: Manifest) -> Iterator[str]:
 
 
 def _topdown(manifest: Manifest) -> Iterator[str]:
-    """The levels that the results list."""
+    """The levels that the results list; and where a release was extended, that and its rules."""
     levels = [level.get("name") for level in manifest.results.get("levels", [])]
-    for entry in manifest.promises:
+    by_name, asked = _by_name(manifest.promises), manifest.parameters
+    for entry in by_name.get("topdown", []):
         if entry.get("levels") != levels:
             yield "the levels promised are not those of the results"
+    extended = by_name.get("extension", [])
+    if len(extended) != (asked.get("extends") is not None):
+        yield '"extension" must be promised once where a release is extended, and nowhere else'
+    for entry in extended:
+        if entry.get("first_digest") != manifest.results.get("extends"):
+            yield '"extension" speaks of another release than the results'
+        views = {name: view.get("attribute") for name, view in entry.get("attributes", {}).items()}
+        if {name: views.get(name) for name in asked.get("refines", {})} != {
+            name: one.get("attribute") for name, one in asked.get("refines", {}).items()
+        }:
+            yield '"extension" does not refine what was asked for'
+    rules = [
+        {"name": name, **{key: rule.get(key) for key in ("cells", "at_most", "of")}}
+        for entry in by_name.get("edit-rules", [])
+        for name, rule in entry.get("rules", {}).items()
+    ]
+    if rules != list(asked.get("rules", [])):
+        yield '"edit-rules" are not those that were asked for'
 
 
 def _by_name(promises: Sequence[Entry]) -> dict[str, list[Entry]]:

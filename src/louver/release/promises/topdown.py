@@ -22,7 +22,7 @@ from louver.data.write import spreadsheet_safe
 from louver.release.folder import BATCH_ROWS, Folder, Malformed, without_dictionary
 from louver.release.promises.base import Context, Outcome, Promise, count_distinct, places_in
 
-__all__ = ["TopDown", "check_topdown"]
+__all__ = ["Rows", "TopDown", "check_topdown", "leaf_codes"]
 
 Labels = tuple[str, ...]
 Cells = dict[str, Labels]
@@ -173,7 +173,7 @@ def _count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> People 
         raise Malformed("there are more cells than can be told apart")
     found: list[tuple[Ints, Ints]] = []
     for batch in folder.batches(promise.file, names):
-        leaf = places_in(_leaf_codes(batch, promise.regions), leaves)
+        leaf = places_in(leaf_codes(batch, promise.regions), leaves)
         if (leaf < 0).any():
             return "a person is in a region that is not in the list of leaves"
         codes = [places_in(batch[name], pa.array(labels)) for name, labels in promise.attributes.items()]
@@ -206,7 +206,7 @@ def _added(found: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     return keys, counts.astype(np.int64)
 
 
-def _leaf_codes(batch: pa.Table, regions: Sequence[str]) -> pa.Array:
+def leaf_codes(batch: pa.Table, regions: Sequence[str]) -> pa.Array:
     """Code of each person's leaf: the column itself, or the path over several."""
     if len(regions) == 1:
         return batch[regions[0]].combine_chunks()
@@ -353,7 +353,7 @@ def _is_same(folder: Folder, promise: TopDown) -> bool:
     with csv.open_csv(folder.file(str(promise.csv)), convert_options=options) as reader:
         if reader.schema.names != safe_names:
             return False
-        written = _Rows(pa.Table.from_batches([batch]) for batch in reader)
+        written = Rows(pa.Table.from_batches([batch]) for batch in reader)
         for batch in folder.batches(promise.file, names):
             text = written.next(batch.num_rows)
             plain = [spreadsheet_safe(column.cast(pa.string())) for column in batch.columns]
@@ -362,7 +362,7 @@ def _is_same(folder: Folder, promise: TopDown) -> bool:
         return written.next(1) is None
 
 
-class _Rows:
+class Rows:
     """Rows of a stream of tables, as many at a time as are asked for."""
 
     def __init__(self, tables: Iterator[pa.Table]) -> None:

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
-from louver.anonymize.harmonised import Recoded, Whole
+from louver.anonymize.harmonised import Recoded, Whole, _words
 from louver.anonymize.methods import harmonise
-from louver.anonymize.methods.lattice import Lattice
+from louver.anonymize.methods.lattice import Lattice, all_codings
 from louver.anonymize.problem import Problem
-from louver.anonymize.requirements import Sensitive
+from louver.anonymize.requirements import LKind, Sensitive
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
 from mixed_records import TREE
-from oracles.partitions import has_distinct, interval_loss, set_loss
+from oracles.partitions import has_distinct, has_entropy, interval_loss, set_loss
 from oracles.recodings import Coding, least_recoding, runs, sets
 
 LEVELS = [np.array(level) for level in TREE]
@@ -90,6 +90,21 @@ def test_diversity_equals_brute_force(rows, most_out):
         assert problem.information_loss(harmonise.solve(problem)) == pytest.approx(expected)
 
 
+@settings(max_examples=25)
+@given(records, st.lists(st.integers(0, 2), min_size=9, max_size=9), st.integers(0, 4))
+def test_entropy_equals_brute_force_though_coarser_recodings_may_leave_out_more(rows, ills, most_out):
+    codes = np.array(ills[: len(rows)])
+    limits = [Sensitive(name="ill", codes=codes, n_values=3, l=1.9, l_kind=LKind.ENTROPY)]
+    problem = problem_of(*map(list, zip(*rows, strict=True)), k=1, max_suppressed=most_out, sensitive=limits)
+    is_fine = has_entropy(codes[problem.rows].tolist(), 1.9)
+    expected = least_recoding(columns_of(problem), 1, most_out, is_fine)
+    if expected is None:
+        with pytest.raises(InfeasibleError):
+            harmonise.solve(problem)
+    else:
+        assert problem.information_loss(harmonise.solve(problem)) == pytest.approx(expected)
+
+
 def many(n: int = 400, **more: object) -> Problem:
     random = np.random.default_rng(3)
     return Problem.build(
@@ -139,10 +154,12 @@ def test_the_lattice_judges_fewer_than_there_are():
     for levels in product(range(3), repeat=4):
         found = whole.judged(tuple(LEVELS[level] for level in levels))
         losses += [] if found is None else [found.loss]
-    lattice = Lattice(whole, Watch())
+    codings = all_codings(whole)
+    lattice = Lattice(whole, codings, Watch())
     best = lattice.search(None)
     assert lattice.is_complete and best.loss == pytest.approx(min(losses))
-    cut_short = Lattice(whole, Watch(), 1)
+    assert lattice.n_judged < 3**4 / 2
+    cut_short = Lattice(whole, codings, Watch(), 1)
     cut_short.search(None)
     assert not cut_short.is_complete
 
@@ -152,3 +169,28 @@ def test_a_stopped_search_still_answers():
     problem = many()
     answer = harmonise.solve(problem, watch)
     assert is_one_partition(problem, answer) and answer.status is Status.FEASIBLE
+
+
+def test_columns_with_one_coding_take_no_part():
+    """More of them than an array has axes; and nothing but them."""
+    random = np.random.default_rng(2)
+    one = [NumericColumn(name=str(j), values=np.full(12, 3.0)) for j in range(70)]
+    tree = TreeColumn(name="tree", codes=random.integers(0, 5, 12), ancestors=LEVELS)
+    for columns, alone in (([*one, tree], [tree]), (one, one[:1])):
+        found = harmonise.solve(Problem.build(columns, k=3))
+        assert found.status is Status.OPTIMAL
+        assert found.labels.tolist() == harmonise.solve(Problem.build(alone, k=3)).labels.tolist()
+
+
+def test_keys_of_many_columns_are_exact():
+    """More combinations of blocks than 63 bits tell apart are counted in parts."""
+    values = np.tile(np.random.default_rng(4).permuted(np.tile(np.arange(25.0), (20, 1)), axis=1), 2)
+    whole = Whole.of(Problem.build([NumericColumn(name=str(j), values=v) for j, v in enumerate(values)], k=1))
+    assert whole.multiplicity.tolist() == [2] * 25
+    assert len(_words([25] * 20, 25)) > 1
+    halves = tuple(np.arange(25) // 13 if place < 17 else np.arange(25) for place in range(20))
+    group, sizes, _ = whole.groups(halves)
+    blocks = np.stack([half[whole.atoms[:, place]] for place, half in enumerate(halves)], axis=1)
+    _, first, expected = np.unique(blocks, axis=0, return_inverse=True, return_counts=True)
+    assert sorted(2 * expected) == sorted(sizes)
+    assert len(set(zip(group.tolist(), first.reshape(-1).tolist(), strict=True))) == len(sizes)

@@ -11,8 +11,8 @@ __all__ = ["diverse_groups", "group_points"]
 
 
 @kernel
-def group_points(atoms, blocks, start, group):
-    """Number the points so that those with equal blocks in all columns have equal numbers.
+def group_points(atoms, blocks, start, n_blocks, columns, weight, group, sizes):
+    """Divide groups of points by their blocks in some columns, and count each group.
 
     Parameters
     ----------
@@ -20,43 +20,42 @@ def group_points(atoms, blocks, start, group):
         Value of each point in each column, by number.
     blocks : int32
         Block of every value, column after column.
-    start : int64 (m,)
-        Where each column starts in `blocks`.
+    start, n_blocks : int64 (m,)
+        Where each column starts in `blocks`, and how many blocks it has.
+    columns : int64
+        Columns that divide. The number of groups times the product of their numbers of blocks is below 2^63.
+    weight : int64 (p,)
+        Records of each point.
     group : int64 (p,)
-        Filled: the group of each point, by first point.
+        The group of each point so far; filled with the group after, by first point.
+    sizes : int64 (p,)
+        Filled: records of each group.
 
     Returns
     -------
     Number of groups.
     """
-    p, m = atoms.shape
-    n_slots = 2
+    p = atoms.shape[0]
+    n_slots, shift = 2, 63
     while n_slots < 2 * p:
-        n_slots *= 2
-    slots, first = np.full(n_slots, -1, np.int32), np.empty(p, np.int32)
+        n_slots, shift = 2 * n_slots, shift - 1
+    slots, keys = np.full(n_slots, -1, np.int32), np.empty(p, np.uint64)
     n = 0
     for i in range(p):
-        key = np.uint64(0)
-        for j in range(m):
-            key = (key ^ np.uint64(blocks[start[j] + atoms[i, j]])) * np.uint64(0x9E3779B97F4A7C15)
-            key ^= key >> np.uint64(29)
-        at = np.int64(key & np.uint64(n_slots - 1))
-        # Slots hold groups; a group with another first point's blocks moves on to the next slot.
-        while True:
-            g = slots[at]
-            if g < 0:
-                slots[at], first[n], group[i] = n, i, n
-                n += 1
-                break
-            is_equal = True
-            for j in range(m):
-                if blocks[start[j] + atoms[i, j]] != blocks[start[j] + atoms[first[g], j]]:
-                    is_equal = False
-                    break
-            if is_equal:
-                group[i] = g
-                break
-            at = (at + 1) % n_slots
+        # Blocks are digits of the key, each to the base of its column: equal keys are equal blocks in all.
+        key = np.uint64(group[i])
+        for j in columns:
+            key = key * np.uint64(n_blocks[j]) + np.uint64(blocks[start[j] + atoms[i, j]])
+        at = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
+        while slots[at] >= 0 and keys[slots[at]] != key:
+            at = (at + 1) & (n_slots - 1)
+        g = slots[at]
+        if g < 0:
+            slots[at], keys[n], sizes[n], group[i] = n, key, weight[i], n
+            n += 1
+        else:
+            sizes[g] += weight[i]
+            group[i] = g
     return n
 
 

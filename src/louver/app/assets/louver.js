@@ -1,0 +1,76 @@
+// What happens in the browser alone: theme, keys, addresses, uploads, copying. Data never pass through here as HTML.
+"use strict";
+window.louver = {
+  theme(choice) {
+    const root = document.documentElement;
+    const next = choice ?? (root.dataset.theme === "dark" ? "light" : "dark");
+    root.dataset.theme = next;
+    if (choice === undefined) localStorage.setItem("louver-theme", next);
+    window.dispatchEvent(new Event("louver-theme"));
+  },
+  at(page) {
+    if (location.hash !== "#" + page) history.pushState(null, "", "#" + page);
+  },
+  help() {
+    const keys = document.getElementById("keys");
+    keys.open ? keys.close() : keys.showModal();
+  },
+  say(text) {
+    document.getElementById("announcer").textContent = text;
+  },
+  async copy(id) {
+    await navigator.clipboard.writeText(document.getElementById(id).textContent);
+    louver.say("Copied.");
+  },
+  async upload(file, purpose = "") {
+    if (!file) return;
+    louver.say("Uploading.");
+    await fetch("/upload/" + window.clientId, {
+      method: "POST",
+      body: file,
+      headers: { "X-Name": encodeURIComponent(file.name), "X-Purpose": purpose, "Content-Type": "application/octet-stream" },
+    });
+  },
+  color(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  },
+};
+
+(function () {
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const follow = () => louver.theme(localStorage.getItem("louver-theme") ?? (dark.matches ? "dark" : "light"));
+  dark.addEventListener("change", follow);
+  follow();
+
+  window.addEventListener("hashchange", () => emitEvent("louver_go", location.hash.slice(1)));
+
+  const isTyping = (element) => element.matches("input:not([type=range]):not([type=checkbox]), textarea, select, [contenteditable]");
+  const press = (selector) => [...document.querySelectorAll(selector)].find((one) => one.offsetParent !== null)?.click();
+  let afterG = 0;
+  document.addEventListener("keydown", (event) => {
+    const command = event.ctrlKey || event.metaKey;
+    if (event.key === "Escape") return press(".drawer:not(.gone) [data-close]") ?? press(".run:not(.gone) [data-cancel]");
+    if (command && event.shiftKey && event.key.toLowerCase() === "c") return event.preventDefault(), press("[data-copy]");
+    if (command && event.key === "Enter") return press("[data-run]");
+    if (isTyping(event.target)) return;
+    if (command && event.key.toLowerCase() === "z") return event.preventDefault(), press("[data-undo]");
+    if (command || event.altKey) return;
+    if (event.key === "?") return louver.help();
+    if (event.key === "g") return (afterG = Date.now()), undefined;
+    if (Date.now() - afterG < 1500) {
+      afterG = 0;
+      for (const link of document.querySelectorAll(".rail a"))
+        if (link.title.endsWith(` ${event.key})`)) {
+          event.preventDefault();
+          event.stopImmediatePropagation();
+          location.hash = link.getAttribute("href");
+        }
+    }
+  }, true);
+  document.addEventListener("dragover", (event) => event.dataTransfer?.types.includes("Files") && event.preventDefault());
+  document.addEventListener("drop", (event) => {
+    if (!event.dataTransfer?.files.length) return;
+    event.preventDefault();
+    louver.upload(event.dataTransfer.files[0]);
+  });
+})();

@@ -1,0 +1,222 @@
+"""What is known and was decided about the columns of the opened data: their profile, roles and hierarchies.
+
+The Data page fills it, other pages read it: `session.state(Columns)`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from louver.errors import InputError
+from louver.schema.hierarchy import Hierarchy
+from louver.schema.recode import bin_labels
+
+__all__ = ["ROLES", "Columns", "Tree"]
+
+ROLES = {
+    "quasi": "Quasi-identifier",
+    "sensitive": "Sensitive",
+    "keep": "Keep as is",
+    "identifying": "Identifying: drop",
+    "unit": "Household or unit",
+    "weight": "Sampling weight",
+}
+"""Role, as `profile` names it -> what people read."""
+
+
+@dataclass
+class Tree:
+    """How the values of one column are merged, level by level.
+
+    Attributes
+    ----------
+    labels : dict of str to int
+        Values that occur, with the records of each, in the order they are shown.
+    steps : list of dict
+        For each level above the values: new label -> labels of the level below; what is not mentioned keeps its own.
+    """
+
+    labels: dict[str, int]
+    steps: list[dict[str, list[str]]] = field(default_factory=list)
+
+    def at(self, level: int) -> dict[str, str]:
+        """What each value is called at a level; 0 are the values themselves."""
+        named = {label: label for label in self.labels}
+        for step in self.steps[:level]:
+            new_of = {old: new for new, olds in step.items() for old in olds}
+            named = {label: new_of.get(now, now) for label, now in named.items()}
+        return named
+
+    def groups(self, level: int) -> dict[str, tuple[list[str], int]]:
+        """Labels at a level, each with those of the level below that are in it, and its records."""
+        below, now = self.at(level - 1), self.at(level)
+        found: dict[str, tuple[list[str], int]] = {}
+        for label, count in self.labels.items():
+            inside, records = found.get(now[label], ([], 0))
+            if below[label] not in inside:
+                inside.append(below[label])
+            found[now[label]] = inside, records + count
+        return found
+
+    def merge(self, level: int, labels: Sequence[str], new: str) -> None:
+        """Put labels of the level below into one at this level."""
+        self.split(level, labels)
+        while len(self.steps) < level:
+            self.steps.append({})
+        taken = set(self.at(level - 1).values()) - set(labels) | set(self.steps[level - 1])
+        while new in taken:
+            new += " (merged)"
+        self.steps[level - 1][new] = list(labels)
+        self._tidy()
+
+    def split(self, level: int, labels: Sequence[str]) -> None:
+        """Take labels of the level below out of their groups."""
+        if level <= len(self.steps):
+            kept = {new: [x for x in old if x not in labels] for new, old in self.steps[level - 1].items()}
+            self.steps[level - 1] = {new: old for new, old in kept.items() if old}
+            self._tidy()
+
+    def take(self, columns: Sequence[Sequence[str]]) -> None:
+        """Take levels over from columns of labels: the values, and what they are called at each level."""
+        named = {row[0]: row[1:] for row in zip(*columns, strict=True)}
+        self.steps = []
+        below = {label: label for label in self.labels}
+        for level in range(len(columns) - 1):
+            step: dict[str, list[str]] = {}
+            now = {label: named[label][level] if label in named else below[label] for label in self.labels}
+            for label in self.labels:
+                inside = step.setdefault(now[label], [])
+                if below[label] not in inside:
+                    inside.append(below[label])
+            self.steps.append({new: old for new, old in step.items() if old != [new]})
+            below = now
+
+    def take_csv(self, text: str) -> int:
+        """Read a hierarchy as text, one line per value; how many values it lacks."""
+        try:
+            delimiter = ";" if ";" in text.partition("\n")[0] else ","
+            rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
+        except csv.Error:
+            raise InputError(
+                "the hierarchy is not CSV text; write one line per value, its groups after commas."
+            ) from None
+        if not rows or any(len(row) != len(rows[0]) for row in rows):
+            raise InputError("the hierarchy needs one line per value, all with the same number of levels.")
+        columns = [[row[level].strip() for row in rows] for level in range(len(rows[0]))]
+        Hierarchy.from_levels(columns)
+        self.take(columns)
+        return sum(label not in set(columns[0]) for label in self.labels)
+
+    def take_bins(self, text: str) -> None:
+        """Cut numbers at edges such as "18, 25, 45"."""
+        try:
+            edges = sorted({float(edge) for edge in text.replace(";", ",").split(",") if edge.strip()})
+            values = {label: float(label) for label in self.labels}
+        except ValueError:
+            raise InputError(
+                "bins need numbers: edges between commas, and values that are numbers."
+            ) from None
+        if not edges:
+            raise InputError("bins need at least one edge, such as 18, 25, 45.")
+        is_whole = all(value.is_integer() for value in values.values()) and all(
+            edge.is_integer() for edge in edges
+        )
+        names = bin_labels(edges, whole=is_whole)
+        self.take([list(values), [names[sum(edge <= value for edge in edges)] for value in values.values()]])
+
+    def take_prefixes(self, text: str) -> None:
+        """Levels by the first letters of codes: lengths such as "3, 1"."""
+        lengths = sorted(
+            {int(part) for part in text.replace(";", ",").split(",") if part.strip().isdecimal()}
+        )
+        tree = Hierarchy.from_prefixes(list(self.labels), lengths, source="the column")
+        self.take(
+            tree.columns if len(set(tree.columns[-1])) > 1 or len(tree.columns) < 3 else tree.columns[:-1]
+        )
+
+    def text(self) -> str:
+        """The hierarchy as a CSV file holds it."""
+        made = io.StringIO()
+        levels = [self.at(level) for level in range(len(self.steps) + 1)]
+        csv.writer(made, lineterminator="\n").writerows(
+            [level[label] for level in levels] for label in self.labels
+        )
+        return made.getvalue()
+
+    def _tidy(self) -> None:
+        """Forget labels that are no longer there, and levels that merge nothing."""
+        for level in range(1, len(self.steps) + 1):
+            there = set(self.at(level - 1).values())
+            kept = {new: [x for x in old if x in there] for new, old in self.steps[level - 1].items()}
+            self.steps[level - 1] = {new: old for new, old in kept.items() if old}
+        while self.steps and not self.steps[-1]:
+            self.steps.pop()
+
+
+@dataclass
+class Columns:
+    """All columns of the opened data.
+
+    Attributes
+    ----------
+    profile : dict or None
+        What `louver profile` says, as JSON has it; None before it was asked.
+    roles : dict of str to str
+        Column -> role; an empty role is still to be decided.
+    trees : dict of str to Tree
+    selected : str
+        The column whose hierarchy is edited.
+    """
+
+    profile: dict[str, Any] | None = None
+    roles: dict[str, str] = field(default_factory=dict)
+    trees: dict[str, Tree] = field(default_factory=dict)
+    selected: str = ""
+
+    def take(self, profile: dict[str, Any]) -> None:
+        """Take a profile in: safe columns get the role it suggests, the others wait for a decision."""
+        self.profile = profile
+        risky = self.warnings()
+        self.roles = {c["name"]: "" if c["name"] in risky else c["role"] for c in profile["columns"]}
+        self.selected = next((name for name, role in self.roles.items() if role == "quasi"), "")
+
+    def warnings(self) -> dict[str, str]:
+        """Columns that need a decision, and why in a few words."""
+        assert self.profile is not None
+        found: dict[str, str] = {}
+        for column in self.profile["columns"]:
+            if column["role"] == "identifying" or column["share_alone"] >= self.profile["share"]:
+                found[column["name"]] = f"{column['alone']:,} people alone"
+        for told in self.profile["dependencies"]:
+            back = any(
+                d["determinant"] == told["dependent"] and d["dependent"] == told["determinant"]
+                for d in self.profile["dependencies"]
+            )
+            if told["determinant"] in found or (
+                back and self._place(told["determinant"]) < self._place(told["dependent"])
+            ):
+                continue
+            sure = "always" if told["is_exact"] else f"{100 * told['accuracy']:.0f} %"
+            found[told["determinant"]] = f"tells {told['dependent']}, {sure}"
+        return found
+
+    def take_suggested(self) -> None:
+        """Give every column the role that the profile suggests."""
+        assert self.profile is not None
+        self.roles = {column["name"]: column["role"] for column in self.profile["columns"]}
+
+    def named(self, role: str) -> list[str]:
+        """Columns with a role; an empty role lists what is undecided."""
+        return [name for name, given in self.roles.items() if given == role]
+
+    def hierarchies(self) -> dict[str, str]:
+        """Column -> its hierarchy as CSV text, where values were merged."""
+        return {name: tree.text() for name, tree in self.trees.items() if tree.steps}
+
+    def _place(self, name: str) -> int:
+        assert self.profile is not None
+        return next(i for i, column in enumerate(self.profile["columns"]) if column["name"] == name)

@@ -1,0 +1,108 @@
+"""What the pages Ledger and Releases ask for: entries, what is left, and release folders as they say of themselves."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from louver.errors import InputError, LouverError, printable
+from louver.privacy.budget import fraction_of
+from louver.privacy.ledger import Ledger
+from louver.release.manifest import MANIFEST, Manifest, read_manifest
+from louver.release.open import open_release
+from louver.release.verify import verify
+from louver.run import Run
+
+__all__ = ["checked", "given_up", "granted", "ledger_left", "ledger_read", "listed", "report_of"]
+
+MOST = 500
+"""Release folders that a page lists."""
+
+
+def ledger_left(ledger: str, run: Run) -> dict[str, str]:
+    """What can still be spent."""
+    state = Ledger(Path(ledger)).state()
+    held = sum((Fraction(body["amount"]) for body in state.pending.values()), Fraction(0))
+    amounts = {"granted": state.granted, "left": state.remaining, "held": held}
+    return {"measure": str(state.measure)} | {name: str(amount) for name, amount in amounts.items()}
+
+
+def ledger_read(ledger: str, releases: str | None, run: Run) -> dict[str, Any]:
+    """State and history of a ledger, and whether its past is sound."""
+    book = Ledger(Path(ledger))
+    state = book.state()
+    check = book.verify(None if releases is None else Path(releases))
+    told = state.to_dict() | {"name": printable(Path(ledger).name), "check": check.to_dict()}
+    held = sum((Fraction(one["amount"]) for one in told["pending"]), Fraction(0))
+    return told | {"held": str(held)}
+
+
+def granted(ledger: str, releases: str | None, amount: str, run: Run) -> dict[str, Any]:
+    """Allow more to be spent."""
+    book = Ledger(Path(ledger))
+    book.grant(fraction_of(amount, "the amount"), book.state().measure)
+    return ledger_read(ledger, releases, run)
+
+
+def given_up(ledger: str, releases: str | None, entry: int, run: Run) -> dict[str, Any]:
+    """Erase the key of an interrupted debit; its amount stays spent."""
+    Ledger(Path(ledger)).abandon(entry)
+    return ledger_read(ledger, releases, run)
+
+
+def listed(folder: str, run: Run) -> list[dict[str, Any]]:
+    """Every release below a folder, the newest first, as its manifest tells it; `verify` has not doubted it yet."""
+    found = []
+    places = sorted(place for place in Path(folder).iterdir() if (place / MANIFEST).is_file())
+    for place in places[:MOST]:
+        run.check()
+        try:
+            found.append({"folder": place.name, **_told(read_manifest(place))})
+        except LouverError as error:
+            found.append({"folder": place.name, "kind": "", "created": "", "problem": str(error)})
+    return sorted(found, key=lambda one: str(one["created"]), reverse=True)
+
+
+def checked(folder: str, name: str, run: Run) -> dict[str, Any]:
+    """Every promise of one release, recomputed."""
+    return verify(_release(folder, name)).to_dict()
+
+
+def report_of(folder: str, name: str, run: Run) -> str | None:
+    """The page that lies in a release."""
+    return open_release(_release(folder, name)).report
+
+
+def _release(folder: str, name: str) -> Path:
+    """A release that the page listed: a name of a folder, not a path."""
+    if name not in {place.name for place in Path(folder).iterdir()}:
+        raise InputError(f"{printable(name)} is not in the folder any more; show the page again.")
+    return Path(folder) / name
+
+
+def _told(manifest: Manifest) -> dict[str, Any]:
+    privacy, results = manifest.privacy, manifest.results
+    return {
+        "kind": manifest.verb,
+        "method": manifest.method,
+        "created": manifest.created,
+        "is_private": not manifest.not_private,
+        "is_for_release": not manifest.not_for_release,
+        "measure": privacy.get("measure"),
+        "amount": None if "amount" not in privacy else str(privacy["amount"]),
+        "neighbours": privacy.get("meaning"),
+        "not_protected": [str(one) for one in privacy.get("not_protected", ())],
+        "disclosures": [str(one) for one in manifest.disclosures],
+        "warnings": [str(one) for one in manifest.warnings],
+        "promises": [str(one.get("promise")) for one in manifest.promises],
+        "results": {
+            key: results.get(key) for key in ("k", "gcp", "records", "classes", "people", "total_groups")
+        },
+        "levels": [
+            {key: one.get(key) for key in ("name", "regions", "forecast_l1")}
+            for one in results.get("levels", ())
+        ],
+        "tables": [str(one.get("name")) for one in manifest.parameters.get("tables", ())],
+        "problem": None,
+    }

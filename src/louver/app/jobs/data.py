@@ -1,0 +1,79 @@
+"""What the Data page asks for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from louver.app.jobs.tables import counted, histogram_of
+from louver.data.coded import read_coded
+from louver.data.kinds import ColumnKind
+from louver.data.read import open_source
+from louver.errors import InputError
+from louver.profile import profile
+from louver.profile.distribution import Distribution
+from louver.run import Run
+from louver.schema.source import SourceOptions
+
+__all__ = ["MOST_LABELS", "labelled", "profiled"]
+
+MOST_LABELS = 5000
+MOST_BARS = 12
+
+
+def profiled(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
+    """What `profile` finds, as JSON has it; of counted data, whose lines are no records, the columns alone."""
+    if source.weight is None:
+        return profile(path, **source.opening(), run=run).to_dict()
+    found = counted(path, source, run)
+    histogram = histogram_of(path, source, tuple(a["name"] for a in found["attributes"]))
+    columns = []
+    for attribute in histogram.attributes:
+        marginal = histogram.marginalise((attribute.name,))
+        people = np.zeros(attribute.size, dtype=np.int64)
+        people[marginal.codes[:, 0]] = marginal.counts
+        columns.append(_counted_column(attribute.name, attribute.labels, people.tolist()))
+    left = [_left_column(name, why) for name, why in found["left"].items()]
+    return {
+        "n_rows": histogram.total,
+        "columns": [*columns, *left],
+        "sets": [],
+        "dependencies": [],
+        "share": 1.0,
+    }
+
+
+def _counted_column(name: str, labels: tuple[str, ...], people: list[int]) -> dict[str, Any]:
+    spread = Distribution(labels=labels[:MOST_BARS], counts=tuple(people[:MOST_BARS]))
+    return {
+        **_left_column(name, ""),
+        "kind": ColumnKind.CATEGORY,
+        "distinct": len(labels),
+        "distribution": asdict(spread),
+    }
+
+
+def _left_column(name: str, why: str) -> dict[str, Any]:
+    plain = {"kind": "", "kind_reason": why, "distinct": 0, "missing": 0, "alone": 0, "share_alone": 0.0}
+    return {"name": name, **plain, "role": "keep", "reason": why, "distribution": None}
+
+
+def labelled(path: str, source: SourceOptions, column: str, run: Run) -> dict[str, int]:
+    """The values of a column with the records of each, the numbers among them in order."""
+    with open_source(path, **source.opening(), run=run) as opened:
+        [found] = read_coded(opened, [column], run)
+    if found.n_values > MOST_LABELS:
+        raise InputError(
+            f'column "{column}" has {found.n_values:,} values, too many to be merged by hand; name a file with --hierarchy.'
+        )
+    pairs = zip(found.values.to_pylist(), found.counts.tolist(), strict=True)
+    return dict(sorted(pairs, key=lambda pair: _order(pair[0])))
+
+
+def _order(label: str) -> tuple[float, str]:
+    try:
+        return float(label), label
+    except ValueError:
+        return float("inf"), label

@@ -1,0 +1,114 @@
+"""What the page Microdata asks for: classes, what they cost, and the release made of the very same result."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from louver.anonymize import AnonymizedRelease, anonymize
+from louver.data.fingerprint import fingerprint
+from louver.privacy.ledger_finding import find_ledger
+from louver.release.write import check_out
+from louver.report.anonymize import anonymize_report
+from louver.run import Run
+from louver.schema.source import SourceOptions
+
+__all__ = ["anonymized", "browsed", "packed", "published", "traced"]
+
+MOST_CLASSES = 200
+CURVE_SECONDS = 2.0
+
+
+@dataclass
+class _Kept:
+    """The result that the page shows: what is published later is this one, not another search's."""
+
+    made: AnonymizedRelease | None = None
+    path: str = ""
+    source: SourceOptions | None = None
+
+
+KEPT = _Kept()
+
+
+def anonymized(path: str, source: SourceOptions, options: Mapping[str, Any], run: Run) -> dict[str, Any]:
+    """Form classes; the numbers of the page."""
+    made = anonymize(path, **source.opening(), **options, run=run)
+    KEPT.made, KEPT.path, KEPT.source = made, path, source
+    told = made.to_dict()
+    told["information_lost"] = made.utility.gcp
+    told["bound"] = (
+        None if not made.lower_bound else made.utility.gcp * made.lower_bound / made.utility.information_loss
+    )
+    told["by_column"] = [(name, share) for name, share in made.published_losses]
+    told["leaks"] = {name: _same_status(made, name) for name in options.get("sensitive", ())}
+    return told
+
+
+def traced(
+    path: str, source: SourceOptions, options: Mapping[str, Any], ks: tuple[int, ...], run: Run
+) -> list[tuple[int, float]]:
+    """(k, share lost) of the method that was chosen, each with little time."""
+    asked = {**options, "seconds": min(float(options.get("seconds", CURVE_SECONDS)), CURVE_SECONDS)}
+    points = []
+    for number, k in enumerate(ks):
+        run.report(f"k = {k}", number, len(ks))
+        made = anonymize(path, **source.opening(), **{**asked, "k": k}, run=run)
+        points.append((k, made.utility.gcp))
+    return points
+
+
+def browsed(start: int, run: Run) -> dict[str, Any]:
+    """Published classes with their sizes, the smallest first."""
+    made = _made()
+    quasi = list(made.quasi)
+    classes = made.table.group_by(quasi).aggregate([([], "count_all")]).sort_by("count_all")
+    shown = classes.slice(start, MOST_CLASSES)
+    rows = [[str(row[name]) for name in quasi] + [row["count_all"]] for row in shown.to_pylist()]
+    return {"columns": quasi, "rows": rows, "n": classes.num_rows}
+
+
+def published(out: str, ledger: str | None, run: Run) -> str:
+    """Write the result that is shown as a release directory."""
+    made, source = _made(), KEPT.source
+    assert source is not None
+    check_out(Path(out))
+    payer = find_ledger(KEPT.path, ledger, table=source.table, query=source.query, run=run)
+    dataset = fingerprint(KEPT.path, table=source.table, query=source.query, run=run)
+    made.write(out, anonymize_report(made), payer, dataset=dataset, run=run)
+    return Path(out).name
+
+
+def packed(folder: str, ledger: str | None, run: Run) -> bytes:
+    """The same as one file to take away."""
+    out = Path(folder) / f"release-{len(list(Path(folder).iterdir()))}"
+    published(str(out), ledger, run)
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(out.rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(out))
+    return made.getvalue()
+
+
+def _made() -> AnonymizedRelease:
+    assert KEPT.made is not None, "the page asks only after a result"
+    return KEPT.made
+
+
+def _same_status(made: AnonymizedRelease, sensitive: str) -> int:
+    """People in classes whose members all have one and the same value of a sensitive column."""
+    if sensitive not in made.table.column_names:
+        return 0
+    options = pc.CountOptions(mode="all")
+    grouped = made.table.group_by(list(made.quasi)).aggregate(
+        [(sensitive, "count_distinct", options), ([], "count_all")]
+    )
+    alike = pc.equal(grouped[f"{sensitive}_count_distinct"], 1)
+    return int(pc.sum(grouped.filter(alike)["count_all"]).as_py() or 0)

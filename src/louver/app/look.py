@@ -1,0 +1,308 @@
+"""The parts that pages are made of. Whatever text they are given is text: it never becomes HTML, an attribute's name or a script."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from nicegui import ElementFilter, context
+from nicegui.element import Element
+from nicegui.elements.mixins.text_element import TextElement
+
+from louver.app.copying import Repeatable
+from louver.app.icons import ICONS
+from louver.app.session import Session
+from louver.app.work import Late
+from louver.errors import Cancelled, LouverError
+
+__all__ = [
+    "RunBar",
+    "Tag",
+    "button",
+    "card",
+    "copy_button",
+    "drawer",
+    "empty",
+    "field",
+    "head",
+    "icon",
+    "pill",
+    "problem",
+    "segments",
+    "select",
+    "table",
+    "tag",
+    "verdict",
+]
+
+Handler = Callable[[], Any]
+DIM_AFTER_SECONDS, RUN_BAR_AFTER_SECONDS = 0.15, 0.6
+
+
+class Tag(TextElement):
+    """An HTML element with classes, text and attributes."""
+
+    def __init__(self, name: str, classes: str = "", text: str = "", **attributes: Any) -> None:
+        super().__init__(tag=name, text=text)
+        self.classes(classes)
+        self.set(**attributes)
+
+    def set(self, **attributes: Any) -> Tag:
+        """Set attributes; None removes one. `aria_label` is written `aria-label`."""
+        for name, value in attributes.items():
+            key = name.rstrip("_").replace("_", "-")
+            if value is None:
+                self._props.pop(key, None)
+            else:
+                self._props[key] = value
+        self.update()
+        return self
+
+    def click(self, handler: Handler) -> Tag:
+        """Call `handler` without arguments; it may be asynchronous."""
+        self.on("click", lambda: handler(), args=[])
+        return self
+
+    def changed(self, handler: Callable[[str], Any], event: str = "change") -> Tag:
+        """Call `handler` with the new value of a field, which stays when the page is drawn again."""
+
+        def take(value: str) -> Any:
+            self._props["value"] = value
+            return handler(value)
+
+        self.on(event, lambda e: take(e.args), js_handler="(e) => emit(e.target.value)")
+        return self
+
+
+def tag(name: str, classes: str = "", text: str = "", **attributes: Any) -> Tag:
+    """An HTML element; use it with `with` to put others into it."""
+    return Tag(name, classes, text, **attributes)
+
+
+def icon(name: str, classes: str = "") -> Tag:
+    """One of our icons; decoration, so no reader tells it."""
+    return Tag("svg", f"i {classes}", viewBox="0 0 18 18", aria_hidden="true", innerHTML=ICONS[name])
+
+
+def button(
+    text: str, handler: Handler | None = None, *, kind: str = "", icon_name: str = "", **attributes: Any
+) -> Tag:
+    """A button; `kind` is pri (one a page), ghost, stop or mini."""
+    made = Tag("button", f"btn {kind}", type="button", **attributes)
+    with made:
+        if icon_name:
+            icon(icon_name, "mini")
+        if text:
+            Tag("span", text=text)
+    if handler is not None:
+        made.click(handler)
+    return made
+
+
+def card(classes: str = "") -> Tag:
+    """A surface with a line around it."""
+    return Tag("section", f"card {classes}")
+
+
+def head(title: str, about: str) -> Tag:
+    """The first line of a page; put its buttons into what is returned."""
+    with Tag("div", "head"):
+        with Tag("div", "row base"):
+            Tag("h1", text=title)
+            Tag("p", text=about)
+        Tag("div", "grow")
+        return Tag("div", "row actions")
+
+
+def verdict(kind: str, bold: str, text: str = "", note: str = "", *, is_status: bool = True) -> Tag:
+    """What to conclude, in a sentence; `kind` is stop, care, ok or plain. Put an action into what is returned."""
+    made = Tag("div", f"verdict {kind}", role="status" if is_status else None)
+    with made:
+        icon({"ok": "ok", "plain": "info"}.get(kind, "warning"))
+        with Tag("div", "grow"):
+            Tag("b", "b", bold)
+            Tag("span", text=f" {text}" if text else "")
+            if note:
+                Tag("small", text=note)
+    return made
+
+
+def problem(sentence: str) -> Tag:
+    """An error where its cause is, in words."""
+    with Tag("div", "problem", role="alert") as made:
+        icon("warning", "mini")
+        Tag("span", text=sentence[:1].upper() + sentence[1:])
+    return made
+
+
+def empty(title: str, text: str) -> Tag:
+    """What to do next where there is nothing yet; put the next step into what is returned."""
+    with Tag("div", "empty") as made:
+        Tag("h2", text=title)
+        Tag("p", "sub", text)
+    return made
+
+
+def segments(choices: Mapping[str, str], chosen: str, handler: Callable[[str], Any], label: str) -> Tag:
+    """A choice between a few things that are all shown."""
+    made = Tag("div", "seg", role="group", aria_label=label)
+    buttons: dict[str, Tag] = {}
+
+    def choose(value: str) -> Any:
+        for name, one in buttons.items():
+            one.set(aria_pressed=str(name == value).lower())
+        return handler(value)
+
+    with made:
+        for value, text in choices.items():
+            buttons[value] = Tag(
+                "button", text=text, type="button", aria_pressed=str(value == chosen).lower()
+            )
+            buttons[value].click(partial(choose, value))
+    return made
+
+
+def select(
+    choices: Mapping[str, str], chosen: str, handler: Callable[[str], Any], label: str, **attributes: Any
+) -> Tag:
+    """A choice between several things, in the browser's own control."""
+    made = Tag("select", "inp", aria_label=label, value=chosen, **attributes)
+    with made:
+        for value, text in choices.items():
+            Tag("option", text=text, value=value)
+    return made.changed(handler)
+
+
+def field(label: str, value: object, handler: Callable[[str], Any], **attributes: Any) -> Tag:
+    """A line of text or a number under its label; what is typed stays."""
+    with Tag("label", "field"):
+        Tag("span", "s sub", label)
+        return Tag("input", "inp", value=str(value), **attributes).changed(handler)
+
+
+class RunBar:
+    """What runs, how far it is, and Cancel. It shows after a moment; what was there before stays, dimmed."""
+
+    def __init__(self, session: Session, lane: str, dims: Sequence[Element] = ()) -> None:
+        self._session, self._lane, self._dims = session, lane, list(dims)
+        self._running = 0
+        self.has_problem = False
+        with Tag("div", "run gone", role="status") as self._bar:
+            self._stage = Tag("span", "stage")
+            with Tag("div", "bar", role="progressbar", aria_label="Progress"):
+                self._done = Tag("i")
+            self._cancel = button("Cancel", self.cancel, kind="mini", data_cancel="")
+        with Tag("div") as self._problem:
+            pass
+
+    def dim(self, *elements: Element) -> None:
+        """What is out of date while something runs."""
+        self._dims.extend(elements)
+
+    def cancel(self) -> None:
+        """End what runs."""
+        self._stage.text = "cancelling"
+        self._session.cancel(self._lane)
+
+    def tell(self, sentence: str) -> None:
+        """Say why there is no result; an empty sentence takes it back."""
+        self.has_problem = bool(sentence)
+        self._problem.clear()
+        if sentence:
+            with self._problem:
+                problem(sentence)
+
+    async def do(self, job: Callable[..., Any], *args: Any, key: str) -> Any:
+        """The answer of a job, or None where there is none: it was cancelled, is late, or failed, which the bar then tells."""
+        self._running += 1
+        self._mark("working", 0, 0)
+        loop = asyncio.get_running_loop()
+        waits = [
+            loop.call_later(DIM_AFTER_SECONDS, self._dim),
+            loop.call_later(RUN_BAR_AFTER_SECONDS, self._appear),
+        ]
+        try:
+            answer = await self._session.ask(job, *args, key=key, lane=self._lane, progress=self._mark)
+            self.tell("")
+            return answer
+        except Late:
+            return None
+        except Cancelled:
+            self.tell("cancelled.")
+        except LouverError as error:
+            self.tell(str(error))
+        finally:
+            for wait in waits:
+                wait.cancel()
+            self._running -= 1
+            if not self._running:
+                self._bar.classes(add="gone")
+                for element in self._dims:
+                    element.classes(remove="dim")
+        return None
+
+    def _dim(self) -> None:
+        for element in self._dims:
+            element.classes(add="dim")
+
+    def _appear(self) -> None:
+        self._bar.classes(remove="gone")
+
+    def _mark(self, stage: str, done: float, total: float) -> None:
+        self._stage.text = stage
+        self._done.classes(add="endless") if not total else self._done.classes(remove="endless")
+        self._done.style(f"width:{100 * min(done / total, 1):.1f}%" if total else "width:30%")
+
+
+def drawer(title: str) -> Tag:
+    """A panel over the right side; put its content into what is returned. Another one takes its place."""
+    client = context.client  # what asks may stand in the drawer that goes
+    for old in ElementFilter(kind=Tag, marker="drawer"):
+        old.delete()
+    with client.content:
+        made = Tag("aside", "drawer", role="dialog", aria_label=title).mark("drawer")
+    with made, Tag("div", "row between"):
+        Tag("h2", text=title)
+        button("", made.delete, kind="ghost", icon_name="close", aria_label="Close", data_close="")
+    return made
+
+
+def pill(text: str, kind: str = "", icon_name: str = "") -> Tag:
+    """A state in a word; `kind` is ok, care, stop or acc."""
+    with Tag("span", f"pill {kind}") as made:
+        if icon_name:
+            icon(icon_name, "mini")
+        Tag("span", text=text)
+    return made
+
+
+def table(columns: Mapping[str, str]) -> Tag:
+    """A table with its head, name -> classes of the column; put the rows into what is returned."""
+    with Tag("table"):
+        with Tag("thead"), Tag("tr"):
+            for name, classes in columns.items():
+                Tag("th", classes, name, scope="col")
+        return Tag("tbody")
+
+
+def copy_button(call: Callable[[], Repeatable | None]) -> Tag:
+    """Opens a drawer with what was chosen as a command and as Python."""
+
+    def open_drawer() -> None:
+        with drawer("Repeat this"):
+            _repeat(call())
+
+    return button("Copy as…", open_drawer, icon_name="copy", data_copy="")
+
+
+def _repeat(call: Repeatable | None) -> None:
+    if call is None:
+        Tag("p", "sub", "Nothing to repeat yet: choose something first.")
+        return
+    texts = call.texts()
+    segments({name: name for name in texts}, "Command", lambda name: code.set_text(texts[name]), "Form")
+    code = Tag("pre", "mono", texts["Command"], tabindex=0)
+    button("Copy", icon_name="copy", kind="pri").on("click", js_handler=f"() => louver.copy('c{code.id}')")
+    Tag("p", "s sub", "Running it gives the same result. It names columns and labels: keep it inside.")

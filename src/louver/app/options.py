@@ -1,0 +1,32 @@
+"""The options of `louver explore`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from louver.schema.options import VerbOptions, option
+
+__all__ = ["ExploreOptions"]
+
+
+class ExploreOptions(VerbOptions):
+    """Everything `louver explore` can be told, but for where the data are."""
+
+    verb: ClassVar[str] = "explore"
+    no_source: ClassVar[tuple[str, ...]] = ("wide",)
+    needs_data: ClassVar[bool] = False
+
+    ledger: str | None = option(
+        None,
+        "Who pays for noise; without it nothing can be spent.",
+        metavar="FILE",
+        group="explorer",
+        file="one",
+    )
+    releases: str | None = option(
+        None, "Folder of releases to show and to add to.", metavar="DIR", group="explorer", file="one"
+    )
+    port: int = option(
+        0, "Port on 127.0.0.1 (default: one that is free).", metavar="P", group="explorer", ge=0, le=65535
+    )
+    no_browser: bool = option(False, "Print the address and open no browser.", group="explorer")

@@ -1,0 +1,271 @@
+"""Data: open a file, see what is in it, and say what each column may do."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from louver.app.columns import ROLES, Columns
+from louver.app.copying import Call
+from louver.app.jobs.data import profiled
+from louver.app.look import RunBar, Tag, button, copy_button, drawer, empty, head, icon, select, verdict
+from louver.app.pages.data_tree import TreePanel
+from louver.app.session import SAMPLES, Session
+from louver.profile.options import ProfileOptions
+
+__all__ = ["build"]
+
+COUNT_NAMES = {"count", "counts", "n", "freq", "frequency", "number", "people", "persons"}
+DECIDE = {"": "Decide"}
+HEADS = (
+    ("Attribute", ""),
+    ("Kind", ""),
+    ("Distribution", ""),
+    ("Levels", "r"),
+    ("Missing", "r"),
+    ("How identifying", ""),
+    ("Role", ""),
+)
+BAR_WIDTH, BAR_HEIGHT = 92, 22
+
+
+async def build(session: Session) -> None:
+    """Draw the page."""
+    if session.opened is None:
+        head("Data", "what is in the file, and what each column may do")
+        with empty("Open a file, or try a sample", "It stays on this machine: nothing is sent anywhere."):
+            _ways_to_open(session)
+        return
+    page = _Page(session)
+    page.draw()
+    await page.start()
+
+
+def _ways_to_open(session: Session) -> None:
+    choose = Tag("input", "gone", type="file", id="file", aria_label="File", tabindex=-1)
+    choose.on("change", js_handler="(e) => louver.upload(e.target.files[0])")
+    opening = button("Open a file", kind="pri", icon_name="file")
+    opening.on("click", js_handler="() => document.getElementById('file').click()")
+    Tag("p", "s sub", "CSV, Parquet, Excel, Stata, SPSS or SAS. You can also drop it anywhere on this page.")
+    Tag("h3", text="Samples")
+    for name, (title, about, _) in SAMPLES.items():
+        with Tag("div", "row"):
+            button(title, partial(_take_sample, session, name))
+            Tag("span", "sub s", about)
+
+
+def _take_sample(session: Session, name: str) -> None:
+    session.open_sample(name)
+    session.show("data")
+
+
+class _Page:
+    """The elements of the page, and what happens to them."""
+
+    def __init__(self, session: Session) -> None:
+        assert session.opened is not None
+        self.session, self.opened = session, session.opened
+        self.columns = session.state(Columns)
+
+    def draw(self) -> None:
+        """The page before its numbers."""
+        with head("Data", "what is in the file, and what each column may do"):
+            button("Open another", self.open_another, icon_name="file")
+            copy_button(self.call)
+            with Tag("a", "btn pri", href="#tables"):
+                Tag("span", text="Next: Tables")
+                icon("right", "mini")
+        with Tag("div", "panes"):
+            with Tag("div", "stack centre"):
+                self.told = Tag("div")
+                self.bar = RunBar(self.session, "quick")
+                self.table = Tag("section", "card scroll attr gone")
+            self.side = Tag("aside", "card side gone")
+
+    async def start(self) -> None:
+        """Profile the file, unless it has been."""
+        if self.columns.profile is None:
+            found = await self.bar.do(profiled, self.opened.path, self.opened.source, key="profile")
+            if found is None:
+                return
+            self.columns.take(found)
+        assert self.columns.profile is not None
+        profile = self.columns.profile
+        what = "records" if self.opened.source.weight is None else "people, counted"
+        self.session.shape = f"{profile['n_rows']:,} {what}, {len(profile['columns'])} columns"
+        self.session.refresh_top()
+        self._paint_verdict()
+        self._paint_table(profile)
+        self._paint_side(profile)
+
+    def call(self) -> Call:
+        return Call(
+            options=ProfileOptions(),
+            data=self.opened.copied,
+            source=self.opened.source,
+            command="profile",
+            function="profile",
+        )
+
+    def open_another(self) -> None:
+        with drawer("Open another file"):
+            _ways_to_open(self.session)
+
+    # What people do.
+
+    async def choose_role(self, name: str, role: str) -> None:
+        self.columns.roles[name] = role
+        self._paint_verdict()
+        self.chosen[name].classes(add="decide") if not role else self.chosen[name].classes(remove="decide")
+
+    def take_suggested(self) -> None:
+        self.columns.take_suggested()
+        assert self.columns.profile is not None
+        self._paint_verdict()
+        self._paint_table(self.columns.profile)
+
+    def count_by(self, name: str | None) -> None:
+        """Take a column for counts of people: other numbers follow, on every page."""
+        self.session.count_by(name)
+        self.session.show("data")
+
+    def choose(self, name: str) -> None:
+        self.columns.selected = name
+        assert self.columns.profile is not None
+        for one, line in self.lines.items():
+            line.classes(add="sel") if one == name else line.classes(remove="sel")
+        self._paint_side(self.columns.profile)
+
+    # What is drawn.
+
+    def _paint_verdict(self) -> None:
+        assert self.columns.profile is not None
+        self.told.clear()
+        waiting = self.columns.named("")
+        weight = self.opened.source.weight
+        with self.told:
+            if weight is not None:
+                with verdict(
+                    "plain",
+                    "Counted data.",
+                    f"Each line stands for as many people as {weight} says.",
+                    "Tables can be made of it; microdata need one line per person.",
+                ):
+                    button("One line per person", partial(self.count_by, None))
+            elif (guess := self._guessed_counts()) is not None:
+                with verdict(
+                    "care", "Are these counts?", f"Does {guess} say how many people each line stands for?"
+                ):
+                    button("Yes, count people by it", partial(self.count_by, guess), kind="pri")
+            elif waiting:
+                need = "One column needs" if len(waiting) == 1 else f"{len(waiting)} columns need"
+                text = "They single people out, or give another column back."
+                with verdict(
+                    "care", f"{need} a decision before anything is published.", text, self._together()
+                ):
+                    button("Take the suggested roles", self.take_suggested)
+            else:
+                verdict("ok", "Every column has a role.", "Go on to Tables or Microdata.", self._together())
+
+    def _guessed_counts(self) -> str | None:
+        """A column of whole numbers that is named like counts, and is not decided yet."""
+        assert self.columns.profile is not None
+        listed = self.columns.profile["columns"]
+        return next(
+            (
+                c["name"]
+                for c in listed
+                if c["name"].lower() in COUNT_NAMES and c["kind"] in ("integer", "ordered code", "id")
+            ),
+            None,
+        )
+
+    def _together(self) -> str:
+        assert self.columns.profile is not None
+        sets = self.columns.profile["sets"]
+        if not sets:
+            return "No small set of columns singles people out."
+        worst = max(sets, key=lambda one: one["n_alone"])
+        n_rows = self.columns.profile["n_rows"]
+        return f"{' + '.join(worst['columns'])} single out {worst['n_alone']:,} of {n_rows:,} people ({100 * worst['share']:.1f} %)."
+
+    def _paint_table(self, profile: dict[str, Any]) -> None:
+        warnings = self.columns.warnings()
+        self.lines: dict[str, Tag] = {}
+        self.chosen: dict[str, Tag] = {}
+        self.table.clear()
+        self.table.classes(remove="gone")
+        with self.table, Tag("table"):
+            with Tag("thead"), Tag("tr"):
+                for text, classes in HEADS:
+                    Tag("th", classes, text, scope="col")
+            with Tag("tbody"):
+                for column in profile["columns"]:
+                    self._line(column, warnings.get(column["name"], ""))
+
+    def _line(self, column: dict[str, Any], warning: str) -> None:
+        name = column["name"]
+        with Tag("tr", "sel" if name == self.columns.selected else "") as self.lines[name]:
+            with Tag("td"):
+                Tag("button", "linky b", name, type="button", title=column["reason"]).click(
+                    partial(self.choose, name)
+                )
+            Tag("td", "sub", column["kind"], title=column["kind_reason"])
+            with Tag("td"):
+                _bars(column["distribution"])
+            Tag("td", "r", f"{column['distinct']:,}")
+            Tag("td", "r", f"{column['missing']:,}" if column["missing"] else "–")
+            with Tag("td"):
+                _identifying(column, warning)
+            with Tag("td"):
+                role = self.columns.roles.get(name, "")
+                label = f"Role of {name}"
+                self.chosen[name] = select(DECIDE | ROLES, role, partial(self.choose_role, name), label)
+                self.chosen[name].classes(add="" if role else "decide")
+
+    def _paint_side(self, profile: dict[str, Any]) -> None:
+        self.side.clear()
+        self.side.classes(remove="gone")
+        column = next((c for c in profile["columns"] if c["name"] == self.columns.selected), None)
+        with self.side:
+            if column is None:
+                Tag("p", "pad sub s", "Choose an attribute to merge its values step by step.")
+            elif column["distribution"] is None:
+                Tag("h2", "pad", column["name"])
+                Tag("p", "pad sub s", column["kind_reason"] or "There is nothing to merge.")
+            else:
+                TreePanel(self.session, self.columns, column)
+            if profile["sets"]:
+                _singling(profile["sets"])
+
+
+def _bars(distribution: dict[str, Any] | None) -> None:
+    """A picture of at most twelve bars; numbers only, so that nothing of it can be anything but a drawing."""
+    if distribution is None or not distribution["counts"]:
+        return
+    counts = [int(count) for count in distribution["counts"]]
+    step, most = BAR_WIDTH / len(counts), max(counts) or 1
+    heights = [max(round(BAR_HEIGHT * count / most), 1) for count in counts]
+    drawn = "".join(
+        f'<rect x="{i * step:.1f}" y="{BAR_HEIGHT - h}" width="{step - 1:.1f}" height="{h}"/>'
+        for i, h in enumerate(heights)
+    )
+    Tag("svg", "bars", viewBox=f"0 0 {BAR_WIDTH} {BAR_HEIGHT}", aria_hidden="true", innerHTML=drawn)
+
+
+def _identifying(column: dict[str, Any], warning: str) -> None:
+    if warning:
+        with Tag("span", "pill stop", title=column["reason"]):
+            icon("warning", "mini")
+            Tag("span", text=warning)
+    elif column["alone"]:
+        Tag("span", "s", f"{column['alone']:,} {'person' if column['alone'] == 1 else 'people'} alone")
+
+
+def _singling(sets: list[dict[str, Any]]) -> None:
+    with Tag("div", "pad singling"):
+        Tag("h3", text="What singles people out")
+        for one in sorted(sets, key=lambda one: -one["n_alone"])[:5]:
+            with Tag("div", "row between s"):
+                Tag("span", text=" + ".join(one["columns"]))
+                Tag("b", "b", f"{one['n_alone']:,}")

@@ -1,0 +1,197 @@
+"""Ledger: what has been spent on a data set, what is left, and what was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from louver.app.charts import steps
+from louver.app.copying import Texts
+from louver.app.dialogs import Confirm
+from louver.app.jobs.books import given_up, granted, ledger_read
+from louver.app.look import (
+    RunBar,
+    Tag,
+    button,
+    card,
+    copy_button,
+    empty,
+    head,
+    icon,
+    pill,
+    table,
+    tag,
+    verdict,
+)
+from louver.app.session import Session
+from louver.app.words import amount_text
+
+__all__ = ["build"]
+
+KINDS = {
+    "init": "Opened",
+    "grant": "Grant",
+    "reserve": "Debit",
+    "disclosure": "Exact",
+    "refusal": "Refused",
+    "admit": "Admitted",
+    "succeeded": "Closed",
+}
+VERBS = {
+    "bounds": "Tables",
+    "audit": "Tables",
+    "anonymize": "Microdata",
+    "groups": "Group sizes",
+    "topdown": "TopDown",
+}
+STATES = {"sealed": ("ok", "ok"), "pending": ("care", "clock"), "abandoned": ("care", "warning")}
+Told = Mapping[str, Any]
+Do = Callable[..., Awaitable[None]]
+
+
+async def build(session: Session) -> None:
+    """Draw the page."""
+    ledger = session.setup.ledger
+    actions = head("Ledger", "what has been spent on this data set, and what is left")
+    if ledger is None:
+        empty(
+            "No ledger: nothing can be spent",
+            "Make one with `louver ledger init FILE --epsilon E`, and start the explorer with --ledger FILE.",
+        )
+        return
+    releases = None if session.setup.releases is None else str(session.setup.releases)
+    bar = RunBar(session, "quick")
+    body = tag("div", "stack")
+
+    async def do(job: Callable[..., Any], *args: Any) -> None:
+        told = await bar.do(job, str(ledger), releases, *args, key="ledger")
+        if told is not None:
+            body.clear()
+            with body:
+                _show(told, do)
+            if session.refresh_ledger is not None:
+                await session.refresh_ledger()
+
+    with actions:
+        _grant_button(do)
+        python = f"from louver.privacy.ledger import Ledger\nprint(Ledger({str(ledger)!r}).state())"
+        copy_button(lambda: Texts(("louver", "ledger", "show", str(ledger)), python))
+    await do(ledger_read)
+
+
+def _grant_button(do: Do) -> None:
+    typed = {"amount": ""}
+    dialog = Confirm(
+        "Grant more?",
+        "This lets more be spent on the same people. It cannot be taken back.",
+        "Grant",
+        lambda: do(granted, typed["amount"]),
+    )
+    with dialog.inside, Tag("label", "field"):
+        Tag("span", "s sub", "Amount to add")
+        Tag("input", "inp", inputmode="decimal").changed(lambda text: typed.update(amount=text))
+    dialog.opens(button("Grant more…", icon_name="plus"))
+
+
+def _show(told: Told, do: Do) -> None:
+    check, left = told["check"], amount_text(told["remaining"])
+    if check["sound"]:
+        bold = f"{left} of {amount_text(told['granted'])} can still be spent."
+        made = verdict(
+            "ok", bold, "Nothing in the past was edited or rolled back (checked when this page was opened)."
+        )
+    else:
+        made = verdict("stop", "The past of this ledger was changed.", _problems(check["problems"]))
+    with made:
+        button("Check again", partial(do, ledger_read))
+    with tag("div", "across ledger"):
+        with card("pad"):
+            tag("h2", text=f"{told['measure'].capitalize()} left")
+            steps(_balance(told["history"]), held=float(Fraction(told["held"])))
+        with tag("div", "stack"):
+            _number(left, "left to spend")
+            _number(amount_text(Fraction(told["spent"]) - Fraction(told["held"])), "spent, for good")
+            _number(amount_text(told["held"]), "held")
+        with tag("div", "stack"):
+            for entry in told["pending"]:
+                _held(entry, do)
+            if not told["pending"]:
+                with card("pad"):
+                    tag("h2", text="Nothing is held")
+                    tag("p", "s sub", "Every debit came to its end.")
+    _entries(told)
+
+
+def _problems(problems: Sequence[str]) -> str:
+    told = ". ".join(one[:1].upper() + one[1:] for one in problems[:2])
+    return f"{told}." + (f" {len(problems) - 2} more like these." if len(problems) > 2 else "")
+
+
+def _number(number: str, legend: str) -> None:
+    with tag("div", "tile"), tag("div"):
+        tag("b", text=number)
+        tag("span", text=legend)
+
+
+def _held(entry: Told, do: Do) -> None:
+    number = entry["entry"]
+    with card("pad held"):
+        with tag("div", "row"):
+            icon("clock")
+            tag("h2", text=f"Entry {number} was interrupted")
+        tag("p", "s", str(entry["purpose"]))
+        tag(
+            "p",
+            "s sub",
+            f"{amount_text(entry['amount'])} is held for it. Running the same command again draws the same noise and pays "
+            "nothing more.",
+        )
+        tag("p", "s sub", "Giving up erases its key. What it was to cost stays spent.")
+        dialog = Confirm(
+            f"Give up entry {number}?",
+            "Its noise can never be drawn again, and the amount stays spent. This cannot be undone.",
+            "Give up",
+            partial(do, given_up, number),
+        )
+        dialog.opens(button(f"Give up {amount_text(entry['amount'])}…", kind="stop mini"))
+
+
+def _balance(history: Sequence[Told]) -> list[tuple[float, float, int]]:
+    """Time, what was left after it, and the entry: grants add, debits take."""
+    left, points = Fraction(0), []
+    for event in history:
+        if event["amount"] is None or event["kind"] not in ("init", "grant", "reserve"):
+            continue
+        sign = -1 if event["kind"] == "reserve" else 1
+        left += sign * Fraction(event["amount"])
+        points.append((datetime.fromisoformat(event["at"]).timestamp(), float(left), event["entry"]))
+    return points
+
+
+def _entries(told: Told) -> None:
+    shown = [one for one in told["history"] if one["kind"] not in ("seal", "abandon", "handed over")]
+    columns = {"#": "r", "When": "", "What": "", "For what, or what was published exactly": ""}
+    columns |= {told["measure"].capitalize(): "r", "Release": "", "State": ""}
+    with card(), table(columns):
+        for event in reversed(shown):
+            _entry(event)
+
+
+def _entry(event: Told) -> None:
+    with tag("tr"):
+        tag("td", "r", str(event["entry"]))
+        tag("td", "nowrap", event["at"][:16].replace("T", " "))
+        tag("td", "b", VERBS.get(event["verb"] or "", KINDS.get(event["kind"], str(event["kind"]))))
+        tag("td", "s", event["what"] or "")
+        sign = "+ " if event["kind"] in ("init", "grant") else ""
+        tag("td", "r b", "" if event["amount"] is None else f"{sign}{amount_text(event['amount'])}")
+        tag("td", "s", event["release"] or "")
+        with tag("td"):
+            if event["state"]:
+                kind, mark = STATES.get(event["state"], ("", "info"))
+                pill("held" if event["state"] == "pending" else event["state"], kind, mark)
+            elif event["kind"] in ("disclosure", "refusal"):
+                pill("logged")

@@ -1,0 +1,426 @@
+"""Microdata: one line per person, nobody alone with their values; what each choice costs while choosing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+
+from louver.anonymize.methods import METHODS
+from louver.anonymize.options import AnonymizeOptions
+from louver.app.charts import points
+from louver.app.columns import Columns
+from louver.app.copying import Call, WithFiles
+from louver.app.dialogs import Confirm
+from louver.app.jobs.data import profiled
+from louver.app.jobs.groups import out_folder
+from louver.app.jobs.microdata import anonymized, browsed, packed, published, traced
+from louver.app.look import (
+    RunBar,
+    button,
+    card,
+    copy_button,
+    drawer,
+    empty,
+    field,
+    head,
+    segments,
+    select,
+    table,
+    tag,
+    verdict,
+)
+from louver.app.session import Session
+from louver.app.words import share_text
+from louver.errors import LouverError
+
+__all__ = ["build"]
+
+TIMES = {"3": "3 seconds", "10": "10 seconds", "30": "30 seconds", "120": "2 minutes"}
+LEFT_OUT = {"0": "nobody", "0.01": "1 % of records", "0.05": "5 % of records"}
+RECODINGS = {"local": "Class by class", "global": "Whole file"}
+ABOUT = {
+    "local": "Least loss. Labels overlap; choose Whole file if analysts compare groups.",
+    "global": "One set of labels for the whole file: comparable, and more is lost.",
+}
+CURVE = (2, 3, 5, 10, 20, 50)
+MOST_BINS = 40
+Told = Mapping[str, Any]
+
+
+class Asked:
+    """What a tab chose, and the last result."""
+
+    def __init__(self) -> None:
+        self.k = 5
+        self.l: int | None = None
+        self.weights: dict[str, float] = {}
+        self.recoding = "local"
+        self.method = "auto"
+        self.seconds = "10"
+        self.suppress = "0"
+        self.name = ""
+        self.result: Told | None = None
+        self.curve: list[tuple[int, float]] = []
+        self.shown = ""
+
+
+async def build(session: Session) -> None:
+    """Draw the page."""
+    if session.opened is None or session.opened.source.weight is not None:
+        head("Microdata", "one row per person, nobody alone with their values")
+        with empty("There are no records yet", "Open a file with one line per person, or try a sample."):
+            button("Try the sample", partial(_take_sample, session), kind="pri")
+            button("Open a file", lambda: session.show("data"))
+        return
+    await _Page(session).start()
+
+
+def _take_sample(session: Session) -> None:
+    session.open_sample("people")
+    session.show("microdata")
+
+
+class _Page:
+    """The choices, the result, and what can be done with it."""
+
+    def __init__(self, session: Session) -> None:
+        assert session.opened is not None
+        self._session, self._opened = session, session.opened
+        self._asked = session.state(Asked)
+        self._columns = session.state(Columns)
+
+    async def start(self) -> None:
+        with head("Microdata", "one row per person, nobody alone with their values"):
+            button("Browse classes", self._browse)
+            copy_button(self._call)
+            self._release_button()
+        bar = RunBar(self._session, "quick")
+        if self._columns.profile is None:
+            found = await bar.do(profiled, self._opened.path, self._opened.source, key="profile")
+            if found is None:
+                return
+            self._columns.take(found)
+        if waiting := self._columns.named(""):
+            many = "One column needs" if len(waiting) == 1 else f"{len(waiting)} columns need"
+            with verdict("care", f"{many} a decision before anything is published.", ", ".join(waiting)):
+                button("Decide on the page Data", lambda: self._session.show("data"), kind="pri")
+            return
+        with tag("div", "across form"):
+            self._form = card("stack form")
+            with tag("div", "stack"):
+                self._told = tag("div")
+                self._long = RunBar(self._session, "long")
+                self._result = tag("div", "stack")
+        self._long.dim(self._result, self._told)
+        self._draw_form()
+        self._draw_result()
+
+    def _draw_form(self) -> None:
+        asked = self._asked
+        self._form.clear()
+        with self._form:
+            with tag("div", "pad part"):
+                with tag("div", "row between"):
+                    tag("h3", text="k, people who look alike")
+                    self._k = tag("b", text=str(asked.k))
+                slider = tag("input", type="range", min=2, max=50, value=asked.k, aria_label="k")
+                slider.changed(self._slide_k, "input")
+                if self._columns.named("sensitive"):
+                    choices = {"": "no demand"} | {str(n): f"at least {n} values" for n in (2, 3, 4)}
+                    tag("p", "s sub", "Different sensitive values in a class (l)")
+                    select(choices, str(asked.l or ""), self._set_l, "Different sensitive values in a class")
+            with tag("div", "pad part"):
+                tag("h3", text="Keep more detail in")
+                for name in self._columns.named("quasi"):
+                    self._weight(name)
+                if not self._columns.named("quasi"):
+                    tag("p", "s", "No column is a quasi-identifier; say so on the page Data.")
+            with tag("div", "pad part"):
+                tag("h3", text="Recoding")
+                segments(RECODINGS, asked.recoding, partial(self._set, "recoding"), "Recoding")
+                tag("p", "s sub", ABOUT[asked.recoding])
+            with tag("div", "pad part"):
+                names = {name: name for name in METHODS}
+                for label, choices, name in (
+                    ("Method", names, "method"),
+                    ("Time", TIMES, "seconds"),
+                    ("May leave out", LEFT_OUT, "suppress"),
+                ):
+                    with tag("div", "row between"):
+                        tag("span", "s", label)
+                        select(choices, getattr(asked, name), partial(self._set, name), label)
+            with tag("div", "pad"):
+                button("Run", self._run, kind="pri", data_run="")
+
+    def _weight(self, name: str) -> None:
+        with tag("label", "slide"):
+            tag("span", "s", name)
+            weight = self._asked.weights.get(name, 1.0)
+            slider = tag(
+                "input", type="range", min=0, max=4, step=0.5, value=weight, aria_label=f"Weight of {name}"
+            )
+            shown = tag("span", text=f"{weight:g}")
+
+        def changed(value: str) -> None:
+            self._asked.weights[name] = float(value)
+            shown.text = f"{float(value):g}"
+
+        slider.changed(changed, "input")
+
+    def _slide_k(self, value: str) -> None:
+        self._asked.k = int(value)
+        self._k.text = value
+
+    def _set_l(self, value: str) -> None:
+        self._asked.l = int(value) if value else None
+
+    def _set(self, name: str, value: str) -> None:
+        setattr(self._asked, name, value)
+        if name == "recoding":
+            self._draw_form()
+
+    def _options(self, files: Mapping[str, str]) -> dict[str, Any]:
+        """What is asked of the verb; only what differs from its defaults."""
+        asked, columns = self._asked, self._columns
+        weights = {name: w for name, w in asked.weights.items() if w != 1 and name in columns.named("quasi")}
+        units, samples = columns.named("unit"), columns.named("weight")
+        told: dict[str, Any] = {
+            role: columns.named(role) for role in ("quasi", "identifying", "sensitive", "keep")
+        }
+        told |= {
+            "k": asked.k,
+            "seconds": float(asked.seconds),
+            "method": asked.method,
+            "recoding": asked.recoding,
+        }
+        told |= {
+            "suppress": float(asked.suppress),
+            "weights": weights,
+            "l": asked.l,
+            "hierarchy": dict(files),
+        }
+        told |= {"unit": units[0] if units else None, "sampling_weight": samples[0] if samples else None}
+        return told
+
+    def _files(self) -> dict[str, str]:
+        """Column -> name of the file with its hierarchy; a name of ours, for columns may be called anything."""
+        wanted = [name for name in self._columns.hierarchies() if name in self._columns.named("quasi")]
+        return {name: f"hierarchy-{number}.csv" for number, name in enumerate(wanted, start=1)}
+
+    async def _run(self) -> None:
+        texts, files = self._columns.hierarchies(), {}
+        for name, file in self._files().items():
+            path = self._session.folder / file
+            path.write_text(texts[name], encoding="utf-8")
+            files[name] = str(path)
+        found = await self._long.do(
+            anonymized, self._opened.path, self._opened.source, self._options(files), key="anonymize"
+        )
+        if found is not None:
+            self._asked.result = found
+            self._draw_result()
+
+    def _draw_result(self) -> None:
+        found = self._asked.result
+        self._told.clear()
+        self._result.clear()
+        if found is None:
+            with self._told:
+                verdict(
+                    "plain",
+                    "Nothing was tried yet.",
+                    "Choose k and press Run; nothing is published by that.",
+                    is_status=False,
+                )
+            return
+        with self._told:
+            self._verdict(found)
+        with self._result:
+            risk = found["risk"]
+            with tag("div", "tiles four"):
+                _number(share_text(found["gcp"]), "detail lost")
+                _number(f"{found['classes']:,}", f"classes, smallest {found['smallest_class']:,}")
+                _number(f"{risk['uniques_before']:,} → {risk['uniques_after']:,}", "people alone")
+                _number(share_text(risk["prosecutor_highest"]), "highest chance to be found")
+            with tag("div", "across halves"):
+                with card("pad"):
+                    with tag("div", "row between"):
+                        tag("h2", text="Detail lost, by k")
+                        button("Compare other k", self._trace, kind="mini")
+                    places = [(float(k), 100 * lost, k) for k, lost in self._asked.curve]
+                    points(
+                        places, across="k, safer to the left", up="Detail lost in percent", is_reversed=True
+                    )
+                with card("pad"):
+                    tag("h2", text="Loss by attribute")
+                    _losses(found["by_column"])
+            self._distributions(found)
+
+    def _verdict(self, found: Told) -> None:
+        leaks = {name: n for name, n in found["leaks"].items() if n}
+        bound = found["bound"]
+        proof = (
+            "No choice of classes loses less."
+            if found["optimal"]
+            else ""
+            if bound is None
+            else f"It cannot fall below {share_text(bound)}."
+        )
+        told = f"Lost {share_text(found['gcp'])} of the detail. {proof}"
+        if found["warnings"]:
+            verdict("care", "More than half of the detail is lost.", found["warnings"][0])
+        elif leaks:
+            name, people = max(leaks.items(), key=lambda pair: pair[1])
+            made = verdict(
+                "care",
+                f"Nobody stands alone any more, but {name} can still leak.",
+                f"{people:,} people are in classes where everybody has the same {name}.",
+                told,
+            )
+            with made:
+                button("Ask for l = 2", self._ask_l)
+        else:
+            verdict(
+                "ok",
+                f"Each person looks like at least {found['k'] - 1} others.",
+                told,
+                "This says nothing about other releases of the same people.",
+            )
+
+    async def _ask_l(self) -> None:
+        self._asked.l = 2
+        self._draw_form()
+        await self._run()
+
+    async def _trace(self) -> None:
+        options = self._options(
+            {name: str(self._session.folder / file) for name, file in self._files().items()}
+        )
+        found = await self._long.do(
+            traced, self._opened.path, self._opened.source, options, CURVE, key="curve"
+        )
+        if found is not None:
+            self._asked.curve = found
+            self._draw_result()
+
+    def _distributions(self, found: Told) -> None:
+        lines = {line["name"]: line for line in found["distributions"]}
+        if not lines:
+            return
+        shown = self._asked.shown if self._asked.shown in lines else next(iter(lines))
+        with card("pad") as box:
+            with tag("div", "row between"):
+                tag("h2", text="Before and after")
+                select({name: name for name in lines}, shown, partial(self._show_column, box), "Column")
+            _before_after(lines[shown])
+
+    def _show_column(self, box: Any, name: str) -> None:
+        self._asked.shown = name
+        box.delete()
+        assert self._asked.result is not None
+        with self._result:
+            self._distributions(self._asked.result)
+
+    async def _browse(self) -> None:
+        if self._asked.result is None:
+            self._session.say("Run first.")
+            return
+        found = await self._long.do(browsed, 0, key="browse")
+        if found is None:
+            return
+        with drawer("Classes, the smallest first"):
+            tag("p", "s sub", f"{found['n']:,} classes; the first {len(found['rows']):,} are shown.")
+            with table(dict.fromkeys(found["columns"], "") | {"Records": "r"}):
+                for row in found["rows"]:
+                    with tag("tr"):
+                        for value in row[:-1]:
+                            tag("td", "s", value)
+                        tag("td", "r b", f"{row[-1]:,}")
+
+    def _release_button(self) -> None:
+        dialog = Confirm(
+            "Make the release?",
+            "The result that is shown is written as a release, with its report and promises. Where there is a ledger, it is logged as "
+            "published exactly.",
+            "Make the release",
+            self._publish,
+        )
+        with dialog.inside:
+            field("Name of the release; empty to download it", self._asked.name, self._set_name)
+        dialog.opens(button("Make the release…", icon_name="download", kind="pri"))
+
+    def _set_name(self, value: str) -> None:
+        self._asked.name = value.strip()
+
+    async def _publish(self) -> None:
+        setup = self._session.setup
+        if self._asked.result is None:
+            self._session.say("Run first: there is nothing to release.")
+            return
+        ledger = None if setup.ledger is None else str(setup.ledger)
+        if not self._asked.name:
+            content = await self._long.do(packed, str(self._session.folder), ledger, key="release")
+            if content is not None:
+                ui.download.content(content, "release.zip")
+            return
+        try:
+            out = out_folder(setup.releases, self._asked.name)
+        except LouverError as error:
+            self._long.tell(str(error))
+            return
+        if await self._long.do(published, out, ledger, key="release") is not None:
+            self._session.show("releases")
+
+    def _call(self) -> WithFiles | None:
+        if not self._columns.named("quasi"):
+            return None
+        files = self._files()
+        options = AnonymizeOptions.model_validate(self._options(files))
+        texts = self._columns.hierarchies()
+        call = Call(
+            options=options,
+            data=self._opened.copied,
+            source=self._opened.source,
+            command="anonymize",
+            function="anonymize",
+            more={"--out": self._asked.name or "release"},
+        )
+        return WithFiles(call, {file: texts[name] for name, file in files.items()})
+
+
+def _number(number: str, legend: str) -> None:
+    with tag("div", "tile"), tag("div"):
+        tag("b", text=number)
+        tag("span", text=legend)
+
+
+def _losses(by_column: list[tuple[str, float]]) -> None:
+    most = max((share for _, share in by_column), default=0) or 1
+    for name, share in by_column:
+        with tag("div", "slide wide"):
+            tag("span", "s", name)
+            with tag("div", "lane"):
+                tag("i").style(f"width:{100 * share / most:.1f}%")
+            tag("span", "s", share_text(share))
+
+
+def _before_after(line: Told) -> None:
+    bins = list(zip(line["bins"], line["before"], line["after"], strict=True))[:MOST_BINS]
+    most = max((max(before, after) for _, before, after in bins), default=0) or 1
+    tag("p", "s sub", f"bars: before, lines: after; distance {share_text(line['distance'])}")
+    with tag("div", "pairs", role="img", aria_label="Distribution before and after; the values stand below"):
+        for _, before, after in bins:
+            with tag("div"):
+                tag("i").style(f"height:{100 * before / most:.1f}%")
+                tag("b").style(f"bottom:{100 * after / most:.1f}%")
+    with tag("details", "s"):
+        tag("summary", text="The same as a table")
+        with table({"Value": "", "Before": "r", "After": "r"}):
+            for label, before, after in bins:
+                with tag("tr"):
+                    tag("td", "", str(label))
+                    tag("td", "r", share_text(before))
+                    tag("td", "r", share_text(after))

@@ -1,0 +1,466 @@
+"""Tables: what a table of row percentages gives away, while it is being arranged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from louver.app.copying import Call
+from louver.app.jobs.tables import Asked, View, audited, counted, explained, find_disclosed, suggested, window
+from louver.app.look import RunBar, Tag, button, copy_button, drawer, empty, head, segments, select, verdict
+from louver.app.pages.tables_state import SHELVES, Tables, Try, natural_name
+from louver.app.parts import HeatGrid, Points, Shelves
+from louver.app.session import Session
+from louver.errors import LouverError
+
+__all__ = ["build"]
+
+FORMS = {"": "exact fractions", "4": "rounded to 0.01 %", "3": "rounded to 0.1 %", "2": "rounded to 1 %"}
+SAYS = {"range": "What outsiders can work out", "share": "Published %", "count": "True count"}
+TILES = {
+    "small": ("S", "small, exact"),
+    "certain": ("C", "tell a status"),
+    "exact": ("E", "exact"),
+    "narrow": ("N", "2 to 10 fit"),
+    "safe": ("", "safe"),
+    "zero": ("0", "zeros visible"),
+}
+SUGGEST_SECONDS = 15.0
+NAME_OF_MERGED = "Name of the merged category"
+BOUND_WORDS = {"exactly": "exactly", "at_least": "at least", "at_most": "at most"}
+
+
+async def build(session: Session) -> None:
+    """Draw the page."""
+    if session.opened is None:
+        head("Tables", "what a table of row percentages gives away")
+        with empty(
+            "There is no table yet", "Open a file with categories, or try the sample with 48,842 people."
+        ):
+            button("Try the sample", partial(_take_sample, session), kind="pri")
+            button("Open a file", lambda: session.show("data"))
+        return
+    page = _Page(session)
+    page.draw()
+    await page.start()
+
+
+def _take_sample(session: Session) -> None:
+    session.open_sample("survey")
+    session.show("tables")
+
+
+class _Page:
+    """The elements of the page, and what happens to them."""
+
+    def __init__(self, session: Session) -> None:
+        assert session.opened is not None
+        self.session, self.opened = session, session.opened
+        self.state = session.state(Tables)
+        self.view = View()
+        self.number = 0
+        self.pinned: dict[str, Any] | None = None
+        self.knowledge: Tag | None = None
+
+    def draw(self) -> None:
+        """The page before its numbers."""
+        with head("Tables", "what a table of row percentages gives away"):
+            Tag("span", "s sub nowrap", "Published as")
+            chosen = "" if self.state.decimals is None else str(self.state.decimals)
+            self.form = select(FORMS, chosen, self.publish_as, "Published as")
+            button("What outsiders know", self.open_knowledge, icon_name="plus")
+            copy_button(self.call)
+        with Tag("div", "panes"):
+            with Tag("div", "stack centre"):
+                self.shelves = Shelves(self.state.shelves())
+                self.told = Tag("div", aria_live="polite")
+                self.long = RunBar(self.session, "long")
+                self._draw_tiles()
+                self.bar = RunBar(self.session, "quick", [self.told, self.tiles])
+                self._draw_grid()
+            with Tag("aside", "card side"):
+                self._draw_side()
+        self.shelves.hear("move", self.moved)
+        self.shelves.hear("open", self.open_categories)
+        self.shelves.hear("split", lambda name: self.split(name, ()))
+
+    async def start(self) -> None:
+        """Count the file, unless it has been, and audit what was arranged last."""
+        if not self.state.attributes:
+            found = await self.bar.do(counted, self.opened.path, self.opened.source, key="count")
+            if found is None:
+                return
+            self.state.open(found)
+        self.session.shape = f"{self.state.n:,} people, {len(self.state.attributes)} attributes"
+        self.session.refresh_top()
+        await self.check("As opened")
+
+    async def check(self, words: str, extra: str = "") -> None:
+        """Audit what is arranged now; what is on the screen is out of date until then."""
+        self.shelves.put(shelves=self.state.shelves())
+        if not self.state.rows or not self.state.cols:
+            self._say("plain", "Not a table yet.", "Put at least one attribute on Rows and one on Columns.")
+            return
+        try:
+            asked = self.asked()
+        except LouverError as error:
+            self.bar.tell(str(error))
+            return
+        self.view = replace(self.view, lines=(0, 60), cols=(0, 40), folded=frozenset())
+        found = await self.bar.do(audited, asked, self.view, key="audit")
+        if found is not None:
+            self.state.remember(words, asked.options, found)
+            self._paint(found, extra)
+
+    def asked(self) -> Asked:
+        return Asked(
+            path=self.opened.path,
+            source=self.opened.source,
+            names=tuple(a["name"] for a in self.state.attributes),
+            options=self.state.options(),
+            base=self.state.base,
+        )
+
+    def call(self) -> Call | None:
+        """What is on the screen as a call of the verb."""
+        if not self.state.rows or not self.state.cols:
+            return None
+        return Call(
+            options=self.state.options(),
+            data=self.opened.copied,
+            source=self.opened.source,
+            command="bounds",
+            function="bounds",
+        )
+
+    # What people do.
+
+    async def moved(self, move: dict[str, Any]) -> None:
+        words = self.state.move(str(move["name"]), str(move["to"]), int(move["index"]))
+        await self.check(words)
+
+    async def publish_as(self, chosen: str) -> None:
+        self.state.decimals = int(chosen) if chosen else None
+        await self.check(f"Publish {FORMS[chosen]}")
+
+    async def merge(self, name: str, labels: Sequence[str], new: str) -> None:
+        await self.check(self.state.merge(name, labels, new))
+
+    async def split(self, name: str, labels: Sequence[str]) -> None:
+        await self.check(self.state.split(name, labels))
+
+    async def go_back(self, number: int) -> None:
+        self.state.restore(number)
+        self.form.set(value="" if self.state.decimals is None else str(self.state.decimals))
+        await self.check("")
+
+    async def undo(self) -> None:
+        if (number := self.state.before()) is not None:
+            await self.go_back(number)
+
+    async def suggest(self) -> None:
+        found = await self.long.do(suggested, self.asked(), SUGGEST_SECONDS, "attribute", key="suggest")
+        if found is None:
+            return
+        self.state.take_suggestions(found)
+        self._paint_side()
+
+    async def look(self, **changes: Any) -> None:
+        """Look at another part of the same table."""
+        self.view = replace(self.view, **changes)
+        found = await self.session.ask(window, self.asked(), self.view, key="window")
+        self.grid.put(win={**found, "table": self.number})
+
+    # What is drawn.
+
+    def _draw_tiles(self) -> None:
+        self.tile: dict[str, tuple[Tag, Tag]] = {}
+        with Tag("div", "tiles six") as self.tiles:
+            for state, (letter, text) in TILES.items():
+                made = Tag(
+                    "button",
+                    "tile",
+                    type="button",
+                    aria_pressed="false",
+                    title=f"Show only rows with such cells: {text}",
+                )
+                with made:
+                    Tag("span", f"sw d-{state}", letter, aria_hidden="true")
+                    with Tag("span"):
+                        number = Tag("b", text="–")
+                        Tag("span", text=text)
+                made.click(partial(self.press, state))
+                self.tile[state] = made, number
+
+    async def press(self, state: str) -> None:
+        """Show only rows with cells of a state, or all again."""
+        only = "" if self.view.only == state else state
+        for name, (made, _) in self.tile.items():
+            made.set(aria_pressed=str(name == only).lower())
+        await self.look(only=only, lines=(0, 60))
+
+    def _draw_grid(self) -> None:
+        with Tag("section", "card grid"):
+            with Tag("div", "row between gridtop"):
+                segments(SAYS, "range", lambda says: self.look(says=says), "What cells say")
+                self.rows_told = Tag("span", "s sub")
+            self.grid = HeatGrid()
+        self.grid.hear("view", lambda seen: self.look(lines=tuple(seen["lines"]), cols=tuple(seen["cols"])))
+        self.grid.hear("cell", self.explain)
+        self.grid.hear("pin", self.pin)
+        self.grid.hear("fold", lambda group: self.look(folded=self.view.folded ^ {int(group)}))
+        self.grid.hear("next", self.next_disclosed)
+
+    async def explain(self, cell: dict[str, int]) -> dict[str, Any]:
+        found: dict[str, Any] = await self.session.ask(
+            explained, self.asked(), int(cell["row"]), int(cell["col"]), key="cell"
+        )
+        self.grid.put(tip={key: value for key, value in found.items() if key != "labels"})
+        return found
+
+    async def pin(self, cell: dict[str, int] | None) -> None:
+        self.pinned = None if cell is None else await self.explain(cell)
+        if self.knowledge is not None and not self.knowledge.is_deleted:
+            self.open_knowledge()
+
+    async def next_disclosed(self, at: dict[str, int]) -> None:
+        found = await self.session.ask(
+            find_disclosed, self.asked(), self.view, int(at["line"]), int(at["col"]), key="next"
+        )
+        if found is not None:
+            await self.look(lines=(max(0, found[0] - 60), found[0] + 60))
+            self.grid.run_method("goto", *found)
+
+    def _draw_side(self) -> None:
+        with Tag("div", "pad row between"):
+            Tag("h2", text="Risk and usefulness")
+        self.chart = Points(
+            xlabel="small counts and rows that tell",
+            ylabel="information kept, %",
+            label="Arrangements tried",
+            band=(0, 0),
+        )
+        self.chart.hear("choose", lambda number: self.go_back(int(number)))
+        with Tag("div", "pad row between tried"):
+            Tag("h2", text="Arrangements tried")
+            button("Undo", self.undo, kind="ghost mini", icon_name="undo", data_undo="")
+        self.tried = Tag("div", "scroll")
+        self.best = Tag("div", "pad s sub best")
+        self._paint_side()
+
+    def _paint(self, found: dict[str, Any], extra: str) -> None:
+        self.number += 1
+        summary, tiles = found["summary"], found["tiles"]
+        for state, (_, number) in self.tile.items():
+            number.set_text(f"{tiles[state]:,}")
+        people = summary["rows"] - summary["zero_rows"]
+        self.rows_told.set_text(f"{people:,} rows with people, {summary['zero_rows']:,} without")
+        self.grid.put(win={**found["window"], "table": self.number}, tip=None)
+        self._paint_verdict(summary, found["n"], extra)
+        self._paint_side()
+
+    def _paint_verdict(self, summary: dict[str, Any], n: int, extra: str) -> None:
+        small, rows = summary["disclosed_small_cells"], summary["certain_rows"]
+        responses = " and ".join(self.state.cols)
+        note = f"From the row percentages and the {n:,} people alone. Nothing else needs to be known."
+        if self.state.given:
+            note = f"With {_plural(len(self.state.given), 'thing')} that outsiders know besides. {extra}"
+        if small:
+            status = f", and {_plural(rows, 'row')} {_tell(rows)} a person's {responses}" if rows else ""
+            self._say(
+                "stop",
+                "Do not publish this table yet.",
+                f"{_plural(small, 'small count')} can be worked out exactly{status}.",
+                note,
+            )
+        elif rows:
+            self._say(
+                "stop",
+                "Do not publish this table yet.",
+                f"No small count can be worked out, but {_plural(rows, 'row')} {_tell(rows)} a person's {responses}.",
+                note,
+            )
+        else:
+            self._say(
+                "ok",
+                "No small count can be worked out, and no row tells a status.",
+                "This says nothing about other tables of the same people.",
+                note,
+            )
+
+    def _say(self, kind: str, bold: str, text: str, note: str = "") -> None:
+        self.told.clear()
+        with self.told, verdict(kind, bold, text, note, is_status=False):
+            if kind == "stop":
+                button("Suggest safer tables", self.suggest, kind="pri", icon_name="spark", data_run="")
+
+    def _paint_side(self) -> None:
+        tries = self.state.tries
+        points = [
+            {
+                "n": t.number,
+                "x": t.small + t.certain,
+                "y": round(100 * t.kept, 1),
+                "ok": t.is_safe,
+                "label": t.told,
+            }
+            for t in tries
+        ]
+        self.chart.put(points=points, chosen=self.state.current)
+        self.tried.clear()
+        with self.tried, Tag("table"):
+            with Tag("thead"), Tag("tr"):
+                for text, classes in (
+                    ("#", ""),
+                    ("Arrangement", ""),
+                    ("S", "r"),
+                    ("C", "r"),
+                    ("Kept %", "r"),
+                ):
+                    Tag("th", classes, text, scope="col")
+            with Tag("tbody"):
+                for one in self.state.sorted():
+                    self._line(one)
+        self.best.set_text(self.state.best())
+
+    def _line(self, one: Try) -> None:
+        with Tag("tr", "sel" if one.number == self.state.current else ""):
+            Tag("td", "b", str(one.number))
+            with Tag("td", "s"):
+                Tag("button", "linky", one.words, type="button", title=one.words).click(
+                    partial(self.go_back, one.number)
+                )
+            for text in (f"{one.small:,}", f"{one.certain:,}", f"{100 * one.kept:.1f}"):
+                Tag("td", "r", text)
+
+    # Drawers.
+
+    def open_categories(self, name: str) -> None:
+        """Merge or split the categories of an attribute, or move it."""
+        groups = self.state.groups(name)
+        chosen: set[str] = set()
+        with drawer(name):
+            Tag(
+                "p",
+                "sub s",
+                "Choose categories that belong together and merge them, or split what was merged.",
+            )
+            listed = Tag("div", "chips")
+            offer = Tag(
+                "input", "inp", aria_label="Name of the merged category", placeholder=NAME_OF_MERGED, value=""
+            )
+            with listed:
+                for label, members in groups.items():
+                    self._category(label, members, chosen, partial(self._offer, groups, chosen, offer))
+            typed: dict[str, str] = {}
+            offer.changed(lambda text: typed.update(name=text), "input")
+
+            async def act(what: str) -> None:
+                picked = [label for label in groups if label in chosen]
+                old = [member for label in picked for member in groups[label]]
+                if what == "merge" and len(picked) > 1:
+                    await self.merge(name, old, typed.get("name") or natural_name(picked))
+                elif what == "split":
+                    await self.split(name, picked)
+                self.open_categories(name)
+
+            with Tag("div", "row"):
+                button("Merge", partial(act, "merge"), kind="pri")
+                button("Split", partial(act, "split"))
+            Tag("h3", text="Move to")
+            with Tag("div", "row"):
+                for key, (title, _) in SHELVES.items():
+                    button(title, partial(self.moved, {"name": name, "to": key, "index": 999}), kind="mini")
+
+    def _category(self, label: str, members: Sequence[str], chosen: set[str], then: Any) -> None:
+        made = Tag("button", "chip", label, type="button", aria_pressed="false", title="; ".join(members))
+
+        def toggle() -> None:
+            chosen.symmetric_difference_update({label})
+            made.set(aria_pressed=str(label in chosen).lower())
+            made.classes(add="mark") if label in chosen else made.classes(remove="mark")
+            then()
+
+        made.click(toggle)
+
+    def _offer(self, groups: dict[str, tuple[str, ...]], chosen: set[str], offer: Tag) -> None:
+        picked = [label for label in groups if label in chosen]
+        offer.set(placeholder=natural_name(picked) if len(picked) > 1 else NAME_OF_MERGED)
+
+    def open_knowledge(self) -> None:
+        """What outsiders know besides the table, and what falls with it."""
+        with drawer("What outsiders know") as self.knowledge:
+            Tag(
+                "p",
+                "sub s",
+                "Somebody may know how many people a cell or a row has. Add it, and see what falls.",
+            )
+            for position, one in enumerate(self.state.given):
+                with Tag("div", "row between known"):
+                    Tag("span", "s", self.state.told_given(one))
+                    button(
+                        "",
+                        partial(self.forget, position),
+                        kind="ghost mini",
+                        icon_name="close",
+                        aria_label="Remove",
+                    )
+            if self.pinned is None:
+                Tag("p", "s", "Click a cell of the table to say something about it.")
+                return
+            self._statement(self.pinned)
+
+    def _statement(self, pinned: dict[str, Any]) -> None:
+        asked = {"about": "cell", "bound": "exactly", "number": ""}
+        Tag("p", "s b", str(pinned["where"]))
+        with Tag("div", "row"):
+            select(
+                {"cell": "this cell has", "row": "this row has"},
+                "cell",
+                lambda v: asked.update(about=v),
+                "About",
+            )
+            select(BOUND_WORDS, "exactly", lambda v: asked.update(bound=v), "Bound")
+            number = Tag(
+                "input", "inp", type="number", min=0, aria_label="Number of people", style="width:90px"
+            )
+            number.changed(lambda v: asked.update(number=v), "input")
+            Tag("span", "s", "people")
+
+        async def add() -> None:
+            if asked["number"].isdecimal():
+                row, col = pinned["labels"]
+                one = {
+                    "row": row,
+                    **({"col": col} if asked["about"] == "cell" else {}),
+                    asked["bound"]: int(asked["number"]),
+                }
+                await self.know([*self.state.given, one])
+
+        button("Add", add, kind="pri")
+
+    async def forget(self, position: int) -> None:
+        await self.know([one for i, one in enumerate(self.state.given) if i != position])
+
+    async def know(self, given: list[dict[str, Any]]) -> None:
+        before, self.state.given = self.state.given, given
+        worse = self.state.now()
+        await self.check(
+            f"Outsiders know {_plural(len(given), 'thing')}" if given else "Outsiders know nothing more"
+        )
+        if self.bar.has_problem:
+            self.state.given = before
+        elif worse is not None and (now := self.state.now()) is not None:
+            more = now.small - worse.small
+            self.session.say(f"{_plural(more, 'small count')} more." if more > 0 else "Nothing more falls.")
+        self.open_knowledge()
+
+
+def _plural(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _tell(number: int) -> str:
+    return "tells" if number == 1 else "tell"

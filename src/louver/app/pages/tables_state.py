@@ -1,0 +1,258 @@
+"""What is arranged on the Tables page, what was tried, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from louver.bounds.options import BoundsOptions
+from louver.schema.validate import validated
+
+__all__ = ["SHELVES", "Tables", "Try", "natural_name"]
+
+SHELVES = {
+    "rows": ("Rows", "Drag here what people are told apart by, or press R"),
+    "cols": ("Columns", "Drag here what is published about them, or press C"),
+    "out": ("Left out", "Drag here to sum over, or press O"),
+}
+MOST_CELLS = 300_000
+MOST_LEVELS = 20
+LONG = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """One arrangement that was audited."""
+
+    number: int
+    words: str
+    options: BoundsOptions
+    small: int
+    certain: int
+    kept: float
+
+    @property
+    def is_safe(self) -> bool:
+        return not self.small and not self.certain
+
+    def is_same(self, options: BoundsOptions) -> bool:
+        """Whether these options make the same table, in whatever order its attributes stand."""
+        return _unordered(self.options) == _unordered(options)
+
+    @property
+    def told(self) -> str:
+        return f"{self.number}: {self.words}; {self.small} small counts, {self.certain} rows tell a status, {100 * self.kept:.1f} % kept"
+
+
+@dataclass
+class Tables:
+    """What the page keeps between visits."""
+
+    attributes: list[dict[str, Any]] = field(default_factory=list)
+    n: int = 0
+    rows: list[str] = field(default_factory=list)
+    cols: list[str] = field(default_factory=list)
+    out: list[str] = field(default_factory=list)
+    merged: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    decimals: int | None = None
+    given: list[dict[str, Any]] = field(default_factory=list)
+    base: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    tries: list[Try] = field(default_factory=list)
+    path: list[int] = field(default_factory=list)
+    proof: str = ""
+
+    @property
+    def current(self) -> int:
+        return self.path[-1] if self.path else 0
+
+    def open(self, found: dict[str, Any]) -> None:
+        """Take a counted file: the last attributes with few categories are the columns, as many others as fit the rows."""
+        self.attributes, self.n = found["attributes"], found["n"]
+        few = [a for a in self.attributes if 1 < len(a["labels"]) <= MOST_LEVELS]
+        cols = few[-2:] if len(few) > 2 else few[-1:]
+        cells, rows = 1, []
+        for one in cols:
+            cells *= len(one["labels"])
+        for one in few[: len(few) - len(cols)]:
+            if cells * len(one["labels"]) <= MOST_CELLS:
+                cells *= len(one["labels"])
+                rows.append(one["name"])
+        self.rows, self.cols = rows, [one["name"] for one in cols]
+        self.out = [a["name"] for a in self.attributes if a["name"] not in (*self.rows, *self.cols)]
+        self.base = tuple(self.rows), tuple(self.cols)
+
+    def shelves(self) -> list[dict[str, Any]]:
+        """The shelves as they are drawn."""
+        return [
+            {
+                "key": key,
+                "title": title,
+                "empty": text,
+                "chips": [self._chip(name) for name in getattr(self, key)],
+            }
+            for key, (title, text) in SHELVES.items()
+        ]
+
+    def _chip(self, name: str) -> dict[str, Any]:
+        return {"name": name, "size": len(self.groups(name)), "is_merged": bool(self.merged.get(name))}
+
+    def groups(self, name: str) -> dict[str, tuple[str, ...]]:
+        """Categories as they are now, in the order of their first label, each with the labels in it."""
+        labels = next(a["labels"] for a in self.attributes if a["name"] == name)
+        new_of = {old: new for new, olds in self.merged.get(name, {}).items() for old in olds}
+        found: dict[str, list[str]] = {}
+        for label in labels:
+            found.setdefault(new_of.get(label, label), []).append(label)
+        return {new: tuple(old) for new, old in found.items()}
+
+    def move(self, name: str, to: str, index: int) -> str:
+        """Put an attribute on a shelf; what was done, in words."""
+        if to not in SHELVES or name not in (*self.rows, *self.cols, *self.out):
+            return ""
+        before = next(key for key in SHELVES if name in getattr(self, key))
+        getattr(self, before).remove(name)
+        getattr(self, to).insert(index, name)
+        if before == to:
+            return f"Reorder {name}"
+        return f"Leave out {name}" if to == "out" else f"Move {name} to {SHELVES[to][0].lower()}"
+
+    def merge(self, name: str, labels: Sequence[str], new: str) -> str:
+        """Make one category of several labels."""
+        kept = {key: [x for x in old if x not in labels] for key, old in self.merged.get(name, {}).items()}
+        kept = {key: old for key, old in kept.items() if old}
+        others = {x for a in self.attributes if a["name"] == name for x in a["labels"]} - set(labels)
+        while new in others or new in kept:
+            new += " (merged)"
+        self.merged[name] = {**kept, new: list(labels)}
+        return f"Merge {name}: {new}"
+
+    def split(self, name: str, labels: Sequence[str]) -> str:
+        """Take merged categories apart, all of them where none is named."""
+        self.merged[name] = {
+            key: old for key, old in self.merged.get(name, {}).items() if labels and key not in labels
+        }
+        return f"Split {name}"
+
+    def options(self) -> BoundsOptions:
+        """What is arranged, as the verb takes it."""
+        shown = (*self.rows, *self.cols)
+        recode = {name: merged for name, merged in self.merged.items() if merged and name in shown}
+        asked: dict[str, Any] = {"rows": list(self.rows), "cols": list(self.cols)}
+        asked |= {"recode": recode} if recode else {}
+        asked |= {"given": self.given} if self.given else {}
+        asked |= {} if self.decimals is None else {"decimals": self.decimals}
+        return validated(BoundsOptions, asked)
+
+    def remember(self, words: str, options: BoundsOptions, found: dict[str, Any]) -> None:
+        """Note what was audited; the same arrangement keeps its number."""
+        known = next((one for one in self.tries if one.is_same(options)), None)
+        if known is None:
+            summary = found["summary"]
+            known = Try(
+                number=len(self.tries) + 1,
+                words=words if self.tries else "As opened",
+                options=options,
+                small=summary["disclosed_small_cells"],
+                certain=summary["certain_rows"],
+                kept=found["kept"],
+            )
+            self.tries.append(known)
+        if known.number != self.current:
+            self.path.append(known.number)
+
+    def take_suggestions(self, found: dict[str, Any]) -> None:
+        """Add redesigns to what can be chosen."""
+        for line in found["lines"]:
+            options = validated(BoundsOptions, self._suggested(line))
+            if any(one.is_same(options) for one in self.tries):
+                continue
+            summary = line["summary"]
+            self.tries.append(
+                Try(
+                    number=len(self.tries) + 1,
+                    words=f"Suggested: {line['words'] or 'other rows and columns'}",
+                    options=options,
+                    small=summary["disclosed_small_cells"],
+                    certain=summary["certain_rows"],
+                    kept=line["kept"],
+                )
+            )
+        if not found["lines"]:
+            self.proof = (
+                f"No safe table was found among {found['examined']:,}; leave something out, or search again."
+            )
+        else:
+            self.proof = (
+                "No safe table keeps more (proved)."
+                if found["is_proved"]
+                else "Others were not all searched."
+            )
+
+    def _suggested(self, line: dict[str, Any]) -> dict[str, Any]:
+        asked: dict[str, Any] = {"rows": line["rows"], "cols": line["cols"]}
+        asked |= {"recode": line["recodes"]} if line["recodes"] else {}
+        return asked | ({} if self.decimals is None else {"decimals": self.decimals})
+
+    def restore(self, number: int) -> None:
+        """Arrange the table as it was."""
+        options = next(one.options for one in self.tries if one.number == number)
+        self.rows, self.cols = list(options.rows), list(options.cols)
+        self.out = [a["name"] for a in self.attributes if a["name"] not in (*self.rows, *self.cols)]
+        recode = options.recode if isinstance(options.recode, dict) else {}
+        self.merged = {
+            name: {new: list(old) for new, old in groups.items()} for name, groups in recode.items()
+        }
+        self.decimals = options.decimals
+        self.given = list(options.given) if isinstance(options.given, list) else []
+
+    def before(self) -> int | None:
+        """The arrangement before this one; going there takes the step back."""
+        if len(self.path) < 2:
+            return None
+        self.path.pop()
+        return self.path.pop()
+
+    def now(self) -> Try | None:
+        return next((one for one in self.tries if one.number == self.current), None)
+
+    def sorted(self) -> list[Try]:
+        """Least risky first, then what keeps most."""
+        return sorted(self.tries, key=lambda one: (one.small, one.certain, -one.kept))
+
+    def best(self) -> str:
+        """What to make of all that was tried."""
+        safe = [one for one in self.tries if one.is_safe]
+        if safe:
+            best = max(safe, key=lambda one: one.kept)
+            return (
+                f"{best.number} is best so far: nothing small is exact, no row tells a status. {self.proof}"
+            )
+        if not self.tries:
+            return ""
+        return (
+            self.proof
+            or "Nothing safe was tried yet. Merge categories, leave something out, or ask for suggestions."
+        )
+
+    def told_given(self, one: dict[str, Any]) -> str:
+        """A statement in words."""
+        bound = next(key for key in ("exactly", "at_least", "at_most") if key in one)
+        where = ", ".join([*one["row"].values(), *one.get("col", {}).values()])
+        return f"{where}: {bound.replace('_', ' ')} {one[bound]:,} people"
+
+
+def _unordered(options: BoundsOptions) -> dict[str, Any]:
+    return options.model_dump() | {"rows": sorted(options.rows), "cols": sorted(options.cols)}
+
+
+def natural_name(labels: Sequence[str]) -> str:
+    """What merged categories are called together.
+
+    Examples
+    --------
+    >>> natural_name(["25-54", "55+"])
+    '25-54 or 55+'
+    """
+    joined = " or ".join(labels)
+    return joined if len(joined) <= LONG else f"{labels[0]} or {len(labels) - 1} others"

@@ -1,0 +1,50 @@
+"""The few parts with a script of their own: shelves of chips, the table on a canvas, a chart of numbered points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nicegui.element import Element
+
+__all__ = ["HeatGrid", "Points", "Shelves"]
+
+
+class _Part(Element):
+    def put(self, **props: Any) -> None:
+        """Give it data; only what changed is sent."""
+        for name, value in props.items():
+            self._props[name] = value
+        self.update()
+
+    def hear(self, event: str, handler: Callable[[Any], Any]) -> None:
+        """Call `handler` with what the event carries."""
+        self.on(event, lambda e: handler(e.args))
+
+
+class Shelves(_Part, component="shelves.js"):
+    """Chips on shelves; tells `move` (name, to, index), `open` (name) and `split` (name)."""
+
+    def __init__(self, shelves: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__()
+        self.put(shelves=list(shelves))
+
+
+class HeatGrid(_Part, component="heatgrid.js"):
+    """A table of which the visible window is drawn; tells `view`, `cell`, `pin`, `fold` and `next`."""
+
+
+class Points(_Part, component="points.js"):
+    """Numbered points in a plane; tells `choose` (number)."""
+
+    def __init__(
+        self,
+        *,
+        xlabel: str,
+        ylabel: str,
+        label: str,
+        band: tuple[float, float] | None = None,
+        line: bool = False,
+    ) -> None:
+        super().__init__()
+        self.put(xlabel=xlabel, ylabel=ylabel, label=label, band=band, line=line, points=[], chosen=0)

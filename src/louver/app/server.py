@@ -1,0 +1,145 @@
+"""Start the explorer: one server on 127.0.0.1, guarded, with a private folder that goes when it ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from louver.app.guard import Guard, Keys
+from louver.app.options import ExploreOptions
+from louver.app.session import Setup
+from louver.errors import InputError
+from louver.schema.request import Request
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+__all__ = ["explore"]
+
+RECONNECT_SECONDS = 30.0
+"""How long a session waits for a browser that went to sleep."""
+
+
+def explore(request: Request[ExploreOptions], say: Callable[[str], object]) -> None:
+    """Serve until interrupted; `say` is told the address."""
+    options = request.options
+    _check_installed()
+    with _listening(options.port) as listener, _private_folder() as folder:
+        keys = Keys(listener.getsockname()[1])
+        setup = Setup(
+            file=_checked_file(request.data),
+            source=request.source,
+            ledger=None if options.ledger is None else Path(options.ledger),
+            releases=None if options.releases is None else Path(options.releases),
+            folder=folder,
+        )
+        os.environ["NICEGUI_STORAGE_PATH"] = str(folder)
+        os.environ.pop("NICEGUI_REDIS_URL", None)
+        say(f"louver is at {keys.address}\nIt is for this machine alone; Ctrl-C ends it.")
+        if not options.no_browser:
+            _open_browser(keys, folder)
+        _serve(Guard(_application(setup), keys), listener)
+
+
+def _check_installed() -> None:
+    try:
+        import nicegui  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "the explorer is not installed; run pip install 'louver[app]'.", option="explore"
+        ) from None
+
+
+def _checked_file(data: object) -> str | None:
+    """The data as an absolute path: no page names one."""
+    if data is None:
+        return None
+    file = str(data)
+    if "://" in file:
+        return file
+    if not Path(file).exists():
+        raise InputError(f"{Path(file).name} does not exist; check the path.", file=Path(file).name)
+    return str(Path(file).absolute())
+
+
+@contextmanager
+def _listening(port: int) -> Iterator[socket.socket]:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+            listener.listen()
+        except OSError:
+            raise InputError(
+                f"option --port: {port} is taken or not allowed; choose another, or leave it out.",
+                option="--port",
+            ) from None
+        yield listener
+
+
+@contextmanager
+def _private_folder() -> Iterator[Path]:
+    """A folder for its owner alone (0700)."""
+    folder = Path(tempfile.mkdtemp(prefix="louver-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _open_browser(keys: Keys, folder: Path) -> None:
+    """Through a private file: other users of the machine see the arguments of programs, and the address holds the token."""
+    page = folder / "open.html"
+    page.touch(mode=0o600)
+    page.write_text(
+        f'<!doctype html><title>louver</title><meta http-equiv="refresh" content="0;url={keys.address}">'
+    )
+    with suppress(webbrowser.Error):
+        webbrowser.open(page.as_uri())
+
+
+def _application(setup: Setup) -> FastAPI:
+    from fastapi import FastAPI
+    from nicegui import ui
+
+    from louver.app.shell import install
+
+    parent = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    install(setup)
+    ui.run_with(
+        parent,
+        title="louver",
+        favicon=Path(__file__).with_name("assets") / "louver.svg",
+        language="en-US",
+        reconnect_timeout=RECONNECT_SECONDS,
+        binding_refresh_interval=None,
+        gzip_middleware_factory=None,
+        tailwind=False,
+        show_welcome_message=False,
+    )
+    return parent
+
+
+def _serve(app: Guard, listener: socket.socket) -> None:
+    import logging
+
+    import uvicorn
+
+    if not os.environ.get("LOUVER_DEBUG"):
+        logging.disable(logging.CRITICAL)  # a trace may hold labels
+    config = uvicorn.Config(
+        app,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,236 @@
+"""What belongs to one tab: the data it opened, what was chosen on each page, its uploads and its processes.
+
+A session is made when a page is loaded and closed when its browser has gone; no two share anything. Only three things are ever
+opened: the file that the server was started with, the samples, and what was uploaded here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from louver.app.work import Progress, Worker
+from louver.data.samples import sample_path
+from louver.errors import InputError, printable
+from louver.schema.source import SourceOptions
+
+__all__ = ["MAX_UPLOAD", "SAMPLES", "Opened", "Session", "Setup"]
+
+MAX_UPLOAD = 500_000_000
+SAMPLES = {
+    "survey": ("Survey", "48,842 people counted by eight attributes", "count"),
+    "cps8": ("cps8", "the same with the names of the literature: the table of the bounds paper", "count"),
+    "people": ("People", "6,000 people of a survey, one line each", None),
+    "ges2013": ("Crashes", "86,519 people in road crashes, with regions", None),
+}
+"""Name -> title, what it is, column of counts."""
+ENDINGS = (
+    ".csv",
+    ".csv.gz",
+    ".tsv",
+    ".txt",
+    ".parquet",
+    ".xlsx",
+    ".xls",
+    ".ods",
+    ".dta",
+    ".sav",
+    ".zsav",
+    ".por",
+    ".sas7bdat",
+    ".xpt",
+)
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What the server was started with.
+
+    Attributes
+    ----------
+    file : str or None
+        The data to open first.
+    source : SourceOptions
+        How these are read.
+    ledger, releases : Path or None
+    folder : Path
+        Private to this user; uploads are kept below it.
+    """
+
+    file: str | None = None
+    source: SourceOptions = field(default_factory=SourceOptions)
+    ledger: Path | None = None
+    releases: Path | None = None
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """Data that a session may read.
+
+    Attributes
+    ----------
+    path : str
+        Of the file, or an address.
+    name : str
+        What people call it; on the screen only, never in a title, an address or a log.
+    copied : str
+        How a copied command names it.
+    source : SourceOptions
+        How it is read, and which column counts people.
+    """
+
+    path: str
+    name: str
+    copied: str
+    source: SourceOptions
+
+
+class Session:
+    """One tab."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.opened: Opened | None = None
+        self.shape = ""
+        self.show: Callable[[str], object] = lambda page: None
+        """Goes to a page; set by the shell."""
+        self.refresh_top: Callable[[], object] = lambda: None
+        """Draws the top bar again; set by the shell."""
+        self.refresh_ledger: Callable[[], Awaitable[None]] | None = None
+        """Tells anew what is left in the ledger; set by the shell."""
+        self.balance: dict[str, str] | None = None
+        self.say: Callable[[str], object] = lambda text: None
+        """Tells people who listen to the page; set by the shell."""
+        self.receivers: dict[str, Callable[[str, str], Awaitable[None]]] = {}
+        """Who takes an upload for a purpose of its own: the kept file, and what it is called."""
+        self._states: dict[type[Any], Any] = {}
+        self._workers: dict[str, Worker] = {}
+        self._folder: Path | None = None
+
+    @property
+    def folder(self) -> Path:
+        """A directory of this session's own, removed with it."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(dir=self.setup.folder))
+        return self._folder
+
+    def state(self, kind: type[S]) -> S:
+        """What a page keeps between visits: one object of a class of the page's own, forgotten when other data are opened."""
+        found: S = self._states.setdefault(kind, kind())
+        return found
+
+    async def ask(
+        self,
+        job: Callable[..., Any],
+        *args: Any,
+        key: str,
+        lane: str = "quick",
+        progress: Progress | None = None,
+    ) -> Any:
+        """Do a job of `louver.app.jobs` in this session's process; see `Worker.do`. A long one has a lane of its own."""
+        return await self._workers.setdefault(lane, Worker()).do(job, *args, key=key, progress=progress)
+
+    def cancel(self, lane: str, key: str = "") -> None:
+        """End what runs in a lane."""
+        if lane in self._workers:
+            self._workers[lane].cancel(key)
+
+    def warm(self) -> None:
+        """Start the quick process before it is needed."""
+        self._workers.setdefault("quick", Worker()).start()
+
+    def open_start(self) -> bool:
+        """Open the file that the server was started with, where there is one."""
+        file = self.setup.file
+        if file is None:
+            return False
+        name = "database" if "://" in file else Path(file).name
+        self._take(Opened(path=file, name=printable(name), copied=file, source=self.setup.source))
+        return True
+
+    def open_sample(self, name: str) -> None:
+        """Open a sample by its name."""
+        path = str(sample_path(name))
+        self._take(
+            Opened(
+                path=path, name=Path(path).name, copied=path, source=SourceOptions(weight=SAMPLES[name][2])
+            )
+        )
+
+    async def upload(self, name: str, chunks: AsyncIterator[bytes]) -> None:
+        """Keep what a browser sends, and open it.
+
+        Raises
+        ------
+        InputError
+            If it has a name that no reader knows, or is too large.
+        """
+        path = await self._keep(name, "upload", chunks)
+        shown = printable(name)
+        self._take(Opened(path=str(path), name=shown, copied=shown, source=SourceOptions()))
+
+    async def receive(self, purpose: str, name: str, chunks: AsyncIterator[bytes]) -> None:
+        """Keep a public file, such as a list of regions, for the page that asked for it.
+
+        Raises
+        ------
+        InputError
+            As `upload`, or where no page asked.
+        """
+        receiver = self.receivers.get(purpose)
+        if receiver is None:
+            raise InputError("no page asked for this file; open it on the page Data.")
+        path = await self._keep(name, f"public-{purpose}", chunks)
+        await receiver(str(path), printable(name))
+
+    async def _keep(self, name: str, stem: str, chunks: AsyncIterator[bytes]) -> Path:
+        ending = next(
+            (end for end in sorted(ENDINGS, key=len, reverse=True) if name.lower().endswith(end)), None
+        )
+        if ending is None:
+            raise InputError("this kind of file is not read; choose CSV, Parquet, Excel, Stata, SPSS or SAS.")
+        path = self.folder / f"{stem}{len(list(self.folder.iterdir()))}{ending}"
+        size = 0
+        part = path.with_name("arriving")
+        with part.open("wb") as stream:
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > MAX_UPLOAD:
+                    part.unlink()
+                    raise InputError(
+                        f"the file is larger than {MAX_UPLOAD // 1_000_000} MB; start louver explore with its path instead."
+                    )
+                stream.write(chunk)
+        part.replace(path)
+        return path
+
+    def count_by(self, weight: str | None) -> None:
+        """Read the same data with another column of counts, or with none."""
+        assert self.opened is not None
+        self._take(replace(self.opened, source=self.opened.source.model_copy(update={"weight": weight})))
+
+    def close(self) -> None:
+        """End its processes and remove its uploads."""
+        for worker in self._workers.values():
+            worker.close()
+        self._workers.clear()
+        self._states.clear()
+        if self._folder is not None:
+            with suppress(OSError):
+                shutil.rmtree(self._folder)
+            self._folder = None
+
+    def _take(self, opened: Opened) -> None:
+        self.opened = opened
+        self.shape = ""
+        self._states.clear()
+        for worker in self._workers.values():
+            worker.cancel()

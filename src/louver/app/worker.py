@@ -1,0 +1,110 @@
+"""The process in which a session's jobs run: reads requests from stdin, works, writes what happens to stdout.
+
+Started by `work.Worker`. A thread reads, so that a request to cancel arrives while a job runs; data and kernels stay loaded
+between jobs. Whatever goes wrong crosses as one sentence that names no value of the data.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from louver.errors import Cancelled, LouverError, one_sentence
+from louver.optim.notice import listeners
+from louver.run import Run
+
+__all__ = ["main", "where"]
+
+Job = tuple[int, Callable[..., Any], tuple[Any, ...]]
+
+
+class _Line:
+    """The way back: messages of several threads, one after the other."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+
+    def send(self, kind: str, number: int, *what: Any) -> None:
+        packed = pickle.dumps((kind, number, what))
+        with self._lock:
+            self._stream.write(packed)
+            self._stream.flush()
+
+
+def main() -> None:
+    """Work until stdin ends."""
+    line = _Line(os.fdopen(os.dup(1), "wb"))
+    os.dup2(2, 1)  # what a library prints must not get in between
+    jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    runs: dict[int, Run] = {}
+    threading.Thread(target=_read, args=(sys.stdin.buffer, line, jobs, runs), daemon=True).start()
+    while True:
+        number, function, args = jobs.get()
+        run = runs[number]
+
+        def compiling(seconds: int, number: int = number) -> None:
+            line.send("progress", number, f"compiling, once per installation: about {seconds} s", 0, 0)
+
+        listeners[:] = [compiling]
+        _do(line, number, function, args, run)
+        del runs[number]
+
+
+def _read(stream: BinaryIO, line: _Line, jobs: queue.SimpleQueue[Job], runs: dict[int, Run]) -> None:
+    """Take requests in; the end of the stream is the end of the process."""
+    try:
+        while True:
+            number, function, args = pickle.load(stream)
+            if function is not None:
+
+                def show(stage: str, done: float, total: float, number: int = number) -> None:
+                    line.send("progress", number, stage, done, total)
+
+                runs[number] = Run(show)
+                jobs.put((number, function, args))
+            elif number in runs:
+                runs[number].cancel()
+    finally:
+        os._exit(0)
+
+
+def _do(line: _Line, number: int, function: Callable[..., Any], args: tuple[Any, ...], run: Run) -> None:
+    try:
+        run.check()
+        with one_sentence():
+            answer = function(*args, run=run)
+        run.check()
+        line.send("answer", number, answer)
+    except Cancelled:
+        line.send("cancelled", number)
+    except LouverError as error:
+        line.send("error", number, str(error))
+    except MemoryError:
+        line.send("error", number, "the table is too large for this machine's memory; use fewer attributes.")
+    except Exception as error:  # noqa: BLE001 - the page tells where, never what
+        if os.environ.get("LOUVER_DEBUG"):
+            traceback.print_exc()
+        line.send("error", number, where(error))
+
+
+def where(error: BaseException) -> str:
+    """Where an unexpected error arose, without any value it may carry."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = (
+        "unknown" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    )
+    return f"internal error {type(error).__name__} at {place}; please report it."
+
+
+if __name__ == "__main__":
+    main()

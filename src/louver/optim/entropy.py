@@ -1,0 +1,124 @@
+"""Counts that keep exact sums, lie near noisy ones, and otherwise resemble what was expected.
+
+Minimises sum h log(h / prior) - h + sum (noisy - sum of h)^2 / (2 variance) subject to sums that are exact. That is the likeliest
+vector where counts are Poisson around `prior` and noise is normal. Where an answer was not measured, nothing pulls
+away from `prior`: what is not known is completed in its proportions.
+
+Notes
+-----
+**Implements**: iterative proportional fitting, with a step for noisy sums: every multiplier in turn is set to its best value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from louver._arrays import Floats, Ints
+
+__all__ = ["Inequality", "NoisySums", "Sums", "fit"]
+
+SWEEPS = 24
+NEWTON_STEPS = 8
+LARGEST_STEP = 2.0  # of the multiplier of an inequality, in one sweep
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Exact sums: the counts with group g sum to total[g]."""
+
+    group: Ints
+    total: Ints | Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisySums:
+    """Noisy sums, all with one variance."""
+
+    group: Ints
+    value: Ints | Floats
+    variance: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inequality:
+    """The sum of coefficient x count over each group is not negative."""
+
+    group: Ints
+    coefficient: Floats
+    n_groups: int
+
+
+def fit(
+    prior: Floats,
+    exact: Sequence[Sums],
+    noisy: Sequence[NoisySums],
+    inequalities: Sequence[Inequality] = (),
+    *,
+    sweeps: int = SWEEPS,
+) -> Floats:
+    """Real counts, not negative; the last of `exact` holds to rounding, the others as far as sweeps reach.
+
+    Parameters
+    ----------
+    prior : ndarray of float64, shape (n,)
+        What is expected of each count.
+    inequalities : sequence of Inequality
+        Kept as far as exact sums allow.
+
+    Notes
+    -----
+    **Cost**: about n x (exact + noisy) x sweeps x 10 ns.
+
+    Examples
+    --------
+    >>> rows, columns = Sums(np.array([0, 0, 1, 1]), np.array([3, 1])), Sums(np.array([0, 1, 0, 1]), np.array([2, 2]))
+    >>> fit(np.ones(4), [rows, columns], []).tolist()
+    [1.5, 1.5, 0.5, 0.5]
+    >>> noisy = NoisySums(np.array([0, 1, 1, 1]), np.array([1, 3]), 0.01)
+    >>> fit(np.ones(4), [rows, columns], [noisy]).round(1).tolist()
+    [1.0, 1.9, 1.0, 0.1]
+    """
+    counts = prior.copy()
+    multipliers = [np.zeros(len(own.value)) for own in noisy]
+    prices = [np.zeros(own.n_groups) for own in inequalities]
+    for _ in range(sweeps if noisy or len(exact) > 1 or inequalities else 1):
+        for own, multiplier in zip(noisy, multipliers, strict=True):
+            counts *= _towards_noisy(counts, own, multiplier)[own.group]
+        for rule, price in zip(inequalities, prices, strict=True):
+            counts *= _towards_allowed(counts, rule, price)
+        for sums in exact:
+            held = np.bincount(sums.group, weights=counts, minlength=len(sums.total))
+            counts *= np.divide(sums.total, held, out=np.zeros(len(held)), where=held > 0)[sums.group]
+    return counts
+
+
+def _towards_noisy(counts: Floats, own: NoisySums, multiplier: Floats) -> Floats:
+    """The factor of each sum that makes its multiplier best; the multiplier is changed in place.
+
+    With s the sum without its multiplier, the sum x solves variance log(x / s) + x = noisy.
+    """
+    held = np.bincount(own.group, weights=counts, minlength=len(own.value))
+    present = held > 0
+    log_held = np.log(np.where(present, held, 1.0))
+    free = log_held - multiplier
+    x = np.maximum(free, np.log(np.maximum(own.value, 1e-9)))
+    for _ in range(NEWTON_STEPS):  # from the right of a convex function
+        x -= (own.variance * (x - free) + np.exp(x) - own.value) / (own.variance + np.exp(x))
+    x = np.clip(x, log_held - 30.0, log_held + 30.0)
+    factor = np.where(present, np.exp(x - log_held), 1.0)
+    multiplier += np.where(present, x - log_held, 0.0)
+    return np.asarray(factor)
+
+
+def _towards_allowed(counts: Floats, rule: Inequality, price: Floats) -> Floats:
+    """The factor of each count after one Newton step of the multipliers, which stay at zero or above."""
+    weighted = counts * rule.coefficient
+    value = np.bincount(rule.group, weights=weighted, minlength=rule.n_groups)
+    slope = np.bincount(rule.group, weights=weighted * rule.coefficient, minlength=rule.n_groups)
+    step = np.divide(-value, slope, out=np.zeros(rule.n_groups), where=slope > 0)
+    step = np.maximum(np.clip(step, -LARGEST_STEP, LARGEST_STEP), -price)
+    price += step
+    return np.asarray(np.exp(step[rule.group] * rule.coefficient))

@@ -1,0 +1,180 @@
+"""People one by one: each goes to a place with room, so that the places' marginals come as near as possible to wanted ones.
+
+People of one class are interchangeable but for their cells. `need` holds, for every query, place and row, the people that are wanted
+there less those that are there; all of it squared and summed is what becomes small. First everybody goes where the need is greatest,
+then pairs of a class change places as long as that helps. Whom to ask is decided by a fixed generator: the same for everybody.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from louver.optim.kernels import inner, kernel
+
+__all__ = ["draw_cells_inplace", "share_out_inplace"]
+
+FORBIDDEN = 1e6  # what it costs to be where one must not be, in squared people
+WORTH = 1e-9  # gains below this are rounding
+
+
+@inner
+def _next(state):
+    """The next number of a 64-bit linear congruential generator (Knuth's constants)."""
+    return state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+
+
+@inner
+def _below(state, n):
+    """A number from 0 to n - 1, from the high bits."""
+    return np.int64((state >> np.uint64(33)) % np.uint64(n))
+
+
+@inner
+def _gain(need, base, n_rows, row, cell, place):
+    """How much the squares shrink if somebody with this cell comes to a place, less one for each query."""
+    total = 0.0
+    for q in range(row.shape[0]):
+        total += 2.0 * need[base[q] + place * n_rows[q] + row[q, cell]]
+    return total
+
+
+@inner
+def _move(need, base, n_rows, row, cell, place, people):
+    """Book people of a cell at a place."""
+    for q in range(row.shape[0]):
+        need[base[q] + place * n_rows[q] + row[q, cell]] -= people
+
+
+@kernel
+def share_out_inplace(
+    person_start, person, member_start, member, room, base, n_rows, row, marks, closed, proposals, need, out
+):
+    """Give every person of every class a place.
+
+    Parameters
+    ----------
+    person_start : int64 (classes + 1,)
+        People of class c stand at person_start[c] to person_start[c + 1].
+    person : int64 (people,)
+        Cell of each, in the order in which they are placed.
+    member_start, member, room : int64
+        Class c may go to the places member[member_start[c]...], each with so much room; rooms of a class sum to its people.
+    base, n_rows : int64 (queries,)
+        Where the need of a query begins, and its rows.
+    row : int64 (queries, cells)
+    marks, closed : int64 (cells,), (places,)
+        A cell whose marks meet those a place is closed to should not go there.
+    proposals : int64
+        Changes of places tried for each person.
+    need : float64, changed
+    out : int64 (people,), written
+        For each person the position in `member`.
+    """
+    for c in range(person_start.shape[0] - 1):
+        for p in range(person_start[c], person_start[c + 1]):
+            best, chosen = -np.inf, member_start[c]
+            for j in range(member_start[c], member_start[c + 1]):
+                if room[j] > 0:
+                    gain = _gain(need, base, n_rows, row, person[p], member[j])
+                    if marks[person[p]] & closed[member[j]]:
+                        gain -= FORBIDDEN
+                    if gain > best:
+                        best, chosen = gain, j
+            room[chosen] -= 1
+            _move(need, base, n_rows, row, person[p], member[chosen], 1.0)
+            out[p] = chosen
+    state = np.uint64(88172645463325252)
+    for c in range(person_start.shape[0] - 1):
+        n = person_start[c + 1] - person_start[c]
+        if n < 2 or member_start[c + 1] - member_start[c] < 2:
+            continue
+        for p in range(person_start[c], person_start[c + 1]):
+            for _ in range(proposals):
+                state = _next(state)
+                other = person_start[c] + _below(state, n)
+                state = _change_places(
+                    p, other, person, member, base, n_rows, row, marks, closed, need, out, state
+                )
+
+
+@inner
+def _change_places(p, other, person, member, base, n_rows, row, marks, closed, need, out, state):
+    """Let two people of one class change places if that helps; the generator passes through."""
+    here, there = member[out[p]], member[out[other]]
+    if here == there or person[p] == person[other]:
+        return state
+    gain = 0.0
+    for q in range(row.shape[0]):
+        mine, theirs = row[q, person[p]], row[q, person[other]]
+        if mine != theirs:
+            a, b = base[q] + here * n_rows[q], base[q] + there * n_rows[q]
+            # Each of four needs changes by one: the squares change by twice the need, and by one.
+            gain += 2.0 * (need[a + theirs] - need[a + mine] + need[b + mine] - need[b + theirs]) - 4.0
+    for cell, old, new in ((person[p], here, there), (person[other], there, here)):
+        gain += FORBIDDEN * (int(marks[cell] & closed[old] != 0) - int(marks[cell] & closed[new] != 0))
+    if gain > WORTH:
+        for cell, old, new in ((person[p], here, there), (person[other], there, here)):
+            _move(need, base, n_rows, row, cell, old, -1.0)
+            _move(need, base, n_rows, row, cell, new, 1.0)
+        out[p], out[other] = out[other], out[p]
+    return state
+
+
+@kernel
+def draw_cells_inplace(class_start, n_people, weight, base, n_rows, row, proposals, need, start, out):
+    """Give every person of every class one of its cells, for a single place.
+
+    Parameters
+    ----------
+    class_start : int64 (classes + 1,)
+        Cells of class c stand at class_start[c] to class_start[c + 1].
+    n_people : int64 (classes,)
+    weight : float64 (cells,)
+        People wanted in each cell.
+    start : int64 (classes + 1,)
+        Where the people of a class stand in `out`.
+    out : int64 (people,), written
+        Cell of each person.
+    """
+    state = np.uint64(88172645463325252)
+    total = np.empty(weight.shape[0])
+    for c in range(class_start.shape[0] - 1):
+        held = 0.0
+        for i in range(class_start[c], class_start[c + 1]):
+            held += weight[i]
+            total[i] = held
+        for p in range(n_people[c]):
+            # Evenly along the cells, so that every run of cells gets its people to within one.
+            out[start[c] + p] = _cell_at(
+                total, class_start[c], class_start[c + 1], (p + 0.5) * held / n_people[c]
+            )
+            _move(need, base, n_rows, row, out[start[c] + p], 0, 1.0)
+    for c in range(class_start.shape[0] - 1):
+        held = total[class_start[c + 1] - 1]
+        for p in range(start[c], start[c + 1]):
+            for _ in range(proposals):
+                state = _next(state)
+                at = held * (np.float64(state >> np.uint64(11)) / 9007199254740992.0)
+                new = _cell_at(total, class_start[c], class_start[c + 1], at)
+                old = out[p]
+                gain = 0.0
+                for q in range(row.shape[0]):
+                    if row[q, old] != row[q, new]:
+                        gain += 2.0 * (need[base[q] + row[q, new]] - need[base[q] + row[q, old]]) - 2.0
+                if gain > WORTH:
+                    _move(need, base, n_rows, row, old, 0, -1.0)
+                    _move(need, base, n_rows, row, new, 0, 1.0)
+                    out[p] = new
+
+
+@inner
+def _cell_at(total, first, last, at):
+    """The first cell up to which the weights exceed a number."""
+    low, high = first, last - 1
+    while low < high:
+        middle = (low + high) // 2
+        if total[middle] > at:
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -1,0 +1,167 @@
+"""An extension: its people are those of a first release, row by row, with more said about them; and its edit rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field
+
+from louver._arrays import Bools, Ints
+from louver.release.folder import Folder, Malformed
+from louver.release.manifest import digest, file_entry, parse
+from louver.release.promises.base import Context, Outcome, Promise, places_in
+from louver.release.promises.topdown import Rows, leaf_codes
+
+__all__ = ["EditRules", "Extension", "check_edit_rules", "check_extension"]
+
+Labels = tuple[str, ...]
+MICRODATA = "data/microdata.parquet"
+
+
+class View(BaseModel):
+    """Which attribute stands for one of the first release, and the old label of each of its labels."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    attribute: str
+    labels: Annotated[dict[str, str], Field(min_length=1)]
+
+
+class Extension(Promise):
+    """That every row, seen through the first release's attributes, is the same row of the first release.
+
+    Attributes
+    ----------
+    first, first_manifest : str
+        Copies of the first release's microdata and manifest.
+    first_digest : str
+        The manifest's hash of itself, by which the first release is known.
+    attributes : mapping
+        For each attribute of the first release what stands for it.
+    """
+
+    promise: Literal["extension"]
+    file: Literal["data/microdata.parquet"]
+    first: Literal["first/microdata.parquet"]
+    first_manifest: Literal["first/manifest.json"]
+    first_digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    regions: Annotated[Labels, Field(min_length=1)]
+    attributes: Annotated[dict[str, View], Field(min_length=1)]
+
+
+class Rule(BaseModel):
+    """People in `cells` are at most `at_most` times those in `of`, in all leaves but `broken`."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    cells: Annotated[dict[str, Labels], Field(min_length=1)]
+    at_most: Annotated[int, Field(ge=1)]
+    of: Annotated[dict[str, Labels], Field(min_length=1)]
+    broken: Annotated[int, Field(ge=0)]
+
+
+class EditRules(Promise):
+    """In how many leaves each edit rule does not hold."""
+
+    promise: Literal["edit-rules"]
+    file: Literal["data/microdata.parquet"]
+    regions: Annotated[Labels, Field(min_length=1)]
+    rules: Annotated[dict[str, Rule], Field(min_length=1)]
+
+
+def check_extension(context: Context, promise: Extension) -> Outcome:
+    """Compare the people with those of the first release, whose manifest must vouch for them."""
+    folder = context.folder
+    attributes = _first_attributes(folder, promise)
+    if isinstance(attributes, str):
+        return Outcome(False, attributes)
+    names = [*promise.regions, *(view.attribute for view in promise.attributes.values())]
+    first = Rows(folder.batches(promise.first, [*promise.regions, *promise.attributes]))
+    n_rows = 0
+    for batch in folder.batches(promise.file, names):
+        before = first.next(batch.num_rows)
+        if before is None or not _is_same(batch, before, promise, attributes):
+            return Outcome(False, "the people are not those of the first release")
+        n_rows += batch.num_rows
+    if first.next(1) is not None:
+        return Outcome(False, "the first release has more people")
+    return Outcome(
+        True, f"{n_rows} people are those of the first release {promise.first_digest[:16]}, row by row"
+    )
+
+
+def _first_attributes(folder: Folder, promise: Extension) -> Mapping[str, Sequence[str]] | str:
+    """Attributes of the first release, or what is wrong with its manifest."""
+    content = json.loads(folder.file(promise.first_manifest).read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or digest(content) != content.get("digest"):
+        return "the first release's manifest was edited"
+    if content["digest"] != promise.first_digest:
+        return "the first release's manifest is another one"
+    manifest = parse(content, promise.first_manifest)
+    if file_entry(folder.file(promise.first)) != manifest.files.get(MICRODATA):
+        return "the first release's people are not those of its manifest"
+    topdown = next((one for one in manifest.promises if one.get("promise") == "topdown"), None)
+    if topdown is None or list(promise.regions) != topdown["regions"]:
+        return "the first release is no TopDown release of these regions"
+    attributes: Mapping[str, Sequence[str]] = topdown["attributes"]
+    if set(promise.attributes) != set(attributes):
+        return "not every attribute of the first release is promised"
+    return attributes
+
+
+def _is_same(
+    batch: pa.Table, before: pa.Table, promise: Extension, attributes: Mapping[str, Sequence[str]]
+) -> bool:
+    """Whether rows look alike through the first release's attributes."""
+    for name in promise.regions:
+        if not batch[name].cast(pa.string()).equals(before[name].cast(pa.string())):
+            return False
+    for name, view in promise.attributes.items():
+        old = list(attributes[name])
+        if not set(view.labels.values()) <= set(old):
+            raise Malformed("a finer label stands for none of the first release")
+        stands_for = np.array([*(old.index(label) for label in view.labels.values()), -1])
+        found = stands_for[places_in(batch[view.attribute], pa.array(list(view.labels)))]
+        expected = places_in(before[name], pa.array(old))
+        if (found < 0).any() or not np.array_equal(found, expected):
+            return False
+    return True
+
+
+def check_edit_rules(context: Context, promise: EditRules) -> Outcome:
+    """Count the leaves in which each rule is broken."""
+    used = {name for rule in promise.rules.values() for name in (*rule.cells, *rule.of)}
+    parts: list[pa.Table] = []
+    for batch in context.folder.batches(promise.file, [*promise.regions, *sorted(used)]):
+        columns = {"leaf": leaf_codes(batch, promise.regions).cast(pa.string())}
+        for number, rule in enumerate(promise.rules.values()):
+            surplus = rule.at_most * _inside(batch, rule.of).astype(np.int64) - _inside(batch, rule.cells)
+            columns[str(number)] = pa.array(surplus)
+        parts.append(_by_leaf(pa.table(columns), len(promise.rules)))
+    held = _by_leaf(pa.concat_tables(parts), len(promise.rules)) if parts else None
+    told = []
+    for number, (name, rule) in enumerate(promise.rules.items()):
+        values: Ints = np.zeros(0, np.int64) if held is None else held[str(number)].to_numpy()
+        if int((values < 0).sum()) != rule.broken:
+            return Outcome(False, f'rule "{name}" is broken in another number of leaves')
+        told.append(f'"{name}" is broken in {rule.broken or "no"} leaves')
+    return Outcome(True, "; ".join(told))
+
+
+def _inside(batch: pa.Table, cells: Mapping[str, Sequence[str]]) -> Bools:
+    inside = np.ones(batch.num_rows, dtype=np.bool_)
+    for name, labels in cells.items():
+        inside &= places_in(batch[name], pa.array(list(labels))) >= 0
+    return inside
+
+
+def _by_leaf(table: pa.Table, n_rules: int) -> pa.Table:
+    numbers = [str(number) for number in range(n_rules)]
+    summed = table.group_by("leaf").aggregate([(number, "sum") for number in numbers])
+    return summed.select(["leaf", *(f"{number}_sum" for number in numbers)]).rename_columns(
+        ["leaf", *numbers]
+    )

@@ -1,0 +1,297 @@
+"""Sharing out: every class of the first release is divided over the cells of the larger schema, level by level.
+
+A class is the people of one region with one cell of the first release. Their number is known in every region, so a class of a parent
+goes to the children by fixed numbers, and what its people look like in the larger schema was found a level above: a table with both
+margins known for every class of every parent. Classes hang together only through the noisy answers. Nothing is as large as
+regions times cells: a child's class can only have cells that the parent's has.
+
+Notes
+-----
+**Implements**: Abowd et al. (2019), Problem 1, step 3, for one record class of the first release at a time (section 1.1).
+**Departs**: without a measurement of all cells, least squares (9) has many solutions. Counts are taken that are likeliest where children
+resemble their parent (`optim.entropy`); people are then shared out one by one, which keeps every margin by construction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from louver._arrays import Floats, Ints
+from louver.engine.run import run_pieces
+from louver.optim.entropy import Inequality, NoisySums, Sums, fit
+from louver.optim.kernels.sharing.people import draw_cells_inplace, share_out_inplace
+from louver.run import Run
+from louver.topdown.estimation import Estimate, LevelReport
+from louver.topdown.extension.problem import Extension
+from louver.topdown.problem import NoisyCounts, SparseLevel, region_range, split_batches
+
+__all__ = ["estimate_classes"]
+
+PROPOSALS = 20
+"""Changes tried for each person after everybody has a place."""
+
+ROOT_TRUST = 16.0
+"""The root has no parent to resemble: being uneven costs it this much less than it costs a child to depart."""
+
+CLOSED = 1e-6  # of what would be expected, where a bound allows nobody
+
+
+def estimate_classes(
+    extension: Extension, noisy: NoisyCounts, *, workers: int = 1, run: Run | None = None
+) -> Estimate:
+    """Histograms of all leaves in the larger schema, whose projection is the first release exactly.
+
+    Cells of a leaf are in the order of the first release's cells, then their own.
+    """
+    first, closed = extension.first_levels(), extension.closed()
+    current: SparseLevel | None = None
+    reports = []
+    for level, name in enumerate(extension.design.spine.names):
+        began = time.perf_counter()
+        current, residual = _estimate_level(extension, noisy, first, closed, level, current, workers, run)
+        reports.append(
+            LevelReport(
+                name=name,
+                regions=extension.design.spine.sizes[level],
+                largest_residual=residual,
+                suboptimal=(),
+                rescued=(),
+                seconds=time.perf_counter() - began,
+            )
+        )
+    assert current is not None
+    return Estimate(leaves=current, levels=tuple(reports))
+
+
+def _estimate_level(
+    extension: Extension,
+    noisy: NoisyCounts,
+    first: Sequence[SparseLevel],
+    closed: Sequence[Ints],
+    level: int,
+    parents: SparseLevel | None,
+    workers: int,
+    run: Run | None,
+) -> tuple[SparseLevel, float]:
+    """All regions of a level, batch by batch; persons by which a real count missed a margin at most."""
+    spine = extension.design.spine
+    batches = split_batches(spine, level, extension.plan.workloads()[level].n_values)
+
+    def work(span: tuple[int, int]) -> tuple[SparseLevel, float]:
+        if run is not None:
+            run.check()
+        start, stop = region_range(spine, level, span)
+        answers = noisy.read(level, start, stop)
+        own = first[level].part(start, stop)
+        if parents is None:
+            return _draw_root(extension, own, answers)
+        family = np.repeat(
+            np.arange(span[1] - span[0]), np.diff(spine.starts[level - 1][span[0] : span[1] + 1])
+        )
+        tables = _Classes.of(extension, parents.part(*span), own, family)
+        return _share_out(extension, level, tables, answers, closed[level][start:stop])
+
+    pieces = []
+    for piece in run_pieces(work, batches, workers=workers):
+        pieces.append(piece)
+        if run is not None:
+            run.report(f"extending {spine.names[level]}", len(pieces), len(batches))
+    return SparseLevel.concatenate([regions for regions, _ in pieces]), max(missed for _, missed in pieces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Classes:
+    """The tables of a batch: for every class of every parent its cells with counts, and its children with counts.
+
+    Entries stand class by class; `pair_cell` and `pair_child` are the entries that meet in each place of the tables.
+    """
+
+    cell: Ints
+    cell_count: Ints
+    cell_start: Ints
+    child: Ints
+    child_count: Ints
+    child_start: Ints
+    pair_cell: Ints
+    pair_child: Ints
+
+    @classmethod
+    def of(cls, extension: Extension, parents: SparseLevel, children: SparseLevel, family: Ints) -> _Classes:
+        class_of, n_first = extension.refinement.class_of, extension.first.n_cells
+        parent = np.repeat(np.arange(parents.n_regions), np.diff(parents.start))
+        of_cell = parent * n_first + class_of[parents.cell]  # ascending: cells stand by classes
+        child = np.repeat(np.arange(children.n_regions), np.diff(children.start))
+        of_child = family[child] * n_first + children.cell
+        order = np.lexsort((child, of_child))
+        known = np.unique(of_cell)
+        cell_start = np.append(np.searchsorted(of_cell, known), len(of_cell)).astype(np.int64)
+        child_start = np.append(np.searchsorted(of_child[order], known), len(order)).astype(np.int64)
+        n_children = np.diff(child_start)
+        sizes = np.diff(cell_start) * n_children
+        table = np.repeat(np.arange(len(known)), sizes)
+        within = np.arange(len(table)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return cls(
+            cell=parents.cell,
+            cell_count=parents.count,
+            cell_start=cell_start,
+            child=child[order],
+            child_count=children.count[order],
+            child_start=child_start,
+            pair_cell=cell_start[table] + within // n_children[table],
+            pair_child=child_start[table] + within % n_children[table],
+        )
+
+    def prior(self) -> Floats:
+        """What is expected: every child has of a class what the parent has."""
+        totals = np.add.reduceat(self.cell_count, self.cell_start[:-1])
+        total = np.repeat(totals, np.diff(self.cell_start)).astype(np.float64)
+        return np.asarray((self.cell_count / total)[self.pair_cell] * self.child_count[self.pair_child])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Wanted:
+    """Marginals of a batch: groups of its pairs, and arrays for the kernels."""
+
+    noisy: tuple[NoisySums, ...]
+    base: Ints
+    n_rows: Ints
+    row: Ints
+
+    @classmethod
+    def of(
+        cls,
+        extension: Extension,
+        level: int,
+        cells: Ints,
+        pair_cell: Ints,
+        place: Ints,
+        answers: Sequence[Ints],
+        trust: float,
+    ) -> _Wanted:
+        measured = extension.plan.measured[level]
+        row = np.array([one.query.row_of[cells] for one in measured], dtype=np.int64).reshape(
+            len(measured), -1
+        )
+        n_rows = np.array([one.query.n_rows for one in measured], dtype=np.int64)
+        sizes = np.array([answer.size for answer in answers], dtype=np.int64)
+        sums = tuple(
+            NoisySums(
+                place * one.query.n_rows + row[q, pair_cell],
+                answer.ravel().astype(np.float64),
+                one.distribution.variance / trust,
+            )
+            for q, (one, answer) in enumerate(zip(measured, answers, strict=True))
+        )
+        return cls(noisy=sums, base=np.cumsum(sizes) - sizes, n_rows=n_rows, row=row)
+
+    def need(self, counts: Floats) -> Floats:
+        """The marginals of real counts, which people are shared out by."""
+        held = [np.bincount(own.group, weights=counts, minlength=len(own.value)) for own in self.noisy]
+        return np.concatenate([*held, np.zeros(0)])
+
+
+def _rules(
+    extension: Extension, cells: Ints, pair_cell: Ints, place: Ints, n_places: int
+) -> list[Inequality]:
+    """Edit rules of every region of a batch (8.2.3)."""
+    return [
+        Inequality(place, rule.coefficient[cells][pair_cell].astype(np.float64), n_places)
+        for rule in extension.rules
+    ]
+
+
+def _share_out(
+    extension: Extension, level: int, tables: _Classes, answers: Sequence[Ints], closed: Ints
+) -> tuple[SparseLevel, float]:
+    """The children of a batch of parents."""
+    place, n_places = tables.child[tables.pair_child], len(closed)
+    wanted = _Wanted.of(extension, level, tables.cell, tables.pair_cell, place, answers, 1.0)
+    prior, marks = tables.prior(), extension.marks[tables.cell]
+    if closed.any():
+        prior[(marks[tables.pair_cell] & closed[place]) != 0] *= CLOSED
+    margins = [Sums(tables.pair_cell, tables.cell_count), Sums(tables.pair_child, tables.child_count)]
+    rules = _rules(extension, tables.cell, tables.pair_cell, place, n_places)
+    counts = fit(prior, margins, wanted.noisy, rules)
+    held = np.bincount(tables.pair_cell, weights=counts, minlength=len(tables.cell))
+    person = np.repeat(np.arange(len(tables.cell)), tables.cell_count)
+    person_start = np.concatenate([[0], np.cumsum(tables.cell_count)])[tables.cell_start]
+    person = _shuffled(person, person_start)
+    chosen = np.zeros(len(person), dtype=np.int64)
+    share_out_inplace(
+        person_start,
+        person,
+        tables.child_start,
+        tables.child,
+        tables.child_count.copy(),
+        wanted.base,
+        wanted.n_rows,
+        wanted.row,
+        marks,
+        closed.copy(),
+        PROPOSALS,
+        wanted.need(counts),
+        chosen,
+    )
+    regions = _gathered(extension, tables.child[chosen], tables.cell[person], n_places)
+    return regions, float(np.max(np.abs(held - tables.cell_count), initial=0.0))
+
+
+def _draw_root(extension: Extension, own: SparseLevel, answers: Sequence[Ints]) -> tuple[SparseLevel, float]:
+    """The root: every class over all its possible cells."""
+    class_of = extension.refinement.class_of
+    people = np.zeros(extension.first.n_cells, dtype=np.int64)
+    people[own.cell] = own.count
+    cells = np.flatnonzero(extension.design.is_possible & (people[class_of] > 0))
+    cells = cells[np.argsort(class_of[cells], kind="stable")]
+    known, class_start, place = np.unique(class_of[cells], return_index=True, return_inverse=True)
+    class_start = np.append(class_start, len(cells)).astype(np.int64)
+    prior = people[known][place] / np.diff(class_start)[place]
+    everyone, nobody = np.arange(len(cells)), np.zeros(len(cells), dtype=np.int64)
+    wanted = _Wanted.of(extension, 0, cells, everyone, nobody, answers, ROOT_TRUST)
+    counts = fit(
+        prior, [Sums(place, people[known])], wanted.noisy, _rules(extension, cells, everyone, nobody, 1)
+    )
+    start = np.concatenate([[0], np.cumsum(people[known])]).astype(np.int64)
+    chosen = np.zeros(int(start[-1]), dtype=np.int64)
+    draw_cells_inplace(
+        class_start,
+        people[known],
+        counts,
+        wanted.base,
+        wanted.n_rows,
+        wanted.row,
+        PROPOSALS,
+        wanted.need(counts),
+        start,
+        chosen,
+    )
+    return _gathered(extension, np.zeros(len(chosen), dtype=np.int64), cells[chosen], 1), 0.0
+
+
+def _shuffled(person: Ints, start: Ints) -> Ints:
+    """People of every class in an order that has nothing to do with their cells, the same for everybody."""
+    number = np.arange(len(person), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    number = (number ^ (number >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    table = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    return person[np.lexsort((number ^ (number >> np.uint64(32)), table))]
+
+
+def _gathered(extension: Extension, region: Ints, cell: Ints, n_regions: int) -> SparseLevel:
+    """Histograms from the region and cell of every person; cells by classes of the first release."""
+    order = np.lexsort((cell, extension.refinement.class_of[cell], region))
+    region, cell = region[order], cell[order]
+    is_new = (
+        np.append(True, (region[1:] != region[:-1]) | (cell[1:] != cell[:-1]))
+        if len(cell)
+        else np.zeros(0, bool)
+    )
+    first = np.flatnonzero(is_new)
+    return SparseLevel(
+        start=np.searchsorted(region[first], np.arange(n_regions + 1)).astype(np.int64),
+        cell=cell[first].astype(np.int64),
+        count=np.diff(np.append(first, len(cell))).astype(np.int64),
+    )

@@ -1,0 +1,228 @@
+"""The release that is extended: verified, counted, and found to be a coarser view of the larger schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from louver._arrays import Ints
+from louver.errors import InputError
+from louver.release.manifest import MANIFEST, Manifest, is_plain, read_content, read_manifest
+from louver.release.verify import STATUS, verify
+from louver.topdown.design import Design
+from louver.topdown.extension.options import ExtendOptions
+from louver.topdown.problem import SparseLevel
+from louver.topdown.result import MEASUREMENTS_FILE, MICRODATA_FILE
+
+__all__ = ["First", "Refinement", "read_first", "refinement_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class First:
+    """A release, as far as an extension needs it.
+
+    Parameters
+    ----------
+    path : Path
+    manifest : Manifest
+    digest : str
+        The manifest's own hash, which binds all files.
+    attributes : mapping of str to tuple of str
+        Labels of each attribute.
+    leaves : SparseLevel
+        People of every leaf by cell of the first release.
+    """
+
+    path: Path
+    manifest: Manifest
+    digest: str
+    attributes: Mapping[str, tuple[str, ...]]
+    leaves: SparseLevel
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of the first release."""
+        return prod(map(len, self.attributes.values()))
+
+    def in_words(self, cell: int) -> str:
+        """A cell by its labels."""
+        codes = np.unravel_index(cell, [len(labels) for labels in self.attributes.values()])
+        pairs = zip(self.attributes.items(), codes, strict=True)
+        return ", ".join(f"{name} {labels[code]}" for (name, labels), code in pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Refinement:
+    """How the larger schema looks to the first release.
+
+    Parameters
+    ----------
+    source : mapping of str to str
+        For each attribute of the first release the one that stands for it.
+    labels : mapping of str to mapping
+        For each attribute of the first release, its label by label of the one that stands for it.
+    class_of : ndarray of int64, shape (cells,)
+        Cell of the first release that each cell of the larger schema belongs to.
+    """
+
+    source: Mapping[str, str]
+    labels: Mapping[str, Mapping[str, str]]
+    class_of: Ints
+
+
+def refinement_of(design: Design, attributes: Mapping[str, Sequence[str]], where: str) -> Refinement:
+    """Find the first release's attributes in the larger schema.
+
+    Raises
+    ------
+    InputError
+        If one of them is not there, or the larger schema does not divide its labels.
+    """
+    assert isinstance(design.options, ExtendOptions)
+    refines = design.options.refines
+    place = f'{where}: key "refines"'
+    own = {attribute.name: attribute.labels for attribute in design.attributes}
+    for name in refines:
+        if name not in attributes:
+            raise InputError(
+                f'{place} names "{name}", which the first release does not have.', option="refines"
+            )
+    source, labels = {}, {}
+    for name, old in attributes.items():
+        source[name], labels[name] = _view(name, old, own, refines.get(name), place)
+    if len(set(source.values())) < len(source):
+        raise InputError(f"{place} lets one attribute stand for two of the first release.", option="refines")
+    if set(source.values()) == set(own) and all(len(labels[n]) == len(old) for n, old in attributes.items()):
+        raise InputError(
+            f"{where} adds no attribute and refines none; there is nothing to extend.", option="extends"
+        )
+    codes = np.indices(design.shape, sparse=True)
+    class_of = np.zeros(design.shape, dtype=np.int64)
+    names = [attribute.name for attribute in design.attributes]
+    for name, old in attributes.items():
+        axis, position = names.index(source[name]), {label: i for i, label in enumerate(old)}
+        mapping = np.array([position[labels[name][label]] for label in own[source[name]]])
+        class_of = class_of * len(old) + mapping[codes[axis]]
+    return Refinement(source=source, labels=labels, class_of=class_of.ravel())
+
+
+def _view(
+    name: str, old: Sequence[str], own: Mapping[str, Sequence[str]], given: Any, place: str
+) -> tuple[str, dict[str, str]]:
+    """The attribute that stands for one of the first release, and the old label of each of its labels."""
+    if given is None:
+        if set(own.get(name, ())) != set(old):
+            message = (
+                f'the larger schema has no attribute "{name}" with the labels of the first release; add it, or say under '
+                "[topdown.refines] which finer attribute stands for it."
+            )
+            raise InputError(message, column=name, option="refines")
+        return name, {label: label for label in old}
+    if given.attribute not in own:
+        raise InputError(
+            f'{place}: "{name}" names an attribute that the spec does not have.', option="refines"
+        )
+    if set(given.merge) != set(old):
+        message = f'{place}: "{name}" does not list exactly the labels that the first release has for it.'
+        raise InputError(message, column=name, option="refines")
+    found = {label: new for new, finer in given.merge.items() for label in finer}
+    n_listed = sum(map(len, given.merge.values()))
+    if set(found) != set(own[given.attribute]) or n_listed != len(found):
+        message = f'{place}: "{name}" does not list every label of "{given.attribute}" once, so that does not refine it.'
+        raise InputError(message, column=given.attribute, option="refines")
+    return given.attribute, found
+
+
+def read_first(design: Design, *, seeded: bool, where: str) -> tuple[First, Refinement]:
+    """Verify the release that a design extends, count its people, and find its attributes in the larger schema.
+
+    Raises
+    ------
+    InputError
+        If it is no TopDown release, fails its checks, or has other regions.
+    """
+    assert isinstance(design.options, ExtendOptions)
+    path = design.spec.path.parent / design.options.extends
+    if not is_plain(path / MANIFEST):
+        raise InputError(f'{where}: key "extends" names no release directory.', option="extends")
+    failed = [check.name for check in verify(path).checks if not check.passed]
+    if [name for name in failed if not (seeded and name in STATUS)]:
+        message = f"{path.name} does not pass `louver verify` ({failed[0]}); only a release that does can be extended."
+        raise InputError(message, file=path.name, option="extends")
+    manifest = read_manifest(path)
+    promise = next((one for one in manifest.promises if one.get("promise") == "topdown"), None)
+    if promise is None:
+        raise InputError(f"{path.name} is no TopDown release; extend one.", file=path.name, option="extends")
+    if any(one.get("promise") == "extension" for one in manifest.promises):
+        message = f"{path.name} is an extension itself; extend the release that it extends, by all attributes at once."
+        raise InputError(message, file=path.name, option="extends")
+    _check_regions(design, path, promise)
+    attributes = {name: tuple(labels) for name, labels in promise["attributes"].items()}
+    refinement = refinement_of(design, attributes, where)
+    first = First(
+        path=path,
+        manifest=manifest,
+        digest=str(read_content(path)["digest"]),
+        attributes=attributes,
+        leaves=_count(design, path, attributes),
+    )
+    _check_room(first, refinement, design, where)
+    return first, refinement
+
+
+def _check_regions(design: Design, path: Path, promise: Mapping[str, Any]) -> None:
+    """Refuse other levels or leaves."""
+    geography, spine = design.options.geography, design.spine
+    prefixes = None if geography.prefixes is None else list(geography.prefixes)
+    stated = (promise["regions"], promise["prefixes"], promise["levels"])
+    nodes = pq.read_table(path / MEASUREMENTS_FILE, columns=["level", "node"])
+    leaves = pc.unique(nodes.filter(pc.equal(nodes["level"], promise["levels"][-1]))["node"]).to_pylist()
+    own = (list(design.geography_columns), prefixes, list(spine.names))
+    if own != stated or sorted(leaves) != sorted(spine.leaves):
+        message = f"the geography is not that of {path.name}; an extension has the levels and leaves of what it extends."
+        raise InputError(message, file=path.name, option="geography")
+
+
+def _count(design: Design, path: Path, attributes: Mapping[str, Sequence[str]]) -> SparseLevel:
+    """People of the first release by leaf and cell."""
+    n_cells = prod(map(len, attributes.values()))
+    leaves = pa.array(design.spine.leaves, pa.string())
+    keys, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    with pq.ParquetFile(path / MICRODATA_FILE) as file:
+        for batch in file.iter_batches():
+            regions = [batch[name].cast(pa.string()) for name in design.geography_columns]
+            code = regions[0] if len(regions) == 1 else pc.binary_join_element_wise(*regions, "/")
+            place = _places(code, leaves)
+            for name, labels in attributes.items():
+                place = place * len(labels) + _places(
+                    batch[name].cast(pa.string()), pa.array(labels, pa.string())
+                )
+            new, n = np.unique(place, return_counts=True)
+            keys, where = np.unique(np.concatenate([keys, new]), return_inverse=True)
+            counts = np.bincount(where, np.concatenate([counts, n]), minlength=len(keys)).astype(np.int64)
+    start = np.searchsorted(keys // n_cells, np.arange(len(leaves) + 1)).astype(np.int64)
+    return SparseLevel(start=start, cell=keys % n_cells, count=counts)
+
+
+def _places(column: pa.Array, values: pa.Array) -> Ints:
+    found: Ints = pc.index_in(column, value_set=values).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _check_room(first: First, refinement: Refinement, design: Design, where: str) -> None:
+    """Refuse structural zeros that leave people of the first release without a cell."""
+    has_room = np.zeros(first.n_cells, dtype=np.bool_)
+    has_room[refinement.class_of[design.is_possible]] = True
+    lost = np.flatnonzero(~has_room[first.leaves.cell])
+    if len(lost):
+        told = first.in_words(int(first.leaves.cell[lost[0]]))
+        message = f"{where}: structural zeros leave no cell for people whom {first.path.name} has with {told}; take some out."
+        raise InputError(message, file=first.path.name, option="structural_zeros")

@@ -1,0 +1,65 @@
+"""The spec of an extension: that of TopDown, with the release it extends, what refines what, and edit rules.
+
+[topdown]
+extends = "first"                        # release directory, beside the spec
+epsilon = 1
+
+[topdown.refines.voting_age]             # an attribute of the first release that a finer one stands for
+attribute = "age"
+merge = { under = ["0", "1"], over = ["18", "19"] }
+
+[[topdown.rules]]                        # in every leaf: spouses are at most 1 x householders
+name = "spouses"
+cells = { relationship = ["spouse", "partner"] }
+at_most = 1
+of = { relationship = ["householder"] }
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from louver.schema.validate import OWN, Options
+from louver.topdown.options import Labels, TopDownOptions
+
+__all__ = ["ExtendOptions", "RefineOptions", "RuleOptions"]
+
+
+class RefineOptions(Options):
+    """One of `[topdown.refines]`: which labels of a finer attribute each label of the first release stands for."""
+
+    attribute: str
+    merge: Annotated[Labels, Field(min_length=1)]
+
+
+class RuleOptions(Options):
+    """One of `[[topdown.rules]]`: in every leaf the people in `cells` are at most `at_most` times those in `of`."""
+
+    name: Annotated[str, Field(min_length=1)]
+    cells: Annotated[Labels, Field(min_length=1)]
+    at_most: Annotated[int, Field(ge=1)]
+    of: Annotated[Labels, Field(min_length=1)]
+
+
+class ExtendOptions(TopDownOptions):
+    """`[topdown]` of an extension."""
+
+    most_cells: ClassVar[int] = 1 << 23
+    needs_detailed: ClassVar[bool] = False
+
+    extends: Annotated[str, Field(min_length=1)]
+    refines: dict[str, RefineOptions] = Field(default_factory=dict)
+    rules: list[RuleOptions] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _check(self) -> ExtendOptions:
+        if self.invariants:
+            told = "invariants are not for an extension: it publishes nothing exactly but the first release; state bounds"
+            raise PydanticCustomError(OWN, told)
+        for name in ("estimator", "shrink", "acknowledge_invariants"):
+            if name in self.model_fields_set:
+                raise PydanticCustomError(OWN, "{name} is not for an extension; take it out", {"name": name})
+        return self

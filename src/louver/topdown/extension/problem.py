@@ -1,0 +1,122 @@
+"""What an extension knows apart from its measurements: the first release, what refines it, bounds and edit rules. All public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from louver._arrays import Ints
+from louver.errors import InputError
+from louver.topdown.design import Design
+from louver.topdown.extension.first import First, Refinement, read_first
+from louver.topdown.extension.options import ExtendOptions
+from louver.topdown.load import SpecLike, cell_set, read_design
+from louver.topdown.plan import QueryPlan, make_plan
+from louver.topdown.problem import SparseLevel, add_levels
+
+__all__ = ["MAX_BOUNDS", "Extension", "Rule", "read_extension"]
+
+MAX_BOUNDS = 62
+"""Bounds of an extension; each has a bit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rule:
+    """An edit rule: in every leaf the sum of coefficient x count is not negative.
+
+    Parameters
+    ----------
+    name : str
+    coefficient : ndarray of int64, shape (cells,)
+    """
+
+    name: str
+    coefficient: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Extension:
+    """What is measured, and what the estimate has to keep.
+
+    Parameters
+    ----------
+    plan : QueryPlan
+        Its design holds the bounds.
+    first : First
+    refinement : Refinement
+    rules : tuple of Rule
+    marks : ndarray of int64, shape (cells,)
+        A bit for every bound whose set a cell is in.
+    """
+
+    plan: QueryPlan
+    first: First
+    refinement: Refinement
+    rules: tuple[Rule, ...]
+    marks: Ints
+
+    @property
+    def design(self) -> Design:
+        """The checked spec."""
+        return self.plan.design
+
+    @property
+    def options(self) -> ExtendOptions:
+        """The spec's `[topdown]`."""
+        assert isinstance(self.design.options, ExtendOptions)
+        return self.design.options
+
+    def first_levels(self) -> tuple[SparseLevel, ...]:
+        """The first release at every level, the root first."""
+        return add_levels(self.design.spine, self.first.leaves, self.first.n_cells)
+
+    def closed(self) -> list[Ints]:
+        """For every level, the root first, a bit for every bound that allows nobody in a region."""
+        spine = self.design.spine
+        bits = np.zeros(spine.sizes[-1], dtype=np.int64)
+        for number, statement in enumerate(self.design.statements):
+            bits |= (statement.upper == 0).astype(np.int64) << number
+        levels = [bits]
+        for starts in reversed(spine.starts):
+            levels.insert(0, np.bitwise_and.reduceat(levels[0], starts[:-1]))
+        return levels
+
+
+def read_extension(spec: SpecLike, data: object = None, *, seeded: bool = False) -> Extension:
+    """Read the spec of an extension and the release it extends.
+
+    Raises
+    ------
+    InputError
+        One sentence that names file and key.
+    """
+    design = read_design(spec, data, ExtendOptions)
+    assert isinstance(design.options, ExtendOptions)
+    where = f"{design.spec.path.name} [topdown]"
+    if len(design.statements) > MAX_BOUNDS:
+        raise InputError(f"{where}: there are more than {MAX_BOUNDS} bounds; state fewer.", option="bounds")
+    first, refinement = read_first(design, seeded=seeded, where=where)
+    # Bounds divide no types here, so that the plan does not see them.
+    plan = make_plan(replace(design, statements=()))
+    plan = replace(plan, design=replace(plan.design, statements=design.statements))
+    marks = np.zeros(design.n_cells, dtype=np.int64)
+    for number, statement in enumerate(design.statements):
+        marks |= statement.cells.astype(np.int64) << number
+    rules = _read_rules(design, design.options, where)
+    return Extension(plan=plan, first=first, refinement=refinement, rules=rules, marks=marks)
+
+
+def _read_rules(design: Design, options: ExtendOptions, where: str) -> tuple[Rule, ...]:
+    names = [rule.name for rule in options.rules]
+    if len(set(names)) < len(names):
+        raise InputError(f"{where}: two rules have one name; rename one.", option="rules")
+    rules = []
+    for number, given in enumerate(options.rules, start=1):
+        place = f'{where}: key "rules[{number}]"'
+        counted = cell_set(given.cells, design.attributes, place)
+        of = cell_set(given.of, design.attributes, place)
+        if (counted & of).any():
+            raise InputError(f"{place} counts some cells on both sides; keep them apart.", option="rules")
+        rules.append(Rule(name=given.name, coefficient=given.at_most * of.astype(np.int64) - counted))
+    return tuple(rules)

@@ -1,0 +1,260 @@
+"""The final edit: leaves that break a bound or an edit rule are changed as little as possible.
+
+In every such leaf as few people as possible get another cell of their own class of the first release, so that all bounds hold and,
+where that can be done, all rules; nothing that the first release says changes. The regions above are the sums of the leaves.
+
+Notes
+-----
+**Implements**: Abowd et al. (2019), section 8.2.3, the edit phase after Fellegi & Holt, for items 4 to 6 (ERRATA T2) and for bounds that
+sharing out could not keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from louver._arrays import Bools, Ints
+from louver.errors import InfeasibleError
+from louver.optim.highs import solve_linear
+from louver.optim.status import Status
+from louver.run import Run
+from louver.topdown.extension.problem import Extension
+from louver.topdown.implied import UNBOUNDED
+from louver.topdown.problem import SparseLevel
+
+__all__ = ["Edits", "check_extendable", "repair"]
+
+BROKEN = 1e4
+"""What it costs to leave a rule broken by one person, in people changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edits:
+    """What the final edit found and did.
+
+    Parameters
+    ----------
+    broken_before, broken_after : mapping of str to int
+        For every rule and bound the leaves that break it; no bound is broken afterwards.
+    leaves : int
+        Leaves in which somebody was changed.
+    people : int
+        People changed.
+    """
+
+    broken_before: dict[str, int]
+    broken_after: dict[str, int]
+    leaves: int
+    people: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Constraints:
+    """All rows a leaf must keep: coefficient of every kind of cell, and limits in every leaf.
+
+    A kind is a set of cells that all bounds and rules treat alike.
+    """
+
+    names: tuple[str, ...]
+    kind_of: Ints  # (cells,)
+    coefficient: Ints  # (rows, kinds)
+    lower: Ints  # (rows, leaves)
+    upper: Ints
+    n_bounds: int
+
+    @classmethod
+    def of(cls, extension: Extension) -> _Constraints:
+        statements, rules = extension.design.statements, extension.rules
+        n_leaves = extension.design.spine.sizes[-1]
+        rows = [s.cells.astype(np.int64) for s in statements] + [rule.coefficient for rule in rules]
+        kind_of = np.zeros(extension.design.n_cells, dtype=np.int64)
+        for row in rows:
+            _, kind_of = np.unique(kind_of * 64 + np.unique(row, return_inverse=True)[1], return_inverse=True)
+        place = np.unique(kind_of, return_index=True)[1]
+        open_end = np.full(n_leaves, UNBOUNDED)
+        return cls(
+            names=(*(s.name for s in statements), *(rule.name for rule in rules)),
+            kind_of=kind_of.astype(np.int64),
+            coefficient=np.array([row[place] for row in rows], dtype=np.int64).reshape(len(rows), len(place)),
+            lower=np.array([*(s.lower for s in statements), *(np.zeros(n_leaves, np.int64) for _ in rules)]),
+            upper=np.array([*(s.upper for s in statements), *(open_end for _ in rules)]),
+            n_bounds=len(statements),
+        )
+
+    def broken(self, leaves: SparseLevel) -> Bools:
+        """Which rows hold in no leaf as they should, (rows, leaves)."""
+        leaf = np.repeat(np.arange(leaves.n_regions), np.diff(leaves.start))
+        held = np.array(
+            [
+                np.bincount(leaf, row[self.kind_of[leaves.cell]] * leaves.count, minlength=leaves.n_regions)
+                for row in self.coefficient
+            ]
+        )
+        return np.asarray((held < self.lower) | (held > self.upper))
+
+
+def check_extendable(extension: Extension) -> None:
+    """Refuse bounds that no extension of the first release can keep; nothing has been spent.
+
+    Raises
+    ------
+    InfeasibleError
+        Names a leaf. Bounds known in time are best stated in the first release's spec too.
+    """
+    if not extension.design.statements:
+        return
+    known = _Constraints.of(extension)
+    allowed = _allowed(extension, known)
+    first = extension.first.leaves
+    bounds = slice(0, known.n_bounds)
+    binding = ((known.lower[bounds] > 0) | (known.upper[bounds] < UNBOUNDED)).any(axis=0)
+    for leaf in np.flatnonzero(binding).tolist():
+        span = slice(first.start[leaf], first.start[leaf + 1])
+        if _reassigned(known, leaf, first.cell[span], first.count[span], allowed, None) is None:
+            code = extension.design.spine.leaves[leaf]
+            message = (
+                f'the people whom {extension.first.path.name} has in {extension.design.spine.names[-1]} "{code}" cannot keep the '
+                "bounds, whatever they are like otherwise; correct the bounds, or state them in the first release's spec."
+            )
+            raise InfeasibleError(message, clash=(leaf,))
+
+
+def repair(extension: Extension, leaves: SparseLevel, run: Run | None = None) -> tuple[SparseLevel, Edits]:
+    """Edit all leaves that break something."""
+    known = _Constraints.of(extension)
+    if not known.names:
+        return leaves, Edits(broken_before={}, broken_after={}, leaves=0, people=0)
+    before = known.broken(leaves)
+    allowed = _allowed(extension, known)
+    edited: dict[int, tuple[Ints, Ints]] = {}
+    n_people = 0
+    to_edit = np.flatnonzero(before.any(axis=0)).tolist()
+    for number, leaf in enumerate(to_edit, start=1):
+        span = slice(leaves.start[leaf], leaves.start[leaf + 1])
+        cells, n_changed = _edit_leaf(extension, known, leaf, leaves.cell[span], leaves.count[span], allowed)
+        if n_changed:
+            edited[leaf] = cells
+            n_people += n_changed
+        if run is not None:
+            run.report("editing", number, len(to_edit))
+    result = _replaced(leaves, edited)
+    after = known.broken(result)
+    assert not after[: known.n_bounds].any()
+    return result, Edits(
+        broken_before=dict(zip(known.names, before.sum(axis=1).tolist(), strict=True)),
+        broken_after=dict(zip(known.names, after.sum(axis=1).tolist(), strict=True)),
+        leaves=len(edited),
+        people=n_people,
+    )
+
+
+def _allowed(extension: Extension, known: _Constraints) -> Bools:
+    """Which kinds of cells the people of each class can have, (classes, kinds)."""
+    allowed = np.zeros((extension.first.n_cells, known.coefficient.shape[1]), dtype=np.bool_)
+    possible = extension.design.is_possible
+    allowed[extension.refinement.class_of[possible], known.kind_of[possible]] = True
+    return allowed
+
+
+def _reassigned(
+    known: _Constraints, leaf: int, classes: Ints, people: Ints, allowed: Bools, held: Ints | None
+) -> Ints | None:
+    """People of each class by kind (classes, kinds) that keep the bounds and, at a price, the rules; None if none do.
+
+    With what is `held` as few people as possible move.
+    """
+    place, kind = np.nonzero(allowed[classes])
+    n, n_classes = len(place), len(classes)
+    if not n:  # nobody lives there
+        return (
+            None if (known.lower[:, leaf] > 0).any() else np.zeros((0, known.coefficient.shape[1]), np.int64)
+        )
+    n_rules = len(known.names) - known.n_bounds if held is not None else 0
+    rows = known.coefficient[: known.n_bounds + n_rules][:, kind]
+    now = np.zeros(n) if held is None else held[place, kind].astype(np.float64)
+    # Unknowns: people, people who came, and by how much each rule is broken.
+    matrix = np.zeros((n_classes + n + len(rows), 2 * n + n_rules))
+    matrix[place, np.arange(n)] = 1.0
+    matrix[n_classes : n_classes + n, :n] = -np.eye(n)
+    matrix[n_classes : n_classes + n, n : 2 * n] = np.eye(n)
+    matrix[n_classes + n :, :n] = rows
+    matrix[n_classes + n + known.n_bounds :, 2 * n :] = np.eye(n_rules)
+    upper = known.upper[: len(rows), leaf].astype(np.float64)
+    status, x = solve_linear(
+        np.concatenate([np.zeros(n), np.ones(n), np.full(n_rules, BROKEN)]),
+        csr_array(matrix),
+        np.concatenate([people, -now, known.lower[: len(rows), leaf]]),
+        np.concatenate([people, np.full(n, np.inf), np.where(upper >= UNBOUNDED, np.inf, upper)]),
+        np.zeros(2 * n + n_rules),
+        np.full(2 * n + n_rules, np.inf),
+        is_integer=True,
+    )
+    if status is not Status.OPTIMAL or x is None:
+        return None
+    answer = np.zeros((n_classes, known.coefficient.shape[1]), dtype=np.int64)
+    answer[place, kind] = np.rint(x[:n])
+    return answer
+
+
+def _edit_leaf(
+    extension: Extension, known: _Constraints, leaf: int, cells: Ints, counts: Ints, allowed: Bools
+) -> tuple[tuple[Ints, Ints], int]:
+    """Cells and counts of a leaf with as few people changed as possible, and how many those are."""
+    classes, place = np.unique(extension.refinement.class_of[cells], return_inverse=True)
+    kinds = known.kind_of[cells]
+    held = np.zeros((len(classes), known.coefficient.shape[1]), dtype=np.int64)
+    np.add.at(held, (place, kinds), counts)
+    wanted = _reassigned(known, leaf, classes, held.sum(axis=1), allowed, held)
+    assert wanted is not None, "checked before anything was spent"
+    now = dict(zip(cells.tolist(), counts.tolist(), strict=True))
+    n_changed = 0
+    for row, old, new in _moves(held, wanted):
+        mine = cells[(place == row) & (kinds == old)].tolist()
+        source = max((cell for cell in mine if now[cell]), key=lambda cell: now[cell])
+        target = _nearest(extension, known, int(classes[row]), new, source)
+        now[source] -= 1
+        now[target] = now.get(target, 0) + 1
+        n_changed += 1
+    left = np.array(sorted(cell for cell, count in now.items() if count), dtype=np.int64)
+    left = left[np.argsort(extension.refinement.class_of[left], kind="stable")]
+    return (left, np.array([now[cell] for cell in left.tolist()], dtype=np.int64)), n_changed
+
+
+def _moves(held: Ints, wanted: Ints) -> Iterator[tuple[int, int, int]]:
+    """Class, old and new kind of every person who is changed."""
+    for row in range(len(held)):
+        change = wanted[row] - held[row]
+        leaving = np.repeat(np.arange(len(change)), np.maximum(-change, 0))
+        coming = np.repeat(np.arange(len(change)), np.maximum(change, 0))
+        for old, new in zip(leaving.tolist(), coming.tolist(), strict=True):
+            yield row, old, new
+
+
+def _nearest(extension: Extension, known: _Constraints, of_class: int, kind: int, cell: int) -> int:
+    """The possible cell of a class and kind that differs from a cell in the fewest attributes, and in these the least."""
+    is_one = (
+        (extension.refinement.class_of == of_class) & (known.kind_of == kind) & extension.design.is_possible
+    )
+    found = np.flatnonzero(is_one)
+    shape = extension.design.shape
+    own, others = np.unravel_index(cell, shape), np.unravel_index(found, shape)
+    steps = [np.abs(theirs - mine) for mine, theirs in zip(own, others, strict=True)]
+    differs = sum((step > 0).astype(np.int64) for step in steps)
+    return int(found[np.lexsort((sum(steps), differs))[0]])
+
+
+def _replaced(leaves: SparseLevel, edited: dict[int, tuple[Ints, Ints]]) -> SparseLevel:
+    """The leaves with some of them in a new state."""
+    if not edited:
+        return leaves
+    parts, begun = [], 0
+    for leaf, (cells, counts) in sorted(edited.items()):
+        parts.append(leaves.part(begun, leaf))
+        parts.append(SparseLevel(start=np.array([0, len(cells)]), cell=cells, count=counts))
+        begun = leaf + 1
+    parts.append(leaves.part(begun, leaves.n_regions))
+    return SparseLevel.concatenate(parts)

@@ -1,0 +1,113 @@
+"""An extended release: that of TopDown, with the first release beside it and the promise that nobody in it changed."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from louver.release.manifest import MANIFEST, Manifest
+from louver.release.write import ReleaseWriter
+from louver.topdown.extension.problem import Extension
+from louver.topdown.extension.repair import Edits
+from louver.topdown.result import MICRODATA_FILE, TopDownRelease
+
+__all__ = ["FIRST_MANIFEST", "FIRST_MICRODATA", "ExtendedRelease"]
+
+FIRST_MANIFEST = "first/manifest.json"
+FIRST_MICRODATA = "first/microdata.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class ExtendedRelease(TopDownRelease):
+    """People of a first release with new and finer attributes: row by row the same people.
+
+    Parameters
+    ----------
+    extension : Extension
+    edits : Edits
+    """
+
+    extension: Extension
+    edits: Edits
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the JSON result; its keys are stable."""
+        told = TopDownRelease.to_dict(self)
+        return {**told, "extends": self.extension.first.digest, "edits": asdict(self.edits)}
+
+    def manifest(self, parameters: dict[str, Any], *, csv: bool = False) -> Manifest:
+        """Describe the release; what the first one gives away, this one does too."""
+        own = TopDownRelease.manifest(self, parameters, csv=csv)
+        first = self.extension.first.manifest
+        privacy = {
+            **own.privacy,
+            "conditional_on": first.privacy.get("conditional_on"),
+            "invariants": first.privacy.get("invariants", []),
+            "not_protected": first.privacy.get("not_protected", []),
+            "first_release": {key: first.privacy.get(key) for key in ("measure", "amount", "neighbours")},
+        }
+        method = "likeliest counts within the classes of the first release, people shared out one by one"
+        promises = [*own.promises, self._extension_promise(), *self._rule_promises()]
+        return replace(
+            own,
+            method=method,
+            privacy=privacy,
+            promises=promises,
+            not_private=own.not_private or first.not_private,
+            not_for_release=own.not_for_release or first.not_for_release,
+        )
+
+    def _extension_promise(self) -> dict[str, Any]:
+        """That the projection is the first release, row by row."""
+        refinement = self.extension.refinement
+        return {
+            "promise": "extension",
+            "file": MICRODATA_FILE,
+            "first": FIRST_MICRODATA,
+            "first_manifest": FIRST_MANIFEST,
+            "first_digest": self.extension.first.digest,
+            "regions": list(self.plan.design.geography_columns),
+            "attributes": {
+                name: {"attribute": refinement.source[name], "labels": dict(refinement.labels[name])}
+                for name in self.extension.first.attributes
+            },
+        }
+
+    def _rule_promises(self) -> list[dict[str, Any]]:
+        """In how many leaves each edit rule is still broken."""
+        rules = self.extension.options.rules
+        if not rules:
+            return []
+        return [
+            {
+                "promise": "edit-rules",
+                "file": MICRODATA_FILE,
+                "regions": list(self.plan.design.geography_columns),
+                "rules": {
+                    rule.name: {
+                        "cells": rule.cells,
+                        "at_most": rule.at_most,
+                        "of": rule.of,
+                        "broken": self.edits.broken_after[rule.name],
+                    }
+                    for rule in rules
+                },
+            }
+        ]
+
+    def write_into(
+        self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None, *, csv: bool = False
+    ) -> Manifest:
+        """Put the files of the release beside its measurements, and those of the first release."""
+        shutil.copyfile(self.extension.first.path / MANIFEST, writer.path(FIRST_MANIFEST))
+        shutil.copyfile(self.extension.first.path / MICRODATA_FILE, writer.path(FIRST_MICRODATA))
+        return TopDownRelease.write_into(self, writer, parameters, report, csv=csv)
+
+    def __repr__(self) -> str:
+        n_rules = sum(self.edits.broken_after[rule.name] for rule in self.extension.rules)
+        edits = f"  edited: {self.edits.people:,} people in {self.edits.leaves:,} leaves; rules still broken in {n_rules:,}"
+        lines = TopDownRelease.__repr__(self).splitlines()
+        return "\n".join(
+            [lines[0], f"  extends {self.extension.first.path.name}, row by row", *lines[1:7], edits]
+        )

@@ -1,0 +1,93 @@
+"""From an extension to its release: measure with the ledger that paid for the first one, share out, edit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+from louver.errors import InputError
+from louver.privacy.ledger import Head, Ledger
+from louver.privacy.measurements import Measurements, TrueBatch
+from louver.privacy.spend import Account, Payment, measure_into
+from louver.release.write import check_out
+from louver.run import Run
+from louver.topdown.estimation import Estimate
+from louver.topdown.extension.estimation import estimate_classes
+from louver.topdown.extension.problem import Extension
+from louver.topdown.extension.repair import repair
+from louver.topdown.extension.result import ExtendedRelease
+from louver.topdown.measuring import SealedCounts, source_hash, true_batches, true_levels, write_invariants
+from louver.topdown.plan import QueryPlan
+from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
+
+__all__ = ["check_payer", "estimate_extension", "measure_extension"]
+
+
+def check_payer(extension: Extension, ledger: Ledger) -> None:
+    """Refuse a ledger that did not pay for the first release: what both lose would stand nowhere.
+
+    Raises
+    ------
+    InputError
+        If the first release was not sealed by this ledger.
+    """
+    manifest = extension.first.manifest
+    head = None if manifest.ledger_head is None else Head.parse(manifest.ledger_head)
+    sealed = {} if head is None else ledger.state().sealed.get(head.entry, {})
+    if sealed.get(Path(MEASUREMENTS_FILE).name) != manifest.files[MEASUREMENTS_FILE].sha256:
+        message = (
+            f"this ledger did not pay for {extension.first.path.name}; name the one that did with --ledger."
+        )
+        raise InputError(message, option="--ledger")
+
+
+def measure_extension(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None) -> Head:
+    """Measurements of an extension in a folder, paid for once.
+
+    Notes
+    -----
+    **Privacy**: nothing is published exactly, so no invariants join those before; the two releases compose sequentially.
+    """
+
+    def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
+        levels = true_levels(plan.design, run)
+        return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, {})
+
+    return measure_into(
+        folder,
+        (MEASUREMENTS_FILE, INVARIANTS_FILE),
+        load,
+        account=Account(ledger, source_hash(plan.design)),
+        payment=Payment(loss=plan.loss, request=plan.request(), purpose="TopDown extension"),
+        check_out=check_out,
+        design=plan.design.measured_fingerprint(),
+        run=run,
+    )
+
+
+def estimate_extension(
+    extension: Extension,
+    plan: QueryPlan,
+    folder: Path,
+    workers: int,
+    run: Run | None,
+    seconds: dict[str, float],
+) -> ExtendedRelease:
+    """Share out and edit from the measurements of a folder."""
+    path = folder / MEASUREMENTS_FILE
+    began = time.perf_counter()
+    measured = Measurements.of_design(path, plan.design.measured_fingerprint())
+    shared = estimate_classes(extension, SealedCounts(path, plan), workers=workers, run=run)
+    estimated = time.perf_counter()
+    leaves, edits = repair(extension, shared.leaves, run)
+    return ExtendedRelease(
+        plan=plan,
+        estimate=Estimate(leaves=leaves, levels=shared.levels),
+        is_private=measured.is_private,
+        head=measured.head,
+        seconds={**seconds, "estimate": estimated - began, "edit": time.perf_counter() - estimated},
+        extension=extension,
+        edits=edits,
+    )

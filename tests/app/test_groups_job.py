@@ -1,0 +1,72 @@
+"""The page Group sizes, without a browser: the forecast opens no records, the release is paid for once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from louver.app.jobs.groups import column_names, forecast, out_folder, release
+from louver.app.pages.groups import Asked, _amount_at, _position
+from louver.errors import InputError
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.neighbours import Relation
+from louver.release.verify import verify
+from louver.run import Run
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Asked:
+    domain = tmp_path / "regions.csv"
+    domain.write_text("state,county\nA,1\nA,2\nB,3\n")
+    chosen = Asked()
+    chosen.domain, chosen.unit, chosen.max_size = str(domain), "home", 3
+    chosen.columns = chosen.regions = ["state", "county"]
+    return chosen
+
+
+def test_the_forecast_needs_no_records(asked: Asked) -> None:
+    assert asked.domain is not None
+    assert column_names(asked.domain, Run()) == ["state", "county"]
+    levels = forecast(asked.options(), 50, Run())["levels"]
+    assert [level["name"] for level in levels] == ["total", "state", "county"]
+
+
+def test_shares_of_ones_own_add_up(asked: Asked) -> None:
+    asked.sharing, asked.shares = "own", {"total": 1, "state": 1, "county": 2}
+    assert [level["share"] for level in forecast(asked.options(), 50, Run())["levels"]] == [0.25, 0.25, 0.5]
+
+
+def test_a_release_is_paid_for_and_told_by_region(asked: Asked, tmp_path: Path) -> None:
+    people = tmp_path / "people.csv"
+    homes = [("A", "1", 1), ("A", "1", 1), ("A", "2", 2), ("B", "3", 3), ("B", "3", 3), ("B", "3", 4)]
+    people.write_text("state,county,home\n" + "".join(f"{a},{b},{c}\n" for a, b, c in homes))
+    ledger = tmp_path / "people.ledger"
+    Ledger.create(ledger, Measure.EPSILON, Relation.ADD_REMOVE_RECORD, Fraction(2))
+    (tmp_path / "releases").mkdir()
+    out = out_folder(tmp_path / "releases", "homes")
+    found = release(str(people), {}, asked.options(), str(ledger), out, Run())
+    assert verify(out).passed
+    assert Ledger(ledger).state().remaining == 1
+    assert [row["level"] for row in found["table"]] == [0, 1, 2, 2, 1, 2]
+    assert all(row["lower"] <= row["persons"] <= row["upper"] for row in found["table"])
+    with pytest.raises(InputError, match="exists already"):
+        out_folder(tmp_path / "releases", "homes")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/tmp/x", "a\\b", "-x", "C:", "a\nb"])
+def test_a_release_gets_a_plain_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="plain name"):
+        out_folder(tmp_path, name)
+
+
+def test_without_a_folder_nothing_is_released() -> None:
+    with pytest.raises(InputError, match="--releases"):
+        out_folder(None, "x")
+
+
+def test_the_slider_gives_amounts_of_two_digits() -> None:
+    assert [_amount_at(place) for place in (-20, 0, 3)] == [Fraction(1, 100), 1, 2]
+    assert _position(Fraction(1, 2)) == -3

@@ -1,0 +1,77 @@
+"""The page Microdata, without a browser: what is published is the very result that was shown."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from louver.app.copying import Texts, WithFiles
+from louver.app.jobs.microdata import KEPT, anonymized, browsed, packed, published, traced
+from louver.errors import InputError
+from louver.release.verify import verify
+from louver.run import Run
+from louver.schema.source import SourceOptions
+
+OPTIONS = {"quasi": ["age"], "sensitive": ["ill"], "k": 2, "method": "sorted", "seconds": 1.0}
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> str:
+    path = tmp_path / "people.csv"
+    rows = [(31, "flu"), (33, "flu"), (34, "cold"), (52, "cold"), (55, "flu"), (58, "ulcer")]
+    path.write_text("age,ill\n" + "".join(f"{age},{ill}\n" for age, ill in rows))
+    return str(path)
+
+
+def test_what_is_shown_is_what_is_published(people: str, tmp_path: Path) -> None:
+    told = anonymized(people, SourceOptions(), OPTIONS, Run())
+    assert told["smallest_class"] >= 2 and [name for name, _ in told["by_column"]] == ["age"]
+    assert published(str(tmp_path / "out"), None, Run()) == "out"
+    assert verify(tmp_path / "out").passed
+    table = pq.read_table(tmp_path / "out" / "data" / "anonymized.parquet")
+    assert KEPT.made is not None and table.equals(KEPT.made.table)
+    with pytest.raises(InputError, match="out"):
+        published(str(tmp_path / "out"), None, Run())
+
+
+def test_people_who_share_a_status_are_counted(people: str) -> None:
+    path = Path(people)
+    path.write_text(path.read_text().replace("ulcer", "flu").replace("52,cold", "52,flu"))
+    told = anonymized(people, SourceOptions(), OPTIONS | {"k": 2, "method": "exact"}, Run())
+    assert told["leaks"] == {"ill": 3}
+
+
+def test_a_release_can_be_taken_away_as_one_file(people: str, tmp_path: Path) -> None:
+    anonymized(people, SourceOptions(), OPTIONS, Run())
+    names = zipfile.ZipFile(io.BytesIO(packed(str(tmp_path), None, Run()))).namelist()
+    assert {"manifest.json", "report.html", "data/anonymized.parquet"} <= set(names)
+
+
+def test_classes_are_browsed_from_the_smallest(people: str) -> None:
+    anonymized(people, SourceOptions(), OPTIONS, Run())
+    found = browsed(0, Run())
+    sizes = [row[-1] for row in found["rows"]]
+    assert sizes == sorted(sizes) and sum(sizes) == 6 and found["columns"] == ["age"]
+
+
+def test_the_curve_loses_more_with_k(people: str) -> None:
+    points = traced(people, SourceOptions(), OPTIONS, (2, 3, 6), Run())
+    assert [k for k, _ in points] == [2, 3, 6]
+    assert points[0][1] <= points[1][1] <= points[2][1]
+
+
+def test_files_that_a_command_needs_are_written_first() -> None:
+    texts = WithFiles(Texts(("louver", "verify", "x"), "print()"), {"h 1.csv": "a,b\n"}).texts()
+    assert texts["Command"] == "cat > 'h 1.csv' <<'END-OF-SPEC'\na,b\nEND-OF-SPEC\nlouver verify x"
+    assert texts["Python"].startswith("from pathlib import Path\n\nPath('h 1.csv').write_text('a,b\\n')")
+
+
+def test_no_label_ends_a_file_early() -> None:
+    hostile = 'x,"\nEND-OF-SPEC\ntouch harm\n"\n'
+    command = WithFiles(Texts(("true",), ""), {"h.csv": hostile}).texts()["Command"]
+    assert command.splitlines()[0] == "cat > h.csv <<'END-OF-SPEC-'"
+    assert command.endswith("\nEND-OF-SPEC-\ntrue")

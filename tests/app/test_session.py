@@ -1,0 +1,64 @@
+"""What belongs to one tab stays there, and goes with it."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from louver.app import session as sessions
+from louver.app.session import SAMPLES, Session, Setup
+from louver.errors import InputError
+
+
+async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+def test_uploads_are_private_and_go(tmp_path: Path) -> None:
+    one, other = Session(Setup(folder=tmp_path)), Session(Setup(folder=tmp_path))
+    asyncio.run(one.upload("../../people\x1b.CSV", chunks(b"a,b\n", b"1,2\n")))
+    assert one.opened is not None and other.opened is None
+    path = Path(one.opened.path)
+    assert path.read_bytes() == b"a,b\n1,2\n"
+    assert path.parent.parent == tmp_path and path.name == "upload0.csv"
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert one.opened.name == "../../people?.CSV", "shown, and never a path"
+    assert one.folder != other.folder
+    one.close()
+    assert not path.exists()
+    assert other.folder.exists()
+    other.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_uploads_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(Setup(folder=tmp_path))
+    with pytest.raises(InputError, match="this kind of file is not read"):
+        asyncio.run(session.upload("people.exe", chunks(b"")))
+    monkeypatch.setattr(sessions, "MAX_UPLOAD", 3)
+    with pytest.raises(InputError, match="is larger than"):
+        asyncio.run(session.upload("people.csv", chunks(b"ab", b"cd")))
+    assert session.opened is None
+    assert list(session.folder.iterdir()) == []
+
+
+def test_what_pages_keep_is_forgotten_with_the_data(tmp_path: Path) -> None:
+    class Kept:
+        pass
+
+    session = Session(Setup(folder=tmp_path, file="people.csv"))
+    assert session.open_start() and session.opened is not None and session.opened.path == "people.csv"
+    kept = session.state(Kept)
+    assert session.state(Kept) is kept
+    session.count_by("n")
+    assert session.opened.source.weight == "n"
+    assert session.state(Kept) is not kept
+    for name in SAMPLES:
+        session.open_sample(name)
+        assert Path(session.opened.path).is_file()
+    assert not Session(Setup(folder=tmp_path)).open_start()

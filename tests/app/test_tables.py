@@ -1,0 +1,173 @@
+"""The numbers of the Tables page: Table 13 of the paper, and a state for every cell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import louver as lv
+from golden.test_bounds_paper import TABLE_13, Line13
+from louver.app.jobs.tables import (
+    STATES,
+    Asked,
+    View,
+    audited,
+    counted,
+    explained,
+    find_disclosed,
+    suggested,
+    window,
+)
+from louver.app.pages.tables_state import Tables
+from louver.bounds.options import BoundsOptions
+from louver.data.samples import sample_path
+from louver.errors import InputError
+from louver.run import Run
+from louver.schema.source import SourceOptions
+
+CPS8, ABOUT = str(sample_path("cps8")), SourceOptions(weight="count")
+NAMES = tuple(f"X{i}" for i in range(1, 9))
+
+
+def asked(**options: object) -> Asked:
+    return Asked(
+        path=CPS8, source=ABOUT, names=NAMES, options=BoundsOptions(**options), base=(NAMES[:6], NAMES[6:])
+    )
+
+
+FIRST = asked(rows=NAMES[:6], cols=NAMES[6:])
+
+
+@pytest.mark.parametrize(
+    "line", TABLE_13, ids=lambda line: f"{line.rows}|{line.cols}" + "*" * len(line.recodes)
+)
+def test_table_13(line: Line13) -> None:
+    recode = {recode.attribute: recode.to_table() for recode in line.recodes}
+    found = audited(
+        asked(rows=line.arrangement.rows, cols=line.arrangement.cols, recode=recode), View(), Run()
+    )
+    summary, tiles = found["summary"], found["tiles"]
+    keys = (
+        "rows",
+        "cols",
+        "zero_rows",
+        "unit_rows",
+        "disclosed_rows",
+        "disclosed_zero_cells",
+        "disclosed_small_cells",
+    )
+    assert tuple(summary[key] for key in keys) == line.numbers
+    assert tiles["small"] == line.numbers[6] and tiles["zero"] == line.numbers[5]
+    assert sum(tiles.values()) == summary["rows"] * summary["cols"], "every cell has one state"
+
+
+def test_a_file_is_counted_once() -> None:
+    found = counted(CPS8, ABOUT, Run())
+    assert found["n"] == 48_842 and found["left"] == {}
+    assert found["attributes"][0] == {"name": "X1", "labels": ["<25", "25-54", "55+"]}, (
+        "in their natural order"
+    )
+    state = Tables()
+    state.open(found)
+    assert (tuple(state.rows), tuple(state.cols), state.out) == (NAMES[:6], NAMES[6:], [])
+
+
+def test_columns_that_make_no_table(tmp_path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("id,gone,sex\n" + "".join(f"{i},{'' if i else 'x'},{'fm'[i % 2]}\n" for i in range(300)))
+    with pytest.raises(InputError, match="fewer than two columns"):
+        counted(str(path), SourceOptions(), Run())
+    path.write_text("sex,n\nf,0\nm,0\n")
+    with pytest.raises(InputError, match="counts no people|fewer than two"):
+        counted(str(path), SourceOptions(weight="n"), Run())
+    path.write_text("sex,ill,n\nf,y,0\nm,n,0\n")
+    with pytest.raises(InputError, match="counts no people"):
+        counted(str(path), SourceOptions(weight="n"), Run())
+
+
+def test_what_cells_say() -> None:
+    """Ranges and dots are those of the verb; states follow from them."""
+    audit = lv.bounds(CPS8, rows=list(NAMES[:6]), cols=list(NAMES[6:]), weight="count")
+    cells = {tuple({**cell.row, **cell.col}.items()): cell for cell in audit.cells()}
+    for row in range(0, 428, 61):
+        for col in range(6):
+            told = explained(FIRST, row, col, Run())
+            cell = cells[tuple({**told["labels"][0], **told["labels"][1]}.items())]
+            assert told["n_values"] == cell.n_values
+            if cell.is_determined:
+                expected = "zero" if cell.lower == 0 else "small" if cell.lower < 5 else "exact"
+                assert told["state"] in (expected, "certain")
+            assert told["why"].endswith(".")
+
+
+def test_windows_filters_and_folds() -> None:
+    whole = window(FIRST, View(lines=(0, 10_000)), Run())
+    rows = [line for line in whole["lines"] if "row" in line]
+    groups = [line["group"] for line in whole["lines"] if "group" in line]
+    assert len(rows) == 428 and len(groups) == len(set(groups))
+    part = window(FIRST, View(lines=(100, 120), cols=(2, 4)), Run())
+    assert (part["first"], part["left"], len(part["lines"])) == (100, 2, 20)
+    assert all(len(line["texts"]) == 2 for line in part["lines"] if "row" in line)
+    small = window(FIRST, View(lines=(0, 10_000), only="small"), Run())
+    assert sum(line["states"].count(STATES.index("small")) for line in small["lines"] if "row" in line) == 17
+    folded = window(FIRST, View(lines=(0, 10_000), folded=frozenset(groups)), Run())
+    assert [line["group"] for line in folded["lines"]] == groups
+    at = find_disclosed(FIRST, View(), 0, -1, Run())
+    assert at is not None and whole["lines"][at[0]]["states"][at[1]] in (1, 2)
+    counts = window(FIRST, View(lines=(0, 10_000), says="count"), Run())
+    total = sum(
+        int(text.replace(",", "")) for line in counts["lines"] if "row" in line for text in line["texts"]
+    )
+    assert total == 48_842
+    shares = window(FIRST, View(lines=(0, 10_000), says="share"), Run())
+    assert {text for line in shares["lines"] if "row" in line for text in line["texts"]} >= {"0 %", "100 %"}
+
+
+def test_rounding_does_not_prove_a_zero(tmp_path) -> None:
+    """A printed 0 may hide people; a row at 100 % stays one."""
+    path = tmp_path / "people.csv"
+    path.write_text("site,ill,n\nA,no,999\nA,yes,1\nB,no,50\nB,yes,0\nC,no,40\nC,yes,60\n")
+    options = BoundsOptions(rows=["site"], cols=["ill"], decimals=2)
+    one = Asked(
+        path=str(path),
+        source=SourceOptions(weight="n"),
+        names=("site", "ill"),
+        options=options,
+        base=(("site",), ("ill",)),
+    )
+    found = audited(one, View(says="share"), Run())
+    lines = {line["label"]: line for line in found["window"]["lines"]}
+    assert lines["A"]["texts"] == ["100 %", "0 %"] and STATES[lines["A"]["states"][1]] != "zero"
+    assert STATES[lines["B"]["states"][0]] == "certain"
+
+
+def test_suggestions_are_kept_with_what_was_tried() -> None:
+    state = Tables()
+    state.open(counted(CPS8, ABOUT, Run()))
+    state.remember("As opened", state.options(), audited(FIRST, View(), Run()))
+    found = suggested(FIRST, 1.0, "small", Run())
+    state.take_suggestions(found)
+    assert len(state.tries) > 1 and all(one.small == 0 for one in state.tries[1:])
+    assert "best so far" in state.best() or "Nothing safe" in state.best() or state.proof
+
+
+def test_the_way_back() -> None:
+    state = Tables()
+    state.open(counted(CPS8, ABOUT, Run()))
+    found = {"summary": {"disclosed_small_cells": 1, "certain_rows": 0}, "kept": 0.5}
+    state.remember("As opened", state.options(), found)
+    assert state.move("X1", "out", 0) == "Leave out X1"
+    state.remember("Leave out X1", state.options(), found)
+    assert state.merge("X7", ["40", ">40"], "<40") == "Merge X7: <40 (merged)", "a name that is taken is not"
+    state.remember("Merge", state.options(), found)
+    assert [one.number for one in state.tries] == [1, 2, 3] and state.current == 3
+    number = state.before()
+    assert number == 2
+    state.restore(number)
+    assert state.out == ["X1"] and not state.merged.get("X7")
+    state.move("X1", "rows", 5)
+    state.remember("again", state.options(), found)
+    assert state.current == 1, "the same table in another order"
+    assert state.move("X1", "nowhere", 0) == "" and state.move("X9", "rows", 0) == ""
+    assert state.split("X7", ()) == "Split X7"
+    assert np.isclose(audited(FIRST, View(), Run())["kept"], 1)

@@ -1,0 +1,237 @@
+"""Extending a release: the same people row by row, one ledger, bounds and rules kept, and nothing that was tampered with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from fractions import Fraction
+
+import pyarrow.parquet as pq
+import pytest
+
+from louver.errors import BudgetError, InfeasibleError, InputError
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.neighbours import Relation
+from louver.release.verify import verify
+from louver.report.topdown import topdown_report
+from louver.topdown import extend, topdown
+from louver.topdown.extension import problem, repair
+from releases import doubt, edit
+from topdown_larger import CONVENTS, LARGER, write_larger
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A first release, seeded, and its extension."""
+    folder = tmp_path_factory.mktemp("town")
+    first, larger = write_larger(folder)
+    topdown(first, out=folder / "first", seed=3)
+    release = extend(larger, out=folder / "larger", seed=4, report=topdown_report, csv=True)
+    return folder, release
+
+
+def columns(folder, *names):
+    table = pq.read_table(folder / "data/microdata.parquet", columns=list(names))
+    return list(zip(*(table[name].to_pylist() for name in names), strict=True))
+
+
+def test_the_same_people_row_by_row(made):
+    folder, release = made
+    failed = [check.name for check in verify(folder / "larger").checks if not check.passed]
+    assert failed == ["private noise"]
+    old = columns(folder / "first", "block", "race", "age", "quarters")
+    age = {"18-39": "adult", "40+": "adult", "0-9": "child", "10-17": "child"}
+    quarters = {"hall": "dorm", "convent": "dorm", "cell": "jail"}
+    new = [
+        (block, race, age[years], quarters.get(place, "home"))
+        for block, race, years, place in columns(folder / "larger", "block", "race", "years", "place")
+    ]
+    assert new == old
+    assert "extends first, row by row" in repr(release) and release.n_people == len(old)
+    assert "TopDown release" in (folder / "larger/report.html").read_text()
+
+
+def test_zeros_bounds_and_rules_hold_in_every_block(made):
+    folder, release = made
+    rows = columns(folder / "larger", "block", "sex", "years", "place")
+    by_block = {block: Counter() for block, *_ in rows}
+    for block, sex, years, place in rows:
+        by_block[block][place] += 1
+        assert place != "convent" or (sex == "f" and block in CONVENTS)
+        assert place in ("other", "hall", "convent") or years in ("18-39", "40+")
+    for block, least in CONVENTS.items():
+        assert by_block[block]["convent"] >= least
+    for counts in by_block.values():
+        assert counts["spouse"] <= counts["holder"] and counts["parent"] <= 2 * counts["holder"]
+    assert not any(release.edits.broken_after.values())
+    assert set(release.edits.broken_before) == {"convents", "spouses", "parents"}
+
+
+def test_the_same_bytes_on_two_cores_and_from_a_mapping(made):
+    folder, release = made
+    again = extend(folder / "larger.toml", seed=4, engine="local:2")
+    assert again.to_frame() == release.to_frame()
+    assert again.to_dict()["edits"] == release.to_dict()["edits"]
+
+
+def test_evaluation_tells_errors_and_leaves_out_what_is_too_large(made, monkeypatch):
+    folder, _ = made
+    told = extend(folder / "larger.toml", seed=4, evaluate=True).to_dict()["levels"][-1][
+        "mean_absolute_error"
+    ]
+    assert set(told) == {"place", "sex_years", "detailed"}
+    monkeypatch.setattr("louver.topdown.solve.MOST_COMPARED", 9 * 8)
+    told = extend(folder / "larger.toml", seed=4, evaluate=True).to_dict()["levels"][-1][
+        "mean_absolute_error"
+    ]
+    assert set(told) == {"place", "sex_years"}
+
+
+def test_both_debits_stand_in_one_ledger(tmp_path):
+    first, larger = write_larger(tmp_path)
+    ledger = Ledger.create(
+        tmp_path / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(3)
+    )
+    topdown(first, out=tmp_path / "first")
+    with pytest.raises(InputError, match="did not pay for first"):
+        other = Ledger.create(tmp_path / "other", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(3))
+        extend(larger, out=tmp_path / "out", ledger=other.path)
+    extend(larger, out=tmp_path / "out")
+    assert verify(tmp_path / "out").passed and ledger.state().spent == 3
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["privacy"]["first_release"]["amount"] == "2" and manifest["privacy"]["amount"] == "1"
+    assert manifest["privacy"]["not_protected"] == ['which ward a person lives in (invariant "ward total")']
+    with pytest.raises(BudgetError):
+        extend(larger, out=tmp_path / "more")
+    assert not (tmp_path / "more").exists()
+    with pytest.raises(InputError, match="is an extension itself"):
+        larger.write_text(LARGER.replace('extends = "first"', 'extends = "out"'))
+        extend(larger, out=tmp_path / "third")
+
+
+def test_a_seeded_first_release_is_not_extended_for_release(made, tmp_path):
+    folder, _ = made
+    with pytest.raises(InputError, match=r"does not pass `louver verify` \(private noise\)"):
+        extend(folder / "larger.toml", out=tmp_path / "out")
+
+
+def test_a_tampered_first_release_is_refused(made, tmp_path):
+    folder, _ = made
+    there = shutil.copytree(folder, tmp_path / "town", ignore=shutil.ignore_patterns("larger"))
+    people = pq.read_table(there / "first/data/microdata.parquet")
+    pq.write_table(people.slice(1), there / "first/data/microdata.parquet")
+    with pytest.raises(InputError, match="does not pass `louver verify`"):
+        extend(there / "larger.toml", seed=4)
+    shutil.rmtree(there / "first")
+    shutil.copytree(folder / "first", there / "first")
+    edit(there / "first", lambda content: content.update(created="2000-01-01"), with_digest=False)
+    with pytest.raises(InputError, match=r"\(manifest unedited\)"):
+        extend(there / "larger.toml", seed=4)
+
+
+def test_verify_finds_an_extension_that_does_not_extend(made, tmp_path):
+    folder, _ = made
+    views = {
+        "race": {"attribute": "race", "labels": {"a": "b", "b": "a", "c": "c"}},
+    }
+    manifest = json.loads((folder / "larger/manifest.json").read_text())
+    own = next(one for one in manifest["promises"] if one["promise"] == "extension")["attributes"]
+    assert (
+        "are not those of the first release"
+        in doubt(folder / "larger", "extension", attributes={**own, **views}).found
+    )
+    assert (
+        "not every attribute" in doubt(folder / "larger", "extension", attributes={"race": own["race"]}).found
+    )
+    assert "is another one" in doubt(folder / "larger", "extension", first_digest="0" * 64).found
+    bad = {**own, "race": {"attribute": "race", "labels": {"a": "z", "b": "b", "c": "c"}}}
+    assert "stands for none" in doubt(folder / "larger", "extension", attributes=bad).found
+    assert (
+        "no TopDown release of these regions" in doubt(folder / "larger", "extension", regions=["race"]).found
+    )
+    rules = next(one for one in manifest["promises"] if one["promise"] == "edit-rules")["rules"]
+    rules["spouses"]["broken"] = 1
+    assert "another number of leaves" in doubt(folder / "larger", "edit-rules", rules=rules).found
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda m: m.update(promises=m["promises"][:1]), '"extension" must be promised once'),
+        (lambda m: m["results"].update(extends="0" * 64), "speaks of another release"),
+        (
+            lambda m: m["parameters"]["refines"]["age"].update(attribute="sex"),
+            "does not refine what was asked for",
+        ),
+        (lambda m: m["parameters"]["rules"].pop(), '"edit-rules" are not those'),
+    ],
+)
+def test_verify_finds_weak_promises(made, tmp_path, change, found):
+    there = shutil.copytree(made[0] / "larger", tmp_path / "larger")
+    edit(there, change)
+    assert any(found in check.found for check in verify(there).checks if not check.passed)
+
+
+def test_verify_finds_people_that_were_exchanged(made, tmp_path):
+    there = shutil.copytree(made[0] / "larger", tmp_path / "larger")
+    path = there / "data/microdata.parquet"
+    people = pq.read_table(path)
+    for kept, found in ((people.slice(1), "are not those"), (people.slice(0, 10), "has more people")):
+        pq.write_table(kept, path)
+        assert found in doubt(there, "extension").found
+    shutil.copyfile(made[0] / "larger/data/microdata.parquet", path)
+    pq.write_table(
+        pq.read_table(there / "first/microdata.parquet").slice(1), there / "first/microdata.parquet"
+    )
+    assert "are not those of its manifest" in doubt(there, "extension").found
+    content = json.loads((there / "first/manifest.json").read_text())
+    (there / "first/manifest.json").write_text(json.dumps({**content, "created": "2000-01-01"}))
+    assert "was edited" in doubt(there, "extension").found
+
+
+def test_bounds_that_the_first_release_cannot_keep_are_refused_before_anything_is_spent(made, tmp_path):
+    folder, _ = made
+    there = shutil.copytree(folder, tmp_path / "town", ignore=shutil.ignore_patterns("larger"))
+    text = (there / "convents.csv").read_text()
+    (there / "convents.csv").write_text(text.replace("1A1,0", "1A1,500"))
+    with pytest.raises(InfeasibleError, match='has in block "1A1" cannot keep the bounds'):
+        extend(there / "larger.toml", seed=4)
+
+
+@pytest.mark.parametrize("what", ["leaves", "levels"])
+def test_other_regions_are_refused(made, tmp_path, what):
+    folder, _ = made
+    there = shutil.copytree(folder, tmp_path / "town", ignore=shutil.ignore_patterns("larger"))
+    text = LARGER[: LARGER.index("[[topdown.bounds]]")]
+    (there / "larger.toml").write_text(text if what == "leaves" else text.replace("area", "district"))
+    if what == "leaves":
+        (there / "leaves.csv").write_text((there / "leaves.csv").read_text() + "2B3\n")
+    with pytest.raises(InputError, match="the geography is not that of first"):
+        extend(there / "larger.toml", seed=4)
+
+
+def test_rules_that_cannot_hold_are_counted(made, tmp_path):
+    folder, _ = made
+    there = shutil.copytree(folder, tmp_path / "town", ignore=shutil.ignore_patterns("larger"))
+    impossible = '[[topdown.rules]]\nname = "cells"\ncells = { place = ["cell"] }\nat_most = 1\nof = { place = ["hall"] }\n'
+    (there / "larger.toml").write_text(LARGER + impossible)
+    release = extend(there / "larger.toml", seed=4, out=tmp_path / "out")
+    assert release.edits.broken_after["cells"] == 1 and release.edits.broken_after["spouses"] == 0
+    assert [check.name for check in verify(tmp_path / "out").checks if not check.passed] == ["private noise"]
+
+
+def test_without_bounds_and_rules_nothing_is_edited(made, tmp_path):
+    folder, _ = made
+    there = shutil.copytree(folder, tmp_path / "town", ignore=shutil.ignore_patterns("larger"))
+    (there / "larger.toml").write_text(LARGER[: LARGER.index("[[topdown.bounds]]")])
+    release = extend(there / "larger.toml", seed=4, out=tmp_path / "out")
+    assert release.edits == repair.Edits(broken_before={}, broken_after={}, leaves=0, people=0)
+    assert [check.name for check in verify(tmp_path / "out").checks if not check.passed] == ["private noise"]
+
+
+def test_too_many_bounds(made, monkeypatch):
+    monkeypatch.setattr(problem, "MAX_BOUNDS", 0)
+    with pytest.raises(InputError, match="there are more than 0 bounds"):
+        extend(made[0] / "larger.toml", seed=4)
