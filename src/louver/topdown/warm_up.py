@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from louver.optim.aside import compiled_aside
 from louver.optim.kernels import is_kept
-from louver.optim.kernels.aside import compiled_aside
 from louver.optim.kernels.families.batches import Batch, round_batch_inplace, solve_batch_inplace
 from louver.run import Run
 

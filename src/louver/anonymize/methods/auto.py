@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +16,7 @@ from louver.anonymize.methods.neighbourhood import TimeUpError, find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Partition, Points, Problem
 from louver.anonymize.watch import NODES_PER_SECOND, Watch
 from louver.engine.run import run_pieces
-from louver.optim.kernels.aside import compiled_aside
+from louver.optim.aside import compiled_aside, n_cores
 from louver.optim.kernels.classes.annealing import Scene, anneal_piece_inplace
 from louver.optim.kernels.classes.bisection import cut_pieces, mixed
 from louver.optim.kernels.classes.draft_partition import LANES
@@ -108,7 +107,7 @@ def solve(
         return best
     try:
         with watch.stage("bound"):
-            annealing = _Annealing.of(problem, best, watch, workers or _n_cores())
+            annealing = _Annealing.of(problem, best, watch, workers or n_cores())
     except TimeUpError:
         return best
     clock = _Clock(watch=watch, steps=steps, max_rounds=MAX_SWEEPS // annealing.n_sweeps)
@@ -152,10 +151,6 @@ def _tried_exactly(problem: Problem, watch: Watch, steps: int | None) -> Partiti
         nodes = int(EXACT_SHARE * max(0.0, watch.left) * NODES_PER_SECOND)
     found = exact.solve(problem, watch, max_nodes=nodes)
     return replace(found, method="auto")
-
-
-def _n_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

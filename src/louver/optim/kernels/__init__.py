@@ -30,9 +30,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 PREFIX = "louver-"
 
-SECONDS = {"classes": 28, "families": 42, "semigroups": 8, "trees": 6}
-"""About how long a first call takes to compile a family: measured on two virtual cores with nothing else to do."""
-
 _announced: set[str] = set()
 
 
@@ -81,7 +78,7 @@ def _announce(part: Part, family: Path) -> None:
     if family.name in _announced or (_cache_of(family) and is_kept(part)):
         return
     _announced.add(family.name)
-    compiling(SECONDS.get(family.name, 2))
+    compiling(family.name)
 
 
 @cache

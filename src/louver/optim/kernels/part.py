@@ -7,6 +7,7 @@ it calls, is left as plain LLVM code. The kernel for Python gathers that code, a
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.environment import Environment
 from numba.core.registry import CPUDispatcher
 
 __all__ = ["Entry", "Part"]
@@ -140,11 +142,21 @@ class _EntryCompiler(Compiler):
         context, signature = self.state.targetctx, self.state.args
         self.part.compile(signature)
         result: Any = self.part.overloads[signature]
-        desc, env = result.fndesc, result.environment
+        # An environment of its own: that of the part, which other kernels name too, lacks what the wrapper adds.
+        desc = copy.copy(result.fndesc)
+        desc.env_name += "_entry"
+        env = Environment.from_fndesc(desc)  # type: ignore[no-untyped-call]
         library = context.codegen().create_library(desc.qualname)
         library.enable_object_caching()
         library.add_linking_library(result.library)
         with context.push_code_library(library):
             context.create_cpython_wrapper(library, desc, env, result.call_helper, release_gil=True)
         entry = context.get_executable(library, desc, env)
-        return result._replace(target_context=context, library=library, entry_point=entry, metadata=None)
+        return result._replace(
+            target_context=context,
+            fndesc=desc,
+            environment=env,
+            library=library,
+            entry_point=entry,
+            metadata=None,
+        )

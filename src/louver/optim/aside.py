@@ -12,7 +12,7 @@ from typing import Any
 from louver.optim.kernels import is_kept
 from louver.run import POLL_SECONDS, Run
 
-__all__ = ["compiled_aside"]
+__all__ = ["compiled_aside", "n_cores"]
 
 Call = tuple[Any, tuple[Any, ...]]
 """A kernel, and arguments like those it will be called with."""
@@ -25,7 +25,7 @@ def compiled_aside(run: Run, *calls: Call) -> Iterator[None]:
     Nothing depends on it: what the child does not leave in the cache is compiled when it is called.
     """
     jobs = [_job(kernel, args) for kernel, args in calls if not is_kept(kernel)]
-    if not jobs or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()) < 2:
+    if not jobs or n_cores() < 2:
         yield
         return
     own = Run()
@@ -44,6 +44,11 @@ def compile_all(jobs: list[tuple[str, str, tuple[Any, ...]]]) -> None:
     """Compile functions of modules for arguments of these types."""
     for module, name, types in jobs:
         getattr(import_module(module), name).entry.compile(types)
+
+
+def n_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _job(kernel: Any, args: tuple[Any, ...]) -> tuple[str, str, tuple[Any, ...]]:
