@@ -66,15 +66,12 @@ class Entry(CPUDispatcher):
 
 
 class _PlainLibrary(JITCodeLibrary):
-    """LLVM code as it was lowered; without what it calls, unless Numba itself wants to link it."""
+    """LLVM code, its functions simplified one by one; without what it calls, unless Numba itself wants to link it."""
 
     _whole: Any = None
 
     def finalize(self) -> None:
         self._finalized = True
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        pass
 
     def get_pointer_to_function(self, name: str) -> int:
         """None: it is never called from Python."""
