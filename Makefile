@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # One worker per core, at most eight: each takes up to a gigabyte. A file's tests stay in one worker.
 PARALLEL ?= -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-.PHONY: all setup demo test lint unit wheel-test bench docs clean
+.PHONY: all setup demo test lint unit wheel-test bench docs manual clean
 .DEFAULT_GOAL := all
 
 all: test
@@ -48,6 +48,11 @@ bench: $(STAMP)
 # The reference of the command line and its JSON, from the program itself.
 docs: $(STAMP)
 	$(BIN)/python docs/generate.py
+
+# The manual as pages to open: build/manual/index.html.
+manual: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo build/manual/index.html
 
 clean:
 	rm -rf $(VENV) build dist demo-output

@@ -30,7 +30,7 @@ from louver.schema.options import described
 from louver.schema.source import SourceOptions
 from louver.schema.spec import AttributeOptions
 from louver.schema.validate import Options
-from louver.topdown import KnowledgeCheck, TopDownRelease, check, topdown
+from louver.topdown import Area, KnowledgeCheck, PlanForecast, TopDownRelease, area, check, plan, topdown
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.extension.repair import Edits
 from louver.topdown.options import TopDownOptions
@@ -157,6 +157,7 @@ ANONYMIZE_MEANINGS = {
     "reached[].l": "fewest distinct values of a class, or the exponential of the least entropy; null where not asked for",
     "reached[].t": "largest distance of a class from the published table; null where not asked for",
     "reached[].distance": "equal, ordered or hierarchical",
+    "alone": "published records that differ from all others, the columns published unchanged included",
     "withheld": "whether nothing was written because of `--against`",
     "information_loss": "sum over records and quasi-identifiers of weight x range / attribute range",
     "gcp": "mean share of detail lost, weights aside",
@@ -210,6 +211,23 @@ CHECK_MEANINGS = {
     "passed": "whether nothing stands in the way",
 }
 
+PLAN_MEANINGS = {
+    "stand_in": "what releases were simulated on",
+    "simulations": "simulated releases of each plan",
+    "plans": "plan -> its `estimator` and `shares`: `written` (the spec's; `default` where it has none), `chosen` (for the workload) and `equal`",
+    "lines": "one entry per plan, level and query",
+    "lines[].plan": "the plan",
+    "lines[].level": "the level",
+    "lines[].query": "the query; the total is always there",
+    "lines[].share": "its share of the whole budget, an exact fraction; null where it is not measured",
+    "lines[].people": "mean count of a row in the stand-in",
+    "lines[].mean_absolute": "mean absolute error of a row in a region",
+    "lines[].standard_error": "root of the mean squared error",
+    "lines[].relative": "`mean_absolute` over `people`",
+    "lines[].method": "`closed form` or `simulated`",
+    "notes": "sentences about targets, strategies and files written",
+}
+
 TOPDOWN_MEANINGS = {
     "epsilon": "loss in pure epsilon; null where the budget is in rho",
     "rho": "loss in rho; null where the budget is in epsilon",
@@ -227,12 +245,23 @@ TOPDOWN_MEANINGS = {
     "levels[].mean_absolute_error": "with `--evaluate`: query -> mean absolute error",
     "failsafe_regions": "regions whose children do not add up to them",
     "suboptimal_regions": "regions whose least squares were accepted without proof of optimality",
+    "intervals": "simulations that standard errors and intervals were read from; 0 for none",
     "seconds": "wall-clock time",
     "stages": "the same by stage",
     "manifest": "path of the manifest, or null",
 }
 
-LABELLED = ("].row", "].col", "].cell", "].cells", ".recodes", "mean_absolute_error", "constrained", "stages")
+LABELLED = (
+    "].row",
+    "].col",
+    "].cell",
+    "].cells",
+    ".recodes",
+    "mean_absolute_error",
+    "constrained",
+    "stages",
+    "plans",
+)
 """Objects whose keys are labels of the data, levels or queries."""
 
 GROUPS_MEANINGS = {
@@ -308,6 +337,23 @@ OTHER_MEANINGS = {
     "anonymize": ANONYMIZE_MEANINGS,
     "louver groups": GROUPS_MEANINGS,
     "topdown check": CHECK_MEANINGS,
+    "topdown area": {
+        "leaves": "how many leaves the area has",
+        "total": "people of the area",
+        "total.count": "how many were released",
+        "total.standard_error": "root of the expected squared error",
+        "total.lower_90": "lower end of the 90 % interval",
+        "total.upper_90": "upper end of it",
+        "counts": "one for each row of every query; zeros left out where a query has more than 100 rows",
+        "counts[].query": "name of the query",
+        "counts[].labels": "attribute and label of each that the row stands for",
+        "counts[].labels.sex": "for example",
+        "counts[].count": "people released in it",
+        "counts[].standard_error": "as above",
+        "counts[].lower_90": "as above",
+        "counts[].upper_90": "as above",
+    },
+    "topdown plan": PLAN_MEANINGS,
     "topdown extend": {
         "extends": "digest of the first release's manifest",
         "edits": "what the last edit did",
@@ -339,7 +385,7 @@ SPEC_MEANINGS = {
     "topdown.geography.column": "column with a code whose prefixes are the regions above",
     "topdown.geography.prefixes": "how many characters of the code name a region of each level",
     "topdown.geography.columns": "instead of a code, one column for each level",
-    "topdown.shares": "how the budget is shared out, in exact fractions that sum to one",
+    "topdown.shares": "how the budget is shared out, in exact fractions that sum to one; chosen for the workload `even` if left out",
     "topdown.shares.levels": "level -> share",
     "topdown.shares.queries": "query -> share of its level's",
     "topdown.shares.at": "level -> another split there",
@@ -352,10 +398,13 @@ SPEC_MEANINGS = {
     "topdown.neighbours": "`change-record` (default) or `add-remove-record`",
     "topdown.acknowledge_invariants": "go on where it cannot be decided what several specs' invariants tell together",
     "topdown.estimator": '`"bayes"` (default), `"least-squares"` or `"plain"`: how counts are estimated; not part of what is measured',
+    "topdown.extended_by": "spec of an extension to come, whose bounds and structural zeros this release already makes room for",
+    "topdown.digest": "digest in the manifest of that release; another one is refused",
     "topdown.extends": "release directory that is extended; verified first",
     "topdown.refines": "attribute of the first release -> `attribute` that stands for it, and `merge`: label -> its finer labels",
     "topdown.rules": "edit rules: in every leaf people in `cells` are at most `at_most` times those in `of`; each has a `name`",
     "topdown.shrink": 'for `bayes`: standard deviations that small groups may be shrunk by, 2 by default, or `"off"`',
+    "topdown.intervals": "simulations that standard errors and intervals are read from, 3 by default; 0 for none",
 }
 """Keys of a spec that are no options of a command."""
 
@@ -376,7 +425,7 @@ queries = { detailed = 1 }
 """
 
 
-def _town() -> tuple[KnowledgeCheck, TopDownRelease]:
+def _town() -> tuple[KnowledgeCheck, PlanForecast, TopDownRelease, Area]:
     """Results of the smallest spec there is."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -384,7 +433,8 @@ def _town() -> tuple[KnowledgeCheck, TopDownRelease]:
         (folder / "leaves.csv").write_text("town\nA\n")
         (folder / "town.toml").write_text(TOWN)
         release = topdown(folder / "town.toml", seed=1, evaluate=True, out=folder / "out")
-        return check(folder / "town.toml"), release
+        planned = plan(folder / "town.toml", simulations=1)
+        return check(folder / "town.toml"), planned, release, area(folder / "out", leaves=["A"])
 
 
 def cli_reference() -> str:
@@ -446,9 +496,11 @@ def json_reference() -> str:
         "domain_from_data": True,
     }
     sections.append(("`louver groups`", groups(people, **counted, epsilon=1, seed=1, evaluate=True)))
-    checked, release = _town()
+    checked, planned, release, some = _town()
     sections.append(("`louver topdown check`", checked))
+    sections.append(("`louver topdown plan`", planned))
     sections.append(("`louver topdown run` and `estimate`", release))
+    sections.append(("`louver topdown area`", some))
     sections.append(("`louver topdown extend`: these keys beside those of `run`", ExtendAnswer()))
     parts = [
         NOTE,
@@ -480,6 +532,7 @@ def spec_reference() -> str:
         "A spec says once what a command would say each time: `louver VERB --spec FILE.toml`, in Python `spec=`. What the command gives",
         "goes before what the spec says. Files are relative to the spec. `louver profile FILE --write-spec NEW.toml` writes a first one.",
         "A key that nobody knows is refused, with the closest one that is. `louver demo --files` writes the files of the examples.\n",
+        '`schema = "pl94"` or `schema = "dhc-persons"` on top stands for a ready schema (`docs/topdown.md`); what follows is added to it.\n',
         _spec_section("`[source]`: where the records are", "source", SourceOptions),
         _spec_section("`[attributes.NAME]`: what a column means", "attributes", AttributeOptions),
         "## `[[structural_zeros]]`: cells that cannot occur\n",

@@ -1,4 +1,7 @@
-"""A small town for the TopDown tests: nine blocks, three kinds of quarters, about 150 people; from a fixed seed."""
+"""A small town for the TopDown tests: nine blocks, three kinds of quarters, about 150 people; from a fixed seed.
+
+It is not simulated unless a test asks for it, for time.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ age = ["child"]
 
 [topdown]
 epsilon = 2
+intervals = 0
 
 [topdown.geography]
 column = "block"

@@ -106,12 +106,12 @@ def test_every_form_of_option() -> None:
     )
     for part in (
         "--quasi=age,zip",
-        "-k=7",
+        "-k7",
         "--weights=age=0.5",
         "--hierarchy=zip=zip.csv",
         "'--out=safe people'",
         "--ordered=zip=1,2",
     ):
-        assert part in shell or part == "-k=7"
+        assert part in shell
     assert "out='safe people'" in call.python()
     assert "Path('zip.csv').write_text(" in call.python()

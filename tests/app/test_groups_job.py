@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from louver.app.jobs.groups import column_names, forecast, out_folder, release
-from louver.app.pages.groups import Asked, _amount_at, _position
+from louver.app.pages.groups import Asked, amount_at, position
 from louver.errors import InputError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
@@ -68,5 +68,5 @@ def test_without_a_folder_nothing_is_released() -> None:
 
 
 def test_the_slider_gives_amounts_of_two_digits() -> None:
-    assert [_amount_at(place) for place in (-20, 0, 3)] == [Fraction(1, 100), 1, 2]
-    assert _position(Fraction(1, 2)) == -3
+    assert [amount_at(place) for place in (-20, 0, 3)] == [Fraction(1, 100), 1, 2]
+    assert position(Fraction(1, 2)) == -3

@@ -163,10 +163,6 @@ BAD = {
         ("people.csv", *QUASI, "--categorical", "age", "--ordered", "age"),
         "--categorical and in --ordered",
     ),
-    "categorical and hierarchy": (
-        ("people.csv", *QUASI, "--categorical", "town", "--hierarchy", "town=town.csv"),
-        "choose one",
-    ),
     "ordered without values": (("people.csv", *QUASI, "--ordered", "age="), "empty name"),
     "ordered without a name": (("people.csv", *QUASI, "--ordered", "=1,2"), "--ordered needs A,B or A=VALUE"),
     "ordered one value": (("people.csv", *QUASI, "--ordered", f"town={SECRET}"), "two at least"),

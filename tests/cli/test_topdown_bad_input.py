@@ -44,6 +44,11 @@ def options(name: str, says: str, *arguments: str) -> Bad:
     return Bad(name, says, arguments=arguments)
 
 
+SHARES = SPEC[SPEC.index("[topdown.shares]") : SPEC.index("[[topdown.invariants]]")]
+MERGED = SPEC.replace(SHARES, "").replace(
+    'quarters = ["quarters"]', 'few = { attributes = ["race"], merge = { race = { x = ["b", "c"] } } }'
+)
+
 COLUMNS = 'columns = ["a", "b"]\nlevels = ["a", "b"]\nleaves = "leaves.csv"\n[topdown.rest]'
 
 SPECS = [
@@ -101,6 +106,35 @@ FILES = [
     Bad("records against the side table", 'ward "1"', "facilities.csv", "1A2,1,", "1A2,99,"),
 ]  # fmt: skip
 
+PLANS = [
+    options("plan without a spec", "argument SPEC.toml is missing", "plan"),
+    options("stand-in absent", "gone.csv does not exist", "plan", "town.toml", "--stand-in", "gone.csv"),
+    options("records as stand-in", "names the records themselves", "plan", "town.toml", "--stand-in", "people.csv"),
+    options("stand-in of another kind", 'no column "quarters"', "plan", "town.toml", "--stand-in", "facilities.csv"),
+    options("stand-in that is no release", "manifest", "plan", "town.toml", "--stand-in", "."),
+    options("nobody", "option --people must be", "plan", "town.toml", "--people", "0"),
+    options("people that are text", "--people must be a whole number", "plan", "town.toml", "--people", SECRET),
+    options("composition alone", "give --stand-in too", "plan", "town.toml", "--composition", "known.csv"),
+    options("records as composition", "--composition names the records themselves", "plan", "town.toml", "--composition",
+            "people.csv", "--stand-in", "facilities.csv"),
+    options("composition without counts", 'no column "quarters"', "plan", "town.toml", "--composition", "facilities.csv",
+            "--stand-in", "facilities.csv"),
+    options("simulations below zero", "option --simulations", "plan", "town.toml", "--simulations", "-1"),
+    options("workload of another name", "option --workload", "plan", "town.toml", "--workload", SECRET),
+    options("weight of no level", "--weight names a level or query", "plan", "town.toml", "--weight", f"{SECRET}/detailed=1"),
+    options("weight of no query", "--weight names a level or query", "plan", "town.toml", "--weight", f"block/{SECRET}=1"),
+    options("weight without a number", "needs a number after each =", "plan", "town.toml", "--weight", f"block={SECRET}"),
+    options("weight below zero", "weights of 0 or more", "plan", "town.toml", "--weight", "block=-1"),
+    options("weights of nothing", "leaves nothing that counts", "plan", "town.toml", "--weight", "block=0"),
+    options("target of no level", "--target names a level or query", "plan", "town.toml", "--target", f"{SECRET}=1"),
+    options("target of nothing", "per cent above 0", "plan", "town.toml", "--target", "block/detailed=0"),
+    options("plan over a file", "facilities.csv exists already", "plan", "town.toml", "--write", "facilities.csv"),
+    options("plan elsewhere", "a file beside town.toml", "plan", "town.toml", "--write", "/tmp/louver-none.toml"),
+    options("plan on another engine", "engine must be local:N", "plan", "town.toml", "--engine", f"x:{SECRET}"),
+    options("page in nowhere", "--html cannot write", "plan", "town.toml", "--html", "nowhere/page.html"),
+    Bad("shares left out and labels merged", "write shares", "town.toml", "*", MERGED, ("run", "town.toml", *OUT)),
+]  # fmt: skip
+
 OPTIONS = [
     options("no spec", "argument SPEC.toml is missing", "run", *OUT),
     options("spec absent", "no.toml does not exist", "run", "no.toml", *OUT),
@@ -120,7 +154,7 @@ OPTIONS = [
     options("known values without columns", 'no column "invariant"', "check", "town.toml", "--invariants", "people.csv"),
 ]  # fmt: skip
 
-CASES = [*SPECS, *FILES, *OPTIONS]
+CASES = [*SPECS, *FILES, *OPTIONS, *PLANS]
 
 
 @pytest.fixture

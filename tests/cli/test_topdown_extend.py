@@ -41,6 +41,7 @@ CASES = [
     Bad("no extends", 'key "extends" is required', 'extends = "first"\n', ""),
     Bad("extends nothing", 'key "extends" names no release', '"first"', f'"{SECRET}"'),
     Bad("extends a file", 'key "extends" names no release', '"first"', '"people.csv"'),
+    Bad("another release", 'first is another release than key "digest" says', "epsilon = 1", 'epsilon = 1\ndigest = "00"'),
     Bad("label left out", 'does not list every label of "place"', '"parent", "other"]', '"parent"]'),
     Bad("label twice", 'does not list every label of "place"', HOME, 'home = ["holder", "holder", "spouse", "parent", "other"]'),
     Bad("label of a stranger", 'does not list every label of "place"', '"other"], dorm', f'"{SECRET}"], dorm'),
@@ -52,9 +53,14 @@ CASES = [
     Bad("same name, other labels", 'no attribute "race" with the labels', 'labels = ["a", "b", "c"]', 'labels = ["a", "b", "d"]'),
     Bad("one attribute for two", "stand for two", 'attribute = "place"\nmerge = { ' + HOME + ', dorm = ["hall", "convent"], jail = ["cell"] }',
         'attribute = "years"\nmerge = { home = ["0-9", "10-17"], dorm = ["18-39"], jail = ["40+"] }'),
-    Bad("invariants", "invariants are not for an extension", "[[topdown.bounds]]",
+    Bad("invariants", 'key "invariants" is not for an extension', "[[topdown.bounds]]",
         '[[topdown.invariants]]\nname = "x"\nlevel = "town"\n[[topdown.bounds]]'),
-    Bad("estimator", "estimator is not for an extension", "epsilon = 1", 'epsilon = 1\nestimator = "plain"'),
+    Bad("extended again", 'key "extended_by" is not for an extension', "epsilon = 1", 'epsilon = 1\nextended_by = "x.toml"'),
+    Bad("extended by nothing", "gone.toml does not exist", "epsilon = 2", 'epsilon = 2\nextended_by = "gone.toml"',
+        ("run", "town.toml", *OUT), "town.toml"),
+    Bad("extended by itself", "is not for an extension", "epsilon = 2", 'epsilon = 2\nextended_by = "town.toml"',
+        ("check", "town.toml"), "town.toml"),
+    Bad("estimator", 'key "estimator" is not for an extension', "epsilon = 1", 'epsilon = 1\nestimator = "plain"'),
     Bad("leaf of a stranger", "convents.csv names a region on row 9", "2B2", "2B3", file="leaves.csv"),
     Bad("zeros without room", "leave no cell for people whom first has with quarters dorm",
         'place = ["holder", "spouse", "parent", "cell"]', 'place = ["holder", "spouse", "parent", "cell", "hall", "convent"]'),
@@ -69,7 +75,7 @@ CASES = [
     Bad("no spec", "argument SPEC.toml is missing", arguments=("extend", *OUT)),
     Bad("no out", "option --out is missing", arguments=("extend", "larger.toml")),
     Bad("evaluate without seed", "option --seed is missing", arguments=("extend", "larger.toml", *OUT, "--evaluate")),
-    Bad("first spec", 'key "extends" is required', arguments=("extend", "town.toml", *OUT)),
+    Bad("first spec", "is not for an extension", arguments=("extend", "town.toml", *OUT)),
     Bad("run of an extension", 'key "extends"', arguments=("run", "larger.toml", *OUT)),
     Bad("out exists", "exists already", arguments=("extend", "larger.toml", "--out", "first")),
     Bad("other records", "has not admitted these data", ",f,", f",{SECRET},", file="people.csv"),
@@ -112,7 +118,7 @@ def test_one_sentence(case: Bad, here: Path, call_louver: Runner) -> None:
 def test_nothing_to_extend(here: Path, call_louver: Runner) -> None:
     same = (here / "town.toml").read_text().replace("epsilon = 2", 'epsilon = 1\nextends = "first"')
     start, end = same.index("[[topdown.invariants]]"), same.index("[[topdown.bounds]]")
-    (here / "same.toml").write_text(same[:start] + same[end:])
+    (here / "same.toml").write_text((same[:start] + same[end:]).replace("intervals = 0\n", ""))
     done = call_louver("topdown", "extend", "same.toml", *OUT)
     assert done.code == 2 and "there is nothing to extend" in done.err
 

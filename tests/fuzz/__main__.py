@@ -1,4 +1,7 @@
-"""The long run: `python -m tests.fuzz --cases 3000 --seed 1 [--kind verify]`; every failure is told with how to repeat it."""
+"""The long run: `python -m tests.fuzz --cases 3000 --seed 1 [--kind verify]`; every failure is told with how to repeat it.
+
+SIGUSR1 asks how far it is.
+"""
 
 # ruff: noqa: T201
 
@@ -18,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from fuzz.cases import KINDS, has_pages, make
 from fuzz.judge import Hanging, Outcome, clear, run
 
-SECONDS = 300  # a case that takes longer hangs
+SECONDS = 1200  # a case that takes longer hangs, on however busy a machine
 
 
 def main() -> int:
@@ -28,15 +31,21 @@ def main() -> int:
     counts: Counter[str] = Counter()
     n_failures = 0
     began = time.monotonic()
+
+    def tell(*_: object) -> None:
+        seconds = f"{time.monotonic() - began:.0f} s, {time.process_time():.0f} s of processor time"
+        lines = [f"{counts.total()} cases in {seconds}, {n_failures} failures"]
+        lines += [f"  {key}: {count}" for key, count in sorted(counts.items())]
+        print("\n".join(lines), file=sys.__stdout__, flush=True)  # the case's own streams are looked at
+
+    signal.signal(signal.SIGUSR1, tell)
     for number in range(options.cases):
         kind = options.kind[number % len(options.kind)]
         seed = options.seed + number // len(options.kind)
         outcome = one(kind, seed, root / "cases" / f"{kind}-{seed}", show=options.show)
         counts[f"{kind} exit {outcome.code}"] += 1
         n_failures += bool(outcome.faults)
-    print(f"{options.cases} cases in {time.monotonic() - began:.0f} s, {n_failures} failures")
-    for key, count in sorted(counts.items()):
-        print(f"  {key}: {count}")
+    tell()
     return 1 if n_failures else 0
 
 

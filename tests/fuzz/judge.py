@@ -10,8 +10,13 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
+
+import duckdb
+from typer.main import get_command
 
 from fuzz.hostile import MARKER
 
@@ -48,9 +53,9 @@ class Outcome:
 
 
 def run(case: Case, *, pages: bool = True) -> Outcome:
-    """Run a case and judge it; without `pages`, reports are empty."""
+    """Run a case and judge it; without `pages`, reports are empty, and all sources are read in one database."""
     if not pages:
-        with without_pages():
+        with without_pages(), one_database(case.folder):
             return run(case)
     before = contents(case.folder)
     if case.call is None:
@@ -113,7 +118,8 @@ def _command(arguments: Sequence[str]) -> int:
 
     argv, sys.argv = sys.argv, ["louver", *arguments]
     try:
-        main()
+        with patch("louver.cli.app.app", _parser()):
+            main()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0 if end.code is None else 70
     except Hanging:
@@ -124,6 +130,14 @@ def _command(arguments: Sequence[str]) -> int:
     finally:
         sys.argv = argv
     return 0
+
+
+@cache
+def _parser() -> Any:
+    """The parser of the command line, which every call of Typer's object would make anew."""
+    from louver.cli.app import app
+
+    return get_command(app)
 
 
 def _call(call: Callable[[], object]) -> int:
@@ -170,6 +184,23 @@ def without_pages() -> Iterator[None]:
         for name in names:
             stack.enter_context(patch(f"louver.{name}", empty))
         yield
+
+
+@contextmanager
+def one_database(folder: Path) -> Iterator[None]:
+    """Sources share a database, for a new one takes longer than most cases; a case with a database file keeps its own."""
+    if any(path.suffix in (".duckdb", ".db") for path in folder.rglob("*")):
+        yield
+        return
+    database = _database()
+    with patch("duckdb.connect", lambda *_, **__: database.cursor()):
+        yield
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    keys = ("autoinstall_known_extensions", "autoload_known_extensions", "python_enable_replacements")
+    return duckdb.connect(":memory:", config=dict.fromkeys(keys, "false") | {"temp_directory": ""})
 
 
 def clear(folder: Path) -> None:

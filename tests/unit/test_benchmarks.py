@@ -162,3 +162,17 @@ def test_recoding_beside_a_plain_search(monkeypatch, capsys):
     recoding.compare(recoding.adult(None).slice(0, 500), recoding.FOUR, 0.01, given)
     ours, plain = (part.split() for part in capsys.readouterr().out.split("|")[1:3])
     assert ours[2] == "True" and ours[0] == plain[1]
+
+
+def test_profile_of_a_small_table(monkeypatch, tmp_path, capsys):
+    profiling = load_benchmark("profiling", monkeypatch)
+    profiling.pa.csv.write_csv(profiling.made_up(4_000, 8), tmp_path / "people.csv")
+    profiling.measure(tmp_path / "people.csv", 4_000, 8)
+    assert "planted found: True, others invented: 0" in capsys.readouterr().out
+
+
+def test_an_extension_of_the_ready_schemas_is_verified(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    done = load_benchmark("topdown_extend", monkeypatch).main(60, 500)
+    assert done["passed"]
+    assert "tampered first release: refused" in capsys.readouterr().out

@@ -67,8 +67,8 @@ class Loaded:
 def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: Run) -> Loaded:
     """Read all columns, code the quasi-identifiers and the sensitive columns.
 
-    A column is what `--categorical` and `--ordered` with its values say, then what the schema says; without these `--ordered` and
-    `--hierarchy` decide, a column of numbers is numeric, and text is nominal.
+    A column is what `--hierarchy`, `--categorical` and `--ordered` with its values say, then what the schema says; without these
+    `--ordered` decides, a column of numbers is numeric, and text is nominal.
     """
     weighted = (options.sampling_weight,) if options.sampling_weight is not None else ()
     unit = (options.unit,) if options.unit is not None else ()
@@ -77,8 +77,8 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
     records = source.read_all()
     if not records.num_rows:
         raise InputError(f"{source.name} has no records.", file=source.name)
-    check_roles(source, options, run)
     records = coded_numbers(records, source, options)
+    check_roles(source, records, options, run)
     attributes = [
         _attribute(source, records, name, options, schema) for name in (*options.quasi, *options.sensitive)
     ]
@@ -282,15 +282,15 @@ def _attribute(
     """How a column is to be coded; a label for missing values where they are a category of their own."""
     listed = {a.name: a for a in schema.attributes} if schema is not None else {}
     codes = options.missing_code.get(name, ())
-    if name in options.categorical:
+    if name in options.hierarchy:
+        hierarchy = Hierarchy.from_csv(options.hierarchy[name])
+        attribute = Attribute(name=name, labels=hierarchy.leaves, hierarchy=hierarchy)
+    elif name in options.categorical:
         attribute = Attribute(name=name)
     elif options.ordered.get(name):
         attribute = Attribute(name=name, kind=Kind.ORDERED, labels=options.ordered[name])
     elif name in listed:
         attribute = listed[name]
-    elif name in options.hierarchy:
-        hierarchy = Hierarchy.from_csv(options.hierarchy[name])
-        attribute = Attribute(name=name, labels=hierarchy.leaves, hierarchy=hierarchy)
     elif name not in options.ordered and _is_numeric(records.column(name), codes):
         attribute = Attribute(name=name, kind=Kind.NUMBER)
     else:

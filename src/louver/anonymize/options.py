@@ -302,9 +302,9 @@ class AnonymizeOptions(VerbOptions):
     def _check_codes(self) -> None:
         """Refuse codes that contradict one another."""
         for name in self.categorical:
-            if name in self.ordered or name in self.hierarchy:
+            if name in self.ordered:
                 raise InputError(
-                    f'column "{name}" is named in --categorical and in --ordered or --hierarchy; choose one.',
+                    f'column "{name}" is named in --categorical and in --ordered; choose one.',
                     option="--categorical",
                     column=name,
                 )

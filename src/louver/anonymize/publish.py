@@ -32,7 +32,7 @@ from louver.anonymize.result import (
     AnonymizedRelease,
 )
 from louver.anonymize.roles import unchanged
-from louver.anonymize.worked_out import worked_out
+from louver.anonymize.worked_out import count_alone, worked_out
 from louver.run import Run
 
 __all__ = ["publish"]
@@ -107,6 +107,7 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run)
         parameters=_parameters(options),
         is_order_kept=options.keep_order,
         reached=reached_by(problem, answer),
+        n_alone=count_alone(in_order),
         subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
     )
 

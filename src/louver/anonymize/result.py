@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -94,6 +94,8 @@ class AnonymizedRelease(Shown):
         Where a release that was made with `out` is logged.
     entry : mapping or None
         What a register keeps of it, where one is named; stays inside.
+    n_alone : int
+        Published records that differ from all others in some column, unchanged ones included.
     is_accepted : bool
         Whether it may be written although it discloses too much together with earlier releases.
     """
@@ -117,6 +119,7 @@ class AnonymizedRelease(Shown):
     comparison: Comparison
     promises: tuple[Mapping[str, Any], ...]
     parameters: Mapping[str, Any]
+    n_alone: int
     reached: tuple[Reached, ...] = ()
     is_order_kept: bool = False
     subproblem_sizes: tuple[int, ...] = ()
@@ -154,6 +157,12 @@ class AnonymizedRelease(Shown):
         return tuple(
             line["name"] for line in self.dictionary.to_pylist() if line["role"] in ("sensitive", "keep")
         )
+
+    @property
+    def coded(self) -> dict[str, str]:
+        """Those of them whose numbers were rounded or cut off first, and how."""
+        done = {line["name"]: line["done"] for line in self.dictionary.to_pylist()}
+        return {name: done[name] for name in self.unchanged if done[name] != "unchanged"}
 
     @property
     def smallest_class(self) -> int:
@@ -203,6 +212,7 @@ class AnonymizedRelease(Shown):
             **self._counts(),
             "columns": self.dictionary.to_pylist(),
             "worked_out": [asdict(line) for line in self.worked_out],
+            "alone": self.n_alone,
             "withheld": self.is_withheld,
             "reached": [asdict(line) for line in self.reached],
             "information_loss": self.utility.information_loss,
@@ -316,13 +326,23 @@ class AnonymizedRelease(Shown):
             f"  unique records: {r.uniques_before:,} before, {r.uniques_after:,} after"
             + "".join(f"\n  {line}" for line in self.reached)
             + f"\n  {_kinds(self.dictionary.to_pylist())}"
-            + f"\n  published unchanged: {', '.join(self.unchanged) or 'no column'}"
+            + "".join(f"\n  {line}" for line in self._told_unchanged())
             + "".join(f"\n  {line}" for line in self.worked_out if line.nearly)
             + (f"\n  {_beside(self.beside)}" if self.beside is not None else "")
             + (f"\n  {self.intersection}" if self.intersection is not None else "")
             + "".join(f"\n  {warning}" for warning in self.warnings)
             + (f"\n  {_told(self.stages)}" if self.stages else "")
         )
+
+    def _told_unchanged(self) -> Iterator[str]:
+        """What travels along, and how many records it tells apart; k counts the quasi-identifiers alone."""
+        plain = [name for name in self.unchanged if name not in self.coded]
+        yield f"published unchanged: {', '.join(plain) or 'no column'}"
+        if self.coded:
+            yield f"published coded: {', '.join(f'{name} ({how})' for name, how in self.coded.items())}"
+        if self.unchanged and self.n_alone:
+            n = self.table.num_rows
+            yield f"{self.n_alone:,} of {n:,} records differ from all others for those who know these columns, too"
 
 
 def _beside(beside: Beside) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from louver.anonymize.options import AnonymizeOptions
-from louver.data.coded import read_coded
+import pyarrow as pa
+
+from louver.anonymize.options import NUMBER_CODES, AnonymizeOptions
+from louver.data.coded import coded_column, read_coded
 from louver.data.dependencies import find_dependencies
 from louver.data.kinds import guess_kind
 from louver.data.read import Source
@@ -29,18 +31,31 @@ def unchanged(columns: Sequence[str], options: AnonymizeOptions) -> tuple[str, .
     return tuple(name for name in columns if name not in changed)
 
 
-def check_roles(source: Source, options: AnonymizeOptions, run: Run) -> None:
+def check_roles(source: Source, records: pa.Table, options: AnonymizeOptions, run: Run) -> None:
     """Refuse to publish columns that nobody gave a role and that single people out or tell a quasi-identifier.
+
+    Parameters
+    ----------
+    source : Source
+    records : Table
+        All columns, numbers that travel along already coded as they are published.
+    options : AnonymizeOptions
+    run : Run
 
     Notes
     -----
-    The thresholds are those of `louver.data.telling` and `louver.data.dependencies`, which `louver profile` uses too.
+    The thresholds are those of `louver.data.telling` and `louver.data.dependencies`, which `louver profile` uses too. A column that
+    is rounded or cut off is judged by what is published of it: nobody sees more, and what still is nearly unique is refused.
     """
     listed = {*options.sensitive, *options.keep}
     names = [name for name in unchanged(source.columns, options) if name not in listed]
     if not names:
         return
-    coded = read_coded(source, [*names, *options.quasi], run)
+    as_published = {name for codes in NUMBER_CODES.values() for name in codes(options)}
+    coded = [
+        coded_column(column.name, records[column.name]) if column.name in as_published else column
+        for column in read_coded(source, [*names, *options.quasi], run)
+    ]
     others, quasi = coded[: len(names)], coded[len(names) :]
     found: dict[str, list[str]] = {}
     telling = {}

@@ -18,7 +18,7 @@ from louver.anonymize.columns import Column, given_values
 from louver.anonymize.generalise import Meaning, Published, Sort
 from louver.run import Run
 
-__all__ = ["NEARLY", "WorkedOut", "worked_out"]
+__all__ = ["NEARLY", "WorkedOut", "count_alone", "worked_out"]
 
 NEARLY = 0.95
 """Share of the records with one unchanged value that share the quasi-identifier's commonest value among them."""
@@ -80,6 +80,14 @@ def worked_out(
         _of_one(column.name, given_values(column, rows), _is_generalised(p, group_of), known, run)
         for column, p in zip(columns, published, strict=True)
     )
+
+
+def count_alone(table: pa.Table) -> int:
+    """Published records that no other equals in every column: who knows all of it of a person finds the record."""
+    if not table.num_columns:
+        return 0
+    _, counts = np.unique(_joined([_coded(column) for column in table.columns]), return_counts=True)
+    return int((counts == 1).sum())
 
 
 def _of_one(

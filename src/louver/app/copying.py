@@ -200,7 +200,7 @@ def _flags(told: Described, value: Any) -> Iterator[str]:
             for name, one in value.items()
         )
     else:
-        yield f"{told.flag}={value}"
+        yield f"{told.flag}={value}" if told.flag.startswith("--") else f"{told.flag}{value}"
 
 
 def _not_an_option(data: str) -> str:

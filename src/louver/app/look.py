@@ -256,16 +256,19 @@ class RunBar:
         self._done.style(f"width:{100 * min(done / total, 1):.1f}%" if total else "width:30%")
 
 
-def drawer(title: str) -> Tag:
+def drawer(title: str, *, is_slim: bool = False) -> Tag:
     """A panel over the right side; put its content into what is returned. Another one takes its place."""
     client = context.client  # what asks may stand in the drawer that goes
     for old in ElementFilter(kind=Tag, marker="drawer"):
         old.delete()
     with client.content:
-        made = Tag("aside", "drawer", role="dialog", aria_label=title).mark("drawer")
+        made = Tag("aside", "drawer slim" if is_slim else "drawer", role="dialog", aria_label=title).mark(
+            "drawer"
+        )
     with made, Tag("div", "row between"):
         Tag("h2", text=title)
         button("", made.delete, kind="ghost", icon_name="close", aria_label="Close", data_close="")
+    client.run_javascript(f"louver.enter('c{made.id}')")
     return made
 
 

@@ -26,6 +26,13 @@ class ExploreOptions(VerbOptions):
     releases: str | None = option(
         None, "Folder of releases to show and to add to.", metavar="DIR", group="explorer", file="one"
     )
+    topdown: str | None = option(
+        None,
+        "Spec for the page TopDown; the records that it names are read only to be measured.",
+        metavar="SPEC.toml",
+        group="explorer",
+        file="one",
+    )
     port: int = option(
         0, "Port on 127.0.0.1 (default: one that is free).", metavar="P", group="explorer", ge=0, le=65535
     )

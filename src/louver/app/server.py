@@ -38,6 +38,7 @@ def explore(request: Request[ExploreOptions], say: Callable[[str], object]) -> N
             source=request.source,
             ledger=None if options.ledger is None else Path(options.ledger),
             releases=None if options.releases is None else Path(options.releases),
+            topdown=None if options.topdown is None else Path(options.topdown),
             folder=folder,
         )
         os.environ["NICEGUI_STORAGE_PATH"] = str(folder)

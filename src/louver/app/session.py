@@ -59,7 +59,8 @@ class Setup:
         The data to open first.
     source : SourceOptions
         How these are read.
-    ledger, releases : Path or None
+    ledger, releases, topdown : Path or None
+        Who pays, where releases are, and the spec of the page TopDown.
     folder : Path
         Private to this user; uploads are kept below it.
     """
@@ -68,6 +69,7 @@ class Setup:
     source: SourceOptions = field(default_factory=SourceOptions)
     ledger: Path | None = None
     releases: Path | None = None
+    topdown: Path | None = None
     folder: Path
 
 

@@ -18,8 +18,9 @@ from louver.app.look import Tag, icon, problem
 from louver.app.pages import PAGES, Page
 from louver.app.session import Session, Setup
 from louver.app.words import amount_text
+from louver.app.work import SPARE_AFTER_SECONDS, end_spares, prepare
 from louver.app.worker import where
-from louver.errors import InputError, LouverError
+from louver.errors import Cancelled, InputError, LouverError
 
 __all__ = ["install"]
 
@@ -66,7 +67,9 @@ def install(setup: Setup) -> None:
     def end_all() -> None:
         for client_id in list(sessions):
             end(client_id)
+        end_spares()
 
+    app.on_startup(prepare)
     app.on_shutdown(end_all)
 
 
@@ -96,6 +99,7 @@ class Shell:
         ui.on("louver_go", lambda e: self.show(str(e.args)))
         self._session.open_start()
         self._session.warm()
+        asyncio.get_running_loop().call_later(SPARE_AFTER_SECONDS, prepare)
         self.show(wanted)
         background_tasks.create(self.refresh_ledger())
 
@@ -138,7 +142,9 @@ class Shell:
             self.show(FIRST)
 
     def _tell(self, error: Exception) -> None:
-        """Say that something went wrong that should not have: where, never what."""
+        """Say that something went wrong that should not have: where, never what. An answer that came too late is none."""
+        if isinstance(error, Cancelled):
+            return
         with self._main:
             problem(str(error) if isinstance(error, LouverError) else where(error)).move(target_index=0)
 

@@ -18,12 +18,16 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from louver.app.worker import load_jobs
 from louver.errors import Cancelled, LouverError
 
-__all__ = ["Late", "Progress", "Worker"]
+__all__ = ["SPARE_AFTER_SECONDS", "Late", "Progress", "Worker", "end_spares", "prepare"]
 
 GRACE_SECONDS = 0.7
 START = "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from louver.app.worker import main; main()"
+SPARE_AFTER_SECONDS = 4.0
+_spares: list[subprocess.Popen[bytes]] = []
+"""At most one process that belongs to nobody yet, so that a new tab need not wait for one to start."""
 Progress = Callable[[str, float, float], object]
 
 
@@ -90,16 +94,7 @@ class Worker:
         """Start the process, unless it runs."""
         if self._child is not None and self._child.poll() is None:
             return
-        command = [sys.executable, "-P", "-c", START]
-        # A session of its own: Ctrl-C at the terminal reaches us alone, and we end it.
-        self._child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL if not os.environ.get("LOUVER_DEBUG") else None,
-            start_new_session=True,
-        )
-        self._send(pickle.dumps(sys.path))
+        self._child = _spares.pop() if _spares else _spawn()
         loop = asyncio.get_running_loop()
         threading.Thread(target=_listen, args=(self._child, loop, self._hear), daemon=True).start()
 
@@ -171,6 +166,37 @@ class Worker:
             self._settle(
                 number, LouverError("the work ended early; free some memory, or use a smaller table.")
             )
+
+
+def prepare() -> None:
+    """Start a process that the next session takes over, unless one waits already."""
+    if not _spares:
+        child = _spawn()
+        assert child.stdin is not None
+        child.stdin.write(pickle.dumps((0, load_jobs, ())))  # nobody waits for number 0
+        child.stdin.flush()
+        _spares.append(child)
+
+
+def end_spares() -> None:
+    """End what nobody took."""
+    while _spares:
+        _spares.pop().kill()
+
+
+def _spawn() -> subprocess.Popen[bytes]:
+    """A process that waits for jobs; in a session of its own, for Ctrl-C at the terminal is to reach us alone."""
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-c", START],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL if not os.environ.get("LOUVER_DEBUG") else None,
+        start_new_session=True,
+    )
+    assert child.stdin is not None
+    child.stdin.write(pickle.dumps(sys.path))
+    child.stdin.flush()
+    return child
 
 
 def _listen(

@@ -13,6 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +21,7 @@ from louver.errors import Cancelled, LouverError, one_sentence
 from louver.optim.notice import listeners
 from louver.run import Run
 
-__all__ = ["main", "where"]
+__all__ = ["load_jobs", "main", "where"]
 
 Job = tuple[int, Callable[..., Any], tuple[Any, ...]]
 
@@ -56,6 +57,11 @@ def main() -> None:
         listeners[:] = [compiling]
         _do(line, number, function, args, run)
         del runs[number]
+
+
+def load_jobs(run: Run) -> None:
+    """Import what most jobs need before one is asked for: kernels, DuckDB, Arrow."""
+    import_module("louver.app.jobs.data")
 
 
 def _read(stream: BinaryIO, line: _Line, jobs: queue.SimpleQueue[Job], runs: dict[int, Run]) -> None:

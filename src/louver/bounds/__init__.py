@@ -26,6 +26,7 @@ from louver.bounds.suggest import suggest as suggest_redesigns
 from louver.bounds.suggestions import Suggestion, Suggestions
 from louver.bounds.summary import Summary
 from louver.data.read import POSTGRES_SCHEMES
+from louver.data.telling import WORDS, words_of
 from louver.errors import InputError
 from louver.release.write import check_out
 from louver.run import Run
@@ -109,7 +110,7 @@ def bounds(
     [(4, 4), (3, 3), (3, 3), (5, 5)]
     """
     request = requested(spec, BoundsOptions)
-    return _audit(load(request), request.run)
+    return _audit(load(request), request)
 
 
 @door(BoundsOptions, keywords=TableKeywords)
@@ -174,7 +175,7 @@ def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAns
         comparison = _compare(request)
     else:
         loaded = load(request)
-        audit = _audit(loaded, request.run)
+        audit = _audit(loaded, request)
         if request.options.suggest:
             suggestions = _suggest(loaded, request.options, request.run)
             if request.options.write_recodes is not None:
@@ -200,8 +201,8 @@ def _named(request: Request[BoundsOptions]) -> list[str]:
     return [str(request.data) if is_file else "FILE", *told]
 
 
-def _audit(loaded: Loaded, run: Run) -> BoundsAudit:
-    return run.attend(
+def _audit(loaded: Loaded, request: Request[BoundsOptions]) -> BoundsAudit:
+    found = request.run.attend(
         audit_table,
         loaded.table,
         loaded.arrangement,
@@ -209,6 +210,9 @@ def _audit(loaded: Loaded, run: Run) -> BoundsAudit:
         selected=loaded.selected,
         is_counted=loaded.histogram is not None,
     )
+    weight = request.source.weight
+    is_survey = found.is_counted and weight is not None and bool(words_of(weight) & WORDS["weight"])
+    return replace(found, survey_weight=weight) if is_survey else found
 
 
 def _compare(request: Request[BoundsOptions]) -> Comparison:

@@ -101,8 +101,9 @@ def _disclosed(audit: BoundsAudit) -> list[str]:
 
 def _telling(audit: BoundsAudit) -> list[str]:
     shown = list(islice(audit.telling_rows(), MAX_TELLING + 1))
+    least = "" if audit.is_counted else "at least "
     lines = [
-        f"  tells: {_named(one.row)} → {_named(one.col)} ({one.people:,} in the row)"
+        f"  tells: {_named(one.row)} → {_named(one.col)} ({least}{one.people:,} in the row)"
         for one in shown[:MAX_TELLING]
     ]
     if len(shown) > MAX_TELLING:

@@ -96,6 +96,7 @@ class BoundsAudit(Shown):
     rounding: Rounding = Rounding.HALF_UP
     n_known: int = 0
     is_counted: bool = True
+    survey_weight: str | None = None
     seconds: float = field(default=0.0, compare=False)
 
     def cells(self) -> Iterator[Cell]:
@@ -155,7 +156,8 @@ class BoundsAudit(Shown):
     @property
     def verdict(self) -> Verdict:
         """What an outsider learns, whether to publish, what to do next."""
-        return verdict(self.summary, small=self.small, certain=self.certain, is_counted=self.is_counted)
+        told = verdict(self.summary, small=self.small, certain=self.certain, is_counted=self.is_counted)
+        return told if self.survey_weight is None else told.of_estimates(self.survey_weight)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""

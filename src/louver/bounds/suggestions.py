@@ -176,9 +176,14 @@ class Suggestions(Shown):
             return self.nothing
         how = "nothing keeps more" if self.is_proved else "the best found so far"
         shown = [
-            f"  {line.share:6.1%} kept, rows disclosed {line.summary.disclosed_rows:>3}: {line.arrangement.label}"
+            f"  {line.share:6.1%} kept, {line.summary.disclosed_rows:>3} rows determined: {line.arrangement.label}"
             + (f" ({line.words})" if line.merged else "")
             for line in self.lines[:8]
         ]
         told = f"{counted(len(self.lines), 'redesign')} {self.goal}"
-        return "\n".join([f"{told} ({how}; {self.examined:,} examined)", *map(printable, shown)])
+        more = (
+            [f"  ... and {left:,} more: --html and --json list them all"]
+            if (left := len(self.lines) - 8) > 0
+            else []
+        )
+        return "\n".join([f"{told} ({how}; {self.examined:,} examined)", *map(printable, shown), *more])

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from louver._words import counted
 from louver.bounds.summary import Summary
+from louver.errors import printable
 
 __all__ = ["Verdict", "verdict"]
 
@@ -32,6 +33,12 @@ class Verdict:
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.learned, self.decision, self.advice) if part)
+
+    def of_estimates(self, weight: str) -> Verdict:
+        """The verdict where people may have been weighted up: one sampled person passes for hundreds."""
+        note = f'Column "{printable(weight)}" is named like a sampling weight: one person of the file then counts as many.'
+        advice = "Next: audit without --weight, or rename the column where it counts people."
+        return Verdict(f"{self.learned} {note}", "Do not publish it as it is.", advice, True)
 
 
 def verdict(summary: Summary, *, small: int, certain: Fraction, is_counted: bool) -> Verdict:

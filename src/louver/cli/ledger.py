@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from louver._words import counted
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
 from louver.cli.parameters import CHECK_FAILED, Epsilon, Json, Rho, command, group, help_alone
@@ -192,7 +193,7 @@ def _show_ledger(state: LedgerState, file: Path, as_json: bool) -> int:
         return 0
     say(
         f"{printable(file.name)}: {state.measure} {state.remaining} left of {state.granted} granted ({state.neighbours}); "
-        f"{len(state.sealed)} debits sealed, head {state.head.entry} {state.head.hash[:12]}"
+        f"{counted(len(state.sealed), 'debit')} sealed, head {state.head.entry} {state.head.hash[:12]}"
     )
     for line in (*_facts(state), *_history(state)):
         say(printable(f"  {line}"))

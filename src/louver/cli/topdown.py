@@ -11,6 +11,7 @@ from louver.cli.console import say, say_json
 from louver.cli.parameters import (
     CHECK_FAILED,
     Given,
+    Html,
     Json,
     Out,
     Payer,
@@ -21,12 +22,14 @@ from louver.cli.parameters import (
     the_spec,
 )
 from louver.errors import InputError, printable
+from louver.report.page import check_page, write_page
 from louver.report.topdown import topdown_report
+from louver.report.topdown_plan import plan_report
 from louver.run import Run
 from louver.schema.validate import validated
-from louver.topdown import check, estimate, extend, measure
+from louver.topdown import area, check, estimate, extend, measure, plan
 from louver.topdown import topdown as topdown_verb
-from louver.topdown.options import CheckOptions, RunOptions
+from louver.topdown.options import AreaOptions, CheckOptions, PlanOptions, RunOptions
 
 app = group(
     "Private microdata over a tree of regions, with public knowledge kept exactly. Everything is asked for in a spec file."
@@ -55,6 +58,27 @@ def topdown_check(
     return 0 if found.passed else CHECK_FAILED
 
 
+@command(app, PlanOptions, name="plan", epilog=DONE)
+def topdown_plan(
+    *,
+    file: SpecArgument = None,
+    given: Given,
+    html: Html = None,
+    json: Json = False,
+    spec: SpecAgain = None,
+    run: Run,
+) -> int:
+    """Forecast every error before anything is spent, and choose shares of the budget. Opens no records."""
+    path = _spec(file, spec)
+    if html is not None:
+        check_page(html, [path])
+    found = plan(path, **given, run=run)
+    if html is not None:
+        write_page(plan_report(found), html)
+    say_json(found.to_json()) if json else say(repr(found))
+    return 0
+
+
 @command(app, RunOptions, only=("resume",), name="measure", epilog=DONE)
 def topdown_measure(
     *,
@@ -78,7 +102,7 @@ def topdown_measure(
 @command(
     app,
     RunOptions,
-    only=("measurements", "engine", "estimator", "shrink", "csv"),
+    only=("measurements", "engine", "estimator", "shrink", "intervals", "csv"),
     name="estimate",
     epilog=DONE,
 )
@@ -104,7 +128,7 @@ def topdown_estimate(
 @command(
     app,
     RunOptions,
-    only=("engine", "resume", "estimator", "shrink", "seed", "evaluate", "csv"),
+    only=("engine", "resume", "estimator", "shrink", "intervals", "seed", "evaluate", "csv"),
     name="run",
     epilog=DONE,
 )
@@ -146,6 +170,26 @@ def topdown_extend(
     release = extend(_spec(file, spec), out=out, ledger=ledger, **given, report=topdown_report, run=run)
     told = repr(release) if out is None else f"{release!r}\nRelease: {printable(out)}"
     say_json(release.to_json()) if json else say(told)
+    return 0
+
+
+@command(app, AreaOptions, name="area", epilog=DONE)
+def topdown_area(
+    *,
+    release: Annotated[
+        Path | None, typer.Argument(metavar="RELEASE", help="Release directory with intervals.")
+    ] = None,
+    given: Given,
+    json: Json = False,
+    run: Run,
+) -> int:
+    """Count the people of any leaves of a release together, with standard errors and 90 % intervals."""
+    if release is None:
+        raise InputError("argument RELEASE is missing; name a release directory.", option="RELEASE")
+    if "leaves" not in given:
+        raise InputError("option --leaves is missing; name a file that lists the leaves.", option="--leaves")
+    found = area(release, **given, run=run)
+    say_json(found.to_json()) if json else say(repr(found))
     return 0
 
 

@@ -14,7 +14,7 @@ from louver.data.coding import text_sql
 from louver.data.read import BATCH_ROWS, Source
 from louver.run import Run
 
-__all__ = ["CodedColumn", "read_coded"]
+__all__ = ["CodedColumn", "coded_column", "read_coded"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,6 +69,12 @@ def read_coded(source: Source, names: Sequence[str], run: Run) -> tuple[CodedCol
     """
     chunks = _encoded(source, names, run)
     return tuple(_coded(column, parts) for column, parts in zip(names, chunks, strict=True))
+
+
+def coded_column(name: str, column: pa.ChunkedArray) -> CodedColumn:
+    """The same of a column in memory."""
+    texts = column.cast(pa.string()).combine_chunks()
+    return _coded(name, [texts.dictionary_encode()])
 
 
 def _encoded(source: Source, names: Sequence[str], run: Run) -> list[list[pa.DictionaryArray]]:

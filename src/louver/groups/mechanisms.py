@@ -19,7 +19,7 @@ from louver.groups.methods.integer_program import (
     solve_cumulative_program,
     solve_program,
 )
-from louver.groups.methods.joint import solve_joint
+from louver.groups.methods.joint import solve_joint, solve_joint_relaxed
 from louver.groups.methods.level_by_level import solve_level_by_level
 from louver.groups.problem import NoisyAnswers, Query
 from louver.optim.trees import LevelTree
@@ -79,6 +79,7 @@ MECHANISMS = {
             query=Query.PREFIX,
             open_query=Query.SUFFIX,
             solve=solve_joint,
+            simulate=solve_joint_relaxed,
             is_weighted=True,
         ),
         Mechanism(

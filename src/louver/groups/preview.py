@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from louver._words import counted
 from louver.errors import printable
 from louver.groups.plan import SizePlan
 from louver.groups.simulate import Forecast
@@ -46,7 +47,7 @@ class Preview:
             f"Forecast for {told['mechanism']} on {self.expect:,} groups spread evenly, {self.plan.loss}; nothing is spent:"
         ]
         lines += [
-            f"  {level['name']}: {level['regions']:,} regions, share {level['share']:.3f}, "
+            f"  {level['name']}: {counted(level['regions'], 'region')}, share {level['share']:.3f}, "
             f"L1 error about {level['forecast_l1']:,.0f}, earth mover's about {level['forecast_emd']:,.0f}"
             for level in told["levels"]
         ]

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from louver._arrays import Ints
 from louver._html import Shown
+from louver._words import counted
 from louver.errors import printable
 from louver.groups.plan import SizePlan
 from louver.groups.problem import Query, Total
@@ -230,7 +231,7 @@ class GroupRelease(Shown):
             f"{self.sizes[-1]}, {self.plan.loss}{told}"
         ]
         for i, level in enumerate(self.plan.levels):
-            line = f"  {level.name}: {level.n_regions:,} regions, share {float(level.share):.3f}"
+            line = f"  {level.name}: {counted(level.n_regions, 'region')}, share {float(level.share):.3f}"
             line += f", L1 error about {self.forecast.after[i].l1:,.0f}"
             if self.evaluation is not None:
                 line += f" (true {self.evaluation[i].l1:,.0f}, earth mover's {self.evaluation[i].emd:,.0f})"

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +20,7 @@ from scipy.special import stdtrit
 
 from louver._arrays import Floats, Ints
 from louver.groups.plan import SizePlan
-from louver.groups.problem import GroupTable, Query, sizes_of
+from louver.groups.problem import GroupTable, Query, Total, sizes_of
 from louver.groups.simulate import Forecast, averages, errors, measured
 from louver.optim.trees import LevelTree
 from louver.privacy.noise import KeyedNoise
@@ -30,13 +29,20 @@ from louver.run import Run
 __all__ = ["Simulated", "Uncertainty", "simulate_release"]
 
 SIMULATED_CELLS = 400_000
-LEAST_RUNS, MOST_RUNS = 4, 20
+LEAST_RUNS, MOST_RUNS = 4, 32
 """A release is simulated until so many cells are, but at least and at most so many times."""
 
-POOLED = 200
+UNBIASING, UNBIASING_RUNS = 2, 4
+"""Times that what stands for the truth is corrected by how far off the root came out, and simulations for it, at most half as many as
+there are afterwards."""
+
+UNBIASING_STEP = 1.5
+"""Part of the error by which it is corrected: the nearer to a border the truth is, the larger is the error."""
+
+POOLED = 100
 """Least pairs that an interval is read from."""
 
-MOST_PAIRS = 1 << 20
+MOST_PAIRS = 1 << 18
 """Pairs of one level that are looked at; of larger levels every so many-th."""
 
 CLASS_EDGES = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -75,15 +81,6 @@ class Simulated:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
-    """Numbers of one level and what they are expected to be, both in standard deviations, and these."""
-
-    number: Floats
-    expected: Floats
-    deviation: Floats
-
-
-@dataclass(frozen=True, slots=True)
 class _Pairs:
     """Numbers that came out, what they were expected to be, and how far the truth was from them, in standard deviations."""
 
@@ -98,26 +95,52 @@ def simulate_release(table: GroupTable, plan: SizePlan, run: Run | None = None) 
     sizes = np.arange(plan.first_size, plan.largest_size + 1)
     solve = plan.mechanism.simulate or plan.mechanism.solve
     n_runs = min(MOST_RUNS, max(LEAST_RUNS, SIMULATED_CELLS // table.counts.size))
-    pairs: list[list[_Pairs]] = []
+    truth = _unbiased(table, plan, min(UNBIASING_RUNS, n_runs // 2), run)
+    levels = [_Level(tree, k, truth.counts, scale, n_runs) for k in range(tree.n_levels)]
     persons, before, after = [], [], []
     for i in range(n_runs):
         if run is not None:
             run.report("simulating the release", i, n_runs)
-        noisy = measured(table, plan, _public_noise(i))
+        noisy = measured(truth, plan, _public_noise(i))
         out = solve(noisy, run)
-        before.append(errors(sizes_of(noisy.rows, plan.query, tree), table.counts, tree))
-        after.append(errors(out, table.counts, tree))
-        pairs.append([_paired(out, table.counts, scale, tree, k, n_runs) for k in range(tree.n_levels)])
-        persons.append(out @ sizes)
-    levels = [
-        _level_intervals(table.counts, scale, tree, k, _together([levels[k] for levels in pairs]))
-        for k in range(tree.n_levels)
-    ]
+        before.append(errors(sizes_of(noisy.rows, plan.query, tree), truth.counts, tree))
+        after.append(errors(out, truth.counts, tree))
+        for level in levels:
+            level.take(out)
+        persons.append((truth.counts - out) @ sizes)
+    told = [level.intervals(table.counts) for level in levels]
     return Simulated(
-        Uncertainty(*(np.concatenate(parts) for parts in zip(*levels, strict=True))),
+        Uncertainty(*(np.concatenate(parts) for parts in zip(*told, strict=True))),
         _by_students_t(table.counts @ sizes, np.array(persons)),
         Forecast(averages(before), averages(after)),
     )
+
+
+def _unbiased(table: GroupTable, plan: SizePlan, n_runs: int, run: Run | None) -> GroupTable:
+    """A table whose releases have the root of this one on average: it stands for the truth.
+
+    Post-processing moves numbers away from zero, where the truth often is, so a release of the release would be less off than it
+    is itself.
+    """
+    solve = plan.mechanism.simulate or plan.mechanism.solve
+    truth, root = table, table.counts[0].astype(np.float64)
+    for i in range(UNBIASING):
+        keys = range(MOST_RUNS + i * n_runs, MOST_RUNS + (i + 1) * n_runs)
+        outs = [solve(measured(truth, plan, _public_noise(key)), run)[0] for key in keys]
+        root = np.maximum(root + UNBIASING_STEP * (table.counts[0] - np.mean(outs, axis=0)), 0)
+        truth = _with_root(table, np.rint(root).astype(np.int64), plan.total)
+    return truth
+
+
+def _with_root(table: GroupTable, root: Ints, total: Total) -> GroupTable:
+    """The table with another root: leaves in proportion, whole, and with as many groups where their number is public."""
+    tree = table.regions.tree
+    leaves = table.counts[tree.level(tree.n_levels - 1)]
+    if total is Total.PUBLIC:
+        root[np.argmax(root)] += table.n_groups - root.sum()
+    share = np.maximum(root, 0) / np.maximum(leaves.sum(axis=0), 1)
+    whole = np.rint((leaves * share).cumsum(axis=0)).astype(np.int64)
+    return GroupTable(table.regions, tree.sum_up(np.diff(whole, axis=0, prepend=0)), table.first_size)
 
 
 def _public_noise(i: int) -> KeyedNoise:
@@ -167,12 +190,39 @@ def least_squares_variances(own: Floats, tree: LevelTree) -> Floats:
     return found
 
 
-def _described(counts: Ints, scale: Floats, tree: LevelTree, k: int, step: int = 1) -> _Cells:
-    """Every `step`-th number of a level."""
-    level = counts[tree.level(k)]
-    deviation = np.broadcast_to(scale[tree.level(k), None], level.shape).ravel()[::step]
-    expected = _expected(counts, tree, k).ravel()[::step]
-    return _Cells(level.ravel()[::step] / deviation, expected / deviation, deviation)
+class _Level:
+    """What simulations tell about a level: pairs of what was true and what came out, and how far off each size is."""
+
+    def __init__(self, tree: LevelTree, k: int, truth: Ints, scale: Floats, n_runs: int) -> None:
+        self._tree, self._k, self._truth = tree, k, truth[tree.level(k)]
+        self._step = -(-self._truth.size * n_runs // MOST_PAIRS)
+        # The scale counts like one number of each size that came out.
+        self._squares = np.full(self._truth.shape[1], np.square(scale[tree.level(k)]).mean())
+        self._n = 1
+        self._taken: list[tuple[Floats, ...]] = []
+
+    def take(self, out: Ints) -> None:
+        """Take what came out of one simulation."""
+        here = out[self._tree.level(self._k)]
+        off = self._truth - here
+        self._squares += np.square(off).sum(axis=0)
+        self._n += len(off)
+        parts = (here, _expected(out, self._tree, self._k), off)
+        self._taken.append(tuple(part.ravel()[:: self._step].astype(np.float64) for part in parts))
+
+    def intervals(self, counts: Ints) -> tuple[Floats, Ints, Ints]:
+        """Standard error and interval of every number of a release, class by class."""
+        level = counts[self._tree.level(self._k)]
+        by_size = np.maximum(LEAST_SCALE, np.sqrt(self._squares / self._n))
+        deviation = np.broadcast_to(by_size, level.shape).ravel()
+        pairs = _Pairs(
+            *(np.ravel(np.stack(part) / deviation[:: self._step]) for part in zip(*self._taken, strict=True))
+        )
+        expected = _expected(counts, self._tree, self._k).ravel()
+        found = _by_class(level.ravel() / deviation, expected / deviation, pairs)
+        error, low, high = (found * deviation).reshape(3, *level.shape)
+        lower = np.clip(np.rint(level + low), 0, level).astype(np.int64)
+        return error.round(2), lower, np.maximum(np.rint(level + high), level).astype(np.int64)
 
 
 def _expected(counts: Ints, tree: LevelTree, k: int) -> Floats:
@@ -187,40 +237,19 @@ def _expected(counts: Ints, tree: LevelTree, k: int) -> Floats:
     return expected
 
 
-def _paired(out: Ints, truth: Ints, scale: Floats, tree: LevelTree, k: int, n_runs: int) -> _Pairs:
-    """What one simulation tells about a level."""
-    here = tree.level(k)
-    step = -(-out[here].size * n_runs // MOST_PAIRS)
-    cells = _described(out, scale, tree, k, step)
-    off = (truth[here] - out[here]).ravel()[::step] / cells.deviation
-    return _Pairs(cells.number, cells.expected, off)
-
-
-def _together(pairs: Sequence[_Pairs]) -> _Pairs:
-    return _Pairs(
-        np.concatenate([one.number for one in pairs]),
-        np.concatenate([one.expected for one in pairs]),
-        np.concatenate([one.off for one in pairs]),
-    )
-
-
-def _level_intervals(
-    counts: Ints, scale: Floats, tree: LevelTree, k: int, pairs: _Pairs
-) -> tuple[Floats, Ints, Ints]:
-    """Standard error and interval of every number of a level, class by class."""
-    cells, level = _described(counts, scale, tree, k), counts[tree.level(k)]
-    own, simulated = (np.searchsorted(CLASS_EDGES, number) for number in (cells.number, pairs.number))
-    found = np.empty((3, level.size))
+def _by_class(number: Floats, expected: Floats, pairs: _Pairs) -> Floats:
+    """Root mean square and quantiles of how far off the truth was, for every number, from the pairs of its class."""
+    own, simulated = (np.searchsorted(CLASS_EDGES, which) for which in (number, pairs.number))
+    found = np.empty((3, len(number)))
     for c in np.unique(own):
         here, alike = own == c, np.flatnonzero(simulated == c)
         if len(alike) < POOLED:  # so few came out like these: the nearest tell
-            distance = np.abs(pairs.number - np.median(cells.number[here]))
+            distance = np.abs(pairs.number - np.median(number[here]))
             alike = np.argsort(distance, kind="stable")[:POOLED]
-        by = "number" if c == len(CLASS_EDGES) else "expected"
-        found[:, here] = _read_off(getattr(pairs, by)[alike], pairs.off[alike], getattr(cells, by)[here])
-    error, low, high = (found * cells.deviation).reshape(3, *level.shape)
-    lower = np.clip(np.rint(level + low), 0, level).astype(np.int64)
-    return error.round(2), lower, np.maximum(np.rint(level + high), level).astype(np.int64)
+        is_large = c == len(CLASS_EDGES)
+        keys, wanted = (pairs.number, number) if is_large else (pairs.expected, expected)
+        found[:, here] = _read_off(keys[alike], pairs.off[alike], wanted[here])
+    return found
 
 
 def _read_off(key: Floats, off: Floats, wanted: Floats) -> Floats:
@@ -230,17 +259,16 @@ def _read_off(key: Floats, off: Floats, wanted: Floats) -> Floats:
     edges = np.linspace(0, len(order), n_bins + 1).astype(int)
     told = np.empty((3, n_bins))
     for i, part in enumerate(np.split(off[order], edges[1:-1])):
-        told[:, i] = math.sqrt(float(np.mean(part * part))), *np.quantile(part, TAILS, method="nearest")
+        told[:, i] = math.sqrt(float(np.mean(part * part))), *np.quantile(part, TAILS, method="weibull")
     found: Floats = told[:, np.searchsorted(key[order][edges[1:-1]], wanted, side="right")]
     return found
 
 
-def _by_students_t(numbers: Ints, simulated: Ints) -> Uncertainty:
+def _by_students_t(numbers: Ints, off: Ints) -> Uncertainty:
     """The same for numbers too few to be pooled, each by itself: about what it was off on average, widened as much again."""
-    off = (numbers - simulated).astype(np.float64)
     n_runs = len(off)
     center = numbers + off.mean(axis=0)
-    error = np.sqrt((off * off).mean(axis=0))
+    error = np.sqrt(np.square(off, dtype=np.float64).mean(axis=0))
     half = stdtrit(n_runs - 1, TAILS[1]) * error * math.sqrt((n_runs + 1) / (n_runs - 1))
     lower = np.clip(np.floor(center - half), 0, numbers).astype(np.int64)
     upper = np.maximum(np.ceil(center + half), numbers).astype(np.int64)

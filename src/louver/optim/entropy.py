@@ -44,11 +44,12 @@ class NoisySums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inequality:
-    """The sum of coefficient x count over each group is not negative."""
+    """Of the counts at `index`, the sum of coefficient x count over each group is at least `least`."""
 
+    index: Ints
     group: Ints
     coefficient: Floats
-    n_groups: int
+    least: Floats
 
 
 def fit(
@@ -83,12 +84,12 @@ def fit(
     """
     counts = prior.copy()
     multipliers = [np.zeros(len(own.value)) for own in noisy]
-    prices = [np.zeros(own.n_groups) for own in inequalities]
+    prices = [np.zeros(len(own.least)) for own in inequalities]
     for _ in range(sweeps if noisy or len(exact) > 1 or inequalities else 1):
         for own, multiplier in zip(noisy, multipliers, strict=True):
             counts *= _towards_noisy(counts, own, multiplier)[own.group]
         for rule, price in zip(inequalities, prices, strict=True):
-            counts *= _towards_allowed(counts, rule, price)
+            counts[rule.index] *= _towards_allowed(counts[rule.index], rule, price)
         for sums in exact:
             held = np.bincount(sums.group, weights=counts, minlength=len(sums.total))
             counts *= np.divide(sums.total, held, out=np.zeros(len(held)), where=held > 0)[sums.group]
@@ -115,10 +116,10 @@ def _towards_noisy(counts: Floats, own: NoisySums, multiplier: Floats) -> Floats
 
 def _towards_allowed(counts: Floats, rule: Inequality, price: Floats) -> Floats:
     """The factor of each count after one Newton step of the multipliers, which stay at zero or above."""
-    weighted = counts * rule.coefficient
-    value = np.bincount(rule.group, weights=weighted, minlength=rule.n_groups)
-    slope = np.bincount(rule.group, weights=weighted * rule.coefficient, minlength=rule.n_groups)
-    step = np.divide(-value, slope, out=np.zeros(rule.n_groups), where=slope > 0)
+    weighted, n_groups = counts * rule.coefficient, len(rule.least)
+    value = np.bincount(rule.group, weights=weighted, minlength=n_groups) - rule.least
+    slope = np.bincount(rule.group, weights=weighted * rule.coefficient, minlength=n_groups)
+    step = np.divide(-value, slope, out=np.zeros(n_groups), where=slope > 0)
     step = np.maximum(np.clip(step, -LARGEST_STEP, LARGEST_STEP), -price)
     price += step
     return np.asarray(np.exp(step[rule.group] * rule.coefficient))

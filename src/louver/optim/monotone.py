@@ -31,6 +31,9 @@ PENALTIES = {0: 3.0, 15: 10.0, 30: 30.0, 120: 100.0}
 RELAXATION = 1.7
 """Over-relaxation of the multiplier method."""
 
+FEW_CELLS = 20_000
+"""A table with fewer is passed over by one thread: handing out the work would take longer than doing it."""
+
 BLOCK_COLUMNS = 64
 """Columns handled together: all regions of a block fit into the second-level cache."""
 
@@ -116,6 +119,7 @@ def fit_monotone(
         return found
 
     with ThreadPoolExecutor(n_parts) as pool:
+        each = map if noisy.size < FEW_CELLS else pool.map
         while iteration < max_iterations:
             if run is not None:
                 run.check()
@@ -123,8 +127,8 @@ def fit_monotone(
                 u *= penalty / PENALTIES[iteration]
                 penalty = PENALTIES[iteration]
             iteration += 1
-            list(pool.map(columns_step, columns))
-            measured = list(pool.map(rows_step, range(n_parts)))
+            list(each(columns_step, columns))
+            measured = list(each(rows_step, range(n_parts)))
             gap = max(g for g, _ in measured)
             if max(gap, *(change for _, change in measured)) <= tolerance:
                 break

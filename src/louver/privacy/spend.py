@@ -283,6 +283,7 @@ def measure_into(
     account: Account,
     payment: Payment,
     check_out: Callable[[Path], None],
+    noted: Sequence[str] = (),
     design: str | None = None,
     run: Run | None = None,
 ) -> Head:
@@ -300,8 +301,10 @@ def measure_into(
         As for `measure`.
     check_out : callable
         Refuses a place where no folder can be made.
+    noted : sequence of str
+        Names of what `load` may have left there before anything was reserved.
     """
-    _check_folder(folder, payment, check_out)
+    _check_folder(folder, payment, check_out, noted)
     paths = [folder / name for name in files]
     if not is_sealed(paths, account.ledger):
         account.begin(payment)
@@ -337,7 +340,9 @@ def is_sealed(paths: Sequence[Path], ledger: Ledger) -> bool:
     return all(sealed.get(path.name) == sha256_of(path) for path in paths)
 
 
-def _check_folder(folder: Path, payment: Payment, check_out: Callable[[Path], None]) -> None:
+def _check_folder(
+    folder: Path, payment: Payment, check_out: Callable[[Path], None], noted: Sequence[str]
+) -> None:
     """Refuse a folder that holds something else than this request."""
     if not folder.exists():
         check_out(folder)
@@ -349,7 +354,9 @@ def _check_folder(folder: Path, payment: Payment, check_out: Callable[[Path], No
         )
         raise InputError(message, option="--out")
     # A run that was killed while it wrote its note may have left a hidden file.
-    if found is None and (not folder.is_dir() or any(p.name[0] != "." for p in folder.iterdir())):
+    if found is None and (
+        not folder.is_dir() or any(p.name[0] != "." and p.name not in noted for p in folder.iterdir())
+    ):
         raise InputError(f"{folder.name} exists already; name a new folder.", option="--out")
 
 

@@ -67,11 +67,29 @@ def _leading(label: str) -> float:
 
 
 def _classes(column: CodedColumn) -> Distribution:
-    """Equal steps between the smallest and the largest number."""
+    """Equal steps of a round width; a number on an edge counts above it, the largest one below."""
     numbers: Floats = np.asarray(np.from_dlpack(pc.cast(column.values, pa.float64())))
-    counts, edges = np.histogram(numbers, bins=min(MAX_BARS, max(len(numbers), 1)), weights=column.counts)
-    labels = tuple(f"{low:.6g} to {high:.6g}" for low, high in pairwise(edges))
+    edges = _edges(float(numbers.min(initial=np.inf)), float(numbers.max(initial=-np.inf)))
+    counts, _ = np.histogram(numbers, bins=edges, weights=column.counts)
+    labels = tuple(f"{_short(low)} to {_short(high)}" for low, high in pairwise(edges.tolist()))
     return Distribution(labels=labels, counts=tuple(int(count) for count in counts))
+
+
+def _edges(least: float, most: float) -> Floats:
+    """Multiples of 1, 2 or 5 times a power of ten around the numbers, for at most twelve classes."""
+    if not np.isfinite([least, most]).all() or least == most:
+        return np.array([0.0, 1.0]) if least > most else np.array([least, np.nextafter(most, np.inf)])
+    power = 10.0 ** np.floor(np.log10((most - least) / MAX_BARS))
+    for width in (factor * power for factor in (1, 2, 5, 10, 20)):
+        first, last = np.floor(least / width), np.ceil(most / width)
+        if last - first <= MAX_BARS:
+            break
+    edges: Floats = np.arange(first, last + 1) * width
+    return edges
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.6g}"
 
 
 def _years(column: CodedColumn) -> Distribution:

@@ -149,7 +149,7 @@ class Profile:
             return [f"No set of up to {self.largest} columns singles out {what}."]
         some = "" if self.is_complete else " (the likeliest sets were tried, not all)"
         told = [f"Smallest sets of columns that single out {what}{some}:"]
-        told += [f"  {percent(one.share):>6}  {', '.join(one.columns)}" for one in self.sets[:MAX_SHOWN]]
+        told += [f"  {percent(one.share):>7}  {', '.join(one.columns)}" for one in self.sets[:MAX_SHOWN]]
         return told + _more(self.n_sets)
 
     def _told_dependencies(self) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from louver._words import listed
 from louver.data.coded import CodedColumn
 from louver.data.dependencies import Dependency
 from louver.data.kinds import ColumnKind
@@ -62,7 +63,7 @@ def suggest_roles(
         told = [d.dependent for d in dependencies if d.determinant == column.name and d.dependent in quasi]
         if found[i].role in (Role.KEEP, Role.SENSITIVE) and told:
             found[i] = Suggestion(
-                role=Role.QUASI, reason=f"tells {_listed(told)}, which are quasi-identifying"
+                role=Role.QUASI, reason=f"tells {listed(told)}, which are quasi-identifying"
             )
     return found
 
@@ -96,9 +97,5 @@ def _by_itself(
         return Suggestion(role=Role.QUASI, reason=f"{telling}; round it, publish classes or drop it")
     if together is not None:
         others = [name for name in together.columns if name != column.name]
-        return Suggestion(role=Role.QUASI, reason=f"singles people out together with {_listed(others)}")
+        return Suggestion(role=Role.QUASI, reason=f"singles people out together with {listed(others)}")
     return Suggestion(role=Role.KEEP, reason="common values, in no small set that singles people out")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

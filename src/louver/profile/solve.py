@@ -10,11 +10,14 @@ from louver.profile.distribution import spread
 from louver.profile.options import ProfileOptions
 from louver.profile.problem import Problem
 from louver.profile.result import ColumnProfile, Profile
-from louver.profile.roles import suggest_roles
+from louver.profile.roles import Role, suggest_roles
 from louver.profile.singling import find_singling_sets
 from louver.run import Run
 
 __all__ = ["profile_columns"]
+
+DROPPED = (Role.IDENTIFYING, Role.UNIT, Role.WEIGHT)
+"""Roles that no release publishes: sets with such columns are told last, and never as a reason where another is."""
 
 
 def profile_columns(problem: Problem, options: ProfileOptions, run: Run, started: float) -> Profile:
@@ -27,6 +30,13 @@ def profile_columns(problem: Problem, options: ProfileOptions, run: Run, started
     singling = find_singling_sets(problem, options.largest, options.alone, run)
     dependencies = find_dependencies(problem.columns, run)
     roles = suggest_roles(problem.columns, kinds, singling.sets, dependencies)
+    dropped = {
+        column.name for column, told in zip(problem.columns, roles, strict=True) if told.role in DROPPED
+    }
+    sets = tuple(
+        sorted(singling.sets, key=lambda one: len(one.columns) > 1 and not dropped.isdisjoint(one.columns))
+    )
+    roles = suggest_roles(problem.columns, kinds, sets, dependencies)
     columns = tuple(
         ColumnProfile(
             name=column.name,
@@ -46,7 +56,7 @@ def profile_columns(problem: Problem, options: ProfileOptions, run: Run, started
         source=problem.name,
         n_rows=problem.n_rows,
         columns=columns,
-        sets=singling.sets,
+        sets=sets,
         n_sets=singling.n_found,
         share=options.alone,
         largest=options.largest,

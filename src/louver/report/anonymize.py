@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
 
 from louver import __version__
+from louver._words import listed
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import AnonymizedRelease
 from louver.anonymize.worked_out import NEARLY
-from louver.report.page import facts, page, picture, table, tiles, write_page
+from louver.report.page import facts, page, picture, sentence, table, tiles, write_page
 from louver.run import Run
 
 __all__ = ["anonymize_report", "inside_report", "reports"]
@@ -37,7 +38,7 @@ def anonymize_report(release: AnonymizedRelease) -> str:
     sections = [
         *_warning(release),
         f'<p class="verdict">{escape(MEANING[release.guarantee].format(k=release.k, others=release.k - 1))}</p>',
-        f"<p>{escape(_plainly(release, gcp))}</p>",
+        f"<p>{sentence(_plainly(release, gcp))}</p>",
         tiles(
             [
                 (release.table.num_rows, "records published", False),
@@ -89,7 +90,7 @@ def inside_report(release: AnonymizedRelease) -> str:
     sections = [
         '<p class="verdict risk">This page describes confidential values. It is for the data steward; do not publish it.</p>',
         *_warning(release),
-        f"<p>{escape(_plainly(release, u.gcp))}</p>",
+        f"<p>{sentence(_plainly(release, u.gcp))}</p>",
         f"<p>{escape(_verdict(release.gap))}</p>",
         table(
             ["measure", "value"],
@@ -104,9 +105,10 @@ def inside_report(release: AnonymizedRelease) -> str:
                     "not known" if release.lower_bound is None else f"{release.lower_bound:.6g}",
                 ],
                 [
-                    "records alone with their values, before and after",
+                    "records alone with their quasi-identifiers, before and after",
                     f"{r.uniques_before:,}, {r.uniques_after:,}",
                 ],
+                ["records that differ from all others, unchanged columns included", f"{release.n_alone:,}"],
             ],
         ),
     ]
@@ -184,10 +186,12 @@ NEEDED_BY = {"l_kind": "l", "distance": "t"}
 
 def _plainly(release: AnonymizedRelease, gcp: float) -> str:
     """What an outsider may learn, how accurate it is, whether to publish it, what to do next."""
-    kept = ", ".join(release.unchanged)
-    learnt = f"What is not generalised ({kept}) is published as it was, person by person" if kept else ""
+    kept = ", ".join(
+        f"{name} {how}" if (how := release.coded.get(name)) else name for name in release.unchanged
+    )
+    learnt = f"What is not generalised ({kept}) is published person by person" if kept else ""
     parts = [
-        f"Whoever knows {_listed(release.quasi)} of a person in this file finds a class of records, not the person, but learns "
+        f"Whoever knows {listed(release.quasi)} of a person in this file finds a class of records, not the person, but learns "
         "what the records of a class have in common.",
         f"{learnt}: whoever knows these values as well may learn more." if learnt else "",
         f"Of the detail of what was generalised {gcp:.1%} is lost; counts by generalised columns are rougher by that much.",
@@ -196,10 +200,6 @@ def _plainly(release: AnonymizedRelease, gcp: float) -> str:
         "data/mapping.parquet.",
     ]
     return " ".join(part for part in parts if part)
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _warning(release: AnonymizedRelease) -> list[str]:
@@ -269,8 +269,19 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
     }
     entries = [("Method used", release.method)]
     for name, value in shown.items():
-        text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-        entries.append((name.replace("_", " "), text))
-    entries.append(("Published unchanged", ", ".join(release.unchanged) or "no column"))
+        entries.append((name.replace("_", " "), _shown(value)))
+    plain = [name for name in release.unchanged if name not in release.coded]
+    entries.append(("Published unchanged", ", ".join(plain) or "no column"))
     entries.append(("Rows", "in the order of the source" if release.is_order_kept else "shuffled"))
     return entries
+
+
+def _shown(value: object) -> str:
+    """What was asked for, as a command would say it."""
+    if value is True:
+        return "yes"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={_shown(part)}" if part else str(name) for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_shown, value))
+    return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -17,7 +17,7 @@ from louver.bounds.publish import Publication
 from louver.bounds.result import BoundsAudit, Cell, Comparison, TellingRow
 from louver.bounds.suggestions import UTILITY, Suggestions
 from louver.data.read import name_of
-from louver.report.page import facts, page, picture, table, tiles, write_page
+from louver.report.page import facts, page, picture, sentence, table, tiles, write_page
 from louver.run import Run
 from louver.schema.request import Request
 
@@ -99,7 +99,7 @@ def _audit_sections(audit: BoundsAudit) -> list[str]:
 
 def _verdict(audit: BoundsAudit, advice: str | None) -> str:
     told = audit.verdict if advice is None else replace(audit.verdict, advice=advice)
-    return f'<p class="verdict{" risk" if told.is_risky else ""}">{escape(str(told))}</p>'
+    return f'<p class="verdict{" risk" if told.is_risky else ""}">{sentence(str(told))}</p>'
 
 
 def _tiles(audit: BoundsAudit) -> str:
@@ -213,7 +213,7 @@ def _comparison_sections(comparison: Comparison) -> list[str]:
         "N",
         "zero rows",
         "reduced sum 1",
-        "rows disclosed",
+        "rows determined",
         "zero cells",
         "rows that tell a status",
         "small cells disclosed",
@@ -246,10 +246,10 @@ def _suggestion_sections(suggestions: Suggestions) -> list[str]:
         ]
         for number, line in enumerate(suggestions.lines, start=1)
     ]
-    header = ["", "kept", "rows", "columns", "merged", "rows that tell", "rows disclosed", "zero cells"]
+    header = ["", "kept", "rows", "columns", "merged", "rows that tell", "rows determined", "zero cells"]
     return [
         f"<h2>Redesigns {suggestions.goal}</h2>",
-        f"<p>{escape(proof)} --write-recodes writes each as a file that --recode reads.</p>",
+        f"<p>{sentence(proof)} <code>--write-recodes</code> writes each as a file that <code>--recode</code> reads.</p>",
         *([] if len(lines) == 1 else [picture(suggestions.plot(), SUGGESTIONS_CAPTION)]),
         table(header, lines),
     ]

@@ -215,7 +215,7 @@ def _verdict(release: GroupRelease) -> str:
         return "NOT PRIVATE and not for release: made to compare with the truth."
     if not release.is_private:
         return "NOT PRIVATE: the noise comes from a seed that anybody can repeat."
-    return f"Whoever compares two tables that differ as follows learns at most {release.plan.loss}: {_meaning(release)}."
+    return f"Promised: {release.plan.loss}. That is the most that these files can tell of whether {_meaning(release)}."
 
 
 def _meaning(release: GroupRelease) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -15,7 +16,12 @@ from louver.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["check_page", "facts", "page", "picture", "table", "tiles", "write_page"]
+__all__ = ["check_page", "facts", "page", "picture", "sentence", "table", "tiles", "write_page"]
+
+LONG, PART, NARROW = 40, 20, 44
+"""Tables of more lines than the first, and no more characters in a line than the last, are cut into parts of PART lines."""
+
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
 
 STYLE = """
 :root { --ink: #22313f; --muted: #5d6b78; --line: #dde3e9; --safe: #2a6f97; --risk: #c1442d; --paper: #fff; }
@@ -32,7 +38,7 @@ p { max-width: 78ch; } .sub { color: var(--muted); margin: 0 0 20px; }
 .tile b { display: block; font-size: 24px; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--muted); font-size: 13px; line-height: 1.3; display: block; }
 .tile.risk b { color: var(--risk); }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; } .many { columns: 3 300px; } .many table { break-inside: avoid; margin: 0 0 14px; }
 table { border-collapse: collapse; font-size: 13.5px; margin: 8px 0 4px; }
 .scroll table { width: max-content; } .scroll td, .scroll th { max-width: 36ch; }
 th, td { text-align: left; padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
@@ -43,7 +49,19 @@ figure { margin: 14px 0; } figure svg { display: block; width: 100%; min-width: 
 figcaption { color: var(--muted); font-size: 13.5px; margin-top: 4px; }
 footer { margin-top: 40px; color: var(--muted); font-size: 13px; border-top: 1px solid var(--line); padding-top: 12px; }
 @media (max-width: 600px) { main { padding: 20px 16px 40px; } h1 { font-size: 22px; } .verdict { font-size: 15px; } }
-@media print { body { background: #fff; } main { padding: 0; } figure svg { min-width: 0; } }
+code { font-size: 0.93em; white-space: nowrap; }
+@page { size: A4; margin: 14mm 13mm; }
+@media print {
+  body { background: #fff; font-size: 11.5px; } main { max-width: none; min-height: 0; padding: 0; }
+  h1 { font-size: 20px; } h2 { font-size: 15px; margin: 22px 0 6px; } .verdict { font-size: 13px; } p { max-width: none; }
+  .tiles { grid-template-columns: repeat(auto-fit, minmax(105px, 1fr)); gap: 8px; }
+  .tile { padding: 7px 9px; } .tile b { font-size: 17px; } .tile span { font-size: 10px; }
+  .many { columns: 3 200px; } .scroll { overflow: visible; } .scroll table { width: auto; } figure svg { min-width: 0; }
+  table { font-size: 10px; } th, td { padding: 2.5px 10px 2.5px 0; overflow-wrap: break-word; }
+  figcaption, footer { font-size: 10px; } footer { margin-top: 16px; padding-top: 6px; break-before: avoid; }
+  h2, .tiles, thead { break-after: avoid; } figure, tr, .verdict, .tile { break-inside: avoid; }
+  .tile, .verdict { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+}
 """
 
 
@@ -59,6 +77,11 @@ def page(title: str, subtitle: str, sections: Iterable[str], footer: str) -> str
     )
 
 
+def sentence(text: str) -> str:
+    """Plain text as HTML; options are set as code, so that no line breaks inside one."""
+    return OPTION.sub(r"<code>\1</code>", escape(text))
+
+
 def tiles(entries: Sequence[tuple[int | str | None, str, bool]]) -> str:
     """Big numbers with a caption; True marks a risk. A number that is None is not shown."""
     cells = [
@@ -70,8 +93,17 @@ def tiles(entries: Sequence[tuple[int | str | None, str, bool]]) -> str:
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """A table; numbers are set flush right."""
-    return f'<div class="scroll">{html_table(header, lines)}</div>'
+    """A table; numbers are set flush right. A long narrow one is cut into parts that stand in columns."""
+    rows = [list(line) for line in lines]
+    if len(rows) > LONG and _width([header, *rows]) <= NARROW:
+        parts = [html_table(header, rows[i : i + PART]) for i in range(0, len(rows), PART)]
+        return f'<div class="many">{"".join(parts)}</div>'
+    return f'<div class="scroll">{html_table(header, rows)}</div>'
+
+
+def _width(rows: Sequence[Sequence[object]]) -> int:
+    """Characters that a line of the table takes."""
+    return sum(max(len(number(value)) for value in column) + 2 for column in zip(*rows, strict=True))
 
 
 def facts(entries: Sequence[tuple[str, str]]) -> str:

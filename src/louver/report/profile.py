@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 
 from louver._version import __version__
+from louver._words import listed
 from louver.data.dependencies import CHANCE, LEAST_ACCURACY, LEAST_GAIN
 from louver.profile.distribution import Distribution
 from louver.profile.result import Profile, percent, told_dependencies
@@ -56,20 +57,23 @@ def _verdict(profile: Profile) -> str:
     ) + "Before records are published, generalise the columns called quasi, and decide about every other one."
     if profile.sets:
         first = next((one for one in profile.sets if len(one.columns) > 1), profile.sets[0])
+        alone = [column.name for column in profile.columns if column.share_alone >= profile.share]
+        text += f" Many values of {listed(alone)} occur once." if alone else ""
         text += (
-            f" Whoever knows {', '.join(first.columns)} can single out {percent(first.share)} of the records."
+            f" Whoever knows {listed(first.columns)} can single out {percent(first.share)} of the records."
         )
     return f'<p class="verdict{" risk" if profile.sets else ""}">{escape(text)}</p>'
 
 
 def _tiles(profile: Profile) -> str:
-    by_role = {role: sum(column.role is role for column in profile.columns) for role in Role}
+    n_quasi = sum(column.role is Role.QUASI for column in profile.columns)
+    n_alone = sum(column.share_alone >= profile.share for column in profile.columns)
     return tiles(
         [
             (profile.n_rows, "records", False),
             (len(profile.columns), "columns", False),
-            (by_role[Role.IDENTIFYING], "columns that identify by themselves", by_role[Role.IDENTIFYING] > 0),
-            (by_role[Role.QUASI], "quasi-identifiers suggested", False),
+            (n_alone, "columns that single people out by themselves", n_alone > 0),
+            (n_quasi, "quasi-identifiers suggested", False),
             (profile.n_sets, "small sets that single people out", bool(profile.sets)),
             (len(profile.dependencies), "pairs of which one tells the other", False),
         ]
@@ -83,13 +87,17 @@ def _column_table(profile: Profile) -> str:
             str(c.kind),
             c.distinct,
             c.missing,
-            percent(c.share_alone),
+            _unbroken(c.share_alone),
             str(c.role),
             c.reason,
         ]
         for c in profile.columns
     ]
     return table(["column", "kind", "different values", "missing", "alone", "suggested role", "why"], lines)
+
+
+def _unbroken(share: float) -> str:
+    return percent(share).replace(" ", "\u00a0")
 
 
 def _sets(profile: Profile) -> str:
@@ -99,7 +107,7 @@ def _sets(profile: Profile) -> str:
         )
         return f"<p>{escape(told)}</p>"
     lines = [
-        [", ".join(one.columns), len(one.columns), one.n_alone, percent(one.share)]
+        [", ".join(one.columns), len(one.columns), one.n_alone, _unbroken(one.share)]
         for one in profile.sets[:MAX_LISTED]
     ]
     note = "" if profile.is_complete else "<p>The likeliest sets were tried, not all.</p>"
@@ -120,7 +128,9 @@ def _distributions(profile: Profile) -> str:
         for column in profile.columns
         if (found := column.distribution) is not None and found.counts
     )
-    return f"<table><tbody>{rows}</tbody></table><p>Values of ids and free text are not shown.</p>"
+    return (
+        f'<table class="facts"><tbody>{rows}</tbody></table><p>Values of ids and free text are not shown.</p>'
+    )
 
 
 def _numbers(found: Distribution) -> str:

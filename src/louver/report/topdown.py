@@ -48,6 +48,7 @@ def topdown_report(release: TopDownRelease) -> str:
         picture(plot_sizes(release), "People of every released region, the largest region first."),
         "<p>The noise is that of the level's own measurements; what the levels above and below add makes most sizes better than "
         "that. Counts that are small beside the noise are mostly noise.</p>",
+        *_known_error(release),
         "<h2>What is protected, and what is not</h2>",
         facts(_guarantee(release)),
         "<h2>What public knowledge was kept</h2>",
@@ -76,9 +77,9 @@ def _verdict(release: TopDownRelease) -> str:
         return "NOT PRIVATE and not for release: made to compare with the truth."
     if not release.is_private:
         return "NOT PRIVATE: the noise comes from a seed that anybody can repeat."
-    given = " and share the exact counts listed below" if release.plan.invariants else ""
+    given = ", given the exact counts listed below" if release.plan.invariants else ""
     meaning = release.plan.loss.neighbours.meaning
-    return f"Whoever compares two tables that differ as follows{given} learns at most {release.plan.loss}: {meaning}."
+    return f"Promised: {release.plan.loss}. That is the most that these files can tell of whether {meaning}{given}."
 
 
 def _plainly(release: TopDownRelease) -> str:
@@ -125,6 +126,41 @@ def _size_lines(release: TopDownRelease) -> list[list[object]]:
         middle = int(sizes[len(sizes) // 2])
         lines.append([spine.names[level], len(sizes), int(sizes[0]), middle, int(sizes[-1]), told])
     return lines
+
+
+def _known_error(release: TopDownRelease) -> list[str]:
+    """Standard errors by level, and bias by size, as simulations of the release tell them."""
+    known, design = release.known_error, release.plan.design
+    if known is None:
+        return []
+    lines: list[list[object]] = []
+    for level, name in enumerate(design.spine.names):
+        for place, query in enumerate(known.queries):
+            classes = known.model.classes[level, place]
+            unit = float(np.sqrt(np.median(known.final[level][:, place])))
+            weight = np.maximum(classes.pairs, 1)
+            typical = float(np.sqrt(np.average(np.square(classes.error), weights=weight))) * unit
+            how = "simulated" if classes.pairs.sum() else "least squares"
+            lines.append([name, query.name, f"{typical:.1f}" if typical else "exact", how])
+    last = design.spine.names[-1]
+    first = next(query.name for query in known.queries if query.n_rows == 1)
+    sizes = [
+        [f"{size:,} and more" if size else "0", n, f"{bias:+.1f}"]
+        for level, query, size, n, bias in known.bias
+        if level == last and query == first
+    ]
+    return [
+        "<h2>How far off the numbers are</h2>",
+        "<p>Every number of the tables has a standard error and an interval from <code>lower_90</code> to <code>upper_90</code>: of all such "
+        "intervals about nine in ten hold the true number. They come from "
+        f"{known.simulations} simulations of this very release with the same noise, widened by as much as the measurements say that the "
+        "truth is rougher than the release. A number that a table leaves out is 0, with an error like those below. "
+        "<code>louver topdown area</code> tells the same for any union of leaves.</p>",
+        table(["level", "query", "typical standard error", "from"], lines[:MOST_LISTED]),
+        f"<p>Bias: how much larger than in truth the size of a {escape(last)} comes out on average, by its true size (each class "
+        "reaches to the next).</p>",
+        table(["true size", f"simulated, {last}", "bias, people"], sizes),
+    ]
 
 
 def _guarantee(release: TopDownRelease) -> list[tuple[str, str]]:

@@ -1,5 +1,7 @@
 """The spec file: source, attributes, structural zeros and the options of each verb, in TOML.
 
+schema = "pl94"                  # optional: a ready schema, see `schema.ready`
+
 [source]
 file = "patients.csv"
 weight = "count"
@@ -39,6 +41,7 @@ from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.files import read_toml
 from louver.schema.hierarchy import Hierarchy
+from louver.schema.ready import with_ready
 from louver.schema.recode import Recode
 from louver.schema.source import SourceOptions
 from louver.schema.validate import OWN, Options, validated
@@ -310,7 +313,7 @@ def as_spec(spec: str | Path | Mapping[str, Any] | Spec) -> Spec:
 
 
 def _parsed(mapping: Mapping[str, Any], path: Path) -> Spec:
-    options = validated(SpecOptions, mapping, path.name)
+    options = validated(SpecOptions, with_ready(mapping, path.name), path.name)
     rules: dict[str, HierarchyRule] = {}
     attributes, recodes = [], []
     for name, given in options.attributes.items():

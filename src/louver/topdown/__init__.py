@@ -7,7 +7,7 @@ follows the measuring never opens the records.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,35 +21,46 @@ from louver.privacy.measurements import Measured
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import documented
+from louver.schema.validate import validated
+from louver.topdown.area import Area, read_area
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
 from louver.topdown.extension.problem import read_extension
+from louver.topdown.extension.project import read_first_design
 from louver.topdown.extension.repair import check_extendable
 from louver.topdown.extension.solve import check_payer, estimate_extension, measure_extension
-from louver.topdown.load import SpecLike, read_design
-from louver.topdown.options import Estimator, RunOptions
+from louver.topdown.forecast import ForecastLine, PlanForecast
+from louver.topdown.load import SpecLike
+from louver.topdown.options import AreaOptions, Estimator, PlanOptions, RunOptions
 from louver.topdown.plan import QueryPlan, make_plan
+from louver.topdown.planning import plan_for
 from louver.topdown.result import QueryError, TopDownRelease
-from louver.topdown.sealing import measure_into
+from louver.topdown.sealing import measure_into, noted_shares
 from louver.topdown.solve import (
     Report,
     estimate_from,
     open_payer,
     release_paid,
     release_seeded,
+    work_of,
     write_release,
 )
 
 __all__ = [
+    "Area",
     "Clash",
+    "ForecastLine",
     "KnowledgeCheck",
     "Measured",
+    "PlanForecast",
     "QueryError",
     "QueryPlan",
     "TopDownRelease",
+    "area",
     "check",
     "estimate",
     "extend",
     "measure",
+    "plan",
     "topdown",
 ]
 
@@ -71,6 +82,7 @@ def topdown(
     resume: bool = False,
     estimator: Estimator | None = None,
     shrink: float | str | None = None,
+    intervals: int | None = None,
     csv: bool = False,
     seed: int | None = None,
     evaluate: bool = False,
@@ -99,7 +111,8 @@ def topdown(
     `docs/proofs/topdown.md`.
     """
     workers = parse_engine(engine)
-    plan = _plan(spec, data, run, estimator=estimator, shrink=shrink)
+    folders = (work_of(Path(out)), Path(out)) if resume and out is not None else ()
+    plan = _plan(spec, data, run, folders, estimator=estimator, shrink=shrink, intervals=intervals)
     if seed is not None:
         if out is not None:
             check_out(Path(out))
@@ -170,6 +183,54 @@ def check(
     return (run or Run()).attend(check_knowledge, plan, invariants=given, table=placed)
 
 
+@documented(PlanOptions)
+@one_sentence()
+def plan(
+    spec: SpecLike,
+    *,
+    stand_in: Data | None = None,
+    people: int | None = None,
+    composition: str | Path | None = None,
+    simulations: int = 3,
+    workload: str = "even",
+    weight: Mapping[str, float] | None = None,
+    target: Mapping[str, float] | None = None,
+    engine: str = "local:1",
+    write: str | Path | None = None,
+    run: Run | None = None,
+) -> PlanForecast:
+    """Forecast the error of every query at every level, before anything is spent, and choose shares for a workload.
+
+    Parameters
+    ----------
+    spec : path, mapping or Spec
+        The records that it names are not opened.
+
+    Returns
+    -------
+    PlanForecast
+        The spec's plan, the one chosen for the workload, and that of equal shares, side by side.
+
+    Notes
+    -----
+    Everything is public: regions, domain, queries, noise and the stand-in. Where counts are large and no prior is learnt, errors
+    are least-squares variances in closed form; elsewhere the stand-in is released with noise from public seeds.
+    """
+    given = {
+        "stand_in": str(stand_in) if isinstance(stand_in, Path) else stand_in,
+        "people": people,
+        "composition": None if composition is None else str(composition),
+        "simulations": simulations,
+        "workload": workload,
+        "weight": dict(weight or {}),
+        "target": dict(target or {}),
+        "engine": engine,
+        "write": None if write is None else str(write),
+    }
+    options = validated(PlanOptions, given)
+    return plan_for(read_first_design(spec, run=run), options, run=run)
+
+
 @documented(RunOptions)
 @one_sentence()
 def measure(
@@ -195,8 +256,8 @@ def measure(
     Measured
         Its `folder` is what `estimate` works from, without the records.
     """
-    plan = _plan(spec, data, run)
     folder = Path(out)
+    plan = _plan(spec, data, run, (folder,) if resume else ())
     payer = open_payer(plan, ledger, run)
     if not resume:
         check_out(folder)
@@ -215,6 +276,7 @@ def estimate(
     engine: str = "local:1",
     estimator: Estimator | None = None,
     shrink: float | str | None = None,
+    intervals: int | None = None,
     csv: bool = False,
     report: Report | None = None,
     run: Run | None = None,
@@ -231,8 +293,8 @@ def estimate(
         Release directory to make.
     """
     workers = parse_engine(engine)
-    plan = _plan(spec, None, run, estimator=estimator, shrink=shrink)
     folder = Path(measurements)
+    plan = _plan(spec, None, run, (folder,), estimator=estimator, shrink=shrink, intervals=intervals)
     if out is not None:
         check_out(Path(out))
     release = estimate_from(plan, folder, workers, run, {})
@@ -279,7 +341,7 @@ def extend(
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if seed is None and out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
-    extension = read_extension(spec, data, seeded=seed is not None)
+    extension = read_extension(spec, data, seeded=seed is not None, run=run)
     check_extendable(extension)
     estimated = partial(estimate_extension, extension)
     if seed is not None:
@@ -295,9 +357,31 @@ def extend(
     )
 
 
-def _plan(spec: SpecLike, data: Data | None, run: Run | None, **how: Any) -> QueryPlan:
-    """Read the spec and the public files it names."""
-    return (run or Run()).attend(make_plan, read_design(spec, data, run=run).estimated(**how))
+@documented(AreaOptions)
+@one_sentence()
+def area(release: str | Path, *, leaves: str | Path | Sequence[str], run: Run | None = None) -> Area:
+    """Count the people of some leaves of a release together, with standard errors and 90 % intervals.
+
+    Parameters
+    ----------
+    release : path
+        A TopDown release directory with intervals; nothing else is opened.
+    leaves : path or sequence of str
+        The leaves: a text file with one a line, or a CSV with the geography columns of the release; or their names.
+
+    Returns
+    -------
+    Area
+    """
+    return read_area(Path(release), leaves, run)
+
+
+def _plan(
+    spec: SpecLike, data: Data | None, run: Run | None, folders: Sequence[Path] = (), **how: Any
+) -> QueryPlan:
+    """Read the spec and the public files it names; shares that it leaves open are those noted in one of the folders."""
+    design = read_first_design(spec, data, run=run, noted=noted_shares(*folders))
+    return (run or Run()).attend(make_plan, design.estimated(**how))
 
 
 make_callable(__name__, topdown)

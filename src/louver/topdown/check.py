@@ -227,7 +227,7 @@ def crossing_words(plan: QueryPlan, kind: Kind | None = None) -> tuple[str, ...]
         zeros = {s.name: np.zeros(sizes[s.level], np.int64) for s in plan.invariants}
         kind = classify(plan.n_types, plan.statements(zeros))
     if kind is not Kind.CROSSING:
-        return ()
+        return plan.design.notes
     everything = (1 << plan.n_types) - 1
     last = plan.design.spine.n_levels - 1
     at_leaves = [s for s in plan.design.statements if s.level == last]

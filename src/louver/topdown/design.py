@@ -25,9 +25,12 @@ DETAILED = "detailed"
 
 FOR_ESTIMATION = {
     "bounds",
+    "extended_by",
+    "rules",
     "acknowledge_invariants",
     "estimator",
     "shrink",
+    "intervals",
 }  # options that measuring does not look at
 
 
@@ -86,6 +89,10 @@ class Design:
         For each level the share of every query it measures.
     statements : tuple of Statement
     budget : Loss
+    notes : tuple of str
+        What somebody should read before anything is spent.
+    has_chosen_shares : bool
+        Whether the spec leaves the shares to louver; `options` has them all the same.
     """
 
     spec: Spec
@@ -101,6 +108,8 @@ class Design:
     query_shares: tuple[Mapping[str, Fraction], ...]
     statements: tuple[Statement, ...]
     budget: Loss
+    notes: tuple[str, ...] = ()
+    has_chosen_shares: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -151,8 +160,10 @@ class Design:
         options = self.options  # what came later is told only where it says something
         later = {
             "acknowledge_invariants": options.acknowledge_invariants,
+            "extended_by": options.extended_by is not None,
             "estimator": options.estimator != "plain",
             "shrink": options.estimator == "bayes",
+            "intervals": False,  # no count depends on it
         }
         unset = {name for name, is_told in later.items() if not is_told}
         parts = [self.measured_fingerprint().encode(), self.options.model_dump_json(exclude=unset).encode()]

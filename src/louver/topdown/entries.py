@@ -56,7 +56,7 @@ class Entries:
         parent = np.repeat(np.arange(families.n_families), n_cells)
         repeats = n_children[parent]
         family = np.repeat(parent, repeats)
-        run = np.repeat(np.concatenate([[0], np.cumsum(repeats)[:-1]]), repeats)
+        run = np.repeat(np.cumsum(repeats) - repeats, repeats)
         child = np.arange(len(family)) - run + families.child_start[family]
         cell = np.repeat(parents.cell, repeats)
         count = np.repeat(parents.count, repeats).astype(np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
@@ -26,8 +26,16 @@ from louver.schema.spec import Spec, as_spec
 from louver.schema.validate import validated
 from louver.topdown.design import DETAILED, Design, Statement
 from louver.topdown.implied import UNBOUNDED
-from louver.topdown.options import BoundOptions, GeographyOptions, InvariantOptions, TopDownOptions
+from louver.topdown.options import (
+    BoundOptions,
+    GeographyOptions,
+    InvariantOptions,
+    SharesOptions,
+    TopDownOptions,
+)
+from louver.topdown.plan import measurable
 from louver.topdown.problem import Query
+from louver.topdown.shares import Aim, choose_shares, with_shares
 
 __all__ = ["SpecLike", "cell_set", "read_design"]
 
@@ -42,6 +50,8 @@ def read_design(
     data: Any = None,
     model: type[TopDownOptions] = TopDownOptions,
     run: Run | None = None,
+    *,
+    noted: SharesOptions | None = None,
 ) -> Design:
     """Read a spec with a `[topdown]` section, its list of leaves and its public tables.
 
@@ -54,6 +64,8 @@ def read_design(
         What the `[topdown]` section holds.
     run : Run, optional
         Asked whether to go on reading.
+    noted : SharesOptions, optional
+        For a spec without shares: those that were chosen when it was measured; chosen here otherwise, for the workload "even".
 
     Raises
     ------
@@ -68,7 +80,13 @@ def read_design(
     attributes = _cell_attributes(spec, options, where)
     spine = _read_spine(spec, records, options.geography, where, run)
     queries, query_attributes = _build_queries(options, attributes, where)
-    level_shares, query_shares = _read_shares(options, spine, queries, where)
+    shares = options.shares or noted
+    level_shares: tuple[Fraction, ...] = ()
+    query_shares: tuple[Mapping[str, Fraction], ...] = ()
+    if shares is not None:
+        level_shares, query_shares = _read_shares(
+            shares, spine, queries, where, needs_detailed=options.needs_detailed
+        )
     codes = _cell_codes(attributes)
     everything = replace(spec.schema, attributes=attributes, recodes=(), hierarchy_rules={})
     is_possible = ~everything.is_structural_zero(codes)
@@ -80,20 +98,19 @@ def read_design(
         _invariant(one, spine, attributes, f'{where}: key "invariants[{number}]"')
         for number, one in enumerate(options.invariants, start=1)
     ]
+    tables = _SideTables(options.geography, run)
     statements += [
-        _bound(
-            one, spec, records, options.geography, spine, attributes, f'{where}: key "bounds[{number}]"', run
-        )
+        _bound(one, spec, records, tables, spine, attributes, f'{where}: key "bounds[{number}]"')
         for number, one in enumerate(options.bounds, start=1)
     ]
     names = [statement.name for statement in statements]
     if len(set(names)) < len(names):
         raise InputError(f"{where}: two invariants or bounds have one name; rename one.", option="name")
-    return Design(
+    design = Design(
         spec=spec,
         data=records,
         is_own_file=data is None and spec.source.file is not None,
-        options=options,
+        options=options.model_copy(update={"shares": shares}),
         attributes=attributes,
         is_possible=is_possible,
         spine=spine,
@@ -103,7 +120,12 @@ def read_design(
         query_shares=query_shares,
         statements=tuple(statements),
         budget=options.budget(where),
+        has_chosen_shares=options.shares is None,
     )
+    if shares is None:
+        aim = Aim.named("even", design)
+        return with_shares(design, choose_shares(design, measurable(design), aim).shares)
+    return design
 
 
 def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[Attribute, ...]:
@@ -230,10 +252,14 @@ def _build_queries(
 
 
 def _read_shares(
-    options: TopDownOptions, spine: RegionTree, queries: Sequence[Query], where: str
+    given: SharesOptions,
+    spine: RegionTree,
+    queries: Sequence[Query],
+    where: str,
+    *,
+    needs_detailed: bool = True,
 ) -> tuple[tuple[Fraction, ...], tuple[Mapping[str, Fraction], ...]]:
     """Exact shares, checked to sum to one (ERRATA T1)."""
-    given = options.shares
     if set(given.levels) != set(spine.names):
         raise InputError(f'{where}: key "shares.levels" must name every level once.', option="shares.levels")
     levels = {
@@ -255,7 +281,7 @@ def _read_shares(
                 raise InputError(f'{where}: key "{key}.{name}" names no query.', option=key)
             shares[name] = fraction_of(share, f'{where}: key "{key}.{name}"')
         _check_sum(shares, f'{where}: key "{key}"')
-        if options.needs_detailed and DETAILED not in shares:
+        if needs_detailed and DETAILED not in shares:
             raise InputError(f'{where}: key "{key}" needs a share for "{DETAILED}".', option=key)
         by_level.append(shares)
     return tuple(levels[name] for name in spine.names), tuple(by_level)
@@ -270,19 +296,20 @@ def _check_sum(shares: Mapping[str, Fraction], place: str) -> None:
 
 def cell_set(labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute], place: str) -> Bools:
     """Cells that have one of the labels in every attribute named; all cells where none is."""
-    codes = _cell_codes(attributes)
     names = [attribute.name for attribute in attributes]
-    inside = np.ones(len(codes), dtype=np.bool_)
+    inside = np.ones([attribute.size for attribute in attributes], dtype=np.bool_)
     for name, wanted in labels.items():
         if name not in names:
             raise InputError(f"{place} names an attribute that the spec does not have.", option="cells")
-        attribute = attributes[names.index(name)]
+        axis = names.index(name)
         for position, label in enumerate(wanted, start=1):
-            if not attribute.has_label(label):
+            if not attributes[axis].has_label(label):
                 message = f'{place} lists label {position} for "{name}", which has no such label.'
                 raise InputError(message, column=name, option="cells")
-        inside &= np.isin(codes[:, names.index(name)], [attribute.code_of(label) for label in wanted])
-    return inside
+        is_wanted = np.zeros(attributes[axis].size, dtype=np.bool_)
+        is_wanted[[attributes[axis].code_of(label) for label in wanted]] = True
+        inside &= is_wanted.reshape([-1 if a == axis else 1 for a in range(len(names))])
+    return inside.ravel()
 
 
 def _invariant(
@@ -305,18 +332,17 @@ def _bound(
     given: BoundOptions,
     spec: Spec,
     records: Any,
-    geography: GeographyOptions,
+    tables: _SideTables,
     spine: RegionTree,
     attributes: Sequence[Attribute],
     place: str,
-    run: Run | None,
 ) -> Statement:
     """Bounds for every leaf from a public table."""
     if (given.facilities is None) == (given.lower is None and given.upper is None):
         raise InputError(
             f"{place} needs either facilities, or lower and upper or one of them.", option="bounds"
         )
-    table = _SideTable.read(_public_file(spec, records, given.file, place), geography, spine, run)
+    table = tables.read(_public_file(spec, records, given.file, place), spine)
     if given.facilities is not None:
         lower = table.column(given.facilities)
         upper = np.where(lower > 0, UNBOUNDED, 0)
@@ -335,6 +361,20 @@ def _bound(
         lower=lower,
         upper=upper,
     )
+
+
+@dataclass(slots=True)
+class _SideTables:
+    """The public tables of a spec, each read once."""
+
+    geography: GeographyOptions
+    run: Run | None
+    known: dict[Path, _SideTable] = field(default_factory=dict)
+
+    def read(self, path: Path, spine: RegionTree) -> _SideTable:
+        if path not in self.known:
+            self.known[path] = _SideTable.read(path, self.geography, spine, self.run)
+        return self.known[path]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

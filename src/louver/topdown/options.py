@@ -5,6 +5,7 @@ epsilon = 4                      # or rho = "1/2", delta = 1e-10; or epsilon wit
 neighbours = "change-record"
 estimator = "bayes"              # or "least-squares"; "plain" is Algorithm 1 as the paper has it
 shrink = 2                       # cap on the shrinking of small groups, or "off"
+intervals = 3                    # simulations that standard errors and intervals are read from; 0 for none
 
 [topdown.geography]
 column = "GEOID"                 # or columns = ["state", "county"], one for each level
@@ -46,7 +47,7 @@ from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
 from louver.privacy.composition import check_promise, enough_rho
 from louver.privacy.neighbours import Relation
-from louver.schema.options import option
+from louver.schema.options import Table, option
 from louver.schema.validate import OWN, Options
 
 __all__ = [
@@ -56,7 +57,9 @@ __all__ = [
     "Estimator",
     "GeographyOptions",
     "InvariantOptions",
+    "PlanOptions",
     "RunOptions",
+    "SharesOptions",
     "Shrink",
     "TopDownOptions",
 ]
@@ -85,6 +88,10 @@ def _as_shrink(value: Any) -> Any:
 
 Shrink = Annotated[float | str, BeforeValidator(_as_shrink)]
 """Standard deviations that a cell of small share may be moved below its evidence; "off" for any number."""
+
+
+Simulations = Annotated[int, Field(ge=0, le=100)]
+"""How often a release is simulated to know its error; 0 for never."""
 
 
 class GeographyOptions(Options):
@@ -142,10 +149,11 @@ class TopDownOptions(Options):
     needs_detailed: ClassVar[bool] = True
 
     geography: GeographyOptions
-    shares: SharesOptions
+    shares: SharesOptions | None = None
     queries: dict[str, Annotated[QueryOptions, BeforeValidator(_as_query)]] = Field(default_factory=dict)
     invariants: list[InvariantOptions] = Field(default_factory=list)
     bounds: list[BoundOptions] = Field(default_factory=list)
+    extended_by: str | None = None
     epsilon: Amount | None = None
     rho: Amount | None = None
     delta: Amount | None = None
@@ -153,6 +161,7 @@ class TopDownOptions(Options):
     acknowledge_invariants: bool = False
     estimator: Estimator = "bayes"
     shrink: Shrink = 2.0
+    intervals: Simulations = 3
 
     def budget(self, where: str) -> Loss:
         """The whole budget, with epsilon and delta what it is at least; `where` is what messages call the section."""
@@ -210,7 +219,81 @@ class RunOptions(Options):
         metavar="K",
         group="run",
     )
+    intervals: Simulations | None = option(
+        None,
+        "Simulations that standard errors and intervals are read from, 0 for none; in place of the spec's.",
+        metavar="N",
+        group="run",
+    )
     csv: bool = option(False, "Write the microdata as CSV too.", group="run")
+
+
+class AreaOptions(Options):
+    """Which part of a release is asked about."""
+
+    leaves: str | None = option(
+        None,
+        "Leaves that make the area: one a line, or a CSV with the release's geography columns.",
+        metavar="FILE",
+        group="area",
+    )
+
+
+class PlanOptions(Options):
+    """What a forecast is made from, and what shares are chosen for."""
+
+    stand_in: Table | None = option(
+        None,
+        "Public table to simulate on, laid out like the source, or a release; its regions may be others.",
+        metavar="FILE",
+        group="forecast",
+    )
+    people: int | None = option(
+        None,
+        "People in all (default: as the stand-in has them; 50 for each leaf without one).",
+        metavar="N",
+        group="forecast",
+        ge=1,
+        le=10**10,
+    )
+    composition: str | None = option(
+        None,
+        "Counts of the whole area as they were once, with the attributes and a column count: bends the stand-in.",
+        metavar="FILE",
+        group="forecast",
+    )
+    simulations: int = option(
+        3,
+        "Simulated releases of each plan; 0 for the closed form alone.",
+        metavar="N",
+        group="forecast",
+        ge=0,
+        le=100,
+    )
+    workload: Literal["even", "below"] = option(
+        "even",
+        "What shares are chosen for: even (nothing worse than with equal shares) or below (the lowest three levels).",
+        metavar="NAME",
+        group="workload",
+    )
+    weight: dict[str, float] = option(
+        {},
+        "Errors that matter, in place of --workload: LEVEL/QUERY=W or LEVEL=W, separated by commas.",
+        metavar="L/Q=W",
+        group="workload",
+    )
+    target: dict[str, float] = option(
+        {},
+        "Errors to be reached, in per cent of the mean count, as in tract/total=2.",
+        metavar="L/Q=P",
+        group="workload",
+    )
+    engine: str = option(
+        "local:1", "Cores to work on; results do not depend on it.", metavar="local:N", group="run"
+    )
+    write: str | None = option(
+        None, "Write the spec with the chosen shares to a new file beside it.", metavar="NEWFILE", group="run"
+    )
 
 
 class CheckOptions(Options):

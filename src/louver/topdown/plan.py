@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from louver._arrays import Ints
+from louver._arrays import Bools, Ints
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, compose_sequential, epsilon_at, fraction_of, split
 from louver.privacy.composition import Changes, largest_rho
@@ -30,13 +30,15 @@ from louver.topdown.design import Design, Statement
 from louver.topdown.implied import MAX_TYPES, UNBOUNDED, Implied, LevelStatements, derive
 from louver.topdown.problem import Problem, Query, Workload
 
-__all__ = ["MeasuredQuery", "QueryPlan", "make_plan", "sensitivity"]
+__all__ = ["MeasuredQuery", "QueryPlan", "make_plan", "measurable", "sensitivity"]
 
 NOT_IN_REQUEST = {
     "topdown.bounds": "they are public and bind the estimate; no true answer and no noise depends on them",
+    "topdown.extended_by": "likewise: it names more bounds",
     "topdown.acknowledge_invariants": "it lets a spec be measured beside others, and changes nothing that is measured",
     "topdown.estimator": "it works on what was measured",
     "topdown.shrink": "likewise",
+    "topdown.intervals": "likewise",
     "source.file": "where the records lie; the ledger's keyed hash binds the records themselves",
     "source.uri": "likewise",
 }
@@ -299,6 +301,15 @@ def sensitivity(neighbours: Relation) -> tuple[int, int]:
 def _noise(loss: Loss) -> Distribution:
     l1, l2_squared = sensitivity(loss.neighbours)
     return noise_for(loss, l1=l1, l2_squared=l2_squared)
+
+
+def measurable(design: Design) -> Bools:
+    """Which queries need noise at which level (levels, queries): those that invariants do not answer."""
+    known = [
+        [_is_known(design, level, query) for query in design.queries]
+        for level in range(design.spine.n_levels)
+    ]
+    return ~np.array(known, dtype=np.bool_)
 
 
 def _is_known(design: Design, level: int, query: Query) -> bool:

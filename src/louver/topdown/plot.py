@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from louver.topdown.forecast import PlanForecast
     from louver.topdown.result import TopDownRelease
 
-__all__ = ["plot_release", "plot_sizes"]
+__all__ = ["plot_forecast", "plot_release", "plot_sizes"]
 
 COLOURS = ("#2a6f97", "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", "#22313f", "#c1442d", "#8d99ae")
 SAFE = COLOURS[0]
@@ -49,6 +50,39 @@ def plot_release(release: TopDownRelease) -> Figure:
             errors[error.query][names.index(error.level)] = error.mean_absolute
         _draw_lines(panels[2], names, errors)
         panels[2].set(ylabel="people", title="Mean absolute error")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(axis="x", rotation=30)
+    return literal_text(figure)
+
+
+def plot_forecast(forecast: PlanForecast) -> Figure:
+    """Draw how plans share the budget out by level, and the errors of the total and of the last query."""
+    plans = forecast.plans
+    names = next(iter(plans.values())).design.spine.names
+    queries = [
+        line.query for line in forecast.lines if line.plan == next(iter(plans)) and line.level == names[0]
+    ]
+    shown = list(dict.fromkeys([queries[0], queries[-1]]))
+    figure = blank_figure(4.5 * (1 + len(shown)), 3.6)
+    panels = np.atleast_1d(figure.subplots(1, 1 + len(shown)))
+    width = 0.8 / len(plans)
+    for number, (name, plan) in enumerate(plans.items()):
+        place = np.arange(len(names)) + (number - (len(plans) - 1) / 2) * width
+        shares = [float(share) for share in plan.design.level_shares]
+        panels[0].bar(place, shares, width, color=_colour(number), label=name)
+    panels[0].set(title="Share of the budget")
+    panels[0].set_xticks(range(len(names)), names)
+    for axes, query in zip(panels[1:], shown, strict=True):
+        errors = {
+            name: {
+                level: forecast.line(name, names[level], query).mean_absolute for level in range(len(names))
+            }
+            for name in plans
+        }
+        _draw_lines(axes, names, errors)
+        axes.set(ylabel="people", title=f"Mean absolute error, {query}")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)

@@ -193,6 +193,13 @@ class SparseLevel:
             count=self.count[span],
         )
 
+    def take(self, regions: Ints) -> SparseLevel:
+        """Some regions, in any order, also several times."""
+        length = np.diff(self.start)[regions]
+        start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+        place = np.arange(start[-1]) + np.repeat(self.start[regions] - start[:-1], length)
+        return SparseLevel(start=start, cell=self.cell[place], count=self.count[place])
+
     def to_dense(self, n_cells: int) -> Ints:
         """All counts, (regions, cells)."""
         dense = np.zeros((self.n_regions, n_cells), dtype=np.int64)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from louver._arrays import Ints
 from louver._html import Shown
+from louver._words import counted
 from louver.data.write import write_csv
 from louver.errors import printable
 from louver.privacy.budget import amounts_of
@@ -25,8 +26,9 @@ from louver.schema.attribute import Attribute
 from louver.topdown.design import DETAILED
 from louver.topdown.estimation import Estimate
 from louver.topdown.implied import UNBOUNDED
+from louver.topdown.intervals import KnownError
 from louver.topdown.plan import QueryPlan
-from louver.topdown.problem import SparseLevel
+from louver.topdown.problem import Query, SparseLevel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,15 +39,19 @@ __all__ = [
     "MICRODATA_FILE",
     "QueryError",
     "TopDownRelease",
+    "mean_errors",
 ]
 
 MICRODATA_FILE = "data/microdata.parquet"
 CSV_FILE = "data/microdata.csv"
 TABLE_FOLDER = "data/tables"
+ERRORS_FILE = "data/errors.parquet"
+REGIONS_FILE = "data/regions.parquet"
 NOT_IN_MANIFEST = ("seconds", "stages", "manifest")
 STATEMENTS_FILE = "public/statements.parquet"
 INVARIANTS_FILE = "invariants.parquet"
 MEASUREMENTS_FILE = "measurements/topdown.parquet"
+MOST_VALUES = 1 << 22  # answers compared at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +63,17 @@ class QueryError:
     mean_absolute: float
 
 
+def mean_errors(query: Query, found: SparseLevel, truth: SparseLevel) -> NDArray[np.float64]:
+    """Mean absolute and mean squared error (2,) of a query over all regions and rows."""
+    sums, step = np.zeros(2), max(1, MOST_VALUES // query.n_rows)
+    for first in range(0, truth.n_regions, step):
+        last = min(first + step, truth.n_regions)
+        off = np.abs(query.answer(found.part(first, last)) - query.answer(truth.part(first, last)))
+        sums += off.sum(), np.square(off, dtype=np.float64).sum()
+    means: NDArray[np.float64] = sums / (truth.n_regions * query.n_rows)
+    return means
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class TopDownRelease(Shown):
     """Histograms of all leaves: whole, not negative, consistent with each other and with public knowledge.
@@ -66,6 +83,8 @@ class TopDownRelease(Shown):
     plan : QueryPlan
         What was measured, with which noise.
     estimate : Estimate
+    known_error : KnownError or None
+        Standard errors and intervals, from simulations of the release; None where none were asked for.
     evaluation : tuple of QueryError or None
         True errors, for evaluations only.
     is_private : bool
@@ -80,6 +99,7 @@ class TopDownRelease(Shown):
 
     plan: QueryPlan
     estimate: Estimate
+    known_error: KnownError | None = None
     evaluation: tuple[QueryError, ...] | None = None
     is_private: bool = True
     head: Head | None = None
@@ -137,6 +157,7 @@ class TopDownRelease(Shown):
             "suboptimal_regions": list(self.estimate.suboptimal),
             "seconds": sum(self.seconds.values()),
             "stages": dict(self.seconds),
+            "intervals": 0 if self.known_error is None else self.known_error.simulations,
             "manifest": None if self.path is None else str(self.path / "manifest.json"),
         }
 
@@ -170,7 +191,7 @@ class TopDownRelease(Shown):
         return columns
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """Every query but the detailed one: level, region, its attributes and the count, zeros left out."""
+        """Every query but the detailed one: level, region, its attributes, the count and how far off, zeros left out."""
         design = self.plan.design
         histograms = list(self.levels())[::-1]
         for query, meaning in zip(design.queries, design.query_attributes, strict=True):
@@ -185,9 +206,22 @@ class TopDownRelease(Shown):
                     "region": _labelled(region, design.spine.codes[level]),
                     **_row_labels(row, meaning),
                     "count": pa.array(answers[region, row]),
+                    **self._error_columns(level, query, region, row, answers[region, row]),
                 }
                 parts.append(pa.table(columns).unify_dictionaries())
             yield query.name, pa.concat_tables([_plain(part) for part in parts])
+
+    def _error_columns(
+        self, level: int, query: Query, region: Ints, row: Ints, count: Ints
+    ) -> dict[str, pa.Array]:
+        if self.known_error is None:
+            return {}
+        found = self.known_error.intervals(level, query, region, row, count)
+        return {
+            "standard_error": pa.array(found.standard_error),
+            "lower_90": pa.array(found.lower),
+            "upper_90": pa.array(found.upper),
+        }
 
     def manifest(self, parameters: dict[str, Any], *, csv: bool = False) -> Manifest:
         """Describe the release: what, how, what it is conditional on, what it promises."""
@@ -284,7 +318,15 @@ class TopDownRelease(Shown):
                 for query, meaning in zip(design.queries, design.query_attributes, strict=True)
                 if query.name != DETAILED
             },
+            **self._promised_errors(),
         }
+
+    def _promised_errors(self) -> dict[str, Any]:
+        """Where errors are described, if they are."""
+        if self.known_error is None:
+            return {}
+        queries = [query.name for query in self.known_error.queries]
+        return {"errors": {"file": ERRORS_FILE, "regions": REGIONS_FILE, "queries": queries}}
 
     def write_into(
         self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None, *, csv: bool = False
@@ -296,6 +338,10 @@ class TopDownRelease(Shown):
             write_csv(people, writer.path(CSV_FILE))
         for name, table in self.tables():
             pq.write_table(table, writer.path(f"{TABLE_FOLDER}/{name}.parquet"), compression="zstd")
+        if self.known_error is not None:
+            errors, regions = self.known_error.to_tables(self.plan.design.spine)
+            pq.write_table(errors, writer.path(ERRORS_FILE), compression="zstd")
+            pq.write_table(regions, writer.path(REGIONS_FILE), compression="zstd")
         pq.write_table(self._statements(), writer.path(STATEMENTS_FILE), compression="zstd")
         if report is not None:
             writer.path("report.html").write_text(report, encoding="utf-8")
@@ -332,13 +378,13 @@ class TopDownRelease(Shown):
         told = "" if self.is_private else " NOT PRIVATE"
         lines = [f"TopDownRelease: {self.n_people:,} people, {self.plan.loss}{told}"]
         for level in self.estimate.levels:
-            line = f"  {level.name}: {level.regions:,} regions"
+            line = f"  {level.name}: {counted(level.regions, 'region')}"
             if self.evaluation is not None:
                 errors = {e.query: e.mean_absolute for e in self.evaluation if e.level == level.name}
                 line += ", mean absolute error " + ", ".join(f"{q} {x:.3g}" for q, x in errors.items())
             lines.append(line)
         lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
-        lines.append(f"  failsafe used for {len(self.estimate.rescued)} regions")
+        lines.append(f"  failsafe used for {counted(len(self.estimate.rescued), 'region')}")
         return "\n".join(map(printable, lines[:10]))
 
 

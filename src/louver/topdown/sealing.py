@@ -1,17 +1,21 @@
 """Measurements in a folder: paid for once, whatever happens, and never mixed with those of another spec.
 
 The folder holds `request.json` (what was asked for), `invariants.parquet`, `measurements/` and, while levels are
-estimated, `checkpoints/`.
+estimated, `checkpoints/`; and `shares.json` for a spec that leaves its shares to louver: they are fixed there before the debit is
+reserved, and whoever carries the run on, on whatever machine, takes them from there.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from louver.data.write import replacing
+from louver.errors import InputError
 from louver.privacy.ledger import Head, Ledger, Publication
 from louver.privacy.measurements import TrueBatch
 from louver.privacy.spend import REQUEST_FILE, Account, Payment
@@ -19,6 +23,7 @@ from louver.privacy.spend import measure_into as spend_into
 from louver.release.manifest import MANIFEST, file_entry, read_manifest
 from louver.release.write import check_out
 from louver.run import Run
+from louver.schema.validate import validated
 from louver.topdown.check import crossing_words
 from louver.topdown.composition import check_together, invariant_records
 from louver.topdown.measuring import (
@@ -28,12 +33,14 @@ from louver.topdown.measuring import (
     true_levels,
     write_invariants,
 )
+from louver.topdown.options import SharesOptions
 from louver.topdown.plan import QueryPlan
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
 
-__all__ = ["checkpoints_of", "is_finished", "measure_into", "measurements_path", "payment_of"]
+__all__ = ["checkpoints_of", "is_finished", "measure_into", "measurements_path", "noted_shares", "payment_of"]
 
 CHECKPOINTS = "checkpoints"
+SHARES_FILE = "shares.json"
 
 
 def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None = None) -> Head:
@@ -43,6 +50,8 @@ def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None 
         levels = true_levels(plan.design, run)
         values = invariant_values(plan, levels)
         plan.problem(values)  # contradictions end here, before anything is spent
+        if plan.design.has_chosen_shares:
+            _note_shares(plan, folder)
         return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
 
     for words in crossing_words(plan):
@@ -54,9 +63,43 @@ def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None 
         account=Account(ledger, source_hash(plan.design, run)),
         payment=payment_of(plan),
         check_out=check_out,
+        noted=(SHARES_FILE,),
         design=plan.design.measured_fingerprint(),
         run=run,
     )
+
+
+def _note_shares(plan: QueryPlan, folder: Path) -> None:
+    """Write the shares that were chosen; those already there were read, and are the same."""
+    assert plan.design.options.shares is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / SHARES_FILE) as sink:
+        sink.write(plan.design.options.shares.model_dump_json().encode())
+
+
+def noted_shares(*folders: Path) -> SharesOptions | None:
+    """Shares that were chosen for what one of these folders holds, measurements or a release; None where none says.
+
+    Raises
+    ------
+    InputError
+        If a note cannot be read.
+    """
+    for folder in folders:
+        found: Any = None
+        if (folder / SHARES_FILE).is_file():
+            try:
+                found = json.loads((folder / SHARES_FILE).read_text(encoding="utf-8"))
+            except ValueError:
+                message = (
+                    f"{SHARES_FILE} in {folder.name} cannot be read; move the folder away to measure anew."
+                )
+                raise InputError(message, file=SHARES_FILE) from None
+        elif (folder / MANIFEST).is_file():
+            found = read_manifest(folder).parameters.get("shares")
+        if found is not None:
+            return validated(SharesOptions, found, SHARES_FILE)
+    return None
 
 
 def payment_of(plan: QueryPlan) -> Payment:

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from louver.errors import InputError
 from louver.privacy.ledger import Ledger
 from louver.privacy.measurements import Measurements, write_measurements
@@ -20,6 +18,7 @@ from louver.privacy.spend import is_sealed, open_ledger
 from louver.release.write import ReleaseWriter, check_out
 from louver.run import Run
 from louver.topdown.estimation import estimate as estimate_levels
+from louver.topdown.intervals import simulate_errors
 from louver.topdown.measuring import (
     SealedCounts,
     invariant_values,
@@ -30,7 +29,13 @@ from louver.topdown.measuring import (
 )
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import SparseLevel
-from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, QueryError, TopDownRelease
+from louver.topdown.result import (
+    INVARIANTS_FILE,
+    MEASUREMENTS_FILE,
+    QueryError,
+    TopDownRelease,
+    mean_errors,
+)
 from louver.topdown.sealing import checkpoints_of, is_finished, measure_into, measurements_path
 
 __all__ = [
@@ -40,6 +45,7 @@ __all__ = [
     "open_payer",
     "release_paid",
     "release_seeded",
+    "work_of",
     "write_release",
 ]
 
@@ -88,6 +94,11 @@ def release_seeded(
         return write(release, folder)
 
 
+def work_of(out: Path) -> Path:
+    """Where the measurements of a release lie while it is made."""
+    return out.with_name(f".{out.name}.topdown")
+
+
 def release_paid(
     plan: QueryPlan,
     out: Path,
@@ -101,7 +112,7 @@ def release_paid(
 ) -> TopDownRelease:
     """Measure into a folder beside the release, estimate with checkpoints, release, clear the folder."""
     estimated = estimate or estimate_from
-    work = out.with_name(f".{out.name}.topdown")
+    work = work_of(out)
     if not resume and os.path.lexists(work):
         message = f"option --out: a run for {out.name} was interrupted; add --resume to carry it on."
         raise InputError(message, option="--resume")
@@ -129,9 +140,10 @@ def estimate_from(
     began = time.perf_counter()
     measured = Measurements.of_design(path, plan.design.measured_fingerprint())
     problem = plan.problem(read_invariants(folder / INVARIANTS_FILE, plan))
+    noisy = SealedCounts(path, plan)
     result = estimate_levels(
         problem,
-        SealedCounts(path, plan),
+        noisy,
         estimator=plan.design.options.estimator,
         shrink=plan.design.shrink,
         kept_margin=plan.kept_margin(),
@@ -139,12 +151,17 @@ def estimate_from(
         checkpoints=checkpoints_of(plan, folder),
         run=run,
     )
+    estimated = time.perf_counter()
+    known_error = simulate_errors(plan, result.leaves, noisy, workers=workers, run=run)
+    if known_error is not None:
+        seconds = {**seconds, "intervals": time.perf_counter() - estimated}
     return TopDownRelease(
         plan=plan,
         estimate=result,
+        known_error=known_error,
         is_private=measured.is_private,
         head=measured.head,
-        seconds={**seconds, "estimate": time.perf_counter() - began},
+        seconds={**seconds, "estimate": estimated - began},
     )
 
 
@@ -179,12 +196,8 @@ def _errors(release: TopDownRelease, truth: tuple[SparseLevel, ...]) -> tuple[Qu
         for query in design.queries:
             if query.n_rows * histogram.n_regions > MOST_COMPARED:
                 continue
-            difference = query.answer(histogram) - query.answer(truth[level])
+            absolute = float(mean_errors(query, histogram, truth[level])[0])
             errors.append(
-                QueryError(
-                    level=design.spine.names[level],
-                    query=query.name,
-                    mean_absolute=float(np.abs(difference).mean()),
-                )
+                QueryError(level=design.spine.names[level], query=query.name, mean_absolute=absolute)
             )
     return tuple(errors)

@@ -23,7 +23,7 @@ from louver._arrays import Floats
 from louver.data.regions import RegionTree
 from louver.topdown.problem import Query, Workload
 
-__all__ = ["Subspaces", "least_squares_variances", "precisions_above"]
+__all__ = ["Subspaces", "least_squares_variances", "precisions_above", "tree_variances"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,16 @@ class Subspaces:
                     self._factor(axis, size, mask, whole) for axis, size in enumerate(self.shape)
                 )
         return added
+
+    def spread_of_rows(self, query: Query) -> Floats:
+        """The same on average over the rows of any query, merged labels too."""
+        rows = np.zeros((query.n_rows, self.n_cells))
+        rows[query.row_of, np.arange(self.n_cells)] = 1.0
+        return np.array(
+            [
+                np.square(part).mean() * self.n_cells for part in self.split(rows)
+            ]  # constant axes count in full
+        )
 
     @staticmethod
     def _factor(axis: int, size: int, mask: int, whole: int) -> float:
@@ -162,7 +172,30 @@ def least_squares_variances(
     **Cost**: regions x 2^attributes.
     """
     subspaces = Subspaces(shape)
+    _, final = tree_variances(spine, subspaces, workloads, exact=exact)
+    spread = np.stack([subspaces.spread(query) for query in queries], axis=1)
+    return [variances @ spread for variances in final]
+
+
+def tree_variances(
+    spine: RegionTree,
+    subspaces: Subspaces,
+    workloads: Sequence[Workload],
+    *,
+    exact: Sequence[Sequence[Query]] = (),
+    is_climbing: bool = True,
+) -> tuple[list[Floats], list[Floats]]:
+    """Variances (regions, sets) for each level: from a region's own subtree alone, and in the end.
+
+    Without `is_climbing` a region's own measurements are all that is known of it before it is made part of its parent, as in
+    Algorithm 1 of Abowd et al. (2019).
+    """
     whole, _ = precisions_above(spine, subspaces, workloads)
+    if not is_climbing:
+        whole = [
+            subspaces.precision(load.queries, [1.0 / x for x in load.variances])[None, :]
+            for load in workloads
+        ]
     known = [_known(subspaces, exact[level] if level < len(exact) else ()) for level in range(spine.n_levels)]
     up = [np.broadcast_to(1.0 / part, (n, part.shape[1])) for part, n in zip(whole, spine.sizes, strict=True)]
     final = [np.where(known[0], 0.0, up[0])]
@@ -173,8 +206,7 @@ def least_squares_variances(
         above = np.repeat(final[-1], number, axis=0)
         own = up[level] - (up[level] / summed) ** 2 * (summed - above)
         final.append(np.where(known[level], 0.0, own))
-    spread = np.stack([subspaces.spread(query) for query in queries], axis=1)
-    return [variances @ spread for variances in final]
+    return up, final
 
 
 def _known(subspaces: Subspaces, exact: Sequence[Query]) -> Floats:

@@ -7,6 +7,7 @@ import pytest
 
 import louver as lv
 from louver.errors import InputError
+from louver.report.anonymize import anonymize_report
 
 PEOPLE = pa.table(
     {
@@ -91,3 +92,25 @@ def test_local_stands_beside_global():
     assert release.beside.information_loss <= release.utility.information_loss
     assert release.to_dict()["beside"]["classes"] == release.beside.classes
     assert "would lose" in repr(release) and released(people, k=3).beside is None
+
+
+def test_numbers_that_were_coded_are_not_called_unchanged():
+    many = pa.table({"age": [20] * 6, "size": [*"SSSMMM"], "pay": [10, 20, 30, 40, 55, 90]})
+    release = released(many, quasi=["age"], k=3, round_to={"pay": 50.0})
+    assert "published unchanged: size\n  published coded: pay (rounded to multiples of 50)" in repr(release)
+    assert release.n_alone == 2 and "2 of 6 records differ from all others for those who know" in repr(
+        release
+    )
+    report = anonymize_report(release)
+    assert "pay rounded to multiples of 50) is published person by person" in report
+    assert "<td>pay=50</td>" in report
+
+
+def test_a_hierarchy_goes_before_codes_and_kinds(tmp_path):
+    path = tmp_path / "job.csv"
+    path.write_text("smith;craft;any\nbaker;food;any\ncook;food;any\n")
+    spec = {"attributes": {"job": {"kind": "category"}}}
+    for more in ({"categorical": ["job"]}, {"spec": spec}):
+        release = released(quasi=["job"], hierarchy={"job": path}, k=2, **more)
+        kinds = {line["name"]: line["kind"] for line in release.dictionary.to_pylist()}
+        assert kinds["job"] == "hierarchy"

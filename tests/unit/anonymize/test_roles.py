@@ -77,6 +77,23 @@ def test_all_that_is_risky_is_told_at_once() -> None:
     assert '"weight" (named like a sampling weight); "density" (tells "region")' in said
 
 
+def test_numbers_are_judged_as_they_are_published() -> None:
+    """Rounded well, incomes are nobody's; rounded to next to nothing, or cut off where few are, they still are refused."""
+    table = without("name", "weight", "density")
+    for coding in ({}, {"round_to": {"income": 10.0}}, {"top_code": {"income": 90_000.0}}):
+        with pytest.raises(InputError, match='"income" \\(many values occur once\\)'):
+            lv.anonymize(table, **ASKED, **coding)
+    released = lv.anonymize(table, **ASKED, round_to={"income": 10_000.0})
+    assert set(released.to_frame()["income"].to_pylist()) <= set(range(10_000, 110_000, 10_000))
+
+
+def test_rounded_numbers_that_tell_a_quasi_identifier_are_refused() -> None:
+    table = without("name", "weight", "density", "income")
+    telling = [1000 * int(region[1:]) + i for i, region in enumerate(table["region"].to_pylist())]
+    with pytest.raises(InputError, match='"rate" \\(tells "region"\\)'):
+        lv.anonymize(table.append_column("rate", pa.array(telling)), **ASKED, round_to={"rate": 1000.0})
+
+
 def test_a_sampling_weight_is_published_only_where_it_is_kept() -> None:
     table = without("name", "density", "income")
     dropped = lv.anonymize(table, **ASKED, sampling_weight="weight")

@@ -6,9 +6,11 @@ import json
 from dataclasses import asdict
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from matplotlib.figure import Figure
 
+import louver as lv
 from louver.bounds.audit import AuditOptions, audit_table, compare
 from louver.bounds.exact import solve_exact
 from louver.bounds.problem import Arrangement, arrange
@@ -223,3 +225,12 @@ def test_results_are_frozen_and_equal_by_content():
     with pytest.raises(AttributeError):
         AUDIT.small = 3
     assert compare(PEOPLE, [BY_ILL], AuditOptions()) == compare(PEOPLE, [BY_ILL], AuditOptions())
+
+
+def test_a_sampling_weight_is_not_taken_for_a_count_in_silence() -> None:
+    people = pa.table({"site": ["A", "A", "B", "B"], "ill": ["y", "n"] * 2, "pwgtp": [300, 200, 100, 400]})
+    audit = lv.bounds(people, rows=["site"], cols=["ill"], weight="pwgtp")
+    assert audit.verdict.is_risky and 'Column "pwgtp" is named like a sampling weight' in audit.words()
+    assert not lv.bounds(
+        people.rename_columns(["site", "ill", "n"]), rows=["site"], cols=["ill"], weight="n"
+    ).survey_weight

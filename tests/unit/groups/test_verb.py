@@ -708,8 +708,8 @@ def test_noise_by_opendp(people: Path, domain: Path, tmp_path: Path) -> None:
     assert ledger.state().spent == released.plan.loss.amount >= max(asked, Fraction(1))
     assert ledger.state().spent <= Fraction(1) + Fraction(1, 10**9)
     assert read_manifest(tmp_path / "release").parameters["noise"] == "opendp"
-    (tmp_path / "elsewhere").mkdir()  # a second ledger beside the first would be refused
-    rho = tmp_path / "elsewhere" / "rho.ledger"
+    ledger.path.unlink()  # a second ledger beside the first would be refused
+    rho = tmp_path / "rho.ledger"
     Ledger.create(rho, Measure.RHO, Relation.ADD_REMOVE_RECORD, Fraction(1))
     given = {**_options(domain, rho="1/2", noise="opendp"), "epsilon": None}
     groups(people, **given, out=tmp_path / "gaussian", ledger=rho)

@@ -37,13 +37,17 @@ def test_the_gradient_is_a_combination_of_the_exact_sums(seed, variance):
 def test_inequalities_hold_where_they_can():
     group = np.zeros(4, dtype=np.int64)
     both = [Sums(group, np.array([10.0]))]
-    rule = Inequality(group, np.array([1.0, -1.0, 0.0, 0.0]), 1)
+    rule = Inequality(np.arange(2), group[:2], np.array([1.0, -1.0]), np.zeros(1))
     prior = np.array([1.0, 5.0, 2.0, 2.0])
     counts = fit(prior, both, [], [rule], sweeps=200)
     assert abs(counts[0] - counts[1]) < 1e-6 and abs(counts.sum() - 10) < 1e-9
     assert np.allclose(counts[2:], counts[2])
-    idle = fit(prior[::-1].copy(), both, [], [Inequality(group, np.array([0.0, 0.0, 1.0, -1.0]), 1)])
-    assert np.allclose(idle, prior[::-1])  # it holds already
+    idle = fit(prior, both, [], [Inequality(np.arange(4), group, np.ones(4), np.array([9.0]))])
+    assert np.allclose(idle, prior)  # it holds already
+    most = fit(
+        prior, both, [], [Inequality(np.array([1]), group[:1], -np.ones(1), np.array([-3.0]))], sweeps=200
+    )
+    assert abs(most[1] - 3.0) < 1e-6
 
 
 def test_what_is_not_there_stays_nothing():

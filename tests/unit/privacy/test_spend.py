@@ -26,8 +26,8 @@ from louver.release.verify import verify
 from louver.schema.request import ask
 from louver.schema.spec import SourceOptions
 from louver.topdown import estimate, measure, topdown
-from louver.topdown import plan as topdown_plan
 from louver.topdown.options import TopDownOptions
+from louver.topdown.plan import NOT_IN_REQUEST as NOT_IN_TOPDOWN
 from topdown_town import SPEC, write_town
 
 BEFORE = Path(__file__).parents[2] / "data" / "before"
@@ -97,7 +97,7 @@ def test_every_option_is_in_the_request_or_left_out_for_a_reason() -> None:
     fields = {f"topdown.{name}" for name in TopDownOptions.model_fields}
     fields |= {f"source.{name}" for name in SourceOptions.model_fields}
     read = {f"source.{name}" for name in (*READ_OTHERWISE, "weight", "wide")}
-    assert {f"topdown.{name}" for name in asked} | read | set(topdown_plan.NOT_IN_REQUEST) == fields
+    assert {f"topdown.{name}" for name in asked} | read | set(NOT_IN_TOPDOWN) == fields
 
 
 def _request(people: Path, reading: dict[str, Any] | None = None, **more: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import tomllib
+from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 
@@ -299,3 +300,32 @@ def test_dates_are_drawn_by_runs_of_years() -> None:
     assert sum(found.counts) == 120
     short = profile(pa.table({"day": ["1.2.99", "3.4.2001"] * 30})).columns[0].distribution
     assert short is not None and short.labels == ("2001", "other dates") and short.counts == (30, 30)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "first", "last", "bars"),
+    [
+        (range(96), "0 to 10", "90 to 100", 10),
+        ([n * 1234.5 for n in range(90)], "0 to 10,000", "100,000 to 110,000", 11),
+        ([n / 8 - 3 for n in range(100)], "-4 to -2", "8 to 10", 7),
+    ],
+)
+def test_numbers_are_drawn_by_round_classes(
+    numbers: Iterable[float], first: str, last: str, bars: int
+) -> None:
+    found = profile(pa.table({"x": [*numbers] * 2})).columns[0].distribution
+    assert found is not None and (found.labels[0], found.labels[-1], len(found.labels)) == (first, last, bars)
+    assert sum(found.counts) == 2 * len([*numbers])
+
+
+def test_sets_with_household_numbers_and_weights_come_last() -> None:
+    n = 600
+    people = {
+        "hhid": [str(1000 + i // 3) for i in range(n)],
+        "age": [i * 7 % 90 for i in range(n)],
+        "sex": ["fm"[i % 2] for i in range(n)],
+        "town": [str(i * 11 % 40) for i in range(n)],
+    }
+    found = profile(pa.table(people), alone=0.02)
+    has_unit = ["hhid" in one.columns for one in found.sets if len(one.columns) > 1]
+    assert has_unit == sorted(has_unit) and True in has_unit and False in has_unit

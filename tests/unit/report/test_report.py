@@ -20,7 +20,7 @@ from louver.bounds.suggestions import Suggestions
 from louver.data.samples import sample_path
 from louver.errors import InputError
 from louver.report.bounds import MAX_LISTED, bounds_report
-from louver.report.page import facts, page, picture, table, tiles, write_page
+from louver.report.page import facts, page, picture, sentence, table, tiles, write_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -242,6 +242,17 @@ def test_parts() -> None:
     html = table(["name", "count"], [["a", 1234], ["b", 5]])
     assert '<th>name</th><th class="number">count</th>' in html
     assert '<td>a</td><td class="number">1,234</td>' in html
+
+
+def test_a_long_narrow_table_stands_in_columns() -> None:
+    lines = [[f"r{i}", i] for i in range(45)]
+    assert table(["row", "n"], lines).count("<thead>") == 3 and 'class="many"' in table(["row", "n"], lines)
+    assert table(["row", "n"], lines[:40]).count("<thead>") == 1
+    assert table(["row" * 20, "n"], lines).count("<thead>") == 1
+
+
+def test_no_line_breaks_inside_an_option() -> None:
+    assert sentence("a < b: try --against, not x--y") == "a &lt; b: try <code>--against</code>, not x--y"
 
 
 def test_written_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from louver.profile import ProfileOptions, profile
 from louver.schema.options import VerbOptions, described
 from louver.schema.request import SOURCE
 from louver.schema.source import SourceOptions
-from louver.topdown.options import CheckOptions, RunOptions
+from louver.topdown.options import CheckOptions, PlanOptions, RunOptions
 
 RUN = set(RunOptions.model_fields)
 OWN = {"data", "spec", "schema", "run"}
@@ -98,7 +98,14 @@ def test_keywords_are_those_of_the_model(
 
 @pytest.mark.parametrize(
     "door",
-    [*(door for door, *_ in DOORS), topdown.topdown, topdown.measure, topdown.estimate, topdown.extend],
+    [
+        *(door for door, *_ in DOORS),
+        topdown.topdown,
+        topdown.measure,
+        topdown.estimate,
+        topdown.extend,
+        topdown.plan,
+    ],
     ids=name_of,
 )
 def test_every_keyword_is_documented(door: Callable[..., Any]) -> None:
@@ -119,13 +126,13 @@ def test_what_a_door_tells_itself_stays_and_flags_become_keywords() -> None:
         (topdown.topdown, {"measurements"}, {"spec", "data", "out", "ledger", "report", "run"}),
         (
             topdown.extend,
-            {"measurements", "estimator", "shrink"},
+            {"measurements", "estimator", "shrink", "intervals"},
             {"spec", "data", "out", "ledger", "report", "run"},
         ),
         (topdown.measure, RUN - {"resume"}, {"spec", "data", "out", "ledger", "run"}),
         (
             topdown.estimate,
-            RUN - {"engine", "estimator", "shrink", "csv", "measurements"},
+            RUN - {"engine", "estimator", "shrink", "intervals", "csv", "measurements"},
             {"spec", "out", "report", "run"},
         ),
     ],
@@ -139,6 +146,14 @@ def test_topdown_is_told_in_its_spec(door: Callable[..., Any], left_out: set[str
         assert parameters[name].default == RunOptions.model_fields[name].default, name
 
 
+def test_a_plan_takes_what_its_model_has() -> None:
+    parameters = inspect.signature(topdown.plan).parameters
+    assert set(parameters) == set(PlanOptions.model_fields) | {"spec", "run"}
+    for name, field in PlanOptions.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        assert parameters[name].default == (default if default != {} else None), name
+
+
 def documented_names(door: Callable[..., Any]) -> set[str]:
     """Names in the headings of the docstring's Parameters section."""
     section = inspect.getdoc(door).partition("Parameters\n----------\n")[2]  # type: ignore[union-attr]
@@ -149,7 +164,7 @@ def documented_names(door: Callable[..., Any]) -> set[str]:
 
 @pytest.mark.parametrize(
     "model",
-    [AnonymizeOptions, BoundsOptions, GroupsOptions, SourceOptions, RunOptions, CheckOptions],
+    [AnonymizeOptions, BoundsOptions, GroupsOptions, SourceOptions, RunOptions, CheckOptions, PlanOptions],
     ids=name_of,
 )
 def test_every_option_is_told(model: type[VerbOptions]) -> None:

@@ -67,6 +67,26 @@ class _At(Run):
             raise Cancelled
 
 
+def test_a_budget_of_epsilon_and_delta_is_carried_on(tmp_path, monkeypatch):
+    """The rho that was composed for it is found again, and paid once."""
+    town = write_town(tmp_path / "town", SPEC.replace("epsilon = 2", "epsilon = 2\ndelta = 1e-6"))
+    ledger = Ledger.create(
+        town.with_name("people.csv.ledger"), Measure.RHO, Relation.CHANGE_RECORD, Fraction(1)
+    )
+
+    def stopped(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    for place in ("louver.privacy.spend.write_measurements", "louver.privacy.ledger.Ledger.seal"):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(place, stopped)
+            topdown(town, out=tmp_path / "out", resume=place.endswith("seal"))
+        assert len(ledger.state().pending) == 1
+    release = topdown(town, out=tmp_path / "out", resume=True)
+    assert ledger.state().spent == release.plan.loss.amount < 1 and not ledger.state().pending
+    assert release.plan.promise == (2, Fraction(1, 10**6)) and verify(tmp_path / "out").passed
+
+
 @pytest.mark.parametrize("moment", [0, 3, 13, 16])
 def test_cancelled_and_carried_on(town, tmp_path, moment):
     ledger = Ledger.create(

@@ -10,14 +10,14 @@ from fractions import Fraction
 import pyarrow.parquet as pq
 import pytest
 
-from louver.errors import BudgetError, InfeasibleError, InputError
+from louver.errors import BudgetError, Cancelled, InfeasibleError, InputError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from louver.report.topdown import topdown_report
 from louver.topdown import extend, topdown
-from louver.topdown.extension import problem, repair
+from louver.topdown.extension import problem, repair, solve
 from releases import doubt, edit
 from topdown_larger import CONVENTS, LARGER, write_larger
 
@@ -109,6 +109,27 @@ def test_both_debits_stand_in_one_ledger(tmp_path):
     with pytest.raises(InputError, match="is an extension itself"):
         larger.write_text(LARGER.replace('extends = "first"', 'extends = "out"'))
         extend(larger, out=tmp_path / "third")
+
+
+def test_a_stopped_extension_is_carried_on_and_paid_for_once(tmp_path, monkeypatch):
+    first, larger = write_larger(tmp_path)
+    ledger = Ledger.create(
+        tmp_path / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(3)
+    )
+    topdown(first, out=tmp_path / "first")
+
+    def stop(*_, **__):
+        raise Cancelled
+
+    with monkeypatch.context() as patch:
+        patch.setattr(solve, "repair", stop)
+        with pytest.raises(Cancelled):
+            extend(larger, out=tmp_path / "out")
+    with pytest.raises(InputError, match="add --resume"):
+        extend(larger, out=tmp_path / "out")
+    monkeypatch.setattr(solve, "true_levels", stop)  # nothing looks at the records any more
+    extend(larger, out=tmp_path / "out", resume=True)
+    assert verify(tmp_path / "out").passed and ledger.state().spent == 3
 
 
 def test_a_seeded_first_release_is_not_extended_for_release(made, tmp_path):

@@ -82,3 +82,14 @@ def test_errors_are_those_of_least_squares_where_nothing_binds(tmp_path):
             )
     for level in range(4):  # rounding adds a twelfth or so
         assert squares[level] == pytest.approx(expected[level][:, -1].mean(), rel=0.15)
+
+
+def test_a_family_without_people_is_simulated_alone(tmp_path, monkeypatch):
+    """Nobody lives in the second ward, and its total is public: its parents have no cells at all."""
+    monkeypatch.setattr("louver.topdown.estimation.FEWEST", 2)
+    plan = make_plan(read_design(write_town(tmp_path, SPEC.partition("[[topdown.bounds]]")[0])))
+    dense = true_levels(plan.design)[-1].to_dense(18)
+    dense[5:] = 0
+    truth = AssumedTruth.of(plan, SparseLevel.from_dense(dense))
+    found = truth.simulate(public_seed("test"), n_leaves=9)
+    assert not found.levels[-1].people[5:].any()

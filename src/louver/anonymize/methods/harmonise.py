@@ -27,6 +27,9 @@ JUDGED_PER_STEP = 2_000
 LATTICE_SHARE = 0.5
 """Share of the time after which the search of the lattice is given up."""
 
+STARTS = 8
+"""Rounds that begin with one block per column, first of all."""
+
 AROUND, ANEW = 0.5, 0.3
 """Share of the rounds that look around the best recoding, and, of the others, that begin with one block per column."""
 
@@ -100,8 +103,11 @@ def _rounds(whole: Whole, best: Recoding, watch: Watch, steps: int | None) -> Re
         if watch.is_over:
             break
         watch.share = watch.share_of_time if watch.is_limited else n_rounds / max(1, steps or ROUNDS)
-        move = _around if next(draws) < AROUND else _divided_again
-        found = move(whole, best, draws, watch)
+        if n_rounds >= STARTS and next(draws) < AROUND:
+            found = _around(whole, best, draws, watch)
+        else:
+            is_anew = n_rounds < STARTS or next(draws) < ANEW
+            found = _divided_again(whole, best, draws, watch, is_anew=is_anew)
         n_rounds, n_vain = n_rounds + 1, n_vain + 1
         if found.loss < best.loss * (1 - 1e-12):
             best, n_vain = found, 0
@@ -120,10 +126,11 @@ def _around(whole: Whole, best: Recoding, draws: Iterator[float], watch: Watch) 
     return Lattice(whole, codings, watch, has_bound=True).search(best) or best
 
 
-def _divided_again(whole: Whole, best: Recoding, draws: Iterator[float], watch: Watch) -> Recoding:
+def _divided_again(
+    whole: Whole, best: Recoding, draws: Iterator[float], watch: Watch, *, is_anew: bool
+) -> Recoding:
     """Some columns made coarse, or all, and divided again: those that were not first, and others by chance."""
     m = len(whole.domains)
-    is_anew = next(draws) < ANEW
     coarse = set(range(m)) if is_anew else _some(draws, m, 1 + int(next(draws) * 3))
     later = set() if is_anew else coarse
     codings = tuple(

@@ -42,7 +42,8 @@ def repaired(problem: Problem, labels: Ints, watch: Watch) -> Ints:
     watch.run.check()
     if n_failing:
         raise InfeasibleError(
-            "no classes of these records meet the requirements, not even all records together; ask for less."
+            "no classes of these records meet the requirements, not even all records together; ask for a smaller k or --l (no "
+            "more than a sensitive column has values), or a larger --t."
         )
     spare = problem.max_suppressed - int((labels == SUPPRESSED).sum())
     if spare > 0:

@@ -15,6 +15,15 @@ window.louver = {
     const keys = document.getElementById("keys");
     keys.open ? keys.close() : keys.showModal();
   },
+  enter(id) {
+    // Where somebody came from: closing the drawer leads back there.
+    const drawer = document.getElementById(id), now = document.activeElement;
+    if (!now?.closest(".drawer")) louver.from = now;
+    drawer?.querySelector("[data-close]")?.focus({ focusVisible: false });
+  },
+  toggle(selector, name) {
+    document.querySelector(selector)?.classList.toggle(name);
+  },
   say(text) {
     document.getElementById("announcer").textContent = text;
   },
@@ -67,6 +76,9 @@ window.louver = {
         }
     }
   }, true);
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-close]")) setTimeout(() => louver.from?.focus?.(), 60);
+  });
   document.addEventListener("dragover", (event) => event.dataTransfer?.types.includes("Files") && event.preventDefault());
   document.addEventListener("drop", (event) => {
     if (!event.dataTransfer?.files.length) return;

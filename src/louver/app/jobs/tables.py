@@ -7,17 +7,20 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import islice
 from math import log2, prod
 from typing import Any
 
 import numpy as np
 
 from louver._arrays import Bools, Ints
+from louver.audit import audit
 from louver.bounds import suggest
 from louver.bounds.audit import audit_table
 from louver.bounds.load import audit_options
 from louver.bounds.options import BoundsOptions
 from louver.bounds.problem import Arrangement, TwoWayTable, arrange
+from louver.bounds.publish import as_piece
 from louver.bounds.result import BoundsAudit
 from louver.bounds.summary import asked_cells, exposure
 from louver.data.coded import read_coded
@@ -41,6 +44,7 @@ __all__ = [
     "find_disclosed",
     "histogram_of",
     "suggested",
+    "together",
     "window",
 ]
 
@@ -52,6 +56,7 @@ IN_LINE = 3
 """Row attributes that stand in a line; those before them head a group of lines."""
 STEP = re.compile(r"^([<>]=?)?\s*(-?[0-9]+(?:\.[0-9]+)?)")
 MOST_DOTS = 40
+MOST_LISTED = 12
 Stamp = tuple[int, int] | None
 
 
@@ -85,6 +90,8 @@ class _Audited:
     found: BoundsAudit
     states: np.ndarray[tuple[int, int], np.dtype[np.int8]]
     n_values: Ints
+    lower: Ints
+    upper: Ints
 
     @property
     def table(self) -> TwoWayTable:
@@ -200,6 +207,21 @@ def suggested(asked: Asked, seconds: float, avoid: str, run: Run) -> dict[str, A
     return {"lines": lines, "is_proved": found.is_proved, "examined": found.examined}
 
 
+def together(
+    path: str, source: SourceOptions, asked: Sequence[BoundsOptions], seconds: float, run: Run
+) -> dict[str, Any]:
+    """What several arrangements give away that are published together."""
+    pieces = [
+        as_piece(options) | {"name": f"table {number}"} for number, options in enumerate(asked, start=1)
+    ]
+    found = audit(path, **_given(source), tables=pieces, no_advice=True, seconds=seconds, run=run)
+    cells = [
+        {"where": ", ".join(cell.cell.values()), "count": cell.lower, "because": cell.because or ()}
+        for cell in islice(found.disclosed(), MOST_LISTED)
+    ]
+    return {"summary": asdict(found.summary), "cells": cells}
+
+
 def _given(source: SourceOptions) -> dict[str, Any]:
     return source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
 
@@ -280,7 +302,8 @@ def _audit_of(asked: Asked, stamp: Stamp) -> _Audited:
     table = arrange(histogram, arrangement, zero_rows=options.zero_rows)
     found = audit_table(table, arrangement, options)
     n_values = _n_values(found)
-    return _Audited(found, _states(found, n_values), n_values)
+    lower, upper = found.solution.lower, found.solution.upper
+    return _Audited(found, _states(found, n_values), n_values, lower, upper)
 
 
 def _n_values(found: BoundsAudit) -> Ints:
@@ -375,8 +398,8 @@ def _texts(got: _Audited, row: int, says: str, left: int, right: int) -> list[st
         return _shares(got, row, left, right)
     if says == "count":
         return [f"{count:,}" for count in got.table.counts[row, left:right].tolist()]
-    lower = got.found.solution.lower[row, left:right].tolist()
-    upper = got.found.solution.upper[row, left:right].tolist()
+    lower = got.lower[row, left:right].tolist()
+    upper = got.upper[row, left:right].tolist()
     return [f"{a:,}" if a == b else f"{a:,} – {b:,}" for a, b in zip(lower, upper, strict=True)]
 
 
@@ -474,18 +497,15 @@ def _why(got: _Audited, row: int, state: str) -> str:
     least, most = (int(x) for x in got.found.solution.totals[row])
     if state == "zero":
         return "A share of exactly 0 is a count of 0."
-    status = (
-        f"The share is 100 %. How many people are in the row: {least:,} to {most:,}. "
-        if state == "certain"
-        else ""
-    )
+    fits = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    if state == "certain":
+        share = "The share is 100 %" if got.found.certain == 1 else "Nearly everybody in the row is here"
+        return f"{share}. How many people are in the row: {fits}."
     if got.found.decimals is not None:
-        fits = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        return f"{status}The rounded shares fit a row of {fits} people, with what all other rows need."
+        return f"The rounded shares fit a row of {fits} people, with what all other rows need."
     unit = got.found.table.reduced().sum(axis=1)
     need, free = int(unit[row]), got.table.n - int(unit.sum())
-    told = f"{status}These shares need {need:,} people in the row, or {2 * need:,}, and so on. "
+    told = f"These shares need {need:,} people in the row, or {2 * need:,}, and so on. "
     if got.found.n_known:
-        return f"{told}With what outsiders know, {least:,} to {most:,} fit."
-    so = f"so it is {least:,}" if least == most else f"so it is {least:,} to {most:,}"
-    return f"{told}{free:,} people are not accounted for elsewhere, {so}."
+        return f"{told}With what outsiders know, {fits} fit."
+    return f"{told}{free:,} people are not accounted for elsewhere, so it is {fits}."

@@ -50,6 +50,7 @@ PAGES = {
         Page("tables", "Tables", "table", "t"),
         Page("microdata", "Microdata", "people", "m"),
         Page("groups", "Group sizes", "bars", "s", is_inside=False),
+        Page("topdown", "TopDown", "tree", "p", is_inside=False),
         Page("releases", "Releases", "box", "r", is_below=True, is_inside=False),
         Page("ledger", "Ledger", "book", "l", is_below=True, is_inside=False),
     )

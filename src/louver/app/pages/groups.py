@@ -12,6 +12,7 @@ from louver.app.dialogs import Confirm
 from louver.app.jobs.groups import column_names, forecast, out_folder, release
 from louver.app.look import (
     RunBar,
+    Tag,
     button,
     card,
     copy_button,
@@ -31,7 +32,7 @@ from louver.errors import LouverError
 from louver.groups import GroupsOptions
 from louver.schema.source import SourceOptions
 
-__all__ = ["build"]
+__all__ = ["LARGEST", "SMALLEST", "amount_at", "build", "position", "region_line", "region_table"]
 
 SMALLEST, LARGEST = -20, 20
 """The slider of epsilon: tenths of the decimal logarithm, 0.01 to 100."""
@@ -167,7 +168,7 @@ class _Page:
                 type="range",
                 min=SMALLEST,
                 max=LARGEST,
-                value=_position(asked.epsilon),
+                value=position(asked.epsilon),
                 aria_label="Epsilon",
             )
             slider.changed(self._slide, "input")
@@ -245,7 +246,7 @@ class _Page:
         await self._update()
 
     async def _slide(self, value: str) -> None:
-        self._asked.epsilon = _amount_at(int(value))
+        self._asked.epsilon = amount_at(int(value))
         self._amount.text = amount_text(self._asked.epsilon)
         self._draw_strip()
         await self._update()
@@ -388,10 +389,9 @@ class _Page:
             with tag("div", "pad row"):
                 tag("h2", text=f"Released: {found['total_groups']:,} units, paid by entry {found['entry']}")
                 button("See all releases", lambda: self._session.show("releases"), kind="mini ghost")
-            columns = {"Region": "", "People in units": "r", "90 % interval": "r"}
-            with table(columns | {f"error, -{WIDEST:.0%} to +{WIDEST:.0%}": "", "": "r"}):
+            with region_table("People in units"):
                 for row in found["table"]:
-                    _region(row)
+                    region_line(row)
 
     def _call(self) -> Call | None:
         asked, opened = self._asked, self._session.opened
@@ -409,26 +409,35 @@ class _Page:
         )
 
 
-def _region(row: Told) -> None:
+def region_table(what: str) -> Tag:
+    """A table of regions; put the lines into what is returned."""
+    columns = {"Region": "", what: "r", "90 % interval": "r"}
+    return table(columns | {f"error, -{WIDEST:.0%} to +{WIDEST:.0%}": "", "": "r"})
+
+
+def region_line(row: Told) -> None:
+    """One published number with its interval, indented by its level."""
     persons = max(row["persons"], 1)
     with tag("tr"):
         tag("td", "" if row["level"] else "b", str(row["name"])).style(
             f"padding-left:{8 + 18 * row['level']}px"
         )
         tag("td", "r b", f"{row['persons']:,}")
-        tag("td", "r s", f"{row['lower']:,} to {row['upper']:,}")
+        is_exact = row["lower"] == row["upper"]
+        tag("td", "r s", "exact" if is_exact else f"{row['lower']:,} to {row['upper']:,}")
         below, above = ((row[end] - row["persons"]) / persons for end in ("lower", "upper"))
         with tag("td"), tag("div", "whisker"):
             start, end = (50 + 50 * max(-1.0, min(1.0, off / WIDEST)) for off in (below, above))
             tag("i").style(f"left:{start:.2f}%;width:{end - start:.2f}%")
             tag("b").style("left:50%")
-        tag("td", "r s", f"± {50 * (above - below):.2g} %")
+        half = 50 * (above - below)
+        tag("td", "r s", "" if is_exact else f"± {half:.0f} %" if half >= 10 else f"± {half:.2g} %")
 
 
-def _amount_at(position: int) -> Fraction:
+def amount_at(position: int) -> Fraction:
     """Epsilon at a place of the slider: two digits, so that a ledger adds up to something people can read."""
     return Fraction(f"{10 ** (position / 10):.1e}")
 
 
-def _position(amount: Fraction) -> int:
-    return min(range(SMALLEST, LARGEST + 1), key=lambda place: abs(_amount_at(place) - amount))
+def position(amount: Fraction) -> int:
+    return min(range(SMALLEST, LARGEST + 1), key=lambda place: abs(amount_at(place) - amount))

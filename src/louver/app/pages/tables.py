@@ -11,6 +11,7 @@ from louver.app.copying import Call
 from louver.app.jobs.tables import Asked, View, audited, counted, explained, find_disclosed, suggested, window
 from louver.app.look import RunBar, Tag, button, copy_button, drawer, empty, head, segments, select, verdict
 from louver.app.pages.tables_state import SHELVES, Tables, Try, natural_name
+from louver.app.pages.tables_together import TogetherPanel
 from louver.app.parts import HeatGrid, Points, Shelves
 from louver.app.session import Session
 from louver.errors import LouverError
@@ -71,10 +72,12 @@ class _Page:
             chosen = "" if self.state.decimals is None else str(self.state.decimals)
             self.form = select(FORMS, chosen, self.publish_as, "Published as")
             button("What outsiders know", self.open_knowledge, icon_name="plus")
+            button("Compare", kind="tab").on("click", js_handler="() => louver.toggle('.side', 'open')")
             copy_button(self.call)
         with Tag("div", "panes"):
             with Tag("div", "stack centre"):
                 self.shelves = Shelves(self.state.shelves())
+                self.unusable = Tag("p", "s sub", self.state.told_unusable())
                 self.told = Tag("div", aria_live="polite")
                 self.long = RunBar(self.session, "long")
                 self._draw_tiles()
@@ -93,6 +96,7 @@ class _Page:
             if found is None:
                 return
             self.state.open(found)
+            self.unusable.set_text(self.state.told_unusable())
         self.session.shape = f"{self.state.n:,} people, {len(self.state.attributes)} attributes"
         self.session.refresh_top()
         await self.check("As opened")
@@ -244,8 +248,15 @@ class _Page:
         )
         self.chart.hear("choose", lambda number: self.go_back(int(number)))
         with Tag("div", "pad row between tried"):
-            Tag("h2", text="Arrangements tried")
-            button("Undo", self.undo, kind="ghost mini", icon_name="undo", data_undo="")
+            Tag("h2", "nowrap", "Tried so far")
+            with Tag("span", "row"):
+                button(
+                    "Together…",
+                    self.open_together,
+                    kind="ghost mini",
+                    title="What several of them give away together",
+                )
+                button("Undo", self.undo, kind="ghost mini", icon_name="undo", data_undo="")
         self.tried = Tag("div", "scroll")
         self.best = Tag("div", "pad s sub best")
         self._paint_side()
@@ -258,6 +269,7 @@ class _Page:
         people = summary["rows"] - summary["zero_rows"]
         self.rows_told.set_text(f"{people:,} rows with people, {summary['zero_rows']:,} without")
         self.grid.put(win={**found["window"], "table": self.number}, tip=None)
+        self.session.say(f"{self.state.words_now()}. {_plural(tiles['small'], 'small count')} disclosed.")
         self._paint_verdict(summary, found["n"], extra)
         self._paint_side()
 
@@ -341,7 +353,7 @@ class _Page:
         """Merge or split the categories of an attribute, or move it."""
         groups = self.state.groups(name)
         chosen: set[str] = set()
-        with drawer(name):
+        with drawer(name, is_slim=True):
             Tag(
                 "p",
                 "sub s",
@@ -389,9 +401,14 @@ class _Page:
         picked = [label for label in groups if label in chosen]
         offer.set(placeholder=natural_name(picked) if len(picked) > 1 else NAME_OF_MERGED)
 
+    def open_together(self) -> None:
+        """Audit several of the arrangements as if all were published."""
+        with drawer("What they give away together", is_slim=True):
+            TogetherPanel(self.session, self.state, self.asked())
+
     def open_knowledge(self) -> None:
         """What outsiders know besides the table, and what falls with it."""
-        with drawer("What outsiders know") as self.knowledge:
+        with drawer("What outsiders know", is_slim=True) as self.knowledge:
             Tag(
                 "p",
                 "sub s",

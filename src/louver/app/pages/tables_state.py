@@ -50,6 +50,7 @@ class Tables:
     """What the page keeps between visits."""
 
     attributes: list[dict[str, Any]] = field(default_factory=list)
+    unusable: dict[str, str] = field(default_factory=dict)
     n: int = 0
     rows: list[str] = field(default_factory=list)
     cols: list[str] = field(default_factory=list)
@@ -68,7 +69,7 @@ class Tables:
 
     def open(self, found: dict[str, Any]) -> None:
         """Take a counted file: the last attributes with few categories are the columns, as many others as fit the rows."""
-        self.attributes, self.n = found["attributes"], found["n"]
+        self.attributes, self.unusable, self.n = found["attributes"], found["left"], found["n"]
         few = [a for a in self.attributes if 1 < len(a["labels"]) <= MOST_LEVELS]
         cols = few[-2:] if len(few) > 2 else few[-1:]
         cells, rows = 1, []
@@ -81,6 +82,11 @@ class Tables:
         self.rows, self.cols = rows, [one["name"] for one in cols]
         self.out = [a["name"] for a in self.attributes if a["name"] not in (*self.rows, *self.cols)]
         self.base = tuple(self.rows), tuple(self.cols)
+
+    def told_unusable(self) -> str:
+        """Columns that no table can be made of, and why."""
+        listed = "; ".join(f"{name} ({why})" for name, why in self.unusable.items())
+        return f"Not offered: {listed}." if listed else ""
 
     def shelves(self) -> list[dict[str, Any]]:
         """The shelves as they are drawn."""
@@ -215,6 +221,10 @@ class Tables:
 
     def now(self) -> Try | None:
         return next((one for one in self.tries if one.number == self.current), None)
+
+    def words_now(self) -> str:
+        now = self.now()
+        return "" if now is None else now.words
 
     def sorted(self) -> list[Try]:
         """Least risky first, then what keeps most."""

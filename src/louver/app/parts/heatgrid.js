@@ -233,7 +233,7 @@ export default {
       this.at = cell;
       const box = this.$refs.scroller;
       const x = this.label + cell.col * this.col - box.scrollLeft, y = this.heads + cell.line * LINE - box.scrollTop;
-      const isLow = y > box.clientHeight - 190;
+      const isLow = y > box.clientHeight - 190 && y > 150;
       const side = Math.max(4, Math.min(x + this.col / 2 - 156, this.$el.clientWidth - 320));
       this.place = isLow ? { left: side + "px", bottom: this.$el.clientHeight - y + 6 + "px" } : { left: side + "px", top: y + LINE + 6 + "px" };
       this.draw();

@@ -21,6 +21,7 @@ from louver._arrays import Bools, Ints
 from louver.data.write import spreadsheet_safe
 from louver.release.folder import BATCH_ROWS, Folder, Malformed, without_dictionary
 from louver.release.promises.base import Context, Outcome, Promise, count_distinct, places_in
+from louver.release.promises.topdown_errors import ERROR_COLUMNS, PublishedErrors
 
 __all__ = ["Rows", "TopDown", "check_topdown", "leaf_codes"]
 
@@ -39,6 +40,16 @@ class Table(BaseModel):
 
     file: Annotated[str, Field(pattern=r"^data/tables/[^/\\]+\.parquet$")]
     attributes: dict[str, dict[str, Labels]]
+
+
+class Errors(BaseModel):
+    """Where errors are described: by class of the number, and by region; and the queries they are described for."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    file: Literal["data/errors.parquet"]
+    regions: Literal["data/regions.parquet"]
+    queries: Names
 
 
 class TopDown(Promise):
@@ -70,6 +81,7 @@ class TopDown(Promise):
     exact: dict[str, str]
     cells: dict[str, Cells]
     tables: dict[str, Table]
+    errors: Errors | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +134,7 @@ def check_topdown(context: Context, promise: TopDown) -> Outcome:
     """Count the people once, then doubt everything that was said of them."""
     _check_form(promise)
     leaves = _leaves(context.folder, promise)
-    counted = _count_people(context.folder, promise, leaves)
+    counted = count_people(context.folder, promise, leaves)
     if isinstance(counted, str):
         return Outcome(False, counted)
     for problem in _problems(context, promise, counted):
@@ -162,7 +174,7 @@ def _leaves(folder: Folder, promise: TopDown) -> pa.Array:
     return nodes.filter(pc.equal(nodes["0"], promise.levels[-1]))["1"].cast(pa.string()).combine_chunks()
 
 
-def _count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> People | str:
+def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> People | str:
     """Count the microdata by leaf and cell; a sentence where someone is outside the domain."""
     names = [*promise.regions, *promise.attributes]
     if folder.schema(promise.file).names != names:
@@ -233,9 +245,16 @@ def _problems(context: Context, promise: TopDown, people: People) -> Iterator[st
     yield from _bound_problems(folder, promise, people)
     if promise.csv is not None and not _is_same(folder, promise):
         yield "the microdata as CSV are not those as Parquet"
+    errors, about = None, promise.errors
+    if about is not None:
+        errors = PublishedErrors.read(folder, about.file, about.regions, about.queries, promise.levels)
+    if errors is not None and context.manifest.results.get("intervals", 0) < 1:
+        yield "errors are described that the manifest does not know of"
     for name, table in promise.tables.items():
         if not _is_sum(folder, promise, people, table):
             yield f'table "{name}" is not what the people add up to'
+        elif errors is not None and (problem := errors.problem(folder, name, table.file)):
+            yield f'table "{name}" {problem}'
 
 
 def _variance_problems(context: Context, promise: TopDown) -> Iterator[str]:
@@ -303,12 +322,13 @@ def _is_sum(folder: Folder, promise: TopDown, people: People, table: Table) -> b
     names = list(table.attributes)
     n_most = len(promise.levels) * max(1, len(people.count))
     rows = without_dictionary(folder.table(table.file, most_rows=n_most))
-    if rows.column_names != ["level", "region", *names, "count"]:
+    told = [] if promise.errors is None else list(ERROR_COLUMNS)
+    if rows.column_names != ["level", "region", *names, "count", *told]:
         return False
     shape = [len(merged) for merged in table.attributes.values()]
     if max(map(len, people.regions)) * prod(shape) > MOST_KEYS:
         raise Malformed("there are more cells than can be told apart")
-    merged_cell = _merged_cells(people, table, shape)
+    merged_cell = merged_cells(people, table, shape)
     n_left = rows.num_rows
     for level, level_name in enumerate(promise.levels):
         keys = people.region_of[level][people.leaf] * prod(shape) + merged_cell
@@ -329,7 +349,7 @@ def _is_sum(folder: Folder, promise: TopDown, people: People, table: Table) -> b
     return bool(n_left == 0)
 
 
-def _merged_cells(people: People, table: Table, shape: Sequence[int]) -> Ints:
+def merged_cells(people: People, table: Table, shape: Sequence[int]) -> Ints:
     """Cell of a table that each combination of the microdata counts in."""
     if not shape:
         return np.zeros(len(people.count), np.int64)

@@ -27,6 +27,7 @@ from louver.optim.kernels.sharing.people import draw_cells_inplace, share_out_in
 from louver.run import Run
 from louver.topdown.estimation import Estimate, LevelReport
 from louver.topdown.extension.problem import Extension
+from louver.topdown.implied import UNBOUNDED
 from louver.topdown.problem import NoisyCounts, SparseLevel, region_range, split_batches
 
 __all__ = ["estimate_classes"]
@@ -93,7 +94,7 @@ def _estimate_level(
             np.arange(span[1] - span[0]), np.diff(spine.starts[level - 1][span[0] : span[1] + 1])
         )
         tables = _Classes.of(extension, parents.part(*span), own, family)
-        return _share_out(extension, level, tables, answers, closed[level][start:stop])
+        return _share_out(extension, level, slice(start, stop), tables, answers, closed[level][start:stop])
 
     pieces = []
     for piece in run_pieces(work, batches, workers=workers):
@@ -194,18 +195,30 @@ class _Wanted:
         return np.concatenate([*held, np.zeros(0)])
 
 
-def _rules(
-    extension: Extension, cells: Ints, pair_cell: Ints, place: Ints, n_places: int
+def _kept(
+    extension: Extension, level: int, span: slice, cells: Ints, pair_cell: Ints, place: Ints
 ) -> list[Inequality]:
-    """Edit rules of every region of a batch (8.2.3)."""
-    return [
-        Inequality(place, rule.coefficient[cells][pair_cell].astype(np.float64), n_places)
-        for rule in extension.rules
-    ]
+    """Edit rules (8.2.3) and bounds of every region of a batch; they pull, and the last edit of the leaves keeps them."""
+    n_places = span.stop - span.start
+    kept = []
+    for rule in extension.rules:
+        coefficient = rule.coefficient[cells][pair_cell]
+        index = np.flatnonzero(coefficient)
+        own = coefficient[index].astype(np.float64)
+        kept.append(Inequality(index, place[index], own, np.zeros(n_places)))
+    for number, (lower, upper) in enumerate(extension.bounds(level)):
+        least, most = lower[span].astype(np.float64), upper[span].astype(np.float64)
+        if not least.any() and not ((most > 0) & (most < UNBOUNDED)).any():
+            continue
+        index = np.flatnonzero(extension.marks[cells][pair_cell] >> number & 1)
+        kept.append(Inequality(index, place[index], np.ones(len(index)), least))
+        if (most < UNBOUNDED).any():
+            kept.append(Inequality(index, place[index], -np.ones(len(index)), -most))
+    return kept
 
 
 def _share_out(
-    extension: Extension, level: int, tables: _Classes, answers: Sequence[Ints], closed: Ints
+    extension: Extension, level: int, span: slice, tables: _Classes, answers: Sequence[Ints], closed: Ints
 ) -> tuple[SparseLevel, float]:
     """The children of a batch of parents."""
     place, n_places = tables.child[tables.pair_child], len(closed)
@@ -214,8 +227,8 @@ def _share_out(
     if closed.any():
         prior[(marks[tables.pair_cell] & closed[place]) != 0] *= CLOSED
     margins = [Sums(tables.pair_cell, tables.cell_count), Sums(tables.pair_child, tables.child_count)]
-    rules = _rules(extension, tables.cell, tables.pair_cell, place, n_places)
-    counts = fit(prior, margins, wanted.noisy, rules)
+    kept = _kept(extension, level, span, tables.cell, tables.pair_cell, place)
+    counts = fit(prior, margins, wanted.noisy, kept)
     held = np.bincount(tables.pair_cell, weights=counts, minlength=len(tables.cell))
     person = np.repeat(np.arange(len(tables.cell)), tables.cell_count)
     person_start = np.concatenate([[0], np.cumsum(tables.cell_count)])[tables.cell_start]
@@ -252,9 +265,8 @@ def _draw_root(extension: Extension, own: SparseLevel, answers: Sequence[Ints]) 
     prior = people[known][place] / np.diff(class_start)[place]
     everyone, nobody = np.arange(len(cells)), np.zeros(len(cells), dtype=np.int64)
     wanted = _Wanted.of(extension, 0, cells, everyone, nobody, answers, ROOT_TRUST)
-    counts = fit(
-        prior, [Sums(place, people[known])], wanted.noisy, _rules(extension, cells, everyone, nobody, 1)
-    )
+    kept = _kept(extension, 0, slice(0, 1), cells, everyone, nobody)
+    counts = fit(prior, [Sums(place, people[known])], wanted.noisy, kept)
     start = np.concatenate([[0], np.cumsum(people[known])]).astype(np.int64)
     chosen = np.zeros(int(start[-1]), dtype=np.int64)
     draw_cells_inplace(

@@ -164,13 +164,17 @@ def read_first(design: Design, *, seeded: bool, where: str) -> tuple[First, Refi
     if any(one.get("promise") == "extension" for one in manifest.promises):
         message = f"{path.name} is an extension itself; extend the release that it extends, by all attributes at once."
         raise InputError(message, file=path.name, option="extends")
+    digest = str(read_content(path)["digest"])
+    if design.options.digest not in (None, digest):
+        message = f'{path.name} is another release than key "digest" says; correct one of them.'
+        raise InputError(message, file=path.name, option="digest")
     _check_regions(design, path, promise)
     attributes = {name: tuple(labels) for name, labels in promise["attributes"].items()}
     refinement = refinement_of(design, attributes, where)
     first = First(
         path=path,
         manifest=manifest,
-        digest=str(read_content(path)["digest"]),
+        digest=digest,
         attributes=attributes,
         leaves=_count(design, path, attributes),
     )

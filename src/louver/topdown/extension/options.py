@@ -2,6 +2,7 @@
 
 [topdown]
 extends = "first"                        # release directory, beside the spec
+digest = "9f3c..."                       # optional: the digest in its manifest; another release is refused
 epsilon = 1
 
 [topdown.refines.voting_age]             # an attribute of the first release that a finer one stands for
@@ -17,13 +18,13 @@ of = { relationship = ["householder"] }
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from louver.schema.validate import OWN, Options
-from louver.topdown.options import Labels, TopDownOptions
+from louver.topdown.options import Labels, SharesOptions, TopDownOptions
 
 __all__ = ["ExtendOptions", "RefineOptions", "RuleOptions"]
 
@@ -50,16 +51,24 @@ class ExtendOptions(TopDownOptions):
     most_cells: ClassVar[int] = 1 << 23
     needs_detailed: ClassVar[bool] = False
 
+    shares: SharesOptions  # not chosen: an extension leaves out cells that the first release tells
     extends: Annotated[str, Field(min_length=1)]
+    digest: str | None = None
     refines: dict[str, RefineOptions] = Field(default_factory=dict)
     rules: list[RuleOptions] = Field(default_factory=list)
 
-    @model_validator(mode="after")
-    def _check(self) -> ExtendOptions:
-        if self.invariants:
-            told = "invariants are not for an extension: it publishes nothing exactly but the first release; state bounds"
-            raise PydanticCustomError(OWN, told)
-        for name in ("estimator", "shrink", "acknowledge_invariants"):
-            if name in self.model_fields_set:
-                raise PydanticCustomError(OWN, "{name} is not for an extension; take it out", {"name": name})
-        return self
+    @field_validator(
+        "invariants",
+        "estimator",
+        "shrink",
+        "acknowledge_invariants",
+        "extended_by",
+        "intervals",
+        mode="before",
+    )
+    @classmethod
+    def _refuse(cls, value: Any) -> Any:
+        raise PydanticCustomError(
+            OWN,
+            "is not for an extension, which publishes nothing exactly and is estimated in one way; take it out",
+        )

@@ -8,9 +8,11 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.errors import InputError
+from louver.run import Run
 from louver.topdown.design import Design
 from louver.topdown.extension.first import First, Refinement, read_first
 from louver.topdown.extension.options import ExtendOptions
+from louver.topdown.implied import UNBOUNDED
 from louver.topdown.load import SpecLike, cell_set, read_design
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.problem import SparseLevel, add_levels
@@ -71,6 +73,18 @@ class Extension:
         """The first release at every level, the root first."""
         return add_levels(self.design.spine, self.first.leaves, self.first.n_cells)
 
+    def bounds(self, level: int) -> list[tuple[Ints, Ints]]:
+        """What the bounds of the leaves add up to in the regions of a level: necessary, not sufficient."""
+        spine = self.design.spine
+        summed = []
+        for statement in self.design.statements:
+            lower, upper = statement.lower, statement.upper
+            for starts in reversed(spine.starts[level:]):
+                lower = np.add.reduceat(lower, starts[:-1])
+                upper = np.minimum(np.add.reduceat(upper, starts[:-1]), UNBOUNDED)
+            summed.append((lower, upper))
+        return summed
+
     def closed(self) -> list[Ints]:
         """For every level, the root first, a bit for every bound that allows nobody in a region."""
         spine = self.design.spine
@@ -83,7 +97,9 @@ class Extension:
         return levels
 
 
-def read_extension(spec: SpecLike, data: object = None, *, seeded: bool = False) -> Extension:
+def read_extension(
+    spec: SpecLike, data: object = None, *, seeded: bool = False, run: Run | None = None
+) -> Extension:
     """Read the spec of an extension and the release it extends.
 
     Raises
@@ -91,7 +107,7 @@ def read_extension(spec: SpecLike, data: object = None, *, seeded: bool = False)
     InputError
         One sentence that names file and key.
     """
-    design = read_design(spec, data, ExtendOptions)
+    design = read_design(spec, data, ExtendOptions, run)
     assert isinstance(design.options, ExtendOptions)
     where = f"{design.spec.path.name} [topdown]"
     if len(design.statements) > MAX_BOUNDS:

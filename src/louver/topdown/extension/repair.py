@@ -71,10 +71,11 @@ class _Constraints:
         statements, rules = extension.design.statements, extension.rules
         n_leaves = extension.design.spine.sizes[-1]
         rows = [s.cells.astype(np.int64) for s in statements] + [rule.coefficient for rule in rules]
-        kind_of = np.zeros(extension.design.n_cells, dtype=np.int64)
-        for row in rows:
-            _, kind_of = np.unique(kind_of * 64 + np.unique(row, return_inverse=True)[1], return_inverse=True)
-        place = np.unique(kind_of, return_index=True)[1]
+        kind_of = np.unique(extension.marks, return_inverse=True)[1].astype(np.int64)
+        for rule in rules:
+            low = int(rule.coefficient.min())
+            kind_of = kind_of * (int(rule.coefficient.max()) - low + 1) + rule.coefficient - low
+        _, place, kind_of = np.unique(kind_of, return_index=True, return_inverse=True)
         open_end = np.full(n_leaves, UNBOUNDED)
         return cls(
             names=(*(s.name for s in statements), *(rule.name for rule in rules)),
@@ -111,9 +112,16 @@ def check_extendable(extension: Extension) -> None:
     allowed = _allowed(extension, known)
     first = extension.first.leaves
     bounds = slice(0, known.n_bounds)
-    binding = ((known.lower[bounds] > 0) | (known.upper[bounds] < UNBOUNDED)).any(axis=0)
-    for leaf in np.flatnonzero(binding).tolist():
+    in_set = known.coefficient[bounds] > 0
+    for leaf in range(first.n_regions):
         span = slice(first.start[leaf], first.start[leaf + 1])
+        # Nobody is missing, and everybody has a kind that no bound limits here.
+        is_limited = (in_set & (known.upper[bounds, leaf] < UNBOUNDED)[:, None]).any(axis=0)
+        if (
+            not known.lower[bounds, leaf].any()
+            and (allowed[first.cell[span]] & ~is_limited).any(axis=1).all()
+        ):
+            continue
         if _reassigned(known, leaf, first.cell[span], first.count[span], allowed, None) is None:
             code = extension.design.spine.leaves[leaf]
             message = (
@@ -129,13 +137,13 @@ def repair(extension: Extension, leaves: SparseLevel, run: Run | None = None) ->
     if not known.names:
         return leaves, Edits(broken_before={}, broken_after={}, leaves=0, people=0)
     before = known.broken(leaves)
-    allowed = _allowed(extension, known)
+    finder = _Finder.of(extension, known)
     edited: dict[int, tuple[Ints, Ints]] = {}
     n_people = 0
     to_edit = np.flatnonzero(before.any(axis=0)).tolist()
     for number, leaf in enumerate(to_edit, start=1):
         span = slice(leaves.start[leaf], leaves.start[leaf + 1])
-        cells, n_changed = _edit_leaf(extension, known, leaf, leaves.cell[span], leaves.count[span], allowed)
+        cells, n_changed = _edit_leaf(extension, known, leaf, leaves.cell[span], leaves.count[span], finder)
         if n_changed:
             edited[leaf] = cells
             n_people += n_changed
@@ -158,6 +166,39 @@ def _allowed(extension: Extension, known: _Constraints) -> Bools:
     possible = extension.design.is_possible
     allowed[extension.refinement.class_of[possible], known.kind_of[possible]] = True
     return allowed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Finder:
+    """The possible cells of every class."""
+
+    allowed: Bools
+    shape: tuple[int, ...]
+    kind_of: Ints
+    cell: Ints  # possible cells, by classes
+    start: Ints
+
+    @classmethod
+    def of(cls, extension: Extension, known: _Constraints) -> _Finder:
+        class_of = extension.refinement.class_of
+        cell = np.flatnonzero(extension.design.is_possible)
+        cell = cell[np.argsort(class_of[cell], kind="stable")]
+        start = np.searchsorted(class_of[cell], np.arange(extension.first.n_cells + 1))
+        return cls(
+            allowed=_allowed(extension, known),
+            shape=extension.design.shape,
+            kind_of=known.kind_of,
+            cell=cell,
+            start=start,
+        )
+
+    def nearest(self, of_class: int, kind: int, cell: int) -> int:
+        """The cell of a class and kind that differs from a cell in the fewest attributes, and in these the least."""
+        found = self.cell[self.start[of_class] : self.start[of_class + 1]]
+        found = found[self.kind_of[found] == kind]
+        pairs = zip(np.unravel_index(cell, self.shape), np.unravel_index(found, self.shape), strict=True)
+        steps = np.array([np.abs(theirs - mine) for mine, theirs in pairs])
+        return int(found[np.lexsort((steps.sum(axis=0), (steps > 0).sum(axis=0)))[0]])
 
 
 def _reassigned(
@@ -201,21 +242,21 @@ def _reassigned(
 
 
 def _edit_leaf(
-    extension: Extension, known: _Constraints, leaf: int, cells: Ints, counts: Ints, allowed: Bools
+    extension: Extension, known: _Constraints, leaf: int, cells: Ints, counts: Ints, finder: _Finder
 ) -> tuple[tuple[Ints, Ints], int]:
     """Cells and counts of a leaf with as few people changed as possible, and how many those are."""
     classes, place = np.unique(extension.refinement.class_of[cells], return_inverse=True)
     kinds = known.kind_of[cells]
     held = np.zeros((len(classes), known.coefficient.shape[1]), dtype=np.int64)
     np.add.at(held, (place, kinds), counts)
-    wanted = _reassigned(known, leaf, classes, held.sum(axis=1), allowed, held)
+    wanted = _reassigned(known, leaf, classes, held.sum(axis=1), finder.allowed, held)
     assert wanted is not None, "checked before anything was spent"
     now = dict(zip(cells.tolist(), counts.tolist(), strict=True))
     n_changed = 0
     for row, old, new in _moves(held, wanted):
         mine = cells[(place == row) & (kinds == old)].tolist()
         source = max((cell for cell in mine if now[cell]), key=lambda cell: now[cell])
-        target = _nearest(extension, known, int(classes[row]), new, source)
+        target = finder.nearest(int(classes[row]), new, source)
         now[source] -= 1
         now[target] = now.get(target, 0) + 1
         n_changed += 1
@@ -232,19 +273,6 @@ def _moves(held: Ints, wanted: Ints) -> Iterator[tuple[int, int, int]]:
         coming = np.repeat(np.arange(len(change)), np.maximum(change, 0))
         for old, new in zip(leaving.tolist(), coming.tolist(), strict=True):
             yield row, old, new
-
-
-def _nearest(extension: Extension, known: _Constraints, of_class: int, kind: int, cell: int) -> int:
-    """The possible cell of a class and kind that differs from a cell in the fewest attributes, and in these the least."""
-    is_one = (
-        (extension.refinement.class_of == of_class) & (known.kind_of == kind) & extension.design.is_possible
-    )
-    found = np.flatnonzero(is_one)
-    shape = extension.design.shape
-    own, others = np.unravel_index(cell, shape), np.unravel_index(found, shape)
-    steps = [np.abs(theirs - mine) for mine, theirs in zip(own, others, strict=True)]
-    differs = sum((step > 0).astype(np.int64) for step in steps)
-    return int(found[np.lexsort((sum(steps), differs))[0]])
 
 
 def _replaced(leaves: SparseLevel, edited: dict[int, tuple[Ints, Ints]]) -> SparseLevel:

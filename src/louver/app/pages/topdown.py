@@ -1,0 +1,348 @@
+"""TopDown: private microdata over a tree of regions; the forecast changes as the budget moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from louver.app.copying import Texts
+from louver.app.dialogs import Confirm
+from louver.app.jobs.groups import out_folder
+from louver.app.jobs.topdown import described, planned, released
+from louver.app.look import (
+    RunBar,
+    button,
+    card,
+    copy_button,
+    empty,
+    field,
+    head,
+    icon,
+    pill,
+    table,
+    tag,
+    verdict,
+)
+from louver.app.pages.groups import LARGEST, SMALLEST, amount_at, position, region_line, region_table
+from louver.app.session import Session
+from louver.app.words import amount_text
+from louver.data.samples import write_samples
+from louver.errors import LouverError
+
+__all__ = ["build"]
+
+WORDS = ((0.01, "very good", "ok"), (0.05, "usable", "acc"), (0.2, "rough", "care"))
+Told = Mapping[str, Any]
+
+
+class Asked:
+    """What a tab chose."""
+
+    def __init__(self) -> None:
+        self.spec: Path | None = None
+        self.is_sample = False
+        self.about: Told | None = None
+        self.amount = Fraction(1)
+        self.levels: dict[str, int] = {}
+        self.queries: dict[str, int] = {}
+        self.is_moved = False
+        self.name = ""
+        self.result: Told | None = None
+
+    def section(self) -> dict[str, Any]:
+        """What differs from the spec, for its section."""
+        assert self.about is not None
+        told: dict[str, Any] = {self.about["measure"]: str(self.amount)}
+        if self.is_moved:
+            told["shares"] = {"levels": _fractions(self.levels), "queries": _fractions(self.queries)}
+        return told
+
+
+async def build(session: Session) -> None:
+    """Draw the page."""
+    asked = session.state(Asked)
+    if asked.spec is None:
+        asked.spec = session.setup.topdown
+    if asked.spec is None:
+        head("TopDown", "private microdata over a tree of regions")
+        with empty(
+            "There is no spec yet",
+            "A spec says which regions, attributes and questions there are. Start louver explore with --topdown SPEC.toml, or try the "
+            "sample: a county of 1,092 blocks.",
+        ):
+            button("Try the sample", partial(_take_sample, session, asked), kind="pri")
+        return
+    await _Page(session, asked).start()
+
+
+def _take_sample(session: Session, asked: Asked) -> None:
+    folder = session.folder / "sample"
+    write_samples(folder)
+    asked.spec, asked.is_sample = folder / "county.toml", True
+    session.show("topdown")
+
+
+class _Page:
+    """The sliders, the forecast, and what came of it."""
+
+    def __init__(self, session: Session, asked: Asked) -> None:
+        assert asked.spec is not None
+        self._session, self._asked, self._spec = session, asked, str(asked.spec)
+
+    async def start(self) -> None:
+        with head("TopDown", "private microdata over a tree of regions"):
+            self._knowledge = tag("div")
+            copy_button(self._texts)
+        self._bar = RunBar(self._session, "quick")
+        if self._asked.about is None:
+            self._asked.about = await self._bar.do(described, self._spec, key="spec")
+            if self._asked.about is None:
+                return
+            self._reset()
+        about = self._asked.about
+        with self._knowledge:
+            pill("public knowledge is consistent", "ok", "ok") if about["is_consistent"] else pill(
+                "public knowledge contradicts itself", "stop", "warning"
+            )
+        with tag("div", "across form"):
+            self._form = card("stack form")
+            with tag("div", "stack"):
+                self._forecast = card()
+                self._strip = tag("div")
+                self._long = RunBar(self._session, "long")
+                self._result = tag("div")
+        self._bar.dim(self._forecast)
+        self._draw_form()
+        self._draw_strip()
+        self._draw_result()
+        await self._update()
+
+    def _reset(self) -> None:
+        asked, about = self._asked, self._asked.about
+        assert about is not None
+        asked.amount = Fraction(about["amount"])
+        asked.levels = {level["name"]: max(1, round(200 * level["share"])) for level in about["levels"]}
+        asked.queries = {name: max(1, round(200 * share)) for name, share in about["query_shares"].items()}
+        asked.is_moved = False
+
+    def _draw_form(self) -> None:
+        asked, about = self._asked, self._asked.about
+        assert about is not None
+        self._form.clear()
+        with self._form:
+            with tag("div", "pad part"):
+                with tag("div", "row between"):
+                    tag("h3", text=f"Privacy loss, {about['measure']}")
+                    self._amount = tag("b", text=amount_text(asked.amount))
+                slider = tag(
+                    "input",
+                    type="range",
+                    min=SMALLEST,
+                    max=LARGEST,
+                    value=position(asked.amount),
+                    aria_label="Privacy loss",
+                )
+                slider.changed(self._slide, "input")
+                with tag("div", "row between s sub"):
+                    tag("span", text="more private")
+                    tag("span", text="more accurate")
+            self._shown: dict[str, Any] = {}
+            for title, parts in (("Shares by level", asked.levels), ("Shares by question", asked.queries)):
+                with tag("div", "pad part"):
+                    tag("h3", text=title)
+                    for name in parts:
+                        self._share(title, name, parts)
+            with tag("div", "pad part"):
+                button("As the spec has it", self._back, kind="mini")
+                button("Equal", self._equal, kind="mini")
+            with tag("div", "pad"):
+                tag("h3", text="Published exactly")
+                for name in about["exact"]:
+                    with tag("div", "row between s"):
+                        tag("span", text=name)
+                        icon("lock", "mini")
+                tag("p", "s sub", "What is exact is not protected." if about["exact"] else "Nothing.")
+
+    def _share(self, title: str, name: str, parts: dict[str, int]) -> None:
+        with tag("label", "slide"):
+            tag("span", "s", name)
+            slider = tag(
+                "input", type="range", min=1, max=200, value=parts[name], aria_label=f"{title}: {name}"
+            )
+            self._shown[f"{title}/{name}"] = tag("span", "s", _percent(parts, name))
+        slider.changed(partial(self._move, title, name, parts), "input")
+
+    async def _move(self, title: str, name: str, parts: dict[str, int], value: str) -> None:
+        parts[name] = int(value)
+        self._asked.is_moved = True
+        for other in parts:
+            self._shown[f"{title}/{other}"].text = _percent(parts, other)
+        await self._update()
+
+    async def _slide(self, value: str) -> None:
+        self._asked.amount = amount_at(int(value))
+        self._amount.text = amount_text(self._asked.amount)
+        self._draw_strip()
+        await self._update()
+
+    async def _back(self) -> None:
+        self._reset()
+        self._draw_form()
+        self._draw_strip()
+        await self._update()
+
+    async def _equal(self) -> None:
+        for parts in (self._asked.levels, self._asked.queries):
+            parts.update(dict.fromkeys(parts, 100))
+        self._asked.is_moved = True
+        self._draw_form()
+        await self._update()
+
+    async def _update(self, simulations: int = 0) -> None:
+        """The forecast of what is chosen now; a later choice overtakes an earlier one."""
+        found = await self._bar.do(planned, self._spec, self._asked.section(), simulations, key="forecast")
+        if found is not None:
+            self._draw_forecast(found)
+
+    def _draw_forecast(self, found: Told) -> None:
+        about = self._asked.about
+        assert about is not None
+        regions = {level["name"]: level["regions"] for level in about["levels"]}
+        lines = [line for line in found["lines"] if line["plan"] == "asked"]
+        equal = {line["level"]: line["mean_absolute"] for line in found["lines"] if line["plan"] == "equal"}
+        widest = max([*(line["mean_absolute"] for line in lines), *equal.values()], default=0) or 1
+        self._forecast.clear()
+        with self._forecast:
+            with tag("div", "pad row"):
+                tag("h2", text="Forecast: how far off a region's total will be")
+                pill("spends nothing, reads no records", "ok", "ok")
+                tag("div", "grow")
+                button("Simulate", partial(self._update, 1), kind="mini")
+            with table(
+                {
+                    "Level": "",
+                    "Regions": "r",
+                    "Typical error": "r",
+                    "people": "",
+                    "Of a mean region": "r",
+                    "In words": "",
+                }
+            ):
+                for line in lines:
+                    self._line(line, regions[line["level"]], equal[line["level"]], widest)
+            how = (
+                "one simulated release"
+                if found["simulations"]
+                else "the noise alone, before counts below zero are mended"
+            )
+            tag(
+                "p",
+                "pad s sub",
+                f"The mark is an equal share. Computed from {how}, for about 50 people in each smallest region.",
+            )
+
+    def _line(self, line: Told, regions: int, equal: float, widest: float) -> None:
+        off, share = line["mean_absolute"], line["relative"] or 0.0
+        word, kind = next(((w, k) for most, w, k in WORDS if share <= most), ("too noisy alone", "stop"))
+        with tag("tr"):
+            tag("td", "b", line["level"])
+            tag("td", "r", f"{regions:,}")
+            tag("td", "r b", "exact" if off < 1e-9 else f"± {off:,.0f}" if off >= 10 else f"± {off:.1f}")
+            with tag("td"), tag("div", "lane"):
+                tag("i").style(f"width:{100 * off / widest:.1f}%")
+                tag("u").style(f"left:{100 * equal / widest:.1f}%")
+            tag("td", "r", f"{100 * share:.2g} %")
+            with tag("td"):
+                pill(word, kind)
+
+    def _draw_strip(self) -> None:
+        session, asked = self._session, self._asked
+        assert asked.about is not None
+        measure = asked.about["measure"]
+        self._strip.clear()
+        with self._strip:
+            if session.setup.ledger is None:
+                verdict(
+                    "plain",
+                    "No ledger: nothing can be spent.",
+                    "Start louver explore with --ledger FILE.",
+                    is_status=False,
+                )
+                return
+            left = session.balance
+            with card("pad row between"):
+                with tag("div"):
+                    tag("b", "b", f"This asks for {measure} {amount_text(asked.amount)}.")
+                    tag(
+                        "p",
+                        "s sub",
+                        "" if left is None else f"{amount_text(left['left'])} is left in the ledger.",
+                    )
+                with tag("div", "row"):
+                    field("Name of the release", asked.name, self._set_name)
+                    what = "The noise is drawn once, from the records that the spec names. This cannot be undone."
+                    if left is not None:
+                        what += f" The ledger has {amount_text(left['left'])} left."
+                    dialog = Confirm(
+                        f"Spend {amount_text(asked.amount)} of {measure}?", what, "Measure", self._measure
+                    )
+                    dialog.opens(button("Measure…", kind="pri", data_run=""))
+
+    def _set_name(self, value: str) -> None:
+        self._asked.name = value.strip()
+
+    async def _measure(self) -> None:
+        session, asked = self._session, self._asked
+        try:
+            out = out_folder(session.setup.releases, asked.name)
+        except LouverError as error:
+            self._long.tell(str(error))
+            return
+        found = await self._long.do(
+            released, self._spec, asked.section(), str(session.setup.ledger), out, key="measure"
+        )
+        if session.refresh_ledger is not None:
+            await session.refresh_ledger()
+        if found is not None:
+            asked.result = found
+            self._draw_result()
+        self._draw_strip()
+
+    def _draw_result(self) -> None:
+        found = self._asked.result
+        self._result.clear()
+        if found is None:
+            return
+        with self._result, card():
+            with tag("div", "pad row"):
+                tag("h2", text=f"Released: {found['people']:,} people")
+                button("See all releases", lambda: self._session.show("releases"), kind="mini ghost")
+            with region_table("People"):
+                for row in found["table"]:
+                    region_line(row)
+
+    def _texts(self) -> Texts:
+        asked = self._asked
+        out = asked.name or "release"
+        told = "" if asked.about is None else f", ledger={str(self._session.setup.ledger)!r}"
+        moved = (
+            ""
+            if not asked.is_moved
+            else "\n# the sliders were moved: write the shares into the spec first, with `louver topdown plan --write`"
+        )
+        words = ["louver", "topdown", "run", self._spec, f"--out={out}"]
+        if self._session.setup.ledger is not None:
+            words.append(f"--ledger={self._session.setup.ledger}")
+        return Texts(tuple(words), f"print(lv.topdown({self._spec!r}, out={out!r}{told})){moved}")
+
+
+def _fractions(parts: Mapping[str, int]) -> dict[str, str]:
+    whole = sum(parts.values())
+    return {name: str(Fraction(part, whole)) for name, part in parts.items()}
+
+
+def _percent(parts: Mapping[str, int], name: str) -> str:
+    return f"{100 * parts[name] / sum(parts.values()):.0f} %"

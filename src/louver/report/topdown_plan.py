@@ -1,0 +1,54 @@
+"""The page of a TopDown forecast: plans side by side, before anything is spent."""
+
+from __future__ import annotations
+
+from html import escape
+
+from louver import __version__
+from louver.report.page import page, picture, table
+from louver.topdown.forecast import PlanForecast
+
+__all__ = ["plan_report"]
+
+
+def plan_report(forecast: PlanForecast) -> str:
+    """The page as HTML. It is public: nothing on it comes from the records."""
+    sections = [
+        *(f"<p>{escape(sentence)}</p>" for sentence in (*forecast.in_words(), *forecast.notes)),
+        picture(forecast.plot(), "How each plan shares the budget out, and what errors it leads to."),
+        "<h2>Every query at every level</h2>",
+        table(
+            [
+                "plan",
+                "level",
+                "query",
+                "share",
+                "people",
+                "mean absolute error",
+                "standard error",
+                "relative",
+                "how",
+            ],
+            (
+                (
+                    line.plan,
+                    line.level,
+                    line.query,
+                    line.share or "-",
+                    f"{line.people:,.1f}",
+                    f"{line.mean_absolute:,.2f}",
+                    f"{line.standard_error:,.2f}",
+                    "-" if line.relative is None else f"{100 * line.relative:.2g} %",
+                    line.method,
+                )
+                for line in forecast.lines
+            ),
+        ),
+        "<p>Errors are those of one count in one region, averaged over regions. A share is of the whole budget.</p>",
+    ]
+    how = (
+        f"{forecast.simulations} simulated releases of {forecast.stand_in}"
+        if forecast.simulations
+        else "closed form"
+    )
+    return page("TopDown: what to expect", f"Forecast from {how}", sections, f"louver {__version__}")

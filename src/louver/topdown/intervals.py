@@ -1,0 +1,418 @@
+"""How far off every published number may be: a standard error and a 90 % interval, simulated from the release itself.
+
+The release is taken for the truth, measured again with noise of the same distributions under public seeds, and estimated by the
+same estimator. Every simulation gives pairs, what was true and what came out, for all regions above the leaves and some
+thousand leaves. A published number is off as the truth was off where the same came out, in units of what least squares leave
+uncertain (`error_model`). Where too few numbers come out to be pooled, least squares themselves are relied on. A release is
+smoother than the truth; by how much errors are larger for that, the measurements tell (`residuals`).
+
+Notes
+-----
+**Privacy**: a function of the released counts, the public plan and public seeds, and of nothing else: post-processing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from louver._arrays import Floats, Ints
+from louver.data.regions import RegionTree
+from louver.run import Run
+from louver.topdown.error_model import COVERAGE, ErrorClasses, ErrorModel, Interval, in_units
+from louver.topdown.plan import QueryPlan
+from louver.topdown.problem import NoisyCounts, Problem, Query, SparseLevel
+from louver.topdown.residuals import Squares, own_answers, roughness
+from louver.topdown.simulate import AssumedTruth, Simulated, public_seed
+from louver.topdown.subspaces import Subspaces, tree_variances
+from louver.topdown.unions import calibrate_unions
+
+__all__ = ["KnownError", "Sample", "simulate_errors"]
+
+MOST_LEAVES = 3_000
+"""Leaves of one simulation, about."""
+
+MOST_VALUES = 2_000_000
+"""Numbers of one level and query that a simulation is looked at for, about."""
+
+POOLED = 80
+"""Least pairs that an interval is read from."""
+
+MOST_RUNS = 12
+"""Simulations that are added where leaves are so few that errors of their totals could not be pooled."""
+
+GROWTH = 1.3  # from one class to the next
+N_STEPS = 8  # of finding how errors divide among siblings
+BOUNDED_AT_ONCE = 50_000  # regions
+
+SIZES = (0, 1, 10, 50, 100, 250, 1_000)
+"""Where the size classes begin by which bias is reported."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Numbers of one query in whole families of one level that came out of a simulation, and what was true.
+
+    Parameters
+    ----------
+    regions : ndarray of int64
+    starts : ndarray of int64
+        Where each family begins.
+    number, off : ndarray of int64, shape (regions, rows)
+        What came out, and the truth less that.
+    seen, simulated : Squares
+        Of a region's own noisy answers less what was published, and of simulated ones less what came out; where anybody is.
+    """
+
+    regions: Ints
+    starts: Ints
+    number: Ints
+    off: Ints
+    seen: Squares
+    simulated: Squares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KnownError:
+    """What simulations tell of a release.
+
+    Parameters
+    ----------
+    problem : Problem
+    queries : tuple of Query
+        Those of the design, and the total where none of them is.
+    model : ErrorModel
+    own, final : tuple of ndarray, shape (regions, queries)
+        For each level the variances of least squares: from a region's subtree alone, and in the end.
+    simulations : int
+    bias : tuple of (level, query, size from, numbers, mean truth less published)
+        In people, by size class of the published number.
+    """
+
+    problem: Problem
+    queries: tuple[Query, ...]
+    model: ErrorModel
+    own: tuple[Floats, ...]
+    final: tuple[Floats, ...]
+    simulations: int
+    bias: tuple[tuple[str, str, int, int, float], ...]
+
+    def intervals(self, level: int, query: Query, region: Ints, row: Ints, number: Ints) -> Interval:
+        """Of published numbers: rows of a query in regions of a level. Public knowledge cuts them, and may make them exact."""
+        place = next(i for i, own in enumerate(self.queries) if own.name == query.name)
+        units = np.sqrt(self.final[level][region, place])
+        found = self.model.classes[level, place].intervals(number, units)
+        least, most = _known_bounds(self.problem, level, query, region, row)
+        lower, upper = np.maximum(found.lower, least), np.minimum(found.upper, most)
+        error = np.where(least == most, 0.0, found.standard_error)
+        return Interval(error, np.minimum(lower, number), np.maximum(upper, number))
+
+    def to_tables(self, spine: RegionTree) -> tuple[pa.Table, pa.Table]:
+        """The model, and every region with its parent and its variances, query by query, in the order of the tree."""
+        levels: list[str] = []
+        codes: list[str] = []
+        parents: list[str | None] = []
+        for level, own in enumerate(spine.codes):
+            levels += [spine.names[level]] * len(own)
+            codes += own
+            if level == 0:
+                parents += [None] * len(own)
+                continue
+            for parent, n in zip(spine.codes[level - 1], np.diff(spine.starts[level - 1]), strict=True):
+                parents += [parent] * int(n)
+        regions = {
+            "level": pa.array(levels, pa.string()).dictionary_encode(),
+            "region": pa.array(codes, pa.string()),
+            "parent": pa.array(parents, pa.string()).dictionary_encode(),
+        }
+        for name, parts in (("own_variance", self.own), ("variance", self.final)):
+            values = np.concatenate(parts)
+            regions[name] = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
+        return self.model.to_table(), pa.table(regions)
+
+
+def simulate_errors(
+    plan: QueryPlan, leaves: SparseLevel, noisy: NoisyCounts, *, workers: int = 1, run: Run | None = None
+) -> KnownError | None:
+    """Simulate a release at least as often as its design says, beside the measurements it came from; None where it says never."""
+    n_runs, spine = plan.design.options.intervals, plan.design.spine
+    if n_runs == 0:
+        return None
+    n_runs = max(n_runs, min(MOST_RUNS, -(-POOLED // spine.sizes[-1])))
+    truth = AssumedTruth.of(plan, leaves)
+    queries = _with_total(plan)
+    own, final = least_squares_units(plan, queries)
+    digest = _digest(leaves)
+    samples: dict[tuple[int, int], list[Sample]] = {}
+    for i in range(n_runs):
+        found = truth.simulate(
+            public_seed("louver intervals", digest, str(i)),
+            n_leaves=min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells)),
+            turn=i,
+            workers=workers,
+            run=run,
+        )
+        for level in range(spine.n_levels):
+            for place, sample in enumerate(_samples(truth, found, noisy, level, queries)):
+                samples.setdefault((level, place), []).append(sample)
+    model = ErrorModel(
+        levels=spine.names,
+        queries=tuple(query.name for query in queries),
+        classes={
+            (level, place): fit_classes(parts, own[level][:, place], final[level][:, place])
+            for (level, place), parts in samples.items()
+        },
+        unions={},
+    )
+    unions = {}
+    for place in range(len(queries)):
+        by_level = [samples[level, place] for level in range(spine.n_levels)]
+        unions[place] = calibrate_unions(model, spine, place, by_level, own, final, least_pairs=POOLED)
+    return KnownError(
+        problem=truth.problem,
+        queries=queries,
+        model=_roughened(replace(model, unions=unions), samples),
+        own=own,
+        final=final,
+        simulations=n_runs,
+        bias=_bias(plan, queries, samples),
+    )
+
+
+def _roughened(model: ErrorModel, samples: dict[tuple[int, int], list[Sample]]) -> ErrorModel:
+    """The model with errors as much larger as the measurements say that the truth is rougher than the release."""
+    classes = {}
+    for key, parts in samples.items():
+        n_repeats = (
+            1 if key[0] == len(model.levels) - 1 else len(parts)
+        )  # above the leaves all simulations see the same regions
+        error = float(np.concatenate([np.square(s.off[s.number > 0]) for s in parts] or [np.zeros(1)]).mean())
+        ratio = roughness(
+            _together([s.seen for s in parts], n_repeats), _together([s.simulated for s in parts]), error
+        )
+        classes[key] = model.classes[key].widened(ratio)
+    return replace(model, classes=classes)
+
+
+def _together(parts: Sequence[Squares], repeats: int = 1) -> Squares:
+    """Squares of several samples, each value of which is there so many times."""
+    n = sum(part.n for part in parts)
+    if not n:
+        return Squares(0.0, 0.0, 0)
+    mean = sum(part.n * part.mean for part in parts) / n
+    return Squares(mean, repeats * sum((part.n / n) ** 2 * part.variance for part in parts), n)
+
+
+def _digest(leaves: SparseLevel) -> str:
+    """Hash of the released counts: simulations belong to them."""
+    hasher = hashlib.sha256()
+    for part in (leaves.start, leaves.cell, leaves.count):
+        hasher.update(np.ascontiguousarray(part, "<i8").tobytes())
+    return hasher.hexdigest()
+
+
+def _with_total(plan: QueryPlan) -> tuple[Query, ...]:
+    """The queries of a design, and one for the number of people where there is none."""
+    queries = plan.design.queries
+    if any(query.n_rows == 1 for query in queries):
+        return queries
+    names = {query.name for query in queries}
+    name = "total" if "total" not in names else "(total)"
+    return (Query(name=name, row_of=np.zeros(plan.design.n_cells, np.int64), n_rows=1, axes=()), *queries)
+
+
+def least_squares_units(
+    plan: QueryPlan, queries: Sequence[Query]
+) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
+    """Variances (regions, queries) of a row by least squares, for each level: own, and in the end.
+
+    Queries that merge labels are not counted as measured here, which errs on the side of caution.
+    """
+    design = plan.design
+    subspaces = Subspaces(design.shape)
+    loads = []
+    for load in plan.workloads():
+        kept = [i for i, query in enumerate(load.queries) if query.axes is not None]
+        loads.append(
+            replace(
+                load,
+                queries=tuple(load.queries[i] for i in kept),
+                variances=tuple(load.variances[i] for i in kept),
+            )
+        )
+    everyone = Query(name="all", row_of=np.zeros(design.n_cells, np.int64), n_rows=1, axes=())
+    known = max((s.level for s in plan.invariants if not s.labels), default=-1)
+    exact = [[everyone] if level <= known else [] for level in range(design.spine.n_levels)]
+    up, final = tree_variances(
+        design.spine, subspaces, loads, exact=exact, is_climbing=design.options.estimator != "plain"
+    )
+    spread = np.stack([subspaces.spread_of_rows(query) for query in queries], axis=1)
+    return tuple(part @ spread for part in up), tuple(part @ spread for part in final)
+
+
+def _samples(
+    truth: AssumedTruth, found: Simulated, noisy: NoisyCounts, level: int, queries: Sequence[Query]
+) -> Iterator[Sample]:
+    """Whole families of a level, as many as are looked at, for every query."""
+    spine = truth.problem.spine
+    regions = found.leaves if level == spine.n_levels - 1 else np.arange(spine.sizes[level])
+    starts = np.zeros(1, np.int64)
+    if level > 0:
+        parent = np.searchsorted(spine.starts[level - 1], regions, side="right") - 1
+        starts = np.flatnonzero(np.diff(parent, prepend=-1)).astype(np.int64)
+    n_kept = int(np.searchsorted(starts, max(1, MOST_VALUES // truth.plan.design.n_cells)))
+    if n_kept < len(starts):
+        regions, starts = regions[: starts[n_kept]], starts[:n_kept]
+    first, last = int(regions[0]), int(regions[-1]) + 1
+    true, out = truth.levels[level].part(first, last), found.levels[level].part(0, len(regions))
+    seen, simulated = (own_answers(truth.plan, x, level, queries, regions) for x in (noisy, found.noisy))
+    for place, query in enumerate(queries):
+        number, published = query.answer(out), query.answer(true)[regions - first]
+        yield Sample(
+            regions,
+            starts,
+            number,
+            published - number,
+            Squares.of((seen[place] - published)[published > 0]),
+            Squares.of((simulated[place] - number)[number > 0]),
+        )
+
+
+def fit_classes(samples: Sequence[Sample], own: Floats, final: Floats) -> ErrorClasses:
+    """Classes of the numbers of one level and query, from all simulations; those of least squares where pairs are few."""
+    unit = np.concatenate(
+        [np.repeat(np.sqrt(final[s.regions])[:, None], s.number.shape[1], 1) for s in samples]
+    )
+    number = np.concatenate([s.number for s in samples])
+    off = np.concatenate([s.off for s in samples])
+    is_open = unit > 0
+    size, error = in_units(number, unit)[is_open], (off / np.where(is_open, unit, 1.0))[is_open]
+    if len(size) < POOLED:
+        return ErrorClasses.linear()
+    first = class_starts(size, POOLED)
+    place = np.searchsorted(first, size, side="right") - 1
+    told = [_described(error[place == i]) for i in range(len(first))]
+    bias, rms, lower, upper = np.array(told).T
+    classes = ErrorClasses(
+        first=first,
+        pairs=np.bincount(place, minlength=len(first)),
+        bias=bias,
+        error=rms,
+        lower=lower,
+        upper=upper,
+        within=np.ones(len(first)),
+    )
+    return replace(classes, within=_within(classes, samples, own, final))
+
+
+def class_starts(size: Floats, least: int) -> Floats:
+    """Where classes begin, each a little wider than the one before and of `least` sizes or more; zero is one if it can be."""
+    positive = size[size > 0]
+    edges = [0.0]
+    if len(positive):
+        low, high = positive.min() * (1 - 1e-9), positive.max()
+        edges += list(low * GROWTH ** np.arange(max(1, int(np.log(high / low) / np.log(GROWTH)) + 1)))
+    counts = np.histogram(size, bins=[*edges, np.inf])[0]
+    kept, held = [0.0], 0
+    for edge, count, left in zip(edges, counts, np.cumsum(counts[::-1])[::-1], strict=True):
+        if held >= least and left >= least:
+            kept.append(edge)
+            held = 0
+        held += int(count)
+    return np.array(kept)
+
+
+def _described(errors: Floats) -> tuple[float, float, float, float]:
+    """Mean, root mean square and the quantiles that one more error would lie between in nine cases of ten."""
+    errors, n = np.sort(errors), len(errors)
+    tail = (1.0 - COVERAGE) / 2
+    low = max(int(np.floor(tail * (n + 1))) - 1, 0)
+    return (
+        float(errors.mean()),
+        float(np.sqrt(np.square(errors).mean())),
+        float(errors[low]),
+        float(errors[n - 1 - low]),
+    )
+
+
+def _within(classes: ErrorClasses, samples: Sequence[Sample], own: Floats, final: Floats) -> Floats:
+    """Ratio of every class that makes errors apart from the parents' as large as they were.
+
+    Notes
+    -----
+    With w = v / s, E (e_c - w_c e_p)^2 = v_c (1 - w_c): solved for the ratios by repetition.
+    """
+    ratio = np.ones(len(classes.first))
+    for _ in range(N_STEPS):
+        found, expected = np.zeros(len(ratio)), np.zeros(len(ratio))
+        for sample in samples:
+            units = np.sqrt(final[sample.regions])[:, None]
+            base = np.broadcast_to(own[sample.regions][:, None], sample.number.shape)
+            place = classes.place(in_units(sample.number, units))
+            lengths = np.diff(np.append(sample.starts, len(sample.regions)))
+            v = ratio[place] * base
+            summed = np.repeat(np.add.reduceat(v, sample.starts, axis=0), lengths, axis=0)
+            above = np.repeat(np.add.reduceat(sample.off, sample.starts, axis=0), lengths, axis=0)
+            share = v / np.where(summed > 0, summed, 1.0)
+            np.add.at(found, place, np.square(sample.off - share * above))
+            np.add.at(expected, place, base * (1.0 - share))
+        ratio = np.where(expected > 1e-9, found / np.maximum(expected, 1e-9), ratio)
+    return ratio
+
+
+def _known_bounds(problem: Problem, level: int, query: Query, region: Ints, row: Ints) -> tuple[Ints, Ints]:
+    """What public knowledge says of some rows: none below zero, and sets of types within their bounds."""
+    least, most = np.zeros(len(region), np.int64), np.full(len(region), np.iinfo(np.int64).max)
+    if not problem.implied.constrained[level] or not len(region):
+        return least, most
+    masks = _masks(problem, query)
+    for first in range(0, problem.spine.sizes[level], BOUNDED_AT_ONCE):
+        last = min(first + BOUNDED_AT_ONCE, problem.spine.sizes[level])
+        here = np.flatnonzero((region >= first) & (region < last) & (masks[row] > 0))
+        if len(here):
+            lower, upper = problem.implied.bounds(level, first, last)
+            place = (region[here] - first, masks[row[here]])
+            least[here], most[here] = lower[place], upper[place]
+    return least, most
+
+
+def _masks(problem: Problem, query: Query) -> Ints:
+    """The set of types that each row of a query is; 0 where it is none."""
+    masks = np.zeros(query.n_rows, np.int64)
+    n_types = problem.implied.n_types
+    cells = np.flatnonzero(problem.is_possible)
+    held = np.zeros((query.n_rows, n_types), np.int64)
+    np.add.at(held, (query.row_of[cells], problem.type_of[cells]), 1)
+    whole = np.bincount(problem.type_of[cells], minlength=n_types)
+    for row in range(query.n_rows):
+        inside = held[row] > 0
+        if inside.any() and np.array_equal(held[row][inside], whole[inside]):
+            masks[row] = int(np.sum(1 << np.flatnonzero(inside)))
+    return masks
+
+
+def _bias(
+    plan: QueryPlan, queries: Sequence[Query], samples: dict[tuple[int, int], list[Sample]]
+) -> tuple[tuple[str, str, int, int, float], ...]:
+    """Mean truth less published number by size class of the true number: what non-negativity and shrinking do."""
+    lines = []
+    for (level, place), parts in samples.items():
+        off = np.concatenate([s.off.ravel() for s in parts])
+        true = off + np.concatenate([s.number.ravel() for s in parts])
+        size = np.searchsorted(SIZES, true, side="right") - 1
+        for i in np.unique(size):
+            here = off[size == i]
+            lines.append(
+                (
+                    plan.design.spine.names[level],
+                    queries[place].name,
+                    SIZES[i],
+                    len(here),
+                    float(-here.mean()),
+                )
+            )
+    return tuple(lines)

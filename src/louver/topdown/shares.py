@@ -1,0 +1,377 @@
+"""Shares of the budget, chosen for what will be asked of the release, as exact fractions.
+
+What is minimised is a weighted sum, over levels and queries, of the error of one row relative to what the paper's algorithm with
+equal shares would have: of its fourth power, so that nothing is left much behind, or of the error itself. It is public:
+regions, cells and queries decide it, and no data.
+
+Notes
+-----
+**Implements**: Abowd et al. (2019), section 5.1, asks for workload and noise to be fitted to each other (matrix mechanism); for
+unions of marginals least squares has variances in closed form (`ScalarTree`), and these are minimised directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from louver._arrays import Bools, Floats
+from louver.errors import InputError
+from louver.privacy.budget import Measure
+from louver.privacy.neighbours import Relation
+from louver.topdown.design import Design
+from louver.topdown.options import SharesOptions
+from louver.topdown.problem import Query
+from louver.topdown.scalar_tree import Numbers, ScalarTree
+from louver.topdown.subspaces import Subspaces, mask_of
+
+__all__ = [
+    "DEFAULT_PEOPLE",
+    "Aim",
+    "Choice",
+    "choose_shares",
+    "equal_shares",
+    "exact_marginals",
+    "guessed_live",
+    "precision_of",
+    "scalar_tree",
+    "total_query",
+    "wanted_queries",
+    "with_shares",
+]
+
+PARTS = 200
+"""Shares are whole numbers of these parts; every level has one at least for its cells."""
+
+DEFAULT_PEOPLE = 50
+"""People of a leaf, where nothing is said."""
+
+LOWEST = 3
+"""Levels that the workload "below" looks at."""
+
+ROUNDS, TINY = 60, 1e-30  # steps from each start; imaginary step, whose result is an exact derivative
+STEEP = 30.0  # how sharply a target is kept
+Objective = Callable[[Numbers], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Aim:
+    """What a release is for.
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (levels, wanted)
+        How much the error of each query matters, the total among them (`wanted_queries`).
+    targets : mapping of (level, wanted) to float
+        Standard errors that are to be reached.
+    power : float
+        Of the relative error: the larger, the less anything is left behind.
+    """
+
+    weights: Floats
+    targets: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    power: float = 1.0
+
+    @classmethod
+    def named(cls, name: str, design: Design) -> Aim:
+        """ "even": all levels and queries count, and none shall be left behind; "below": the lowest three levels alone."""
+        weights = np.ones((design.spine.n_levels, len(wanted_queries(design))))
+        if name == "below":
+            weights[: max(len(weights) - LOWEST, 0)] = 0.0
+        return cls(weights=weights, power=4.0 if name == "even" else 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Choice:
+    """Shares, and what they are worth by the closed form.
+
+    Parameters
+    ----------
+    shares : SharesOptions
+    objective : float
+        What was minimised.
+    budget_factor : float
+        Times the budget that the targets need by the closed form; zero without targets.
+    """
+
+    shares: SharesOptions
+    objective: float
+    budget_factor: float
+
+
+def choose_shares(
+    design: Design,
+    is_measured: Bools,
+    aim: Aim,
+    *,
+    live: Floats | None = None,
+    people: float | None = None,
+) -> Choice:
+    """Shares that serve an aim best.
+
+    Parameters
+    ----------
+    design : Design
+        Its shares do not matter.
+    is_measured : ndarray of bool, shape (levels, queries)
+        Which queries may be measured where; others are answered by invariants.
+    aim : Aim
+    live : ndarray of float64, shape (levels, queries), optional
+        Share of rows that are not empty, as a stand-in has it.
+    people : float, optional
+        Without a stand-in: people in all.
+
+    Raises
+    ------
+    InputError
+        If a query merges labels: then there is no closed form.
+    """
+    if any(query.axes is None for query in design.queries):
+        message = "shares can be chosen only where every query keeps whole attributes; write shares for a spec that merges labels."
+        raise InputError(message, option="shares")
+    tree = scalar_tree(design, guessed_live(design, people) if live is None else live)
+    precision = precision_of(design)
+    equal = equal_parts(is_measured)
+    usual = tree.variances(precision(equal), is_plain=True)
+    objective = _objective(tree, precision, usual, aim)
+    parts = _minimise(objective, is_measured, equal)
+    rounded = _rounded(parts, is_measured)
+    found = tree.variances(precision(rounded))
+    return Choice(
+        shares=_as_options(design, rounded),
+        objective=float(objective(rounded)),
+        budget_factor=_budget_factor(design, found, aim),
+    )
+
+
+def with_shares(design: Design, shares: SharesOptions) -> Design:
+    """The same design as if its spec had these shares."""
+    levels = tuple(Fraction(shares.levels[name]) for name in design.spine.names)
+    queries = tuple(
+        {query: Fraction(share) for query, share in shares.at.get(name, shares.queries).items()}
+        for name in design.spine.names
+    )
+    options = design.options.model_copy(update={"shares": shares})
+    return replace(design, options=options, level_shares=levels, query_shares=queries)
+
+
+def equal_shares(design: Design, is_measured: Bools) -> SharesOptions:
+    """Every level the same, and every query of a level."""
+    n = design.spine.n_levels
+    at = {
+        name: {query: str(Fraction(1, len(own))) for query in own}
+        for name, own in zip(design.spine.names, _names(design, is_measured), strict=True)
+    }
+    return _grouped({name: str(Fraction(1, n)) for name in design.spine.names}, at)
+
+
+def equal_parts(is_measured: Bools) -> Floats:
+    """The same as numbers (levels, queries)."""
+    parts: Floats = is_measured / is_measured.sum(axis=1, keepdims=True) / len(is_measured)
+    return parts
+
+
+def guessed_live(design: Design, people: float | None) -> Floats:
+    """Share of rows that are not empty, from people per row alone: odds of 0.15 x people^0.7, as in US census blocks and above."""
+    sizes = np.array(design.spine.sizes, dtype=np.float64)
+    total = sizes[-1] * DEFAULT_PEOPLE if people is None else people
+    odds = 0.15 * (total / sizes[:, None] / [query.n_rows for query in design.queries]) ** 0.7
+    return np.clip(odds / (1.0 + odds), 0.02, 1.0)
+
+
+def scalar_tree(design: Design, live: Floats) -> ScalarTree:
+    """The tree that stands for a design's."""
+    subspaces = Subspaces(design.shape)
+    sets, known = np.arange(subspaces.n_sets), []
+    for exact in exact_marginals(design):
+        inside = [(sets & ~mask_of(query)) == 0 for query in exact]
+        known.append(np.any(inside, axis=0) if inside else np.zeros(len(sets), dtype=np.bool_))
+    sizes = np.array(design.spine.sizes, dtype=np.float64)
+    return ScalarTree(
+        children=sizes[1:] / sizes[:-1],
+        gain=np.array([subspaces.precision([query], [1.0]) for query in design.queries]),
+        spread=np.stack([subspaces.spread(query) for query in wanted_queries(design)], axis=1),
+        is_known=np.array(known),
+        live=live,
+    )
+
+
+def exact_marginals(design: Design) -> list[list[Query]]:
+    """Marginals that invariants fix at each level: the total, where it is public there or below."""
+    everyone = Query(name="", row_of=np.zeros(design.n_cells, np.int64), n_rows=1, axes=())
+    known = [s.level for s in design.statements if s.is_invariant and s.cells.all()]
+    return [
+        [everyone] if any(level <= own for own in known) else [] for level in range(design.spine.n_levels)
+    ]
+
+
+def total_query(design: Design) -> Query:
+    """The query of everybody; where the spec has none, one that is told beside its queries."""
+    found = next((query for query in design.queries if query.n_rows == 1), None)
+    name = "total" if all(query.name != "total" for query in design.queries) else "everybody"
+    return found or Query(name=name, row_of=np.zeros(design.n_cells, np.int64), n_rows=1, axes=())
+
+
+def wanted_queries(design: Design) -> tuple[Query, ...]:
+    """All queries of a spec, and the total."""
+    total = total_query(design)
+    return design.queries if total in design.queries else (total, *design.queries)
+
+
+def precision_of(design: Design) -> Callable[[Numbers], Numbers]:
+    """Precision of one noisy value from its share of the budget."""
+    amount = float(design.budget.amount)
+    moved = 2.0 if design.budget.neighbours is Relation.CHANGE_RECORD else 1.0
+    if design.budget.measure is Measure.RHO:
+        return lambda share: 2.0 * amount / moved * share
+    return lambda share: np.cosh(np.minimum(amount / moved, 500.0) * share) - 1.0
+
+
+def _objective(
+    tree: ScalarTree, precision: Callable[[Numbers], Numbers], usual: Numbers, aim: Aim
+) -> Objective:
+    """Weighted sum of standard errors over the usual ones, and what an aim forbids."""
+    counted = usual.real > 0.0
+    scale = np.where(counted, usual, 1.0)
+    wanted = np.zeros_like(aim.weights)
+    for place, target in aim.targets.items():
+        wanted[place] = 1.0 / target**2
+
+    def objective(parts: Numbers) -> Any:
+        found = tree.variances(precision(parts))
+        ratio = np.where(counted, found / scale, 1e-12)
+        value = (aim.weights * counted * ratio ** (aim.power / 2)).sum(axis=(-2, -1))
+        if aim.targets:
+            missed = found * wanted
+            value = value + STEEP * np.where(missed.real > 0.95, missed - 0.95, 0.0).sum(axis=(-2, -1))
+        return value
+
+    return objective
+
+
+def _minimise(objective: Objective, is_measured: Bools, equal: Floats) -> Floats:
+    """Best parts (levels, queries) on logarithms: from many starts together, then from the best plan's neighbours, then to the end."""
+    floor = np.zeros(is_measured.shape)
+    floor[:, -1] = 1.0 / PARTS
+    slots = np.flatnonzero(is_measured)
+
+    def parts_of(logs: Numbers) -> Numbers:
+        free = np.exp(logs - logs.real.max(axis=-1, keepdims=True))
+        free = free / free.sum(axis=-1, keepdims=True) * (1.0 - floor.sum())
+        parts = np.zeros((*logs.shape[:-1], is_measured.size), dtype=logs.dtype)
+        parts[..., slots] = free
+        return parts.reshape(*logs.shape[:-1], *is_measured.shape) + floor
+
+    def with_slope(logs: Floats) -> tuple[Any, Any]:
+        moved = objective(parts_of(logs[..., None, :] + 1j * TINY * np.eye(len(slots))))
+        return moved[..., 0].real, moved.imag / TINY
+
+    def descend(starts: list[Floats]) -> tuple[float, Floats]:
+        flat = np.array([start.ravel()[slots] for start in starts])
+        logs = _descend_together(lambda logs: with_slope(logs)[1], np.log(np.maximum(flat, 1e-4)))
+        values = with_slope(logs)[0]
+        return float(values.min()), logs[int(values.argmin())]
+
+    value, logs = descend(_starts(is_measured, equal))
+    for _ in range(len(slots)):
+        lower, moved = descend(_neighbours(parts_of(logs).real, is_measured))
+        if lower > value * (1.0 - 1e-3):
+            break
+        value, logs = lower, moved
+    found = minimize(with_slope, logs, jac=True, method="L-BFGS-B", options={"maxiter": 300})
+    return parts_of(found.x).real
+
+
+def _descend_together(slope_of: Callable[[Floats], Floats], logs: Floats) -> Floats:
+    """Points (starts, slots) downhill, all at a time; steps grow while the sign of a slope stays (resilient propagation)."""
+    step, before = np.full(logs.shape, 0.3), np.zeros(logs.shape)
+    for _ in range(ROUNDS):
+        slope = slope_of(logs)
+        turned = slope * before
+        step = np.clip(step * np.where(turned > 0, 1.2, np.where(turned < 0, 0.5, 1.0)), 1e-3, 1.0)
+        logs = np.clip(logs - np.sign(slope) * step, -12.0, 12.0)
+        before = np.where(turned < 0, 0.0, slope)
+    return logs
+
+
+def _starts(is_measured: Bools, equal: Floats) -> list[Floats]:
+    """Everything alike; cells alone; each other query beside the cells."""
+    cells = np.zeros(is_measured.shape)
+    cells[:, -1] = 1.0
+    starts = [equal, cells]
+    for query in range(is_measured.shape[1] - 1):
+        beside = cells.copy()
+        beside[:, query] = is_measured[:, query]
+        starts.append(beside)
+    return [start / start.sum() for start in starts]
+
+
+def _neighbours(parts: Floats, is_measured: Bools) -> list[Floats]:
+    """The same with one query of one level raised, or left out.
+
+    Noise of pure epsilon falls with the square of a share, so that a plan gains from leaving queries out, and there are many
+    local optima.
+    """
+    moved = []
+    for level, query in np.argwhere(is_measured).tolist():
+        other = parts.copy()
+        other[level, query] = 1e-4 if parts[level, query] > 0.05 else 0.2
+        moved.append(other / other.sum())
+    return moved
+
+
+def _rounded(parts: Floats, is_measured: Bools) -> Floats:
+    """Whole numbers of parts that sum to one, by largest remainders; less than half a part is none, but for the cells."""
+    flat = parts.ravel() * PARTS
+    is_cells = np.zeros(parts.shape, dtype=np.bool_)
+    is_cells[:, -1] = True
+    flat = np.where((flat >= 0.5) & is_measured.ravel(), flat, 0.0)
+    flat = np.where(is_cells.ravel(), np.maximum(flat, 1.0), flat)
+    least = is_cells.ravel().astype(np.float64)
+    flat = least + (flat - least) * ((PARTS - least.sum()) / (flat - least).sum())
+    whole = np.floor(flat)
+    order = np.argsort(whole - flat, kind="stable")
+    whole[order[: round(PARTS - whole.sum())]] += 1.0
+    rounded: Floats = (whole / PARTS).reshape(parts.shape)
+    return rounded
+
+
+def _as_options(design: Design, parts: Floats) -> SharesOptions:
+    """Exact fractions, as a spec writes them."""
+    whole = np.rint(parts * PARTS).astype(int)
+    names = [query.name for query in design.queries]
+    levels = {
+        name: str(Fraction(int(own.sum()), PARTS))
+        for name, own in zip(design.spine.names, whole, strict=True)
+    }
+    at = {
+        name: {query: str(Fraction(int(n), int(own.sum()))) for query, n in zip(names, own, strict=True) if n}
+        for name, own in zip(design.spine.names, whole, strict=True)
+    }
+    return _grouped(levels, at)
+
+
+def _grouped(levels: dict[str, str], at: Mapping[str, dict[str, str]]) -> SharesOptions:
+    """The split of the last level stands for all that have the same."""
+    usual = list(at.values())[-1]
+    return SharesOptions(
+        levels=dict(levels), queries=dict(usual), at={k: dict(own) for k, own in at.items() if own != usual}
+    )
+
+
+def _names(design: Design, is_measured: Bools) -> list[list[str]]:
+    return [
+        [query.name for query, inside in zip(design.queries, own, strict=True) if inside]
+        for own in is_measured
+    ]
+
+
+def _budget_factor(design: Design, found: Numbers, aim: Aim) -> float:
+    """Times the budget that targets need: noise falls with epsilon, its square with rho."""
+    missed = max((float(found[place].real) / target**2 for place, target in aim.targets.items()), default=0.0)
+    return missed if design.budget.measure is Measure.RHO else float(np.sqrt(missed))

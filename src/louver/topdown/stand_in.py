@@ -1,0 +1,251 @@
+"""A table to try a plan on: public, never the records. An earlier census, an earlier release, or one drawn from the domain.
+
+A stand-in may have other regions than the spec: every region of the spec then takes the place of one of the stand-in's and its
+children places of that one's children, so that regions keep their likeness to their parents. Where a region of the spec has more
+or fewer leaves than the one it stands for, their counts are scaled, so that regions above the leaves keep their sizes.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from louver._arrays import Floats, Ints
+from louver.data.read import open_source
+from louver.data.regions import RegionTree
+from louver.data.values import read_text
+from louver.errors import InputError
+from louver.release.open import open_release
+from louver.schema.source import SourceOptions
+from louver.topdown.design import Design, Statement
+from louver.topdown.measuring import true_levels
+from louver.topdown.problem import Query, SparseLevel
+from louver.topdown.result import MICRODATA_FILE
+
+__all__ = ["draw_stand_in", "read_stand_in", "refuse_records"]
+
+EMPTY, SPREAD, MOST_KINDS = 0.3, 1.0, 32
+"""Of drawn leaves: share without people, standard deviation of the logarithm of the others' sizes, as US census blocks have them;
+and draws of a cell."""
+
+
+def read_stand_in(
+    design: Design,
+    given: Any,
+    *,
+    people: int | None = None,
+    composition: Ints | None = None,
+    seed: int = 0,
+) -> SparseLevel:
+    """Histograms of the spec's leaves, from a table laid out like the source or from a release of such a spec.
+
+    Parameters
+    ----------
+    design : Design
+    given : path or dataframe
+    people : int, optional
+        How many there shall be in all; by default what the regions above the leaves bring along.
+    composition : ndarray of int64, shape (cells,), optional
+        Counts of the whole area as they were once: the cells of every leaf are bent towards them.
+    seed : int
+        Which regions stand for which.
+    """
+    refuse_records(design, given, "--stand-in")
+    design = _as_counted(design, given)
+    if isinstance(given, str | Path) and Path(given).is_dir():
+        given = open_release(given).tables[Path(MICRODATA_FILE).stem]
+    tree = _own_tree(design, given)
+    leaves = true_levels(replace(design, data=given, spine=tree))[-1]
+    draw = random.Random(seed)
+    factor = np.ones(leaves.n_regions)
+    if tree.codes != design.spine.codes:
+        chosen, factor = _places(design.spine, tree, draw)
+        leaves = leaves.take(chosen)
+    if people is not None:
+        factor = factor * people / max(float((leaves.people * factor).sum()), 1.0)
+    ratio = np.ones(design.n_cells)
+    if composition is not None:
+        weight = leaves.count * factor[_leaf_of(leaves)]
+        has = np.bincount(leaves.cell, weight, minlength=design.n_cells).astype(np.float64)
+        to = _by_popularity(design.shape, has, composition)
+        leaves = replace(leaves, cell=to[leaves.cell])
+        ratio = np.maximum(composition, 1e-9) / np.maximum(has[np.argsort(to)], 1.0)
+    return _fitted(design, _scaled(leaves, factor, ratio, draw))
+
+
+def draw_stand_in(design: Design, people: int, seed: int = 0) -> SparseLevel:
+    """A made-up population: leaves of very unequal size, and in each of them a few cells with most of its people."""
+    draw = random.Random(seed)
+    n_leaves, possible = design.spine.sizes[-1], np.flatnonzero(design.is_possible)
+    sizes = np.array([draw.lognormvariate(0.0, SPREAD) * (draw.random() >= EMPTY) for _ in range(n_leaves)])
+    sizes = np.rint(sizes * people / max(sizes.sum(), 1e-9)).astype(np.int64)
+    popular = np.cumsum([draw.expovariate(1.0) ** 2 for _ in possible]).tolist()
+    parts = []
+    for size in sizes.tolist():
+        chosen = draw.choices(range(len(possible)), cum_weights=popular, k=min(size, MOST_KINDS))
+        wanted = np.array([draw.expovariate(1.0) for _ in chosen])
+        upto = np.floor(np.cumsum(wanted) / max(wanted.sum(), 1e-9) * size + 0.5)
+        counts = np.bincount(possible[chosen], np.diff(upto, prepend=0.0)).astype(np.int64)
+        parts.append(_region(np.flatnonzero(counts), counts[counts > 0]))
+    return _fitted(design, SparseLevel.concatenate(parts))
+
+
+def _leaf_of(leaves: SparseLevel) -> Ints:
+    """The leaf that each count belongs to."""
+    return np.repeat(np.arange(leaves.n_regions), np.diff(leaves.start))
+
+
+def _region(cell: Ints, count: Ints) -> SparseLevel:
+    return SparseLevel(start=np.array([0, len(cell)], dtype=np.int64), cell=cell, count=count)
+
+
+def refuse_records(design: Design, given: Any, option: str) -> None:
+    """What a forecast reads is not the records."""
+    is_same = given is design.data
+    if isinstance(given, str | Path) and isinstance(design.data, str | Path):
+        is_same = Path(given).exists() and Path(design.data).exists() and Path(given).samefile(design.data)
+    if is_same:
+        message = f"option {option} names the records themselves; a forecast is public, name other data."
+        raise InputError(message, option=option)
+
+
+def _as_counted(design: Design, given: Any) -> Design:
+    """The design with a source laid out as the stand-in is: like the spec's, or one row per person in a release."""
+    if isinstance(given, str | Path) and Path(given).is_dir():
+        schema = replace(design.spec.schema, attributes=design.attributes, recodes=(), hierarchy_rules={})
+        return replace(design, spec=replace(design.spec, schema=schema, source=SourceOptions()))
+    kept = {"file": None, "uri": None, "table": None, "query": None, "where": None}
+    return replace(design, spec=replace(design.spec, source=design.spec.source.model_copy(update=kept)))
+
+
+def _own_tree(design: Design, given: Any) -> RegionTree:
+    """The regions of a stand-in: the spec's where it has no others, otherwise those that occur in it."""
+    geography = design.options.geography
+    with open_source(given, **design.spec.source.opening()) as source:
+        found = {tuple(str(label) for label in row) for row in read_text(source, design.geography_columns)}
+        name = source.name
+    if found <= set(design.spine.leaf_labels):
+        return design.spine
+    try:
+        if geography.prefixes is not None:
+            codes = sorted(row[0] for row in found)
+            return RegionTree.from_prefixes(codes, geography.levels, geography.prefixes)
+        return RegionTree.from_columns(sorted(found), geography.levels)
+    except InputError:
+        message = f"{name} has regions that are not built like the spec's; name another stand-in."
+        raise InputError(message, file=name, option="--stand-in") from None
+
+
+def _places(spine: RegionTree, tree: RegionTree, draw: random.Random) -> tuple[Ints, Floats]:
+    """For every leaf of the spec a leaf of the stand-in, child by child; and what its counts are multiplied by.
+
+    Among the children of a region, those with many leaves stand for those with many.
+    """
+    chosen, factor = np.zeros(1, dtype=np.int64), np.ones(1)
+    for level in range(spine.n_levels - 1):
+        number, below = np.diff(spine.starts[level]), []
+        own, theirs = _leaves_under(spine, level + 1), _leaves_under(tree, level + 1)
+        for first, n, place in zip(spine.starts[level], number.tolist(), chosen.tolist(), strict=False):
+            children = range(*tree.children(level, place))
+            if n >= 2 * len(children) and level < spine.n_levels - 2:  # too few to stand for so many
+                children = range(tree.sizes[level + 1])
+            rounds, rest = divmod(n, len(children))
+            found = np.array([*children] * rounds + draw.sample(children, rest))
+            taken = np.empty(n, dtype=np.int64)
+            taken[np.argsort(own[first : first + n], kind="stable")] = found[
+                np.argsort(theirs[found], kind="stable")
+            ]
+            below.append(taken)
+        factor = np.repeat(np.diff(tree.starts[level])[chosen] / number, number)
+        chosen = np.concatenate(below)
+    return chosen, factor
+
+
+def _leaves_under(tree: RegionTree, level: int) -> Ints:
+    """Number of leaves of every region of a level."""
+    ends = np.arange(tree.sizes[level] + 1)
+    for starts in tree.starts[level:]:
+        ends = starts[ends]
+    return np.diff(ends)
+
+
+def _scaled(leaves: SparseLevel, factor: Floats, ratio: Floats, draw: random.Random) -> SparseLevel:
+    """Sizes of leaves times their factor, cells bent by their ratio; both rounded at random, systematically within a leaf."""
+    if (factor == 1.0).all() and (ratio == 1.0).all():
+        return leaves
+    leaf = _leaf_of(leaves)
+    bent = leaves.count * ratio[leaves.cell]
+    whole = np.bincount(leaf, bent, minlength=leaves.n_regions)
+    bent = np.where(whole[leaf] > 0.0, bent, leaves.count)
+    whole = np.where(whole > 0.0, whole, leaves.people)
+    wanted = bent * (leaves.people * factor / np.maximum(whole, 1e-300))[leaf]
+    upto = np.cumsum(wanted)
+    before = np.concatenate([[0.0], upto])[leaves.start[:-1]]
+    offset = np.array([draw.random() for _ in range(leaves.n_regions)]) - before
+    count = np.floor(upto + offset[leaf]) - np.floor(upto - wanted + offset[leaf])
+    some = count > 0
+    return _gathered(leaf[some], leaves.cell[some], count[some].astype(np.int64), leaves.n_regions)
+
+
+def _by_popularity(shape: tuple[int, ...], has: Floats, composition: Ints) -> Ints:
+    """For every cell of the stand-in the one it stands for: the most frequent label of each attribute for the most frequent."""
+    label = []
+    for axis in range(len(shape)):
+        others = tuple(other for other in range(len(shape)) if other != axis)
+        own, wanted = (values.reshape(shape).sum(axis=others) for values in (has, composition))
+        to = np.empty(shape[axis], dtype=np.int64)
+        to[np.argsort(-own, kind="stable")] = np.argsort(-wanted, kind="stable")
+        label.append(to)
+    codes = np.unravel_index(np.arange(len(has)), shape)
+    return np.ravel_multi_index(tuple(to[code] for to, code in zip(label, codes, strict=True)), shape)
+
+
+def _gathered(leaf: Ints, cell: Ints, count: Ints, n_regions: int) -> SparseLevel:
+    """Histograms from triples in any order, each cell of a leaf once."""
+    order = np.lexsort((cell, leaf))
+    start = np.searchsorted(leaf[order], np.arange(n_regions + 1)).astype(np.int64)
+    return SparseLevel(start=start, cell=cell[order], count=count[order])
+
+
+def _fitted(design: Design, leaves: SparseLevel) -> SparseLevel:
+    """The same with as many people in the cells of each bound as the public tables allow."""
+    bounds = [statement for statement in design.statements if not statement.is_invariant]
+    for _ in range(2):
+        for statement in bounds:
+            leaves = _within(design, statement, leaves)
+    if any((_counted(s, leaves) < s.lower).any() or (_counted(s, leaves) > s.upper).any() for s in bounds):
+        message = "the bounds of the spec overlap so much that no stand-in can be fitted to them; leave some out to forecast."
+        raise InputError(message, option="bounds")
+    return leaves
+
+
+def _counted(statement: Statement, leaves: SparseLevel) -> Ints:
+    inside = Query(name=statement.name, row_of=statement.cells.astype(np.int64), n_rows=2)
+    answer: Ints = inside.answer(leaves)[:, 1]
+    return answer
+
+
+def _within(design: Design, statement: Statement, leaves: SparseLevel) -> SparseLevel:
+    """People beyond an upper bound leave; those a lower one lacks come into the cell of the set that has most."""
+    found = _counted(statement, leaves)
+    leaf = _leaf_of(leaves)
+    share = np.minimum(1.0, statement.upper / np.maximum(found, 1))[leaf]
+    count = np.where(statement.cells[leaves.cell], np.floor(leaves.count * share + 1e-9), leaves.count)
+    kept = _gathered(leaf, leaves.cell, count.astype(np.int64), leaves.n_regions)
+    lacking = np.maximum(statement.lower - _counted(statement, kept), 0)
+    usable = np.flatnonzero(statement.cells & design.is_possible)
+    weight = np.bincount(leaves.cell, leaves.count, minlength=design.n_cells)[usable]
+    if lacking.any() and len(usable):
+        there = np.flatnonzero(lacking)
+        added = np.full(len(there), usable[int(np.argmax(weight))])
+        leaf, cell = np.append(leaf, there), np.append(kept.cell, added)
+        place, group = np.unique(leaf * design.n_cells + cell, return_inverse=True)
+        total = np.bincount(group, np.append(kept.count, lacking[there])).astype(np.int64)
+        kept = _gathered(place // design.n_cells, place % design.n_cells, total, leaves.n_regions)
+    leaf = _leaf_of(kept)
+    some = kept.count > 0
+    return _gathered(leaf[some], kept.cell[some], kept.count[some], leaves.n_regions)

@@ -1,0 +1,47 @@
+"""No page keeps people out: axe-core finds no serious fault on any, light or dark, with data and without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.browser import Explorer, running, tab
+from louver.app.pages import PAGES
+from louver.data.samples import sample_path
+
+pytestmark = pytest.mark.chromium
+
+RULES = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations.map(v => [v.impact, v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 160))])"
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    found = pytest.importorskip("axe_core_python", reason="axe-core is not installed")
+    return Path(found.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def explorer() -> Iterator[Explorer]:
+    with running(str(sample_path("people"))) as found:
+        yield found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page(explorer: Explorer, browser: Any, axe: str, scheme: str) -> None:
+    faults = {}
+    with tab(browser, explorer, color_scheme=scheme) as page:
+        page.wait_for_selector(".attr table")
+        page.evaluate(axe)
+        for name in PAGES:
+            page.click(f".rail a[href='#{name}']")
+            page.wait_for_selector(f".rail a.on[href='#{name}']")
+            page.wait_for_selector(".main h1")
+            page.wait_for_timeout(300)
+            page.wait_for_function("!document.querySelector('.dim, .run:not(.gone)')")
+            found = [fault for fault in page.evaluate(RULES) if fault[0] in ("serious", "critical")]
+            if found:
+                faults[name] = found
+    assert not faults

@@ -1,0 +1,29 @@
+"""Starting the explorer: without serving."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from louver.app import server
+from louver.app.guard import Keys
+
+
+def test_the_browser_is_opened_through_a_private_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other users see the arguments of programs; the token is not among them."""
+    opened: list[str] = []
+    monkeypatch.setattr(server.webbrowser, "open", opened.append)
+    keys = Keys(8000)
+    server._open_browser(keys, tmp_path)
+    [page] = tmp_path.iterdir()
+    assert opened == [page.as_uri()] and keys.token not in opened[0]
+    assert page.stat().st_mode & 0o077 == 0
+    assert keys.address in page.read_text()
+
+
+def test_a_database_is_no_path(tmp_path: Path) -> None:
+    assert server._checked_file("postgresql://host/people") == "postgresql://host/people"
+    assert server._checked_file(None) is None

@@ -1,0 +1,63 @@
+"""The page TopDown, without a browser: the forecast opens no records and follows the sliders; a release is paid for once."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from louver.app.jobs.topdown import described, planned, released
+from louver.app.pages.topdown import Asked
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.neighbours import Relation
+from louver.release.verify import verify
+from louver.run import Run
+from topdown_town import write_town
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    return write_town(tmp_path)
+
+
+@pytest.fixture
+def asked(spec: Path) -> Asked:
+    chosen = Asked()
+    chosen.spec, chosen.about = spec, described(str(spec), Run())
+    chosen.amount = Fraction(chosen.about["amount"])
+    chosen.levels = dict.fromkeys((level["name"] for level in chosen.about["levels"]), 1)
+    chosen.queries = dict.fromkeys(chosen.about["query_shares"], 1)
+    return chosen
+
+
+def _errors(spec: Path, asked: Asked) -> dict[str, float]:
+    found = planned(str(spec), asked.section(), 0, Run())
+    return {line["level"]: line["mean_absolute"] for line in found["lines"] if line["plan"] == "asked"}
+
+
+def test_the_forecast_needs_no_records_and_follows_the_sliders(spec: Path, asked: Asked) -> None:
+    assert asked.about is not None and asked.about["is_consistent"]
+    for file in spec.parent.glob("people*"):
+        file.unlink()
+    asked.is_moved = True
+    before = _errors(spec, asked)
+    lowest = list(before)[-1]
+    asked.levels[lowest] = 20
+    assert _errors(spec, asked)[lowest] < before[lowest]
+    asked.amount *= 4
+    assert _errors(spec, asked)[lowest] < before[lowest] / 2
+
+
+def test_a_release_is_paid_for_and_told_as_a_tree(spec: Path, asked: Asked, tmp_path: Path) -> None:
+    ledger = tmp_path / "town.ledger"
+    Ledger.create(ledger, Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(4))
+    found = released(str(spec), asked.section(), str(ledger), str(tmp_path / "town"), Run())
+    assert verify(tmp_path / "town").passed
+    assert Ledger(ledger).state().remaining == 4 - asked.amount
+    levels = [row["level"] for row in found["table"]]
+    assert levels[0] == 0 and all(below - above <= 1 for above, below in itertools.pairwise(levels))
+    assert found["table"][0]["persons"] == found["people"]
+    assert all(row["lower"] <= row["persons"] <= row["upper"] for row in found["table"])
