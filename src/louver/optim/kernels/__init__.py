@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 
 from louver.optim.kernels.part import Entry, Part
 from louver.optim.notice import compiling
@@ -55,12 +56,12 @@ def _compiled(function: Function, **flags: Any) -> Function:
 def _entry(part: Part) -> Entry:
     """The kernel for calls from Python, whose machine code is kept."""
     family = Path(part.py_func.__code__.co_filename).parent
-    can_cache = _choose_cache(family)
     _announce(part, family)
-    entry = Entry(part)
-    if can_cache:
-        with suppress(RuntimeError):  # numba finds no directory it may write to
-            entry.enable_caching()
+    with global_compiler_lock:  # who compiles resets where caches are
+        entry = Entry(part)
+        if _choose_cache(family):
+            with suppress(RuntimeError):  # numba finds no directory it may write to
+                entry.enable_caching()
     return entry
 
 
