@@ -46,6 +46,8 @@ FIRST = f"""schema = "pl94"
 [topdown]
 epsilon = 4
 estimator = "plain"
+intervals = 0
+extended_by = "larger.toml"              # facilities by major type and household limits follow from there
 
 [topdown.shares]
 {SHARES}
@@ -119,12 +121,11 @@ def write_state(folder: Path, state: SyntheticState, seed: int = 11) -> None:
     pq.write_table(pa.table(table), folder / "people.parquet")
     with (folder / "public.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["GEOID", "units", *small["housing"]["labels"][1:], *codes])
+        writer.writerow(["GEOID", "units", *codes])
         for b, code in enumerate(state.geocodes):
-            writer.writerow([code, units[b], *state.facilities[b, 1:], *facilities[b]])
+            writer.writerow([code, units[b], *facilities[b]])
     (folder / "leaves.csv").write_text("GEOID\n" + "\n".join(state.geocodes) + "\n")
-    majors = [bound(name, "housing", name, name) for name in small["housing"]["labels"][1:]]
-    (folder / "first.toml").write_text(FIRST + "".join(majors))
+    (folder / "first.toml").write_text(FIRST)
     (folder / "larger.toml").write_text(LARGER + "".join(bound(c, "relationship", c, c) for c in codes))
 
 
@@ -135,7 +136,9 @@ def _households(rng, block, quarters, is_over, n_blocks):
     for b in np.unique(block):
         adults = np.flatnonzero((block == b) & (quarters == 0) & is_over)
         n = (len(adults) + 1) // 2
-        units[b] = n + rng.integers(0, 3)
+        if not n and ((block == b) & (quarters == 0)).any():
+            n = 1  # a unit, though its householder is under age
+        units[b] = n + rng.binomial(n + 1, 0.1)  # about one in ten is vacant
         relationship[adults[:n]] = 0
         rest = adults[n:]
         relationship[rest] = rng.choice(

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from louver._arrays import Floats, Ints
+from louver.run import Run
 
 __all__ = ["Inequality", "NoisySums", "Sums", "fit"]
 
@@ -59,6 +60,7 @@ def fit(
     inequalities: Sequence[Inequality] = (),
     *,
     sweeps: int = SWEEPS,
+    run: Run | None = None,
 ) -> Floats:
     """Real counts, not negative; the last of `exact` holds to rounding, the others as far as sweeps reach.
 
@@ -68,6 +70,8 @@ def fit(
         What is expected of each count.
     inequalities : sequence of Inequality
         Kept as far as exact sums allow.
+    run : Run, optional
+        Asked before every step whether to go on.
 
     Notes
     -----
@@ -84,13 +88,16 @@ def fit(
     """
     counts = prior.copy()
     multipliers = [np.zeros(len(own.value)) for own in noisy]
+    run = run or Run()
     prices = [np.zeros(len(own.least)) for own in inequalities]
     for _ in range(sweeps if noisy or len(exact) > 1 or inequalities else 1):
         for own, multiplier in zip(noisy, multipliers, strict=True):
+            run.check()
             counts *= _towards_noisy(counts, own, multiplier)[own.group]
         for rule, price in zip(inequalities, prices, strict=True):
             counts[rule.index] *= _towards_allowed(counts[rule.index], rule, price)
         for sums in exact:
+            run.check()
             held = np.bincount(sums.group, weights=counts, minlength=len(sums.total))
             counts *= np.divide(sums.total, held, out=np.zeros(len(held)), where=held > 0)[sums.group]
     return counts

@@ -342,7 +342,7 @@ def extend(
     if seed is None and out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
     extension = read_extension(spec, data, seeded=seed is not None, run=run)
-    check_extendable(extension)
+    check_extendable(extension, run)
     estimated = partial(estimate_extension, extension)
     if seed is not None:
         if out is not None:

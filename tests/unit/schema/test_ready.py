@@ -48,7 +48,10 @@ def test_dhc_persons_refine_pl94(tmp_path, monkeypatch):
     relationship, age = design.attributes[3], codes[2]
     assert {relationship.labels[i] for i in np.unique(codes[3])} == {"householder", "spouse", "partner"}
     assert set(np.unique(age)) == set(range(15))
-    assert [rule.name for rule in design.options.rules] == ["couples", "parents", "parents-in-law"]
+    rules = {rule.name: rule for rule in design.options.rules}
+    assert list(rules) == ["couples", "parents", "parents-in-law", "householders"]
+    home = design.options.refines["housing"].merge["household"]
+    assert rules["householders"].cells["relationship"] == [one for one in home if one != "householder"]
 
 
 def test_a_spec_adds_to_a_ready_schema_and_goes_before_it():

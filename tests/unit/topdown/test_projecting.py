@@ -22,8 +22,8 @@ PLAIN = SPEC[: SPEC.index("[[topdown.bounds]]")].replace(
 )
 
 
-def can_have(people, allowed, bounded, lower, upper):
-    """Whether people by group can get kinds that keep all bounds, by trying everything."""
+def can_have(people, allowed, bounded, ruled, lower, upper):
+    """Whether people by group can get kinds that keep all bounds and rules, by trying everything."""
     ways = []
     for n, own in zip(people, allowed, strict=True):
         kinds = np.flatnonzero(own)
@@ -36,7 +36,7 @@ def can_have(people, allowed, bounded, lower, upper):
         )
     for chosen in product(*ways):
         held = bounded @ sum(chosen)
-        if (held >= lower).all() and (held <= upper).all():
+        if (held >= lower).all() and (held <= upper).all() and (ruled @ sum(chosen) >= 0).all():
             return True
     return False
 
@@ -48,15 +48,18 @@ def test_rows_hold_where_people_can_keep_the_bounds(seed):
     allowed = rng.random((2, 3)) < 0.7
     allowed[np.arange(2), rng.integers(0, 3, 2)] = True
     bounded = np.unique(rng.random((2, 3)) < 0.5, axis=0)
-    kinds = project._Kinds(group_of=np.arange(2), allowed=allowed, bounded=bounded)
+    ruled = rng.integers(-1, 3, (int(rng.integers(0, 2)), 3))
+    kinds = project._Kinds(group_of=np.arange(2), allowed=allowed, bounded=bounded, ruled=ruled)
     bounds = tuple(range(len(bounded)))
-    rows, is_exact = project._Part(kinds=kinds, groups=(0, 1), bounds=bounds)._eliminated()
+    rows, is_exact = project._Part(
+        kinds=kinds, groups=(0, 1), bounds=bounds, rules=tuple(range(len(ruled)))
+    )._eliminated()
     for _ in range(12):
         people, lower = rng.integers(0, 3, 2), rng.integers(0, 2, len(bounded))
         upper = lower + rng.integers(0, 3, len(bounded))
         point = [*people.tolist(), *lower.tolist(), *upper.tolist()]
         holds = all(row.holds(point) for row in rows)
-        possible = can_have(people, allowed, bounded, lower, upper)
+        possible = can_have(people, allowed, bounded, ruled, lower, upper)
         assert holds if possible else (not holds or not is_exact)
 
 

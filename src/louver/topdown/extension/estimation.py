@@ -26,6 +26,7 @@ from louver.optim.entropy import Inequality, NoisySums, Sums, fit
 from louver.optim.kernels.sharing.people import draw_cells_inplace, share_out_inplace
 from louver.run import Run
 from louver.topdown.estimation import Estimate, LevelReport
+from louver.topdown.extension.constraints import Constraints
 from louver.topdown.extension.problem import Extension
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.problem import NoisyCounts, SparseLevel, region_range, split_batches
@@ -48,12 +49,14 @@ def estimate_classes(
 
     Cells of a leaf are in the order of the first release's cells, then their own.
     """
-    first, closed = extension.first_levels(), extension.closed()
+    first, closed, known = extension.first_levels(), extension.closed(), Constraints.of(extension)
     current: SparseLevel | None = None
     reports = []
     for level, name in enumerate(extension.design.spine.names):
         began = time.perf_counter()
-        current, residual = _estimate_level(extension, noisy, first, closed, level, current, workers, run)
+        current, residual = _estimate_level(
+            extension, known, noisy, first, closed, level, current, workers, run
+        )
         reports.append(
             LevelReport(
                 name=name,
@@ -70,6 +73,7 @@ def estimate_classes(
 
 def _estimate_level(
     extension: Extension,
+    known: Constraints,
     noisy: NoisyCounts,
     first: Sequence[SparseLevel],
     closed: Sequence[Ints],
@@ -81,6 +85,7 @@ def _estimate_level(
     """All regions of a level, batch by batch; persons by which a real count missed a margin at most."""
     spine = extension.design.spine
     batches = split_batches(spine, level, extension.plan.workloads()[level].n_values)
+    limits = known.at(extension, level)
 
     def work(span: tuple[int, int]) -> tuple[SparseLevel, float]:
         if run is not None:
@@ -89,12 +94,16 @@ def _estimate_level(
         answers = noisy.read(level, start, stop)
         own = first[level].part(start, stop)
         if parents is None:
-            return _draw_root(extension, own, answers)
+            return _draw_root(extension, own, answers, run or Run())
         family = np.repeat(
             np.arange(span[1] - span[0]), np.diff(spine.starts[level - 1][span[0] : span[1] + 1])
         )
         tables = _Classes.of(extension, parents.part(*span), own, family)
-        return _share_out(extension, level, slice(start, stop), tables, answers, closed[level][start:stop])
+        here = slice(start, stop)
+        own_limits = (limits[0][:, here], limits[1][:, here])
+        return _share_out(
+            extension, known, level, here, tables, answers, closed[level][here], own_limits, run or Run()
+        )
 
     pieces = []
     for piece in run_pieces(work, batches, workers=workers):
@@ -218,7 +227,15 @@ def _kept(
 
 
 def _share_out(
-    extension: Extension, level: int, span: slice, tables: _Classes, answers: Sequence[Ints], closed: Ints
+    extension: Extension,
+    known: Constraints,
+    level: int,
+    span: slice,
+    tables: _Classes,
+    answers: Sequence[Ints],
+    closed: Ints,
+    limits: tuple[Ints, Ints],
+    run: Run,
 ) -> tuple[SparseLevel, float]:
     """The children of a batch of parents."""
     place, n_places = tables.child[tables.pair_child], len(closed)
@@ -228,13 +245,14 @@ def _share_out(
         prior[(marks[tables.pair_cell] & closed[place]) != 0] *= CLOSED
     margins = [Sums(tables.pair_cell, tables.cell_count), Sums(tables.pair_child, tables.child_count)]
     kept = _kept(extension, level, span, tables.cell, tables.pair_cell, place)
-    counts = fit(prior, margins, wanted.noisy, kept)
+    counts = fit(prior, margins, wanted.noisy, kept, run=run)
     held = np.bincount(tables.pair_cell, weights=counts, minlength=len(tables.cell))
     person = np.repeat(np.arange(len(tables.cell)), tables.cell_count)
     person_start = np.concatenate([[0], np.cumsum(tables.cell_count)])[tables.cell_start]
     person = _shuffled(person, person_start)
     chosen = np.zeros(len(person), dtype=np.int64)
-    share_out_inplace(
+    run.attend(
+        share_out_inplace,
         person_start,
         person,
         tables.child_start,
@@ -243,8 +261,11 @@ def _share_out(
         wanted.base,
         wanted.n_rows,
         wanted.row,
-        marks,
-        closed.copy(),
+        known.kind_of[tables.cell],
+        known.coefficient,
+        np.ascontiguousarray(limits[0]),
+        np.ascontiguousarray(limits[1]),
+        np.zeros((len(known.names), n_places), dtype=np.int64),
         PROPOSALS,
         wanted.need(counts),
         chosen,
@@ -253,7 +274,9 @@ def _share_out(
     return regions, float(np.max(np.abs(held - tables.cell_count), initial=0.0))
 
 
-def _draw_root(extension: Extension, own: SparseLevel, answers: Sequence[Ints]) -> tuple[SparseLevel, float]:
+def _draw_root(
+    extension: Extension, own: SparseLevel, answers: Sequence[Ints], run: Run
+) -> tuple[SparseLevel, float]:
     """The root: every class over all its possible cells."""
     class_of = extension.refinement.class_of
     people = np.zeros(extension.first.n_cells, dtype=np.int64)
@@ -266,10 +289,11 @@ def _draw_root(extension: Extension, own: SparseLevel, answers: Sequence[Ints]) 
     everyone, nobody = np.arange(len(cells)), np.zeros(len(cells), dtype=np.int64)
     wanted = _Wanted.of(extension, 0, cells, everyone, nobody, answers, ROOT_TRUST)
     kept = _kept(extension, 0, slice(0, 1), cells, everyone, nobody)
-    counts = fit(prior, [Sums(place, people[known])], wanted.noisy, kept)
+    counts = fit(prior, [Sums(place, people[known])], wanted.noisy, kept, run=run)
     start = np.concatenate([[0], np.cumsum(people[known])]).astype(np.int64)
     chosen = np.zeros(int(start[-1]), dtype=np.int64)
-    draw_cells_inplace(
+    run.attend(
+        draw_cells_inplace,
         class_start,
         people[known],
         counts,

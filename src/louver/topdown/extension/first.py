@@ -17,6 +17,7 @@ from louver._arrays import Ints
 from louver.errors import InputError
 from louver.release.manifest import MANIFEST, Manifest, is_plain, read_content, read_manifest
 from louver.release.verify import STATUS, verify
+from louver.run import Run
 from louver.topdown.design import Design
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.problem import SparseLevel
@@ -141,7 +142,9 @@ def _view(
     return given.attribute, found
 
 
-def read_first(design: Design, *, seeded: bool, where: str) -> tuple[First, Refinement]:
+def read_first(
+    design: Design, *, seeded: bool, where: str, run: Run | None = None
+) -> tuple[First, Refinement]:
     """Verify the release that a design extends, count its people, and find its attributes in the larger schema.
 
     Raises
@@ -153,7 +156,8 @@ def read_first(design: Design, *, seeded: bool, where: str) -> tuple[First, Refi
     path = design.spec.path.parent / design.options.extends
     if not is_plain(path / MANIFEST):
         raise InputError(f'{where}: key "extends" names no release directory.', option="extends")
-    failed = [check.name for check in verify(path).checks if not check.passed]
+    found = (run or Run()).attend(verify, path)
+    failed = [check.name for check in found.checks if not check.passed]
     if [name for name in failed if not (seeded and name in STATUS)]:
         message = f"{path.name} does not pass `louver verify` ({failed[0]}); only a release that does can be extended."
         raise InputError(message, file=path.name, option="extends")

@@ -17,7 +17,7 @@ from louver.topdown.load import SpecLike, cell_set, read_design
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.problem import SparseLevel, add_levels
 
-__all__ = ["MAX_BOUNDS", "Extension", "Rule", "read_extension"]
+__all__ = ["MAX_BOUNDS", "Extension", "Rule", "read_extension", "read_rules"]
 
 MAX_BOUNDS = 62
 """Bounds of an extension; each has a bit."""
@@ -112,18 +112,21 @@ def read_extension(
     where = f"{design.spec.path.name} [topdown]"
     if len(design.statements) > MAX_BOUNDS:
         raise InputError(f"{where}: there are more than {MAX_BOUNDS} bounds; state fewer.", option="bounds")
-    first, refinement = read_first(design, seeded=seeded, where=where)
+    first, refinement = read_first(design, seeded=seeded, where=where, run=run)
     # Bounds divide no types here, so that the plan does not see them.
     plan = make_plan(replace(design, statements=()))
     plan = replace(plan, design=replace(plan.design, statements=design.statements))
     marks = np.zeros(design.n_cells, dtype=np.int64)
     for number, statement in enumerate(design.statements):
         marks |= statement.cells.astype(np.int64) << number
-    rules = _read_rules(design, design.options, where)
+    rules = read_rules(design, where)
     return Extension(plan=plan, first=first, refinement=refinement, rules=rules, marks=marks)
 
 
-def _read_rules(design: Design, options: ExtendOptions, where: str) -> tuple[Rule, ...]:
+def read_rules(design: Design, where: str) -> tuple[Rule, ...]:
+    """The edit rules of an extension."""
+    options = design.options
+    assert isinstance(options, ExtendOptions)
     names = [rule.name for rule in options.rules]
     if len(set(names)) < len(names):
         raise InputError(f"{where}: two rules have one name; rename one.", option="rules")

@@ -1,7 +1,7 @@
 """What a larger schema's bounds say about the smaller one, before the smaller one is released.
 
 A first release that knows nothing of later bounds may have people who cannot keep them. `extended_by` names the spec of the extension:
-its bounds and structural zeros are projected onto the cells of the first schema by Fourier-Motzkin elimination, once for all leaves,
+its bounds, edit rules and structural zeros are projected onto the cells of the first schema by Fourier-Motzkin elimination, once for all leaves,
 with the bounds themselves as unknowns that are kept.
 
 Notes
@@ -12,7 +12,7 @@ one unknown, and what no bound connects is projected apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -26,6 +26,7 @@ from louver.run import Run
 from louver.topdown.design import Design, Statement
 from louver.topdown.extension.first import refinement_of
 from louver.topdown.extension.options import ExtendOptions
+from louver.topdown.extension.problem import Rule, read_rules
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.load import SpecLike, read_design
 from louver.topdown.options import SharesOptions
@@ -57,7 +58,8 @@ def read_first_design(
     has_room = np.zeros(design.n_cells, dtype=np.bool_)
     has_room[class_of[larger.is_possible]] = True
     statements, notes = [], []
-    for part in _parts(_Kinds.of(larger, class_of, design.n_cells)):
+    rules = read_rules(larger, where)
+    for part in _parts(_Kinds.of(larger, rules, class_of, design.n_cells)):
         found, words = part.project(design, larger)
         statements += found
         notes += words
@@ -79,12 +81,16 @@ class _Kinds:
     group_of: Ints  # (classes,), -1 for a class without a possible cell
     allowed: Bools  # (groups, kinds)
     bounded: Bools  # (bounds, kinds)
+    ruled: Ints  # (rules, kinds): coefficients whose sum is not negative
 
     @classmethod
-    def of(cls, larger: Design, class_of: Ints, n_classes: int) -> _Kinds:
+    def of(cls, larger: Design, rules: Sequence[Rule], class_of: Ints, n_classes: int) -> _Kinds:
         kind_of = np.zeros(larger.n_cells, dtype=np.int64)
         for statement in larger.statements:
             _, kind_of = np.unique(kind_of * 2 + statement.cells, return_inverse=True)
+        for rule in rules:
+            _, kind_of = np.unique(np.stack([kind_of, rule.coefficient]), axis=1, return_inverse=True)
+            kind_of = kind_of.ravel()
         place = np.unique(kind_of, return_index=True)[1]
         allowed = np.zeros((n_classes, len(place)), dtype=np.bool_)
         allowed[class_of[larger.is_possible], kind_of[larger.is_possible]] = True
@@ -95,16 +101,20 @@ class _Kinds:
             group_of=group_of,
             allowed=groups,
             bounded=bounded.reshape(len(larger.statements), len(place)),
+            ruled=np.array([rule.coefficient[place] for rule in rules], dtype=np.int64).reshape(
+                -1, len(place)
+            ),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Part:
-    """Groups and bounds that hang together."""
+    """Groups, bounds and rules that hang together."""
 
     kinds: _Kinds
     groups: tuple[int, ...]
     bounds: tuple[int, ...]
+    rules: tuple[int, ...] = ()
 
     def project(self, design: Design, larger: Design) -> tuple[list[Statement], list[str]]:
         """Statements about the first schema's cells in every leaf, and what could not be said."""
@@ -122,7 +132,7 @@ class _Part:
         is_complete = is_exact
         for row in rows:
             own, given = row.coefficients[: len(self.groups)], row.coefficients[len(self.groups) :]
-            if not any(own) or not any(given):
+            if not any(own) or (not any(given) and min(own) >= 0):
                 continue  # bounds that agree with each other, and counts that are not negative
             one = self._statement(design, larger, row, f"{told} ({len(found) + 1})")
             if one is None:
@@ -153,6 +163,8 @@ class _Part:
             limits += [row({**inside, low: -1}), row({**dict.fromkeys(inside, -1), high: 1}), row({low: 1})]
         # A count that has a lower bound of its own is not negative anyway.
         limits += [row({n_kept + i: 1}) for i in range(len(pairs)) if n_kept + i not in alone]
+        for r in self.rules:
+            limits.append(row({n_kept + i: int(self.kinds.ruled[r, k]) for i, (_, k) in enumerate(pairs)}))
         found = project(sums, limits, range(n_kept))
         opposite = [Row(tuple(-a for a in own.coefficients), -own.constant) for own in found.equations]
         return (*found.equations, *opposite, *found.inequalities), found.is_exact
@@ -196,20 +208,26 @@ def _both(a: Statement, b: Statement) -> Statement:
 
 
 def _parts(kinds: _Kinds) -> Iterator[_Part]:
-    """Groups and bounds by what connects them; groups that no bound touches are left out."""
-    touches = kinds.bounded @ kinds.allowed.T  # bounds by groups
-    waiting = set(range(len(kinds.bounded)))
+    """Groups, bounds and rules by what connects them; groups that no bound touches are left out."""
+    n_bounds = len(kinds.bounded)
+    touches = np.vstack([kinds.bounded, kinds.ruled != 0]) @ kinds.allowed.T  # bounds and rules by groups
+    waiting = set(range(n_bounds))
     while waiting:
-        bounds: set[int] = {waiting.pop()}
+        rows: set[int] = {waiting.pop()}
         groups: set[int] = set()
         while True:
-            new = set(np.flatnonzero(touches[sorted(bounds)].any(axis=0)).tolist())
-            more = set(np.flatnonzero(touches[:, sorted(new)].any(axis=1)).tolist()) | bounds
-            if new == groups and more == bounds:
+            new = set(np.flatnonzero(touches[sorted(rows)].any(axis=0)).tolist())
+            more = set(np.flatnonzero(touches[:, sorted(new)].any(axis=1)).tolist()) | rows
+            if new == groups and more == rows:
                 break
-            groups, bounds = new, more
-        waiting -= bounds
-        yield _Part(kinds=kinds, groups=tuple(sorted(groups)), bounds=tuple(sorted(bounds)))
+            groups, rows = new, more
+        waiting -= rows
+        yield _Part(
+            kinds=kinds,
+            groups=tuple(sorted(groups)),
+            bounds=tuple(sorted(row for row in rows if row < n_bounds)),
+            rules=tuple(sorted(row - n_bounds for row in rows if row >= n_bounds)),
+        )
 
 
 def _labels(design: Design, cells: Bools) -> dict[str, tuple[str, ...]] | None:

@@ -22,6 +22,7 @@ from louver.errors import InfeasibleError
 from louver.optim.highs import solve_linear
 from louver.optim.status import Status
 from louver.run import Run
+from louver.topdown.extension.constraints import Constraints
 from louver.topdown.extension.problem import Extension
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.problem import SparseLevel
@@ -52,53 +53,7 @@ class Edits:
     people: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Constraints:
-    """All rows a leaf must keep: coefficient of every kind of cell, and limits in every leaf.
-
-    A kind is a set of cells that all bounds and rules treat alike.
-    """
-
-    names: tuple[str, ...]
-    kind_of: Ints  # (cells,)
-    coefficient: Ints  # (rows, kinds)
-    lower: Ints  # (rows, leaves)
-    upper: Ints
-    n_bounds: int
-
-    @classmethod
-    def of(cls, extension: Extension) -> _Constraints:
-        statements, rules = extension.design.statements, extension.rules
-        n_leaves = extension.design.spine.sizes[-1]
-        rows = [s.cells.astype(np.int64) for s in statements] + [rule.coefficient for rule in rules]
-        kind_of = np.unique(extension.marks, return_inverse=True)[1].astype(np.int64)
-        for rule in rules:
-            low = int(rule.coefficient.min())
-            kind_of = kind_of * (int(rule.coefficient.max()) - low + 1) + rule.coefficient - low
-        _, place, kind_of = np.unique(kind_of, return_index=True, return_inverse=True)
-        open_end = np.full(n_leaves, UNBOUNDED)
-        return cls(
-            names=(*(s.name for s in statements), *(rule.name for rule in rules)),
-            kind_of=kind_of.astype(np.int64),
-            coefficient=np.array([row[place] for row in rows], dtype=np.int64).reshape(len(rows), len(place)),
-            lower=np.array([*(s.lower for s in statements), *(np.zeros(n_leaves, np.int64) for _ in rules)]),
-            upper=np.array([*(s.upper for s in statements), *(open_end for _ in rules)]),
-            n_bounds=len(statements),
-        )
-
-    def broken(self, leaves: SparseLevel) -> Bools:
-        """Which rows hold in no leaf as they should, (rows, leaves)."""
-        leaf = np.repeat(np.arange(leaves.n_regions), np.diff(leaves.start))
-        held = np.array(
-            [
-                np.bincount(leaf, row[self.kind_of[leaves.cell]] * leaves.count, minlength=leaves.n_regions)
-                for row in self.coefficient
-            ]
-        )
-        return np.asarray((held < self.lower) | (held > self.upper))
-
-
-def check_extendable(extension: Extension) -> None:
+def check_extendable(extension: Extension, run: Run | None = None) -> None:
     """Refuse bounds that no extension of the first release can keep; nothing has been spent.
 
     Raises
@@ -108,12 +63,14 @@ def check_extendable(extension: Extension) -> None:
     """
     if not extension.design.statements:
         return
-    known = _Constraints.of(extension)
+    known = Constraints.of(extension)
     allowed = _allowed(extension, known)
     first = extension.first.leaves
     bounds = slice(0, known.n_bounds)
     in_set = known.coefficient[bounds] > 0
     for leaf in range(first.n_regions):
+        if run is not None:
+            run.check()
         span = slice(first.start[leaf], first.start[leaf + 1])
         # Nobody is missing, and everybody has a kind that no bound limits here.
         is_limited = (in_set & (known.upper[bounds, leaf] < UNBOUNDED)[:, None]).any(axis=0)
@@ -133,7 +90,7 @@ def check_extendable(extension: Extension) -> None:
 
 def repair(extension: Extension, leaves: SparseLevel, run: Run | None = None) -> tuple[SparseLevel, Edits]:
     """Edit all leaves that break something."""
-    known = _Constraints.of(extension)
+    known = Constraints.of(extension)
     if not known.names:
         return leaves, Edits(broken_before={}, broken_after={}, leaves=0, people=0)
     before = known.broken(leaves)
@@ -160,7 +117,7 @@ def repair(extension: Extension, leaves: SparseLevel, run: Run | None = None) ->
     )
 
 
-def _allowed(extension: Extension, known: _Constraints) -> Bools:
+def _allowed(extension: Extension, known: Constraints) -> Bools:
     """Which kinds of cells the people of each class can have, (classes, kinds)."""
     allowed = np.zeros((extension.first.n_cells, known.coefficient.shape[1]), dtype=np.bool_)
     possible = extension.design.is_possible
@@ -179,7 +136,7 @@ class _Finder:
     start: Ints
 
     @classmethod
-    def of(cls, extension: Extension, known: _Constraints) -> _Finder:
+    def of(cls, extension: Extension, known: Constraints) -> _Finder:
         class_of = extension.refinement.class_of
         cell = np.flatnonzero(extension.design.is_possible)
         cell = cell[np.argsort(class_of[cell], kind="stable")]
@@ -202,7 +159,7 @@ class _Finder:
 
 
 def _reassigned(
-    known: _Constraints, leaf: int, classes: Ints, people: Ints, allowed: Bools, held: Ints | None
+    known: Constraints, leaf: int, classes: Ints, people: Ints, allowed: Bools, held: Ints | None
 ) -> Ints | None:
     """People of each class by kind (classes, kinds) that keep the bounds and, at a price, the rules; None if none do.
 
@@ -242,7 +199,7 @@ def _reassigned(
 
 
 def _edit_leaf(
-    extension: Extension, known: _Constraints, leaf: int, cells: Ints, counts: Ints, finder: _Finder
+    extension: Extension, known: Constraints, leaf: int, cells: Ints, counts: Ints, finder: _Finder
 ) -> tuple[tuple[Ints, Ints], int]:
     """Cells and counts of a leaf with as few people changed as possible, and how many those are."""
     classes, place = np.unique(extension.refinement.class_of[cells], return_inverse=True)

@@ -1,8 +1,9 @@
 """People one by one: each goes to a place with room, so that the places' marginals come as near as possible to wanted ones.
 
 People of one class are interchangeable but for their cells. `need` holds, for every query, place and row, the people that are wanted
-there less those that are there; all of it squared and summed is what becomes small. First everybody goes where the need is greatest,
-then pairs of a class change places as long as that helps. Whom to ask is decided by a fixed generator: the same for everybody.
+there less those that are there; all of it squared and summed, with a price on limits that are broken, is what becomes small. First
+everybody goes where the need is greatest, then pairs of a class change places as long as that helps. Whom to ask is decided by a fixed
+generator: the same for everybody.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from louver.optim.kernels import inner, kernel
 
 __all__ = ["draw_cells_inplace", "share_out_inplace"]
 
-FORBIDDEN = 1e6  # what it costs to be where one must not be, in squared people
+BROKEN = 100.0  # what it costs to break a limit by one person, in squared people
 WORTH = 1e-9  # gains below this are rounding
 
 
@@ -45,9 +46,30 @@ def _move(need, base, n_rows, row, cell, place, people):
         need[base[q] + place * n_rows[q] + row[q, cell]] -= people
 
 
+@inner
+def _excess(value, low, high):
+    """By how much a value is outside its limits."""
+    return max(low - value, 0) + max(value - high, 0)
+
+
 @kernel
 def share_out_inplace(
-    person_start, person, member_start, member, room, base, n_rows, row, marks, closed, proposals, need, out
+    person_start,
+    person,
+    member_start,
+    member,
+    room,
+    base,
+    n_rows,
+    row,
+    kind,
+    coefficient,
+    low,
+    high,
+    value,
+    proposals,
+    need,
+    out,
 ):
     """Give every person of every class a place.
 
@@ -62,8 +84,11 @@ def share_out_inplace(
     base, n_rows : int64 (queries,)
         Where the need of a query begins, and its rows.
     row : int64 (queries, cells)
-    marks, closed : int64 (cells,), (places,)
-        A cell whose marks meet those a place is closed to should not go there.
+    kind : int64 (cells,)
+        Column of `coefficient` that a cell has.
+    coefficient : int64 (limits, kinds)
+    low, high, value : int64 (limits, places)
+        The sum of coefficients over the people of a place should lie within limits; `value`, zero at first, is that sum.
     proposals : int64
         Changes of places tried for each person.
     need : float64, changed
@@ -76,12 +101,17 @@ def share_out_inplace(
             for j in range(member_start[c], member_start[c + 1]):
                 if room[j] > 0:
                     gain = _gain(need, base, n_rows, row, person[p], member[j])
-                    if marks[person[p]] & closed[member[j]]:
-                        gain -= FORBIDDEN
+                    for r in range(coefficient.shape[0]):
+                        # Only what there is too much of can be seen before everybody is there.
+                        over = value[r, member[j]] + coefficient[r, kind[person[p]]] - high[r, member[j]]
+                        if coefficient[r, kind[person[p]]] > 0 and over > 0:
+                            gain -= BROKEN
                     if gain > best:
                         best, chosen = gain, j
             room[chosen] -= 1
             _move(need, base, n_rows, row, person[p], member[chosen], 1.0)
+            for r in range(coefficient.shape[0]):
+                value[r, member[chosen]] += coefficient[r, kind[person[p]]]
             out[p] = chosen
     state = np.uint64(88172645463325252)
     for c in range(person_start.shape[0] - 1):
@@ -92,17 +122,32 @@ def share_out_inplace(
             for _ in range(proposals):
                 state = _next(state)
                 other = person_start[c] + _below(state, n)
-                state = _change_places(
-                    p, other, person, member, base, n_rows, row, marks, closed, need, out, state
+                _change_places(
+                    p,
+                    other,
+                    person,
+                    member,
+                    base,
+                    n_rows,
+                    row,
+                    kind,
+                    coefficient,
+                    low,
+                    high,
+                    value,
+                    need,
+                    out,
                 )
 
 
 @inner
-def _change_places(p, other, person, member, base, n_rows, row, marks, closed, need, out, state):
-    """Let two people of one class change places if that helps; the generator passes through."""
+def _change_places(
+    p, other, person, member, base, n_rows, row, kind, coefficient, low, high, value, need, out
+):
+    """Let two people of one class change places if that helps."""
     here, there = member[out[p]], member[out[other]]
     if here == there or person[p] == person[other]:
-        return state
+        return
     gain = 0.0
     for q in range(row.shape[0]):
         mine, theirs = row[q, person[p]], row[q, person[other]]
@@ -110,14 +155,25 @@ def _change_places(p, other, person, member, base, n_rows, row, marks, closed, n
             a, b = base[q] + here * n_rows[q], base[q] + there * n_rows[q]
             # Each of four needs changes by one: the squares change by twice the need, and by one.
             gain += 2.0 * (need[a + theirs] - need[a + mine] + need[b + mine] - need[b + theirs]) - 4.0
-    for cell, old, new in ((person[p], here, there), (person[other], there, here)):
-        gain += FORBIDDEN * (int(marks[cell] & closed[old] != 0) - int(marks[cell] & closed[new] != 0))
+    mine, theirs = kind[person[p]], kind[person[other]]
+    if mine != theirs:
+        for r in range(coefficient.shape[0]):
+            d = coefficient[r, theirs] - coefficient[r, mine]
+            if d != 0:
+                before = _excess(value[r, here], low[r, here], high[r, here])
+                before += _excess(value[r, there], low[r, there], high[r, there])
+                after = _excess(value[r, here] + d, low[r, here], high[r, here])
+                after += _excess(value[r, there] - d, low[r, there], high[r, there])
+                gain += BROKEN * (before - after)
     if gain > WORTH:
         for cell, old, new in ((person[p], here, there), (person[other], there, here)):
             _move(need, base, n_rows, row, cell, old, -1.0)
             _move(need, base, n_rows, row, cell, new, 1.0)
+        for r in range(coefficient.shape[0]):
+            d = coefficient[r, theirs] - coefficient[r, mine]
+            value[r, here] += d
+            value[r, there] -= d
         out[p], out[other] = out[other], out[p]
-    return state
 
 
 @kernel

@@ -18,11 +18,17 @@ def shared(seed, proposals, *, closed=0):
     member = np.array([0, 1, 2, 0, 2])
     need = rng.uniform(0, 5, 6)
     wanted, out = need.copy(), np.zeros(15, dtype=np.int64)
-    marks = np.array([1, 0, 0, 0, 0, 0])
+    kind, coefficient = np.array([1, 0, 0, 0, 0, 0]), np.array([[0, 1]])
+    low, high, value = (
+        np.zeros((1, 3), np.int64),
+        np.array([[99 - 99 * closed, 99, 99]]),
+        np.zeros((1, 3), np.int64),
+    )
     share_out_inplace(
         np.array([0, 9, 15]), person, np.array([0, 3, 5]), member, room.copy(), np.array([0]), np.array([2]), row,
-        marks, np.array([closed, 0, 0]), proposals, need, out,
+        kind, coefficient, low, high, value, proposals, need, out,
     )  # fmt: skip
+    assert np.array_equal(value[0], np.bincount(member[out][person == 0], minlength=3))
     held = np.zeros(6)
     np.add.at(held, member[out] * 2 + row[0, person], 1)
     assert np.allclose(need, wanted - held)  # what is booked is what is there

@@ -1,0 +1,73 @@
+"""Bounds and edit rules of an extension as rows over kinds of cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from louver._arrays import Bools, Ints
+from louver.topdown.extension.problem import Extension
+from louver.topdown.implied import UNBOUNDED
+from louver.topdown.problem import SparseLevel
+
+__all__ = ["Constraints"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Constraints:
+    """All rows a leaf must keep: coefficient of every kind of cell, and limits in every leaf.
+
+    A kind is a set of cells that all bounds and rules treat alike.
+    """
+
+    names: tuple[str, ...]
+    kind_of: Ints  # (cells,)
+    coefficient: Ints  # (rows, kinds)
+    lower: Ints  # (rows, leaves)
+    upper: Ints
+    n_bounds: int
+
+    @classmethod
+    def of(cls, extension: Extension) -> Constraints:
+        statements, rules = extension.design.statements, extension.rules
+        n_leaves = extension.design.spine.sizes[-1]
+        rows = [s.cells.astype(np.int64) for s in statements] + [rule.coefficient for rule in rules]
+        kind_of = np.unique(extension.marks, return_inverse=True)[1].astype(np.int64)
+        for rule in rules:
+            low = int(rule.coefficient.min())
+            kind_of = kind_of * (int(rule.coefficient.max()) - low + 1) + rule.coefficient - low
+        _, place, kind_of = np.unique(kind_of, return_index=True, return_inverse=True)
+        open_end = np.full(n_leaves, UNBOUNDED)
+        return cls(
+            names=(*(s.name for s in statements), *(rule.name for rule in rules)),
+            kind_of=kind_of.astype(np.int64),
+            coefficient=np.array([row[place] for row in rows], dtype=np.int64).reshape(len(rows), len(place)),
+            lower=np.array([*(s.lower for s in statements), *(0 * open_end for _ in rules)]).reshape(
+                -1, n_leaves
+            ),
+            upper=np.array([*(s.upper for s in statements), *(open_end for _ in rules)]).reshape(
+                -1, n_leaves
+            ),
+            n_bounds=len(statements),
+        )
+
+    def broken(self, leaves: SparseLevel) -> Bools:
+        """Which rows hold in no leaf as they should, (rows, leaves)."""
+        leaf = np.repeat(np.arange(leaves.n_regions), np.diff(leaves.start))
+        held = np.array(
+            [
+                np.bincount(leaf, row[self.kind_of[leaves.cell]] * leaves.count, minlength=leaves.n_regions)
+                for row in self.coefficient
+            ]
+        )
+        return np.asarray((held < self.lower) | (held > self.upper))
+
+    def at(self, extension: Extension, level: int) -> tuple[Ints, Ints]:
+        """Limits (rows, regions) of a level: what those of the leaves add up to, which is necessary."""
+        lower, upper = self.lower, self.upper
+        for starts in reversed(extension.design.spine.starts[level:]):
+            lower = np.add.reduceat(lower, starts[:-1], axis=1) if len(lower) else lower[:, : len(starts) - 1]
+            upper = np.add.reduceat(upper, starts[:-1], axis=1) if len(upper) else upper[:, : len(starts) - 1]
+            upper = np.minimum(upper, UNBOUNDED)
+        return np.ascontiguousarray(lower), np.ascontiguousarray(upper)
