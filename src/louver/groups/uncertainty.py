@@ -205,7 +205,7 @@ class _Level:
         """Take what came out of one simulation."""
         here = out[self._tree.level(self._k)]
         off = self._truth - here
-        self._squares += np.square(off).sum(axis=0)
+        self._squares += np.square(off, dtype=np.float64).sum(axis=0)
         self._n += len(off)
         parts = (here, _expected(out, self._tree, self._k), off)
         self._taken.append(tuple(part.ravel()[:: self._step].astype(np.float64) for part in parts))

@@ -36,7 +36,7 @@ __all__ = ["KnownError", "Sample", "simulate_errors"]
 MOST_LEAVES = 3_000
 """Leaves of one simulation, about."""
 
-MOST_VALUES = 2_000_000
+MOST_VALUES = 300_000
 """Numbers of one level and query that a simulation is looked at for, about."""
 
 POOLED = 80
@@ -250,7 +250,11 @@ def least_squares_units(
     up, final = tree_variances(
         design.spine, subspaces, loads, exact=exact, is_climbing=design.options.estimator != "plain"
     )
-    spread = np.stack([subspaces.spread_of_rows(query) for query in queries], axis=1)
+    spreads = [
+        subspaces.spread_of_rows(query) if query.axes is None else subspaces.spread(query)
+        for query in queries
+    ]
+    spread = np.stack(spreads, axis=1)
     return tuple(part @ spread for part in up), tuple(part @ spread for part in final)
 
 
@@ -277,9 +281,15 @@ def _samples(
             starts,
             number,
             published - number,
-            Squares.of((seen[place] - published)[published > 0]),
-            Squares.of((simulated[place] - number)[number > 0]),
+            _residuals(seen[place], published),
+            _residuals(simulated[place], number),
         )
+
+
+def _residuals(answers: Floats, numbers: Ints) -> Squares:
+    """Of noisy answers less numbers, where anybody is."""
+    held = numbers[: len(answers)]
+    return Squares.of((answers - held)[held > 0])
 
 
 def fit_classes(samples: Sequence[Sample], own: Floats, final: Floats) -> ErrorClasses:
@@ -358,8 +368,9 @@ def _within(classes: ErrorClasses, samples: Sequence[Sample], own: Floats, final
             summed = np.repeat(np.add.reduceat(v, sample.starts, axis=0), lengths, axis=0)
             above = np.repeat(np.add.reduceat(sample.off, sample.starts, axis=0), lengths, axis=0)
             share = v / np.where(summed > 0, summed, 1.0)
-            np.add.at(found, place, np.square(sample.off - share * above))
-            np.add.at(expected, place, base * (1.0 - share))
+            apart = np.square(sample.off - share * above)
+            found += np.bincount(place.ravel(), apart.ravel(), len(ratio))
+            expected += np.bincount(place.ravel(), (base * (1.0 - share)).ravel(), len(ratio))
         ratio = np.where(expected > 1e-9, found / np.maximum(expected, 1e-9), ratio)
     return ratio
 

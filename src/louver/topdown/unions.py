@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,9 @@ __all__ = ["calibrate_unions", "family_of", "union_error"]
 
 MOST_UNIONS = 100
 """Of one simulation."""
+
+MOST_ROWS = 32
+"""Rows of a query that unions are calibrated on: those with most people."""
 
 LEAVES = (1, 3, 9, 33)
 """Where classes of unions begin, by number of leaves."""
@@ -101,8 +105,11 @@ def calibrate_unions(
     Errors of neighbours have more in common in truth than in simulations: intervals are never narrower than normal ones.
     """
     sizes, errors = [np.zeros(0)], [np.zeros(0)]
+    rows = np.argsort(-samples[0][0].number[0], kind="stable")[:MOST_ROWS]
     for i in range(len(samples[0])):
-        by_level = [level[i] for level in samples]
+        by_level = [
+            replace(level[i], number=level[i].number[:, rows], off=level[i].off[:, rows]) for level in samples
+        ]
         for union in _unions(by_level[-1]):
             z = _in_errors(model, spine, query, by_level, own, final, union)
             sizes.append(np.full(len(z), float(len(union))))

@@ -20,6 +20,7 @@ from louver.topdown.plan import make_plan
 from louver.topdown.problem import SparseLevel
 from louver.topdown.residuals import Squares, roughness
 from louver.topdown.simulate import AssumedTruth
+from louver.topdown.subspaces import Subspaces
 from louver.topdown.unions import family_of, union_error
 from releases import doubt, edit
 from topdown_town import SPEC, write_town
@@ -136,6 +137,13 @@ def test_variances_of_unions_are_those_of_the_whole_covariance(tmp_path, estimat
         leaves = np.flatnonzero(mask >> np.arange(9) & 1)
         variance, bias = union_error(spine.starts, leaves, family, (final[0][0, :1], np.zeros(1)))
         assert variance[0] == pytest.approx(covariance[np.ix_(leaves, leaves)].sum()) and bias[0] == 0
+
+
+def test_rows_of_any_query_spread_as_marginals_do(tmp_path):
+    plan = assumed(tmp_path, "plain").plan
+    subspaces = Subspaces(plan.design.shape)
+    for query in plan.design.queries:
+        assert subspaces.spread_of_rows(query) == pytest.approx(subspaces.spread(query))
 
 
 def test_classes_hold_enough_pairs_and_zero_is_one_of_them():
