@@ -70,13 +70,14 @@ def ready(page: Any, name: str) -> None:
 
 
 def main() -> None:
+    wanted = sys.argv[1:] or list(PAGES)
     with (
         tempfile.TemporaryDirectory() as folder,
         chromium() as browser,
         running(*prepared(Path(folder))) as server,
     ):
         for scheme in ("light", "dark"):
-            for name in sys.argv[1:] or PAGES:
+            for name in wanted:
                 with tab(browser, server, color_scheme=scheme) as page:
                     page.wait_for_selector(".attr table")
                     if name == "tables":

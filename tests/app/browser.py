@@ -39,8 +39,8 @@ class Explorer:
 
 
 @contextmanager
-def running(*arguments: str, **environment: str) -> Iterator[Explorer]:
-    """`louver explore` with these arguments, until the block ends; Ctrl-C ends it as it should."""
+def running(*arguments: str, end: int = signal.SIGINT, **environment: str) -> Iterator[Explorer]:
+    """`louver explore` with these arguments, until the block ends; a signal ends it as it should."""
     command = [sys.executable, "-m", "louver", "explore", "--no-browser", *arguments]
     with subprocess.Popen(
         command,
@@ -55,7 +55,7 @@ def running(*arguments: str, **environment: str) -> Iterator[Explorer]:
             assert found is not None, said + process.stderr.read()
             yield Explorer(found[0], process)
         finally:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(end)
             _, told = process.communicate(timeout=60)
     assert process.returncode == 0, told
     assert told == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ pytestmark = pytest.mark.chromium
 
 RULES = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations.map(v => [v.impact, v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 160))])"
 
+SETTLED = "!document.querySelector('.dim, .run:not(.gone)') && [...document.querySelectorAll('.tile b')].every(b => b.textContent !== '–')"
+
 
 @pytest.fixture(scope="module")
 def axe() -> str:
@@ -24,9 +27,14 @@ def axe() -> str:
 
 
 @pytest.fixture(scope="module")
-def explorer() -> Iterator[Explorer]:
-    with running(str(sample_path("people"))) as found:
+def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """Ended as a system ends it; what was private is gone then."""
+    folder = tmp_path_factory.mktemp("private")
+    with running(str(sample_path("people")), end=signal.SIGTERM, TMPDIR=str(folder)) as found:
+        [private] = folder.glob("louver-*")
+        assert private.stat().st_mode & 0o077 == 0
         yield found
+    assert not private.exists()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -40,7 +48,7 @@ def test_every_page(explorer: Explorer, browser: Any, axe: str, scheme: str) -> 
             page.wait_for_selector(f".rail a.on[href='#{name}']")
             page.wait_for_selector(".main h1")
             page.wait_for_timeout(300)
-            page.wait_for_function("!document.querySelector('.dim, .run:not(.gone)')")
+            page.wait_for_function(SETTLED)
             found = [fault for fault in page.evaluate(RULES) if fault[0] in ("serious", "critical")]
             if found:
                 faults[name] = found

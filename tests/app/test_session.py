@@ -62,3 +62,10 @@ def test_what_pages_keep_is_forgotten_with_the_data(tmp_path: Path) -> None:
         session.open_sample(name)
         assert Path(session.opened.path).is_file()
     assert not Session(Setup(folder=tmp_path)).open_start()
+
+
+def test_an_address_is_not_shown(tmp_path: Path) -> None:
+    """It may hold a password."""
+    session = Session(Setup(folder=tmp_path, file="postgresql://me:secret@host/people"))
+    assert session.open_start() and session.opened is not None
+    assert "secret" not in session.opened.name + session.opened.copied

@@ -232,9 +232,10 @@ class Problem:
         )
 
     def tiny(self) -> Problem:
-        """Two records of this problem, or one, which call the kernels that the problem calls."""
+        """Two records of this problem, different ones if there are, which call the kernels that the problem calls."""
         out = 0 if self.is_plain else 1
-        return replace(self.part(np.arange(min(2, self.n_records))), k=1, max_suppressed=out)
+        first = self.points().start[:2]  # ends with the number of records where all are equal
+        return replace(self.part(np.minimum(first, self.n_records - 1)), k=1, max_suppressed=out)
 
     def kept(self, members: Ints) -> Problem:
         """The problem of the records that are published, all that is asked of classes measured by them alone.

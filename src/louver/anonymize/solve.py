@@ -38,7 +38,7 @@ def solve(problem: Problem, options: AnonymizeOptions, watch: Watch) -> Answer:
         if watch.is_limited:
             with watch.stage("compiling"):
                 if method.warm_up is not None:
-                    method.warm_up(problem)
+                    method.warm_up(problem, watch.run)
                 else:
                     plain = options.model_copy(update={"carry": None, "steps": 1})
                     method.solve(problem.tiny(), Watch(), plain)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import tempfile
 import webbrowser
@@ -140,7 +141,11 @@ def _serve(app: Guard, listener: socket.socket) -> None:
         log_level="critical",
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=1,
     )
+    for name in ("SIGTERM", "SIGHUP"):  # as Ctrl-C: what is private is removed
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listener])

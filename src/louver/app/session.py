@@ -154,8 +154,9 @@ class Session:
         file = self.setup.file
         if file is None:
             return False
-        name = "database" if "://" in file else Path(file).name
-        self._take(Opened(path=file, name=printable(name), copied=file, source=self.setup.source))
+        is_address = "://" in file  # which may hold a password
+        name, copied = ("database", "ADDRESS") if is_address else (Path(file).name, file)
+        self._take(Opened(path=file, name=printable(name), copied=copied, source=self.setup.source))
         return True
 
     def open_sample(self, name: str) -> None:

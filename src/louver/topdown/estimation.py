@@ -38,6 +38,7 @@ from louver.topdown.problem import (
     split_batches,
 )
 from louver.topdown.rounding import round_counts
+from louver.topdown.warm_up import warm_up
 
 __all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate", "estimate_by_level"]
 
@@ -192,6 +193,8 @@ def estimate_by_level(
     """
     margin = np.zeros(problem.n_cells, dtype=np.int64) if kept_margin is None else kept_margin
     store = None if checkpoints is None else Checkpoints(checkpoints)
+    if problem.implied.is_integral:
+        warm_up(run)
     current: SparseLevel | None = None
     tree: TreeEvidence | None = None
     for level in range(problem.spine.n_levels):

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louver._arrays import Ints
 from louver.anonymize.methods import exact, greedy, k_member, sorted_cut
 from louver.anonymize.methods.method import Method
 from louver.anonymize.methods.neighbourhood import TimeUpError, find_neighbours
-from louver.anonymize.problem import SUPPRESSED, Partition, Problem
+from louver.anonymize.problem import SUPPRESSED, Partition, Points, Problem
 from louver.anonymize.watch import NODES_PER_SECOND, Watch
 from louver.engine.run import run_pieces
+from louver.optim.aside import compiled_aside, n_cores
 from louver.optim.kernels.classes.annealing import Scene, anneal_piece_inplace
 from louver.optim.kernels.classes.bisection import cut_pieces, mixed
 from louver.optim.kernels.classes.draft_partition import LANES
 from louver.optim.kernels.classes.loss import INTERVAL, KIND, N_FIELDS, class_losses
 from louver.optim.status import Status
+from louver.run import Run
 
 __all__ = ["METHOD", "solve", "warm_up"]
 
@@ -104,7 +107,7 @@ def solve(
         return best
     try:
         with watch.stage("bound"):
-            annealing = _Annealing.of(problem, best, watch, workers or _n_cores())
+            annealing = _Annealing.of(problem, best, watch, workers or n_cores())
     except TimeUpError:
         return best
     clock = _Clock(watch=watch, steps=steps, max_rounds=MAX_SWEEPS // annealing.n_sweeps)
@@ -121,15 +124,25 @@ def _best_start(problem: Problem, watch: Watch) -> Partition:
     return replace(min(starts, key=lambda partition: partition.loss), method="auto")
 
 
-def warm_up(problem: Problem) -> None:
+def warm_up(problem: Problem, run: Run) -> None:
     """Have the kernels compiled that this problem needs: those of `exact` for few records, of starts and rounds."""
-    tiny, watch = problem.tiny(), Watch()
-    if problem.n_records <= EXACT_RECORDS:
-        exact.solve(tiny, watch)
-    best = _best_start(tiny, watch)
-    if problem.requirements.matches:
-        return
-    _Annealing.of(tiny, best, watch, 1).run_round(_first_records(best.labels), 0.0, 0, watch)
+    tiny, watch = problem.tiny(), Watch(run)
+    points = tiny.points()
+    near = np.zeros((len(points.codes), 0), np.int32)
+    with compiled_aside(watch.run, (anneal_piece_inplace, _sample(tiny, _scene(tiny, points, near), watch))):
+        if problem.n_records <= EXACT_RECORDS:
+            exact.solve(tiny, watch)
+        best = _best_start(tiny, watch)
+        if problem.requirements.matches:
+            return
+        annealing = _Annealing.of(tiny, best, watch, 1)
+    annealing.run_round(_first_records(best.labels), 0.0, 0, watch)
+
+
+def _sample(problem: Problem, scene: Scene, watch: Watch) -> tuple[Any, ...]:
+    """Arguments like those of a piece that is annealed."""
+    labels = np.zeros(problem.n_records, np.int64)
+    return scene, labels, labels, np.int64(0), 1, 0.0, np.uint64(1), watch.stop
 
 
 def _tried_exactly(problem: Problem, watch: Watch, steps: int | None) -> Partition:
@@ -138,10 +151,6 @@ def _tried_exactly(problem: Problem, watch: Watch, steps: int | None) -> Partiti
         nodes = int(EXACT_SHARE * max(0.0, watch.left) * NODES_PER_SECOND)
     found = exact.solve(problem, watch, max_nodes=nodes)
     return replace(found, method="auto")
-
-
-def _n_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,28 +196,11 @@ class _Annealing:
 
     @classmethod
     def of(cls, problem: Problem, best: Partition, watch: Watch, workers: int) -> _Annealing:
-        m, points = len(problem.columns), problem.points()
+        points = problem.points()
         found = find_neighbours(problem, points, watch, n_wanted=NEIGHBOURS, workers=workers)
-        fields = problem.geometry[: m * N_FIELDS].reshape(m, N_FIELDS)
-        is_interval = fields[:, KIND] == INTERVAL
-        order = np.argsort(is_interval, kind="stable")
-        intervals = problem.codes[:, is_interval]
-        n_filled = -intervals.shape[1] % LANES
-        scene = Scene(
-            geometry=np.concatenate([fields[order].ravel(), problem.geometry[m * N_FIELDS :]]),
-            limits=problem.requirements.limits,
-            codes=np.ascontiguousarray(np.pad(intervals, ((0, 0), (0, n_filled)))),
-            others=np.ascontiguousarray(problem.codes[:, ~is_interval]),
-            sensitive=problem.requirements.sensitive,
-            point_of=points.of_record.astype(np.int32),
-            near=found.near,
-            least_size=np.int64(problem.least_size),
-            full=np.int64(problem.full_loss),
-            is_free=np.bool_(not problem.sensitive),
-        )
         return cls(
             problem=problem,
-            scene=scene,
+            scene=_scene(problem, points, found.near),
             lower_bound=max(found.lower_bound, best.lower_bound or 0),
             n_sweeps=min(MAX_SWEEPS_PER_ROUND, max(1, ROUND_RECORDS // problem.n_records)),
             workers=workers,
@@ -265,6 +257,28 @@ class _Annealing:
         quotas = np.full(n_pieces, left // n_pieces)
         quotas[: left % n_pieces] += 1
         return quotas
+
+
+def _scene(problem: Problem, points: Points, near: NDArray[np.int32]) -> Scene:
+    """What the kernels are told of a problem: its intervals, in blocks of LANES, apart from its other columns."""
+    m = len(problem.columns)
+    fields = problem.geometry[: m * N_FIELDS].reshape(m, N_FIELDS)
+    is_interval = fields[:, KIND] == INTERVAL
+    order = np.argsort(is_interval, kind="stable")
+    intervals = problem.codes[:, is_interval]
+    n_filled = -intervals.shape[1] % LANES
+    return Scene(
+        geometry=np.concatenate([fields[order].ravel(), problem.geometry[m * N_FIELDS :]]),
+        limits=problem.requirements.limits,
+        codes=np.ascontiguousarray(np.pad(intervals, ((0, 0), (0, n_filled)))),
+        others=np.ascontiguousarray(problem.codes[:, ~is_interval]),
+        sensitive=problem.requirements.sensitive,
+        point_of=points.of_record.astype(np.int32),
+        near=near,
+        least_size=np.int64(problem.least_size),
+        full=np.int64(problem.full_loss),
+        is_free=np.bool_(not problem.sensitive),
+    )
 
 
 def _first_records(labels: Ints) -> Ints:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.problem import Answer, Problem
 from louver.anonymize.watch import Watch
+from louver.run import Run
 
 if TYPE_CHECKING:
     from louver.anonymize.options import AnonymizeOptions
@@ -41,4 +42,4 @@ class Method:
     guarantee: Guarantee = Guarantee.K_ANONYMITY
     own_options: tuple[str, ...] = ()
     refuses: tuple[str, ...] = ()
-    warm_up: Callable[[Problem], None] | None = None
+    warm_up: Callable[[Problem, Run], None] | None = None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from louver.app.jobs.tables import counted, histogram_of
+from louver.app.jobs.counts import counted, histogram_of
 from louver.data.coded import read_coded
 from louver.data.kinds import ColumnKind
 from louver.data.read import open_source

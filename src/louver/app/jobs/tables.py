@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import islice
-from math import log2, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from louver._arrays import Bools, Ints
+from louver.app.jobs.counts import Stamp, counted, histogram_of, stamp_of
+from louver.app.jobs.information import kept
 from louver.audit import audit
 from louver.bounds import suggest
 from louver.bounds.audit import audit_table
@@ -23,12 +23,6 @@ from louver.bounds.problem import Arrangement, TwoWayTable, arrange
 from louver.bounds.publish import as_piece
 from louver.bounds.result import BoundsAudit
 from louver.bounds.summary import asked_cells, exposure
-from louver.data.coded import read_coded
-from louver.data.histogram import Histogram
-from louver.data.kinds import ColumnKind, guess_kind
-from louver.data.read import open_source
-from louver.data.tabulate import tabulate
-from louver.errors import InputError
 from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.request import Request
@@ -50,14 +44,11 @@ __all__ = [
 
 STATES = ("zero", "small", "certain", "exact", "narrow", "safe")
 """What is disclosed of a cell; the first that applies."""
-MOST_LABELS = 200
 MOST_NARROW = 10
 IN_LINE = 3
 """Row attributes that stand in a line; those before them head a group of lines."""
-STEP = re.compile(r"^([<>]=?)?\s*(-?[0-9]+(?:\.[0-9]+)?)")
 MOST_DOTS = 40
 MOST_LISTED = 12
-Stamp = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,19 +89,6 @@ class _Audited:
         return self.found.table
 
 
-def counted(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
-    """Columns that a table can be made of, with their labels, and why others cannot."""
-    run.report("counting", 0, 0)
-    names, left = _usable(path, source.model_dump_json(), _stamp(path))
-    if len(names) < 2:
-        raise InputError(
-            "the file has fewer than two columns that a table can be made of; it needs categories."
-        )
-    histogram = histogram_of(path, source, names)
-    sizes = [{"name": a.name, "labels": list(a.labels)} for a in histogram.attributes]
-    return {"attributes": sizes, "left": left, "n": histogram.total}
-
-
 def audited(asked: Asked, view: View, run: Run) -> dict[str, Any]:
     """Verdict, tiles, what is kept, and the first window of the table."""
     run.report("working out bounds", 0, 0)
@@ -129,7 +107,7 @@ def audited(asked: Asked, view: View, run: Run) -> dict[str, Any]:
 def window(asked: Asked, view: View, run: Run) -> dict[str, Any]:
     """The lines and columns of the table that are seen."""
     got = _audit(asked)
-    lines, groups = _lines(asked, view.only, view.folded, _stamp(asked.path))
+    lines, groups = _lines(asked, view.only, view.folded, stamp_of(asked.path))
     first, last = max(view.lines[0], 0), min(view.lines[1], len(lines))
     left, right = max(view.cols[0], 0), min(view.cols[1], got.table.n_cols)
     shown = [_line(got, int(line), groups, view, (left, right)) for line in lines[first:last]]
@@ -173,7 +151,7 @@ def explained(asked: Asked, row: int, col: int, run: Run) -> dict[str, Any]:
 def find_disclosed(asked: Asked, view: View, line: int, col: int, run: Run) -> tuple[int, int] | None:
     """Line and column of the next cell after this one that gives something away."""
     got = _audit(asked)
-    lines, _ = _lines(asked, view.only, view.folded, _stamp(asked.path))
+    lines, _ = _lines(asked, view.only, view.folded, stamp_of(asked.path))
     for step in range(len(lines)):
         at = (line + step) % len(lines)
         if lines[at] < 0:
@@ -222,76 +200,16 @@ def together(
     return {"summary": asdict(found.summary), "cells": cells}
 
 
+def _kept(asked: Asked, arrangement: Arrangement) -> float:
+    return kept(histogram_of(asked.path, asked.source, asked.names), asked.base, arrangement)
+
+
 def _given(source: SourceOptions) -> dict[str, Any]:
     return source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
 
 
-@lru_cache(maxsize=1)
-def _usable(path: str, source: str, stamp: Stamp) -> tuple[tuple[str, ...], dict[str, str]]:
-    about = SourceOptions.model_validate_json(source)
-    with open_source(path, **about.opening()) as opened:
-        columns = read_coded(opened, [name for name in opened.columns if name != about.weight], Run())
-    names, left = [], {}
-    for column in columns:
-        why = ""
-        if guess_kind(column)[0] in (ColumnKind.EMPTY, ColumnKind.TEXT):
-            why = "free text or empty"
-        elif column.n_values > MOST_LABELS:
-            why = f"{column.n_values:,} different values: too many for a table"
-        elif column.n_missing:
-            why = "has missing values: give them a label first"
-        if why:
-            left[column.name] = why
-        else:
-            names.append(column.name)
-    return tuple(names), left
-
-
-def histogram_of(path: str, source: SourceOptions, names: tuple[str, ...]) -> Histogram:
-    """The file counted by these columns; counted once."""
-    return _histogram(path, source.model_dump_json(), names, _stamp(path))
-
-
-def _stamp(path: str) -> Stamp:
-    """What changes when the file does: what was counted before then counts no longer."""
-    try:
-        about = os.stat(path)
-    except OSError:  # an address, or a file that has gone
-        return None
-    return about.st_mtime_ns, about.st_size
-
-
-@lru_cache(maxsize=1)
-def _histogram(path: str, source: str, names: tuple[str, ...], stamp: Stamp) -> Histogram:
-    """The file counted by all these columns, labels such as <25, 25-54, 55+ in their natural order."""
-    about = SourceOptions.model_validate_json(source)
-    with open_source(path, **about.opening()) as opened:
-        histogram = tabulate(opened, names, weight=about.weight)
-    if not histogram.total:
-        raise InputError("the file counts no people; give at least one count above 0.")
-    codes = histogram.codes.copy()
-    attributes = []
-    for position, attribute in enumerate(histogram.attributes):
-        order = _natural(attribute.labels)
-        codes[:, position] = np.argsort(order)[codes[:, position]]
-        attributes.append(
-            Attribute(
-                name=attribute.name, kind=attribute.kind, labels=tuple(attribute.labels[i] for i in order)
-            )
-        )
-    return Histogram.from_codes(attributes, codes, histogram.counts)
-
-
-def _natural(labels: Sequence[str]) -> list[int]:
-    found = [STEP.match(label) for label in labels]
-    if not all(found):
-        return list(range(len(labels)))
-    keys = [(float(m[2]), {"<": -1, ">": 1}.get((m[1] or "=")[0], 0)) for m in found if m is not None]
-    return sorted(range(len(labels)), key=lambda i: keys[i])
-
-
 def _audit(asked: Asked) -> _Audited:
-    return _audit_of(asked, _stamp(asked.path))
+    return _audit_of(asked, stamp_of(asked.path))
 
 
 @lru_cache(maxsize=3)
@@ -448,35 +366,6 @@ def _joined(attributes: Sequence[Attribute], index: int) -> str:
         index, code = divmod(index, attribute.size)
         labels.append(attribute.labels[code])
     return " · ".join(reversed(labels))
-
-
-def _kept(asked: Asked, arrangement: Arrangement) -> float:
-    """Share of the information about the columns as opened: I(X'; Y' | Z') of I(X; Y), see `bounds.suggest`."""
-    rows, cols = asked.base
-    histogram = histogram_of(asked.path, asked.source, asked.names)
-    first = _information(histogram.marginalise((*rows, *cols)), rows, cols, ())
-    names = (*arrangement.rows, *arrangement.cols)
-    now = histogram.marginalise(names).recode(*arrangement.recodes)
-    responses = [name for name in arrangement.cols if name in cols]
-    given = [name for name in arrangement.rows if name in cols]
-    predictors = [name for name in names if name not in cols]
-    return _information(now, predictors, responses, given) / first if first > 1e-9 else 1.0
-
-
-def _information(histogram: Histogram, x: Iterable[str], y: Iterable[str], z: Iterable[str]) -> float:
-    x, y, z = tuple(x), tuple(y), tuple(z)
-    if not x or not y:
-        return 0.0
-    parts = _entropy(histogram, (*x, *z)) + _entropy(histogram, (*y, *z))
-    return parts - _entropy(histogram, (*x, *y, *z)) - _entropy(histogram, z)
-
-
-def _entropy(histogram: Histogram, names: tuple[str, ...]) -> float:
-    if not names:
-        return 0.0
-    counts = histogram.marginalise(names).counts
-    p = counts[counts > 0] / histogram.total
-    return float(-(p * np.log2(p)).sum()) if p.size else log2(1)
 
 
 def _title(state: str, dots: list[int], n_values: int, runs: Sequence[tuple[int, int, int]]) -> str:

@@ -14,23 +14,22 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable
-from functools import cache, partial
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 
-from louver.optim.kernels.part import Part
+from louver.optim.kernels.part import Entry, Part
 from louver.optim.notice import compiling
 
-__all__ = ["inner", "kernel"]
+__all__ = ["inner", "is_kept", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 PREFIX = "louver-"
-
-SECONDS = {"classes": 28, "families": 42, "semigroups": 8, "trees": 6}
-"""About how long a first call takes to compile a family: measured on two virtual cores with nothing else to do."""
 
 _announced: set[str] = set()
 
@@ -51,28 +50,36 @@ def inner(function: Function) -> Function:
 def _compiled(function: Function, **flags: Any) -> Function:
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
-    return cast(Function, Part(function, partial(_entry, function, **flags), **flags))
+    return cast(Function, Part(function, _entry, **flags))
 
 
-def _entry(function: Function, **flags: Any) -> Function:
+def _entry(part: Part) -> Entry:
     """The kernel for calls from Python, whose machine code is kept."""
-    family = Path(function.__code__.co_filename).parent
-    can_cache = _choose_cache(family)
-    _announce(family, function.__name__)
-    try:
-        compiled = numba.njit(cache=can_cache, nogil=True, **flags)(function)
-    except RuntimeError:  # numba finds no directory it may write to
-        compiled = numba.njit(cache=False, nogil=True, **flags)(function)
-    return cast(Function, compiled)
+    family = Path(part.py_func.__code__.co_filename).parent
+    _announce(part, family)
+    with global_compiler_lock:  # who compiles resets where caches are
+        entry = Entry(part)
+        if _choose_cache(family):
+            with suppress(RuntimeError):  # numba finds no directory it may write to
+                entry.enable_caching()
+    return entry
 
 
-def _announce(family: Path, name: str) -> None:
+def is_kept(kernel: Any) -> bool:
+    """Whether machine code of a kernel is in the cache; also where there is none to be had or to be kept."""
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return True
+    code = kernel.py_func.__code__
+    folder = _cache_of(Path(code.co_filename).parent)
+    return folder is None or any(Path(folder).rglob(f"*.{code.co_name}-*.nbi"))
+
+
+def _announce(part: Part, family: Path) -> None:
     """Say that kernels are compiled, once for a family, where the machine code of one is not kept yet."""
-    folder = _cache_of(family)
-    if family.name in _announced or (folder and any(Path(folder).rglob(f"*.{name}-*.nbi"))):
+    if family.name in _announced or (_cache_of(family) and is_kept(part)):
         return
     _announced.add(family.name)
-    compiling(SECONDS.get(family.name, 2))
+    compiling(family.name)
 
 
 @cache

@@ -1,76 +1,159 @@
-"""Functions inside kernels: typed and lowered, but not optimised, wrapped or made machine code of on their own.
+"""Kernels, typed and lowered once, and optimised once, where they are called from Python.
 
-Numba optimises a function, emits its machine code and a wrapper for Python, and then does all of it again for every
-function that calls it, level by level. Only the outermost one is ever called from Python. So what kernels call is handed
-over as plain LLVM code, and the outermost kernel is optimised once with all of it.
+Numba optimises a function, emits its machine code and wrappers, and then does all of it again for every function that
+calls it, level by level. Only the outermost one is ever called from Python. So a function, and whatever of Numba's own
+it calls, is left as plain LLVM code. The kernel for Python gathers that code, adds a wrapper, and is optimised.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from numba import _dynfunc  # type: ignore[attr-defined]
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.environment import Environment
 from numba.core.registry import CPUDispatcher
 
-__all__ = ["Part"]
+__all__ = ["Entry", "Part"]
 
 
 class Part(CPUDispatcher):
-    """A function as other kernels call it; called from Python, it is the kernel that `entry` makes.
+    """A function as other kernels call it; called from Python, it is the kernel that `make_entry` makes of it.
 
     Parameters
     ----------
     function : callable
-    entry : callable
+    make_entry : callable
         Makes the kernel for Python, at the first call.
     flags
         Options of Numba.
     """
 
-    def __init__(self, function: Callable[..., Any], entry: Callable[[], Callable[..., Any]], **flags: Any):
+    def __init__(self, function: Callable[..., Any], make_entry: Callable[[Part], Entry], **flags: Any):
         options = {"nopython": True, "nogil": True, "boundscheck": None, **flags}
         super().__init__(
             py_func=function,
             targetoptions=options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True},
             pipeline_class=_PartCompiler,
         )
-        self._make_entry = entry
-        self._entry: Callable[..., Any] | None = None
+        self._make_entry = make_entry
+        self._entry: Entry | None = None
 
     def __call__(self, *args: Any) -> Any:
         return self.entry(*args)
 
     @property
-    def entry(self) -> Any:
+    def entry(self) -> Entry:
         """The kernel for Python."""
         if self._entry is None:
-            self._entry = self._make_entry()
+            self._entry = self._make_entry(self)
         return self._entry
+
+
+class Entry(CPUDispatcher):
+    """The kernel for Python that a part is compiled to."""
+
+    def __init__(self, part: Part):
+        super().__init__(
+            py_func=part.py_func,
+            targetoptions=part.targetoptions,
+            pipeline_class=partial(_EntryCompiler, part),  # type: ignore[arg-type]
+        )
+
+
+class _PlainLibrary(JITCodeLibrary):
+    """LLVM code, its functions simplified one by one; without what it calls, unless Numba itself wants to link it."""
+
+    _whole: Any = None
+
+    def finalize(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """None: it is never called from Python."""
+        return 0
+
+    def own_module(self) -> Any:
+        """The code of this library alone."""
+        return super()._get_module_for_linking()  # type: ignore[no-untyped-call]
+
+    def _get_module_for_linking(self) -> Any:
+        if self._whole is None:
+            self._whole = self.own_module().clone()
+            _link_inplace(self._whole, self)
+        return self._whole
+
+
+def _link_inplace(module: Any, library: Any) -> None:
+    """Add all that a library calls to its module."""
+    seen, waiting = {library}, [library]
+    while waiting:
+        for used in waiting.pop()._linking_libraries:
+            if used not in seen:
+                seen.add(used)
+                is_plain = isinstance(used, _PlainLibrary)
+                module.link_in(
+                    used.own_module() if is_plain else used._get_module_for_linking(), preserve=True
+                )
+                if is_plain:
+                    waiting.append(used)
 
 
 class _PartCompiler(Compiler):
     """The usual compiler up to LLVM code."""
 
-    def define_pipelines(self) -> Any:
-        state = self.state
-        state.targetctx = copy.copy(state.targetctx)
-        state.targetctx.get_executable = _nothing_to_execute
-        state.library = state.targetctx.codegen().create_library(state.func_id.func_qualname)
-        state.library.finalize = lambda: _link(state.library)
-        return super().define_pipelines()  # type: ignore[no-untyped-call]
+    def _compile_core(self) -> Any:
+        with _plain_libraries(self.state.targetctx.codegen()):
+            return super()._compile_core()  # type: ignore[no-untyped-call]
 
 
-def _nothing_to_execute(library: Any, fndesc: Any, env: Any) -> Any:
-    """What Numba knows the function by, without code: it is never called from Python."""
-    return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname, "", 0, env, (library,))
+@contextmanager
+def _plain_libraries(codegen: Any) -> Iterator[None]:
+    """Whatever is compiled here, under Numba's lock, stays LLVM code."""
+    if codegen._library_class is _PlainLibrary:
+        yield
+        return
+    codegen._library_class, codegen.set_env = _PlainLibrary, _unset
+    try:
+        yield
+    finally:
+        del codegen._library_class, codegen.set_env
 
 
-def _link(library: Any) -> None:
-    """Add what the function calls to its code, and leave the rest to the kernel that calls it."""
-    for used in dict.fromkeys(library._linking_libraries):
-        library._reload_init.update(used._reload_init)
-        library._final_module.link_in(used._get_module_for_linking(), preserve=True)
-    library._finalized = True
+def _unset(env_name: str, env: Any) -> None:
+    """What is never called has no environment."""
+
+
+class _EntryCompiler(Compiler):
+    """Takes a part as it is, adds the wrapper for Python, and optimises and emits all of it."""
+
+    def __init__(self, part: Part, *args: Any):
+        super().__init__(*args)  # type: ignore[no-untyped-call]
+        self.part = part
+
+    def compile_extra(self, func: Any) -> Any:
+        context, signature = self.state.targetctx, self.state.args
+        self.part.compile(signature)
+        result: Any = self.part.overloads[signature]
+        # An environment of its own: that of the part, which other kernels name too, lacks what the wrapper adds.
+        desc = copy.copy(result.fndesc)
+        desc.env_name += "_entry"
+        env = Environment.from_fndesc(desc)  # type: ignore[no-untyped-call]
+        library = context.codegen().create_library(desc.qualname)
+        library.enable_object_caching()
+        library.add_linking_library(result.library)
+        with context.push_code_library(library):
+            context.create_cpython_wrapper(library, desc, env, result.call_helper, release_gil=True)
+        entry = context.get_executable(library, desc, env)
+        return result._replace(
+            target_context=context,
+            fndesc=desc,
+            environment=env,
+            library=library,
+            entry_point=entry,
+            metadata=None,
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from louver.anonymize.requirements import Sensitive
 from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.bisection import cut_pieces
 from louver.optim.status import Status
+from louver.run import Run
 
 ANCESTORS = [np.arange(7), np.array([0, 0, 1, 1, 1, 2, 2]), np.zeros(7, int)]
 
@@ -206,3 +209,24 @@ def test_pieces_hold_whole_classes_and_every_record_once():
             assert np.isin(np.flatnonzero(np.isin(labels, kept)), piece).all()
         borders.add(tuple(start.tolist()))
     assert len(borders) > 1
+
+
+def test_the_child_process_compiles_for_the_arguments_that_come(monkeypatch):
+    jobs = []
+
+    @contextmanager
+    def noted(run, *calls):
+        jobs.extend((kernel, tuple(kernel.typeof_pyval(value) for value in args)) for kernel, args in calls)
+        yield
+
+    monkeypatch.setattr(auto, "compiled_aside", noted)
+    auto.warm_up(all_kinds(60, 3, max_suppressed=2), Run())
+    ((kernel, types),) = jobs
+    assert kernel.entry.overloads.keys() == {types}
+
+
+def test_two_records_that_differ_stand_for_a_problem():
+    problem = numbers(60, 3)
+    assert len(problem.tiny().points().codes) == 2
+    same = Problem.build([NumericColumn(name="a", values=np.ones(9))], k=3)
+    assert same.tiny().n_records == 2

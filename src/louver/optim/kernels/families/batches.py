@@ -11,9 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from louver.optim.kernels import kernel
+from louver.optim.kernels import inner, kernel
 from louver.optim.kernels.families.polymatroid import UNBOUNDED, restrict_inplace
-from louver.optim.kernels.families.rounding import RoundingProblem, rank_of, round_family_inplace, split_count
+from louver.optim.kernels.families.rounding import (
+    ROUNDED,
+    RoundingProblem,
+    rank_of,
+    round_family_inplace,
+    split_count,
+)
 from louver.optim.kernels.families.semismooth import SOLVED, STALLED, Family, solve_family_inplace, weigh
 
 __all__ = ["INFEASIBLE", "Batch", "round_batch_inplace", "solve_batch_inplace"]
@@ -57,20 +63,24 @@ class Batch(NamedTuple):
 def _sorted_cells(batch, f):
     """Positions of the parent's cells in the order of their groups, and where each group begins."""
     first, last = batch.cell_start[f], batch.cell_start[f + 1]
-    n = last - first
-    group = np.empty(n, dtype=np.int64)
-    for i in range(n):
-        group[i] = batch.group_of[batch.cell[first + i]] * n + i
-    group.sort()
-    start = np.empty(n + 1, dtype=np.int64)
-    order = np.empty(n, dtype=np.int64)
+    n, n_names = last - first, 0
+    for i in range(first, last):
+        n_names = max(n_names, batch.group_of[batch.cell[i]] + 1)
+    at = np.zeros(n_names + 1, np.int64)
+    for i in range(first, last):
+        at[batch.group_of[batch.cell[i]] + 1] += 1
+    start, order = np.empty(n + 1, np.int64), np.empty(n, np.int64)
     n_groups = 0
-    for i in range(n):
-        order[i] = group[i] % n
-        if i == 0 or group[i] // n != group[i - 1] // n:
-            start[n_groups] = i
+    for name in range(n_names):
+        if at[name + 1] > 0:
+            start[n_groups] = at[name]
             n_groups += 1
+        at[name + 1] += at[name]
     start[n_groups] = n
+    for i in range(n):
+        name = batch.group_of[batch.cell[first + i]]
+        order[at[name]] = i
+        at[name] += 1
     return order, start[: n_groups + 1]
 
 
@@ -78,12 +88,13 @@ def _sorted_cells(batch, f):
 def _local_rows(batch, cells):
     """Rows of the links that these cells touch, numbered anew in ascending order; and how many are types."""
     n_links, n = batch.link_row.shape[0], cells.shape[0]
-    place = np.full(batch.weight.shape[1], -1, dtype=np.int64)
+    place = np.empty(batch.weight.shape[1], np.int64)
+    place[:] = -1
     for q in range(n_links):
         for i in range(n):
             place[batch.link_row[q, cells[i]]] = 0
     n_rows, n_types = 0, 0
-    used = np.empty(batch.weight.shape[1], dtype=np.int64)
+    used = np.empty(batch.weight.shape[1], np.int64)
     for k in range(place.shape[0]):
         if place[k] == 0:
             place[k] = n_rows
@@ -91,14 +102,14 @@ def _local_rows(batch, cells):
             n_rows += 1
             if k < batch.n_types:
                 n_types += 1
-    row = np.empty((n_links, n), dtype=np.int64)
+    row = np.empty((n_links, n), np.int64)
     for q in range(n_links):
         for i in range(n):
             row[q, i] = place[batch.link_row[q, cells[i]]]
     return row, used[:n_rows], n_types
 
 
-@kernel
+@inner
 def _is_feasible(batch, first, last, counts):
     """Whether type counts can be divided among the children: they bound every set of types."""
     for s in range(batch.upper.shape[1]):
@@ -120,8 +131,10 @@ def _gather(batch, f, order, group_start):
     """The family of parent f, and whether its bounds leave a solution."""
     first, last = batch.child_start[f], batch.child_start[f + 1]
     m = last - first
-    cells = batch.cell[batch.cell_start[f] + order]
-    parent = batch.parent[batch.cell_start[f] + order]
+    cells, parent = np.empty(order.shape[0], np.int64), np.empty(order.shape[0])
+    for i in range(order.shape[0]):
+        cells[i] = batch.cell[batch.cell_start[f] + order[i]]
+        parent[i] = batch.parent[batch.cell_start[f] + order[i]]
     row, used, n_types = _local_rows(batch, cells)
     noisy, weight = np.empty((used.shape[0], m)), np.empty((used.shape[0], m))
     for k in range(used.shape[0]):
@@ -147,10 +160,11 @@ def _gather(batch, f, order, group_start):
 @kernel
 def _gather_bounds(batch, first, m, used, n_types):
     """For each child the types it may fill, as a mask of local types, and its bounds restricted to them."""
-    keep = np.full(m, (1 << n_types) - 1, dtype=np.int64)
+    keep = np.empty(m, np.int64)
+    keep[:] = (1 << n_types) - 1
     size = 1 << n_types if batch.is_bounded else 1
-    lower = np.zeros((m, size), dtype=np.int64)
-    upper = np.zeros((m, size), dtype=np.int64)
+    lower = np.zeros((m, size), np.int64)
+    upper = np.zeros((m, size), np.int64)
     if batch.is_bounded:
         for c in range(m):
             mask = 0
@@ -167,8 +181,8 @@ def _gather_bounds(batch, first, m, used, n_types):
 def _gather_slots(batch, first, cells, group_start, row, keep):
     """Entries slot by slot, with the noisy counts and the weights of their cells and groups."""
     n_groups, m = group_start.shape[0] - 1, keep.shape[0]
-    slot_start = np.empty(n_groups * m + 1, dtype=np.int64)
-    entry_cell = np.empty(cells.shape[0] * m, dtype=np.int64)
+    slot_start = np.empty(n_groups * m + 1, np.int64)
+    entry_cell = np.empty(cells.shape[0] * m, np.int64)
     detail, a = np.empty(cells.shape[0] * m), np.empty(cells.shape[0] * m)
     grouped, v = np.zeros(n_groups * m), np.zeros(n_groups * m)
     n_entries = 0
@@ -198,9 +212,13 @@ def _solve_proximal_inplace(family, h, tolerance):
     """
     n_rows, m = family.noisy.shape
     # One weight for all types: the projection onto a polymatroid is Euclidean.
-    family.weight[: family.n_types] = SOFTNESS * np.min(family.a) * family.n_types / family.parent.shape[0]
+    least = family.a[0]
+    for e in range(family.a.shape[0]):
+        least = min(least, family.a[e])
+        h[e] = max(family.detail[e], 0.0)
+    family.weight[: family.n_types] = SOFTNESS * least * family.n_types / family.parent.shape[0]
     held = np.empty((family.n_types, m))
-    _type_counts_inplace(family, np.maximum(family.detail, 0.0), held)
+    _type_counts_inplace(family, h, held)
     family.noisy[: family.n_types] = held
     price = np.zeros(family.parent.shape[0])
     z = np.zeros((n_rows, m))
@@ -223,7 +241,7 @@ def _solve_proximal_inplace(family, h, tolerance):
     return STALLED, n_steps, residual
 
 
-@kernel
+@inner
 def _type_counts_inplace(family, counts, held):
     """Sum entries by type and child."""
     m = held.shape[1]
@@ -233,7 +251,7 @@ def _type_counts_inplace(family, counts, held):
             held[family.row[0, family.cell[e]], slot % m] += counts[e]
 
 
-@kernel
+@inner
 def _is_fixed(family):
     """Whether the bounds leave every child a single vector of type counts."""
     for c in range(family.keep.shape[0]):
@@ -296,19 +314,22 @@ def round_batch_inplace(batch, counts, first_node, out, status):
         if n > 0 and m > 0 and status[f] == SOLVED:
             row, used, n_types = _local_rows(batch, cells)
             keep, lower, upper = _gather_bounds(batch, first, m, used, n_types)
-            parent = np.empty(n, dtype=np.int64)
-            real = counts[offset : offset + n * m].reshape((n, m))
-            rank = np.empty((n, m), dtype=np.int64)
-            is_open = np.ones((n, m), dtype=np.bool_)
+            parent = np.empty(n, np.int64)
+            real, whole = np.empty((n, m)), np.empty((n, m), np.int64)
+            rank, is_open = np.empty((n, m), np.int64), np.empty((n, m), np.bool_)
+            is_open[:] = True
             for i in range(n):
                 parent[i] = round(batch.parent[batch.cell_start[f] + i])
                 for c in range(m):
+                    real[i, c] = counts[offset + i * m + c]
                     rank[i, c] = rank_of(split_count(real[i, c])[1], first_node + first + c, cells[i])
                     if batch.is_bounded:
                         is_open[i, c] = keep[c] >> row[0, i] & 1 == 1
-            type_of = row[0] if batch.is_bounded else np.zeros(n, dtype=np.int64)
+            type_of = row[0] if batch.is_bounded else np.zeros(n, np.int64)
             family = RoundingProblem(
                 real, is_open, parent, rank, type_of, n_types, batch.is_bounded, keep, lower, upper
             )
-            status[f] = round_family_inplace(family, out[offset : offset + n * m].reshape((n, m)))[0]
+            status[f] = round_family_inplace(family, whole)[0]
+            for i in range(n * m if status[f] == ROUNDED else 0):
+                out[offset + i] = whole[i // m, i % m]
         offset += n * m

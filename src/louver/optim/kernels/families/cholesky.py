@@ -10,7 +10,7 @@ otherwise `reach` is added to the right-hand side, in its direction.
 
 from __future__ import annotations
 
-from louver.optim.kernels import kernel
+from louver.optim.kernels import inner
 
 __all__ = ["factor_inplace", "solve_inplace", "solve_transposed_inplace"]
 
@@ -18,7 +18,7 @@ NOISE = 1e-10  # persons
 DEPENDENT = 1e-8  # a pivot below this share of its reference marks a dependent row
 
 
-@kernel
+@inner
 def factor_inplace(matrix, n, reference, fallback):
     """Replace the upper triangle of a matrix M by U with M = U'U.
 
@@ -45,7 +45,7 @@ def factor_inplace(matrix, n, reference, fallback):
                     matrix[i, k] -= scale * matrix[j, k]
 
 
-@kernel
+@inner
 def solve_transposed_inplace(factor, n, x, reach):
     """Solve U'y = x in place."""
     for j in range(n):
@@ -59,7 +59,7 @@ def solve_transposed_inplace(factor, n, x, reach):
             x[k] -= factor[j, k] * x[j]
 
 
-@kernel
+@inner
 def solve_inplace(factor, n, x, reach):
     """Solve U'U y = x in place."""
     solve_transposed_inplace(factor, n, x, reach)

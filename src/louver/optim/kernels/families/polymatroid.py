@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from louver.optim.kernels import kernel
+from louver.optim.kernels import inner, kernel
 
 __all__ = [
     "UNBOUNDED",
@@ -38,7 +38,7 @@ SLACK = 1e-9  # persons: a set is violated, in floating point, beyond this
 def restrict_inplace(lower, upper, keep, own_lower, own_upper):
     """Bounds on the k types in the mask `keep`, the others fixed at zero; returns k."""
     n_types = 0
-    place = np.zeros(64, dtype=np.int64)
+    place = np.zeros(64, np.int64)
     for bit in range(63):
         if keep >> bit & 1:
             place[n_types] = bit
@@ -57,7 +57,7 @@ def restrict_inplace(lower, upper, keep, own_lower, own_upper):
     return n_types
 
 
-@kernel
+@inner
 def _value(lower, upper, k, s):
     """f of a set that may hold the ground (bit k)."""
     if s >> k & 1:
@@ -75,7 +75,7 @@ def project_inplace(lower, upper, k, wanted, out, block):
     Implements: the decomposition algorithm for separable quadratics on a base polytope.
     Cost: O(k 2^k) at worst, O(2^k) where nothing binds.
     """
-    stack = np.empty((2 * k + 4, 2), dtype=np.int64)
+    stack = np.empty((2 * k + 4, 2), np.int64)
     everything = (1 << k) - 1
     n_blocks = 1
     if lower[everything] == upper[everything]:
@@ -119,7 +119,7 @@ def project_inplace(lower, upper, k, wanted, out, block):
             depth += 2
 
 
-@kernel
+@inner
 def _worst_set(lower, upper, k, low, free, counts, ground):
     """The subset of `free` that exceeds its bound most, 0 where none does."""
     offset = np.float64(_value(lower, upper, k, low))
@@ -139,7 +139,7 @@ def _worst_set(lower, upper, k, low, free, counts, ground):
     return worst
 
 
-@kernel
+@inner
 def is_member(lower, upper, k, counts):
     """Whether integer counts respect every bound."""
     for s in range(1, 1 << k):
@@ -152,7 +152,7 @@ def is_member(lower, upper, k, counts):
     return True
 
 
-@kernel
+@inner
 def exchange_masks_inplace(lower, upper, k, counts, allow):
     """`allow[i]` = the types j that can give one person to type i; bit k and `allow[k]` mean the ground.
 
@@ -178,7 +178,7 @@ def exchange_masks_inplace(lower, upper, k, counts, allow):
                     allow[i] &= lifted
 
 
-@kernel
+@inner
 def nearest_inplace(lower, upper, k, wanted, out, allow):
     """An integer point of the polymatroid with the least sum of |out - wanted|; all integers.
 
@@ -216,7 +216,7 @@ def nearest_inplace(lower, upper, k, wanted, out, allow):
                     is_better = True
 
 
-@kernel
+@inner
 def box_inplace(lower, upper, k, at_least, at_most, new_lower, new_upper):
     """Intersect with bounds on every single type; False where nothing is left.
 

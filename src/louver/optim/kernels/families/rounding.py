@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from louver.optim.kernels import kernel
+from louver.optim.kernels import inner, kernel
 from louver.optim.kernels.families.polymatroid import exchange_masks_inplace, is_member, nearest_inplace
 
 __all__ = ["FAILED", "ROUNDED", "RoundingProblem", "rank_of", "round_family_inplace", "split_count"]
@@ -52,7 +52,7 @@ class RoundingProblem(NamedTuple):
     upper: np.ndarray
 
 
-@kernel
+@inner
 def rank_of(fraction, node, cell):
     """The fraction in steps, ties broken by a hash (splitmix64) of the node and the cell."""
     x = np.uint64(node) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(cell) * np.uint64(0xD1B54A32D192ED03)
@@ -62,7 +62,7 @@ def rank_of(fraction, node, cell):
     return np.int64(round(fraction * FRACTION_STEPS)) * (1 << 20) + np.int64(x >> np.uint64(44))
 
 
-@kernel
+@inner
 def split_count(x):
     """Floor and fraction of a count, near-integers snapped."""
     nearest = np.floor(x + 0.5)
@@ -76,6 +76,7 @@ def split_count(x):
 def _largest_first_inplace(family, floor, is_up, potential):
     """Each cell rounds up its largest ranks; False where it has more units than counts to round up."""
     n, m = family.counts.shape
+    negative = np.empty(m, np.int64)
     for i in range(n):
         left = family.parent[i]
         n_open = 0
@@ -86,7 +87,9 @@ def _largest_first_inplace(family, floor, is_up, potential):
                 n_open += 1
         if left < 0 or left > n_open:
             return False
-        order = np.argsort(-family.rank[i])
+        for c in range(m):
+            negative[c] = -family.rank[i, c]
+        order = np.argsort(negative)
         taken, last, next_rank = 0, np.int64(0), np.int64(-1)
         for c in order:
             if not family.is_open[i, c]:
@@ -103,7 +106,7 @@ def _largest_first_inplace(family, floor, is_up, potential):
     return True
 
 
-@kernel
+@inner
 def _own_bits_inplace(keep, n_types, own):
     """own[j] = the type that bit j of the restricted masks stands for; returns how many there are."""
     k = 0
@@ -118,9 +121,9 @@ def _own_bits_inplace(keep, n_types, own):
 def _targets_inplace(family, held, target, excess, allow):
     """Admissible vectors nearest to what the children hold, and what they hold beyond them."""
     m, n_types = held.shape
-    own = np.empty(n_types, dtype=np.int64)
-    wanted = np.empty(n_types, dtype=np.int64)
-    out = np.empty(n_types, dtype=np.int64)
+    own = np.empty(n_types, np.int64)
+    wanted = np.empty(n_types, np.int64)
+    out = np.empty(n_types, np.int64)
     is_done = True
     for c in range(m):
         k = _own_bits_inplace(family.keep[c], n_types, own)
@@ -134,7 +137,7 @@ def _targets_inplace(family, held, target, excess, allow):
     return is_done
 
 
-@kernel
+@inner
 def _push(heap, size, distance, hops, node):
     """Add to a binary heap of (distance, hops, node) rows."""
     i = size
@@ -142,13 +145,13 @@ def _push(heap, size, distance, hops, node):
         up = (i - 1) // 2
         if heap[up, 0] < distance or (heap[up, 0] == distance and heap[up, 1] <= hops):
             break
-        heap[i] = heap[up]
+        heap[i, 0], heap[i, 1], heap[i, 2] = heap[up, 0], heap[up, 1], heap[up, 2]
         i = up
     heap[i, 0], heap[i, 1], heap[i, 2] = distance, hops, node
     return size + 1
 
 
-@kernel
+@inner
 def _pop(heap, size):
     """Remove the first row; the caller has read it."""
     size -= 1
@@ -165,13 +168,13 @@ def _pop(heap, size):
             child += 1
         if distance < heap[child, 0] or (distance == heap[child, 0] and hops <= heap[child, 1]):
             break
-        heap[i] = heap[child]
+        heap[i, 0], heap[i, 1], heap[i, 2] = heap[child, 0], heap[child, 1], heap[child, 2]
         i = child
     heap[i, 0], heap[i, 1], heap[i, 2] = distance, hops, node
     return size
 
 
-@kernel
+@inner
 def _arcs(family, is_up, allow, node, target_node, cost):
     """Steps that lead out of a node: fills their ends and costs, returns how many.
 
@@ -223,7 +226,7 @@ def _arcs(family, is_up, allow, node, target_node, cost):
     return count
 
 
-@kernel
+@inner
 def _shortest_path(family, is_up, allow, excess, potential, work, heap):
     """Nearest deficit from any excess; the path is left in work[2] (each node's predecessor), -1 if none."""
     distance, hops, before = work[0], work[1], work[2]
@@ -263,7 +266,7 @@ def _augment_inplace(family, found, before, is_up, target, excess):
     n, m = family.counts.shape
     n_types = family.n_types
     n_pairs, ground = m * n_types, m * n_types + n
-    is_changed = np.zeros(m, dtype=np.bool_)
+    is_changed = np.zeros(m, np.bool_)
     node = found
     excess[node] += 1
     while before[node] >= 0:
@@ -287,8 +290,8 @@ def _augment_inplace(family, found, before, is_up, target, excess):
 @kernel
 def _refresh_inplace(family, c, target, allow):
     """Exchanges of a child after its target changed; False where the target is not admissible."""
-    own = np.empty(family.n_types, dtype=np.int64)
-    counts = np.empty(family.n_types, dtype=np.int64)
+    own = np.empty(family.n_types, np.int64)
+    counts = np.empty(family.n_types, np.int64)
     k = _own_bits_inplace(family.keep[c], family.n_types, own)
     for j in range(k):
         counts[j] = target[c, own[j]]
@@ -296,34 +299,52 @@ def _refresh_inplace(family, c, target, allow):
     return is_member(family.lower[c], family.upper[c], k, counts)
 
 
+@inner
+def _total(values):
+    """Sum of whole numbers."""
+    total = 0
+    for i in range(values.shape[0]):
+        total += values[i]
+    return total
+
+
+@inner
+def _most(values):
+    """The greatest of whole numbers, or 0."""
+    most = 0
+    for i in range(values.shape[0]):
+        most = max(most, values[i])
+    return most
+
+
 @kernel
 def round_family_inplace(family, out):
     """Round one family into `out` (n, m); returns a status and the number of persons carried."""
     n, m = family.counts.shape
     n_types = family.n_types
-    floor = np.empty((n, m), dtype=np.int64)
+    floor = np.empty((n, m), np.int64)
     for i in range(n):
         for c in range(m):
             floor[i, c] = split_count(family.counts[i, c])[0]
-    is_up = np.empty((n, m), dtype=np.bool_)
+    is_up = np.empty((n, m), np.bool_)
     n_nodes = m * n_types + n + 1
-    potential = np.zeros(n_nodes, dtype=np.int64)
+    potential = np.zeros(n_nodes, np.int64)
     if not _largest_first_inplace(family, floor, is_up, potential[m * n_types : n_nodes - 1]):
         return FAILED, 0
     n_carried = 0
     if family.is_bounded:
-        held = np.zeros((m, n_types), dtype=np.int64)
+        held = np.zeros((m, n_types), np.int64)
         for i in range(n):
             for c in range(m):
                 held[c, family.type_of[i]] += floor[i, c] + (1 if is_up[i, c] else 0)
-        target = np.zeros((m, n_types), dtype=np.int64)
-        excess = np.zeros(n_nodes, dtype=np.int64)
-        allow = np.zeros((m, n_types + 1), dtype=np.int64)
+        target = np.zeros((m, n_types), np.int64)
+        excess = np.zeros(n_nodes, np.int64)
+        allow = np.zeros((m, n_types + 1), np.int64)
         if not _targets_inplace(family, held, target, excess, allow):
-            excess[n_nodes - 1] = -np.sum(excess)
-            work = np.empty((5, max(n_nodes, n + m * (n_types + 1))), dtype=np.int64)
-            heap = np.empty((n * m + m * n_types * (n_types + 2) + n_nodes, 3), dtype=np.int64)
-            while np.max(excess) > 0:
+            excess[n_nodes - 1] = -_total(excess)
+            work = np.empty((5, max(n_nodes, n + m * (n_types + 1))), np.int64)
+            heap = np.empty((n * m + m * n_types * (n_types + 2) + n_nodes, 3), np.int64)
+            while _most(excess) > 0:
                 found = _shortest_path(family, is_up, allow, excess, potential, work, heap)
                 if found < 0:
                     return FAILED, n_carried

@@ -223,7 +223,7 @@ def _group_gradient(family, j, price, zeta, h, gradient, curvature):
     return worst
 
 
-@kernel
+@inner
 def _price_group_inplace(family, j, price, zeta, h, work, tolerance):
     """The prices of a group of several cells, by Newton's method on its part of the dual."""
     start = family.group_start[j]
@@ -308,7 +308,7 @@ def _next_length(low, low_slope, high, high_slope):
     return min(max(t, low + margin), high - margin)
 
 
-@kernel
+@inner
 def _responses_inplace(family, price, z, zeta, h, work, tolerance):
     """Best prices and counts for given z."""
     a, v, m = family.a, family.v, family.noisy.shape[1]
@@ -341,9 +341,9 @@ def _link_counts_inplace(family, place, z, g, block):
     set of types whose sum is fixed.
     """
     n_rows, m = g.shape
-    wanted = np.empty(MAX_TYPES, dtype=np.float64)
-    counts = np.empty(MAX_TYPES, dtype=np.float64)
-    blocks = np.empty(MAX_TYPES, dtype=np.int64)
+    wanted = np.empty(MAX_TYPES)
+    counts = np.empty(MAX_TYPES)
+    blocks = np.empty(MAX_TYPES, np.int64)
     for k in range(n_rows):
         for c in range(m):
             is_used = place[k, c] >= 0
@@ -366,7 +366,7 @@ def _link_counts_inplace(family, place, z, g, block):
                 size += 1
 
 
-@kernel
+@inner
 def _gradient_inplace(family, h, g, gradient):
     """h_c(L_k) - g_ck; returns the largest."""
     n_rows, m = g.shape
@@ -399,7 +399,8 @@ def _reach_inplace(family, h, price, z, zeta, g, gradient, reach):
     for k in range(family.n_types):
         for c in range(m):
             reach[k, c] = abs(family.noisy[k, c] + z[k, c] / family.weight[k, c] - g[k, c])
-    rise = np.full((n_rows, m), np.inf)
+    rise = np.empty((n_rows, m))
+    rise[:] = np.inf
     for j in range(family.group_start.shape[0] - 1):
         for c in range(m):
             slot = j * m + c
@@ -416,7 +417,7 @@ def _reach_inplace(family, h, price, z, zeta, g, gradient, reach):
                 reach[k, c] += rise[k, c] / family.weight[k, c]
 
 
-@kernel
+@inner
 def _child_blocks_inplace(family, c, h, block, active, cross, own):
     """For child c: its active entries, the matrix J L' (columns: those entries), and L J L' + dg/dz."""
     n_rows = own.shape[0]
@@ -481,7 +482,7 @@ def _direction_by_cells(family, h, block, gradient, reach, step, price_step):
     price_step[:] = 0.0
     factors = np.empty((m, n_rows, n_rows))
     reduced = np.empty((m, n_rows))
-    active = np.empty(n, dtype=np.int64)
+    active = np.empty(n, np.int64)
     cross = np.empty((n_rows, n))
     own_reference = np.empty(n_rows)
     own_fallback, own_reach = np.empty(n_rows), np.empty(n_rows)
@@ -512,7 +513,9 @@ def _direction_by_cells(family, h, block, gradient, reach, step, price_step):
                     above = schur[cell[active[p]]]
                     for q in range(p, n_active):
                         above[cell[active[q]]] -= scale * cross[k, q]
-    factor_inplace(schur, n, reference, np.full(n, 1.0 / family.a[0]))
+    fallback = np.empty(n)
+    fallback[:] = 1.0 / family.a[0]
+    factor_inplace(schur, n, reference, fallback)
     solve_inplace(schur, n, price_step, np.zeros(n))
     for c in range(m):
         for k in range(n_rows):
@@ -556,14 +559,13 @@ def _add_reaction_inplace(family, c, h, price_step, out):
 
 
 @kernel
-def _direction_by_links(family, h, block, gradient, reach, place, step, price_step):
-    """Newton step, eliminating the prices group by group and solving for z; `place` numbers the rows in use."""
+def _direction_by_links(family, h, block, gradient, reach, place, size, step, price_step):
+    """Newton step, eliminating the prices group by group and solving for z; `place` numbers the `size` rows in use."""
     n = family.parent.shape[0]
     n_rows, m = gradient.shape
-    size = np.max(place) + 1
     schur = np.zeros((size, size))
     own = np.empty((n_rows, n_rows))
-    active = np.empty(n, dtype=np.int64)
+    active = np.empty(n, np.int64)
     cross = np.empty((n_rows, n))
     crossing = np.zeros((n, size))
     x, reference, fallback, own_reach = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
@@ -608,11 +610,11 @@ def _eliminate_prices_inplace(family, h, crossing, schur):
     size = schur.shape[0]
     m = family.noisy.shape[1]
     n_groups = family.group_start.shape[0] - 1
-    widest = np.max(family.group_start[1:] - family.group_start[:-1])
+    widest = _widest(family.group_start)
     factors = np.zeros((family.parent.shape[0], widest))
     reference = np.empty(widest)
     fallback = np.empty(widest)
-    touched = np.empty(size, dtype=np.int64)
+    touched = np.empty(size, np.int64)
     for j in range(n_groups):
         first, last = family.group_start[j], family.group_start[j + 1]
         own = factors[first:last]
@@ -669,7 +671,8 @@ def _add_slot_curvature_inplace(family, slot, start, h, own):
 def _rows_in_use(family):
     """Number the (row, child) pairs that have a cell to fill, child by child, -1 for the others; count them."""
     m = family.noisy.shape[1]
-    place = np.full((family.weight.shape[0], m), -1, dtype=np.int64)
+    place = np.empty((family.weight.shape[0], m), np.int64)
+    place[:] = -1
     for j in range(family.group_start.shape[0] - 1):
         for c in range(m):
             for e in range(family.slot_start[j * m + c], family.slot_start[j * m + c + 1]):
@@ -689,10 +692,43 @@ def _parent_residual(family, h):
     """Largest violation of the parent's sums."""
     if not family.has_parent:
         return 0.0
-    left = family.parent.copy()
+    left = np.empty(family.parent.shape[0])
+    left[:] = family.parent
     for e in range(h.shape[0]):
         left[family.cell[e]] -= h[e]
-    return np.max(np.abs(left))
+    worst = 0.0
+    for i in range(left.shape[0]):
+        worst = max(worst, abs(left[i]))
+    return worst
+
+
+@inner
+def _widest(start):
+    """Length of the longest of consecutive ranges."""
+    widest = 0
+    for j in range(start.shape[0] - 1):
+        widest = max(widest, start[j + 1] - start[j])
+    return widest
+
+
+@inner
+def _inner_product(a, b):
+    """Sum of the products of two tables."""
+    total = 0.0
+    for k in range(a.shape[0]):
+        for c in range(a.shape[1]):
+            total += a[k, c] * b[k, c]
+    return total
+
+
+@inner
+def _follow_inplace(price, z, old_price, old_z, t, price_step, step):
+    """Multipliers t steps on from old ones."""
+    for k in range(z.shape[0]):
+        for c in range(z.shape[1]):
+            z[k, c] = old_z[k, c] + t * step[k, c]
+    for i in range(price.shape[0]):
+        price[i] = old_price[i] + t * price_step[i]
 
 
 @kernel
@@ -707,12 +743,12 @@ def solve_family_inplace(family, h, price, z, tolerance):
     """
     n = family.parent.shape[0]
     n_rows, m = family.noisy.shape
-    widest = np.max(family.group_start[1:] - family.group_start[:-1])
+    widest = _widest(family.group_start)
     work = np.empty((widest + 6, widest))
     zeta = np.empty(h.shape[0])
     g, gradient, reach = np.empty((n_rows, m)), np.empty((n_rows, m)), np.empty((n_rows, m))
     step, old_z = np.empty((n_rows, m)), np.empty((n_rows, m))
-    block = np.empty((n_rows, m), dtype=np.int64)
+    block = np.empty((n_rows, m), np.int64)
     price_step, old_price = np.empty(n), np.empty(n)
     place, n_in_use = _rows_in_use(family)
     is_by_cells = family.has_parent and n < 2 * n_in_use
@@ -725,19 +761,18 @@ def solve_family_inplace(family, h, price, z, tolerance):
         if is_by_cells:
             _direction_by_cells(family, h, block, gradient, reach, step, price_step)
         else:
-            _direction_by_links(family, h, block, gradient, reach, place, step, price_step)
-        slope = np.sum(step * gradient)
+            _direction_by_links(family, h, block, gradient, reach, place, n_in_use, step, price_step)
+        slope = _inner_product(step, gradient)
         old_z[:] = z
         old_price[:] = price
         low, low_slope, high, high_slope = 0.0, slope, 0.0, 0.0
         t = 1.0
         for _ in range(MAX_TRIALS):
-            z[:] = old_z + t * step
-            price[:] = old_price + t * price_step
+            _follow_inplace(price, z, old_price, old_z, t, price_step, step)
             _responses_inplace(family, price, z, zeta, h, work, tolerance)
             _link_counts_inplace(family, place, z, g, block)
             worst = _gradient_inplace(family, h, g, gradient)
-            now = np.sum(step * gradient)
+            now = _inner_product(step, gradient)
             if worst <= tolerance or -ENOUGH * slope <= now <= FAR * slope or t == LONGEST:
                 break
             if now > 0.0:

@@ -1,0 +1,62 @@
+"""The first run with two cores: some kernels are compiled by a child process, which leaves them in the cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from threading import Thread
+from typing import Any
+
+from louver.optim.kernels import is_kept
+from louver.run import POLL_SECONDS, Run
+
+__all__ = ["compiled_aside", "n_cores"]
+
+Call = tuple[Any, tuple[Any, ...]]
+"""A kernel, and arguments like those it will be called with."""
+
+
+@contextmanager
+def compiled_aside(run: Run, *calls: Call) -> Iterator[None]:
+    """While this lasts, have kernels compiled in a child process that were never called here; wait for it in the end.
+
+    Nothing depends on it: what the child does not leave in the cache is compiled when it is called.
+    """
+    jobs = [_job(kernel, args) for kernel, args in calls if not is_kept(kernel)]
+    if not jobs or n_cores() < 2:
+        yield
+        return
+    own = Run()
+    waiting = Thread(target=_called, args=(own, jobs), daemon=True)
+    waiting.start()
+    try:
+        yield
+        while waiting.is_alive():
+            waiting.join(POLL_SECONDS)
+            run.check()
+    finally:
+        own.cancel()
+
+
+def compile_all(jobs: list[tuple[str, str, tuple[Any, ...]]]) -> None:
+    """Compile functions of modules for arguments of these types."""
+    for module, name, types in jobs:
+        getattr(import_module(module), name).entry.compile(types)
+
+
+def n_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _job(kernel: Any, args: tuple[Any, ...]) -> tuple[str, str, tuple[Any, ...]]:
+    return kernel.__module__, kernel.__name__, tuple(kernel.typeof_pyval(value) for value in args)
+
+
+def _called(run: Run, jobs: list[tuple[str, str, tuple[Any, ...]]]) -> None:
+    with suppress(
+        Exception
+    ):  # no memory, no interpreter to start: then they are compiled where they are called
+        run.call(compile_all, jobs)

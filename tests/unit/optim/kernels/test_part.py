@@ -1,0 +1,75 @@
+"""Kernels are built on Numba's internals: what they promise, so that a Numba that breaks it is noticed here."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from numba.core.codegen import JITCodeLibrary
+
+from louver.optim.kernels import inner
+from louver.optim.kernels.part import Entry, Part
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="kernels are not compiled")
+
+
+@inner
+def scaled(values, i):
+    return 2.0 * values[i]
+
+
+def total(values):
+    kept = np.zeros(values.shape[0])
+    for i in range(values.shape[0]):
+        kept[i] = scaled(values, i)
+    return kept.sum()
+
+
+def raising(n):
+    if n < 0:
+        raise ValueError("negative")
+    return n
+
+
+def made(function):
+    return Part(function, Entry, _nrt=True)
+
+
+def test_a_part_is_compiled_once_and_called_from_python_and_from_kernels():
+    part = made(total)
+    assert part(np.arange(4.0)) == 12.0
+    assert part(np.arange(3, dtype=np.int64)) == 6.0
+    assert len(part.overloads) == len(part.entry.overloads) == 2
+
+
+def test_only_what_python_calls_is_machine_code():
+    part = made(total)
+    part(np.arange(2.0))
+    (whole,), (plain,) = part.entry.overloads.values(), part.overloads.values()
+    assert type(whole.library) is JITCodeLibrary
+    assert plain.library.get_pointer_to_function(plain.fndesc.llvm_cpython_wrapper_name) == 0
+    assert "scaled" in str(whole.library.get_llvm_str()) or "fmul" in str(whole.library.get_llvm_str())
+
+
+def test_numba_compiles_as_ever_for_everybody_else():
+    made(total)(np.arange(2.0))
+    other = numba.njit(lambda values: values.sum() + scaled(values, 0))
+    assert other(np.arange(1.0, 3.0)) == 5.0
+    assert type(numba.core.registry.cpu_target.target_context.codegen().create_library("x")) is JITCodeLibrary
+
+
+def test_a_part_that_is_linked_by_numba_brings_what_it_calls():
+    part = made(total)
+    assert numba.njit(lambda values: part(values) + 1)(np.arange(4.0)) == 13.0
+
+
+def test_an_error_in_a_kernel_is_raised():
+    with pytest.raises(ValueError, match="negative"):
+        made(raising)(-1)
+    assert made(raising)(3) == 3
+
+
+def test_a_kernel_that_cannot_be_typed_says_so():
+    with pytest.raises(numba.core.errors.TypingError):
+        made(lambda n: n + "a")(1)
+    assert made(raising)(1) == 1
