@@ -42,6 +42,9 @@ MOST_VALUES = 300_000
 POOLED = 80
 """Least pairs that an interval is read from."""
 
+ENOUGH_VALUES = 600_000
+"""Cells that came out of simulations, after which there are no more of them."""
+
 MOST_RUNS = 12
 """Simulations that are added where leaves are so few that errors of their totals could not be pooled."""
 
@@ -138,7 +141,10 @@ class KnownError:
 def simulate_errors(
     plan: QueryPlan, leaves: SparseLevel, noisy: NoisyCounts, *, workers: int = 1, run: Run | None = None
 ) -> KnownError | None:
-    """Simulate a release at least as often as its design says, beside the measurements it came from; None where it says never."""
+    """Simulate a release about as often as its design says, beside the measurements it came from; None where it says never.
+
+    Where leaves are few there are more simulations, where cells are many fewer.
+    """
     n_runs, spine = plan.design.options.intervals, plan.design.spine
     if n_runs == 0:
         return None
@@ -148,7 +154,11 @@ def simulate_errors(
     own, final = least_squares_units(plan, queries)
     digest = _digest(leaves)
     samples: dict[tuple[int, int], list[Sample]] = {}
+    n_seen = 0
     for i in range(n_runs):
+        if n_seen > ENOUGH_VALUES:
+            n_runs = i
+            break
         found = truth.simulate(
             public_seed("louver intervals", digest, str(i)),
             n_leaves=min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells)),
@@ -159,6 +169,7 @@ def simulate_errors(
         for level in range(spine.n_levels):
             for place, sample in enumerate(_samples(truth, found, noisy, level, queries)):
                 samples.setdefault((level, place), []).append(sample)
+            n_seen += sample.number.size
     model = ErrorModel(
         levels=spine.names,
         queries=tuple(query.name for query in queries),

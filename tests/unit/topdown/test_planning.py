@@ -264,3 +264,9 @@ def test_bounds_that_overlap_cannot_be_fitted(town):
     town.write_text(OPEN + bound.format("few", "upper = 3") + bound.format("many", "lower = 5"))
     with pytest.raises(InputError, match="no stand-in can be fitted"):
         plan(town, simulations=0)
+
+
+def test_without_a_closed_form_there_is_a_simulation_at_least(town):
+    town.write_text(SPEC.replace("epsilon = 2", 'epsilon = 2\nestimator = "plain"'))
+    found = plan(town, simulations=0)
+    assert found.simulations == 1 and {line.method for line in found.lines} == {"simulated"}
