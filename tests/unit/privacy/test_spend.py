@@ -23,6 +23,7 @@ from louver.privacy.ledger_finding import find_ledger
 from louver.privacy.measurements import Measurements
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
+from louver.run import Run
 from louver.schema.request import ask
 from louver.schema.spec import SourceOptions
 from louver.topdown import estimate, measure, topdown
@@ -217,9 +218,9 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(f"open {read.name_of(data, None)}")
         return opened(data, **more)
 
-    def hashing(path: Path, secret: bytes) -> bytes:
+    def hashing(path: Path, secret: bytes, run: Run) -> bytes:
         seen.append(f"hash {path.name}")
-        return hashed(path, secret)
+        return hashed(path, secret, run)
 
     for module in ("louver.groups.load", "louver.topdown.measuring", "louver.topdown.load"):
         monkeypatch.setattr(f"{module}.open_source", opening)
