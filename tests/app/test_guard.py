@@ -10,7 +10,7 @@ import pytest
 
 from louver.app.guard import Guard, Keys
 
-KEYS = Keys(8000)
+KEYS = Keys(8000, token="a-token", ticket="a-ticket")  # the same in every worker, which lists tests by them
 OURS = {"host": "127.0.0.1:8000"}
 COOKIE = {"cookie": f"other=1; {KEYS.cookie}={KEYS.ticket}"}
 
