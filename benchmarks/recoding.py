@@ -26,6 +26,7 @@ from louver.anonymize.methods import auto, harmonise
 from louver.anonymize.problem import Problem
 from louver.anonymize.watch import Watch
 from louver.data.samples import sample_path
+from louver.run import Run
 from louver.schema.hierarchy import Hierarchy
 
 FOUR = ("age", "education", "race", "sex")
@@ -72,7 +73,7 @@ def compare(
     columns = [column_of(table, name, is_tree=is_tree and not (is_cut and name == "age")) for name in names]
     problem = Problem.build(columns, k=5, max_suppressed=int(share * table.num_rows))
     harmonise.solve(problem.tiny())
-    auto.warm_up(problem)
+    auto.warm_up(problem, Run())
     began = time.process_time()
     ours = harmonise.solve(problem, Watch(seconds=given.seconds))
     took = time.process_time() - began

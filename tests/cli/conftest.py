@@ -35,6 +35,7 @@ def call_louver(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[st
     """The same in this process, through `main`."""
 
     def call(*arguments: str | Path) -> Finished:
+        monkeypatch.setattr("louver.cli._leave_at_once", sys.exit)
         monkeypatch.setattr(sys, "argv", ["louver", *map(str, arguments)])
         capfd.readouterr()
         with pytest.raises(SystemExit) as ended:

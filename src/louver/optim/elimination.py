@@ -152,7 +152,7 @@ def project(equations: Iterable[Row], inequalities: Iterable[Row], kept: Sequenc
     >>> bounds = [Row((1, 0, 0), Fraction(0)), Row((-1, 0, 0), Fraction(-1)),
     ...           Row((0, 1, 0), Fraction(2)), Row((0, -1, 0), Fraction(-4))]
     >>> project(sums, bounds, [2]).in_words(["old"])
-    ('old >= 2', '5 >= old')
+    ('5 >= old', 'old >= 2')
     """
     exact, equal, rest = _substitute(list(equations), list(inequalities), set(kept))
     rows = {row: frozenset([i]) for i, row in enumerate(_tightest(rest))}
