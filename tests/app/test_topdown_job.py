@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from louver.app.jobs.topdown import described, planned, released
-from louver.app.pages.topdown import Asked
+from louver.app.pages.topdown import Asked, spec_text
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from louver.run import Run
+from louver.topdown.load import read_design
 from topdown_town import write_town
 
 
@@ -61,3 +62,14 @@ def test_a_release_is_paid_for_and_told_as_a_tree(spec: Path, asked: Asked, tmp_
     assert levels[0] == 0 and all(below - above <= 1 for above, below in itertools.pairwise(levels))
     assert found["table"][0]["persons"] == found["people"]
     assert all(row["lower"] <= row["persons"] <= row["upper"] for row in found["table"])
+
+
+def test_the_copied_spec_is_what_was_chosen(spec: Path, asked: Asked) -> None:
+    asked.is_moved, asked.amount = True, Fraction(3)
+    asked.levels[list(asked.levels)[-1]] = 5
+    copied = spec.with_name("copied.toml")
+    copied.write_text(spec_text(spec, asked.section()))
+    design = read_design(copied)
+    assert design.budget.amount == 3
+    assert design.level_shares[-1] == Fraction(5, 4 + len(asked.levels))
+    assert design.spine.names == read_design(spec).spine.names

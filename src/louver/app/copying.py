@@ -16,7 +16,7 @@ from louver.schema.files import toml_text
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
 
-__all__ = ["Call", "Repeatable", "Texts", "WithFiles"]
+__all__ = ["Call", "Repeatable", "Texts", "WithFiles", "toml"]
 
 SPEC = "louver-explore.toml"
 END = "END-OF-SPEC"

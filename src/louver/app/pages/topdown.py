@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from louver.app.copying import Texts
+from louver.app.copying import Repeatable, Texts, WithFiles, toml
 from louver.app.dialogs import Confirm
 from louver.app.jobs.groups import out_folder
 from louver.app.jobs.topdown import described, planned, released
@@ -31,8 +32,9 @@ from louver.app.session import Session
 from louver.app.words import amount_text
 from louver.data.samples import write_samples
 from louver.errors import LouverError
+from louver.schema.files import toml_text
 
-__all__ = ["build"]
+__all__ = ["build", "spec_text"]
 
 WORDS = ((0.01, "very good", "ok"), (0.05, "usable", "acc"), (0.2, "rough", "care"))
 Told = Mapping[str, Any]
@@ -324,19 +326,24 @@ class _Page:
                 for row in found["table"]:
                     region_line(row)
 
-    def _texts(self) -> Texts:
-        asked = self._asked
+    def _texts(self) -> Repeatable:
+        asked, ledger = self._asked, self._session.setup.ledger
         out = asked.name or "release"
-        told = "" if asked.about is None else f", ledger={str(self._session.setup.ledger)!r}"
-        moved = (
-            ""
-            if not asked.is_moved
-            else "\n# the sliders were moved: write the shares into the spec first, with `louver topdown plan --write`"
-        )
-        words = ["louver", "topdown", "run", self._spec, f"--out={out}"]
-        if self._session.setup.ledger is not None:
-            words.append(f"--ledger={self._session.setup.ledger}")
-        return Texts(tuple(words), f"print(lv.topdown({self._spec!r}, out={out!r}{told})){moved}")
+        spec, files = self._spec, {}
+        if asked.about is not None and (asked.is_moved or asked.amount != Fraction(asked.about["amount"])):
+            spec = str(Path(self._spec).with_name("louver-explore.toml"))
+            files = {spec: spec_text(Path(self._spec), asked.section())}
+        words = ["louver", "topdown", "run", spec, f"--out={out}"]
+        words += [] if ledger is None else [f"--ledger={ledger}"]
+        paid = "" if ledger is None else f", ledger={str(ledger)!r}"
+        return WithFiles(Texts(tuple(words), f"print(lv.topdown({spec!r}, out={out!r}{paid}))"), files)
+
+
+def spec_text(path: Path, section: Mapping[str, Any]) -> str:
+    """A spec with what was moved on the page, to be written beside it: the files it names are found from there."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    content["topdown"] = {**content["topdown"], **section}
+    return "".join(f"{toml_text(key)} = {toml(value)}\n" for key, value in content.items())
 
 
 def _fractions(parts: Mapping[str, int]) -> dict[str, str]:
