@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from louver.app.jobs.groups import column_names, forecast, out_folder, release
-from louver.app.pages.groups import Asked, amount_at, position
+from louver.app.pages.groups import Asked
+from louver.app.spending import amount_at, position
 from louver.errors import InputError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger

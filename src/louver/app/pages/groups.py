@@ -8,11 +8,9 @@ from functools import partial
 from typing import Any
 
 from louver.app.copying import Call
-from louver.app.dialogs import Confirm
-from louver.app.jobs.groups import column_names, forecast, out_folder, release
+from louver.app.jobs.groups import column_names, forecast, release
 from louver.app.look import (
     RunBar,
-    Tag,
     button,
     card,
     copy_button,
@@ -23,27 +21,21 @@ from louver.app.look import (
     select,
     table,
     tag,
-    verdict,
 )
 from louver.app.session import Session
+from louver.app.spending import LARGEST, SMALLEST, Strip, amount_at, position, tell_in_words
 from louver.app.words import amount_text
 from louver.data.samples import sample_path
-from louver.errors import LouverError
 from louver.groups import GroupsOptions
 from louver.schema.source import SourceOptions
 
-__all__ = ["LARGEST", "SMALLEST", "amount_at", "build", "position", "region_line", "region_table"]
+__all__ = ["build"]
 
-SMALLEST, LARGEST = -20, 20
-"""The slider of epsilon: tenths of the decimal logarithm, 0.01 to 100."""
 RELATIONS = {
     "add-remove-record": "one person more or less",
     "change-record": "one person's answers changed",
     "add-remove-unit": "one whole unit more or less",
 }
-WORDS = ((0.01, "very good", "ok"), (0.05, "usable", "acc"), (0.2, "rough", "care"))
-WIDEST = 0.5
-"""Where the pictures of intervals end."""
 Told = Mapping[str, Any]
 
 
@@ -63,7 +55,7 @@ class Asked:
         self.sharing = "chosen"
         self.neighbours = "add-remove-record"
         self.name = ""
-        self.released: Told | None = None
+        self.result: Told | None = None
 
     @property
     def levels(self) -> list[str]:
@@ -109,12 +101,19 @@ class _Page:
             with tag("div", "stack"):
                 self._bar = RunBar(self._session, "quick")
                 self._forecast = card()
-                self._strip = tag("div")
-                self._long = RunBar(self._session, "long")
-                self._result = tag("div")
+                self._strip = Strip(
+                    self._session,
+                    self._asked,
+                    records="the file that is open on the page Data",
+                    amount=lambda: ("epsilon", self._asked.epsilon),
+                    job=self._job,
+                    title=lambda found: (
+                        f"Released: {found['total_groups']:,} units, paid by entry {found['entry']}"
+                    ),
+                    column="People in units",
+                )
         self._draw_form()
-        self._draw_strip()
-        self._draw_result()
+        self._strip.draw()
         await self._update()
 
     def _draw_form(self) -> None:
@@ -205,11 +204,15 @@ class _Page:
             await self._update()
 
     async def _take_sample(self) -> None:
-        self._session.open_sample("ges2013")
-        self._session.refresh_top()
-        self._asked = self._session.state(Asked)
-        self._asked.unit, self._asked.expect = "CASENUM", 35_000
-        await self._take_domain(str(sample_path("ges2013_regions")), "Regions of the sample of crashes")
+        path = str(sample_path("ges2013_regions"))
+        columns = await self._bar.do(column_names, path, key="columns")
+        if columns is not None:
+            self._session.open_sample("ges2013")
+            asked = self._session.state(Asked)
+            asked.unit, asked.expect = "CASENUM", 35_000
+            asked.domain, asked.domain_name = path, "Regions of the sample of crashes"
+            asked.columns, asked.regions = columns, list(columns)
+            self._session.show("groups")
 
     async def _toggle(self, name: str) -> None:
         chosen = set(self._asked.regions) ^ {name}
@@ -229,7 +232,7 @@ class _Page:
 
     def _set_unit(self, value: str) -> None:
         self._asked.unit = value.strip()
-        self._draw_strip()
+        self._strip.draw()
 
     async def _set_number(self, name: str, value: str) -> None:
         if not value.isdigit() or not int(value):
@@ -248,7 +251,7 @@ class _Page:
     async def _slide(self, value: str) -> None:
         self._asked.epsilon = amount_at(int(value))
         self._amount.text = amount_text(self._asked.epsilon)
-        self._draw_strip()
+        self._strip.draw()
         await self._update()
 
     async def _update(self) -> None:
@@ -289,9 +292,6 @@ class _Page:
             with table(columns):
                 for level in found["levels"]:
                     share = level["forecast_l1"] / expect
-                    word, kind = next(
-                        ((w, k) for most, w, k in WORDS if share <= most), ("too noisy alone", "stop")
-                    )
                     with tag("tr"):
                         tag("td", "b", level["name"])
                         tag("td", "r", f"{level['regions']:,}")
@@ -301,97 +301,20 @@ class _Page:
                             tag("i").style(f"width:{100 * level['forecast_l1'] / widest:.1f}%")
                         tag("td", "r", f"{100 * share:.3g} %")
                         with tag("td"):
-                            pill(word, kind)
+                            tell_in_words(share)
             tag(
                 "p",
                 "pad s sub",
                 f"For about {expect:,} units spread evenly over the regions, all regions of a level together.",
             )
 
-    def _draw_strip(self) -> None:
-        """What it would cost, and the one button that spends."""
-        self._strip.clear()
-        session, asked = self._session, self._asked
-        with self._strip:
-            if session.setup.ledger is None:
-                verdict(
-                    "plain",
-                    "No ledger: nothing can be spent.",
-                    "Start louver explore with --ledger FILE.",
-                    is_status=False,
-                )
-                return
-            with card("pad row between"):
-                with tag("div"):
-                    tag("b", "b", f"This asks for epsilon {amount_text(asked.epsilon)}.")
-                    left = session.balance
-                    tag(
-                        "p",
-                        "s sub",
-                        "" if left is None else f"{amount_text(left['left'])} is left in the ledger.",
-                    )
-                with tag("div", "row"):
-                    field("Name of the release", asked.name, self._set_name)
-                    self._dialog()
-
-    def _set_name(self, value: str) -> None:
-        self._asked.name = value.strip()
-
-    def _dialog(self) -> None:
-        asked, left = self._asked, self._session.balance
-        what = "The noise is drawn once, from the file that is open on the page Data. This cannot be undone."
-        if left is not None:
-            after = Fraction(left["left"]) - asked.epsilon
-            what += (
-                f" The ledger has {amount_text(left['left'])} and keeps {amount_text(after)}."
-                if after >= 0
-                else f" Not enough left: the ledger has {amount_text(left['left'])}."
-            )
-        dialog = Confirm(f"Spend {amount_text(asked.epsilon)} of epsilon?", what, "Measure", self._measure)
-        dialog.opens(button("Measure…", kind="pri", data_run=""))
-
-    async def _measure(self) -> None:
-        session, asked = self._session, self._asked
-        if session.opened is None:
-            self._long.tell("no file is open; open the records on the page Data first.")
-            return
+    def _job(self) -> tuple[Any, ...] | str:
+        opened, asked = self._session.opened, self._asked
+        if opened is None:
+            return "no file is open; open the records on the page Data first."
         if not asked.unit:
-            self._long.tell("name the column that says which unit a person is in.")
-            return
-        try:
-            out = out_folder(session.setup.releases, asked.name)
-        except LouverError as error:
-            self._long.tell(str(error))
-            return
-        opened = session.opened
-        found = await self._long.do(
-            release,
-            opened.path,
-            opened.source.opening(),
-            asked.options(),
-            str(session.setup.ledger),
-            out,
-            key="measure",
-        )
-        if session.refresh_ledger is not None:
-            await session.refresh_ledger()
-        if found is not None:
-            asked.released = found
-            self._draw_result()
-        self._draw_strip()
-
-    def _draw_result(self) -> None:
-        found = self._asked.released
-        self._result.clear()
-        if found is None:
-            return
-        with self._result, card():
-            with tag("div", "pad row"):
-                tag("h2", text=f"Released: {found['total_groups']:,} units, paid by entry {found['entry']}")
-                button("See all releases", lambda: self._session.show("releases"), kind="mini ghost")
-            with region_table("People in units"):
-                for row in found["table"]:
-                    region_line(row)
+            return "name the column that says which unit a person is in."
+        return release, opened.path, opened.source.opening(), asked.options()
 
     def _call(self) -> Call | None:
         asked, opened = self._asked, self._session.opened
@@ -407,37 +330,3 @@ class _Page:
         return Call(
             options=options, data=opened.copied, source=source, command="groups", function="groups", more=more
         )
-
-
-def region_table(what: str) -> Tag:
-    """A table of regions; put the lines into what is returned."""
-    columns = {"Region": "", what: "r", "90 % interval": "r"}
-    return table(columns | {f"error, -{WIDEST:.0%} to +{WIDEST:.0%}": "", "": "r"})
-
-
-def region_line(row: Told) -> None:
-    """One published number with its interval, indented by its level."""
-    persons = max(row["persons"], 1)
-    with tag("tr"):
-        tag("td", "" if row["level"] else "b", str(row["name"])).style(
-            f"padding-left:{8 + 18 * row['level']}px"
-        )
-        tag("td", "r b", f"{row['persons']:,}")
-        is_exact = row["lower"] == row["upper"]
-        tag("td", "r s", "exact" if is_exact else f"{row['lower']:,} to {row['upper']:,}")
-        below, above = ((row[end] - row["persons"]) / persons for end in ("lower", "upper"))
-        with tag("td"), tag("div", "whisker"):
-            start, end = (50 + 50 * max(-1.0, min(1.0, off / WIDEST)) for off in (below, above))
-            tag("i").style(f"left:{start:.2f}%;width:{end - start:.2f}%")
-            tag("b").style("left:50%")
-        half = 50 * (above - below)
-        tag("td", "r s", "" if is_exact else f"± {half:.0f} %" if half >= 10 else f"± {half:.2g} %")
-
-
-def amount_at(position: int) -> Fraction:
-    """Epsilon at a place of the slider: two digits, so that a ledger adds up to something people can read."""
-    return Fraction(f"{10 ** (position / 10):.1e}")
-
-
-def position(amount: Fraction) -> int:
-    return min(range(SMALLEST, LARGEST + 1), key=lambda place: abs(amount_at(place) - amount))

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from louver.app.copying import Repeatable, Texts, WithFiles, toml
-from louver.app.dialogs import Confirm
-from louver.app.jobs.groups import out_folder
 from louver.app.jobs.topdown import described, planned, released
 from louver.app.look import (
     RunBar,
@@ -19,24 +17,20 @@ from louver.app.look import (
     card,
     copy_button,
     empty,
-    field,
     head,
     icon,
     pill,
     table,
     tag,
-    verdict,
 )
-from louver.app.pages.groups import LARGEST, SMALLEST, amount_at, position, region_line, region_table
 from louver.app.session import Session
+from louver.app.spending import LARGEST, SMALLEST, Strip, amount_at, position, tell_in_words
 from louver.app.words import amount_text
 from louver.data.samples import write_samples
-from louver.errors import LouverError
 from louver.schema.files import toml_text
 
 __all__ = ["build", "spec_text"]
 
-WORDS = ((0.01, "very good", "ok"), (0.05, "usable", "acc"), (0.2, "rough", "care"))
 Told = Mapping[str, Any]
 
 
@@ -113,13 +107,18 @@ class _Page:
             self._form = card("stack form")
             with tag("div", "stack"):
                 self._forecast = card()
-                self._strip = tag("div")
-                self._long = RunBar(self._session, "long")
-                self._result = tag("div")
+                self._strip = Strip(
+                    self._session,
+                    self._asked,
+                    records="the records that the spec names",
+                    amount=lambda: (about["measure"], self._asked.amount),
+                    job=lambda: (released, self._spec, self._asked.section()),
+                    title=lambda found: f"Released: {found['people']:,} people",
+                    column="People",
+                )
         self._bar.dim(self._forecast)
         self._draw_form()
-        self._draw_strip()
-        self._draw_result()
+        self._strip.draw()
         await self._update()
 
     def _reset(self) -> None:
@@ -187,13 +186,13 @@ class _Page:
     async def _slide(self, value: str) -> None:
         self._asked.amount = amount_at(int(value))
         self._amount.text = amount_text(self._asked.amount)
-        self._draw_strip()
+        self._strip.draw()
         await self._update()
 
     async def _back(self) -> None:
         self._reset()
         self._draw_form()
-        self._draw_strip()
+        self._strip.draw()
         await self._update()
 
     async def _equal(self) -> None:
@@ -248,7 +247,6 @@ class _Page:
 
     def _line(self, line: Told, regions: int, equal: float, widest: float) -> None:
         off, share = line["mean_absolute"], line["relative"] or 0.0
-        word, kind = next(((w, k) for most, w, k in WORDS if share <= most), ("too noisy alone", "stop"))
         with tag("tr"):
             tag("td", "b", line["level"])
             tag("td", "r", f"{regions:,}")
@@ -258,73 +256,7 @@ class _Page:
                 tag("u").style(f"left:{100 * equal / widest:.1f}%")
             tag("td", "r", f"{100 * share:.2g} %")
             with tag("td"):
-                pill(word, kind)
-
-    def _draw_strip(self) -> None:
-        session, asked = self._session, self._asked
-        assert asked.about is not None
-        measure = asked.about["measure"]
-        self._strip.clear()
-        with self._strip:
-            if session.setup.ledger is None:
-                verdict(
-                    "plain",
-                    "No ledger: nothing can be spent.",
-                    "Start louver explore with --ledger FILE.",
-                    is_status=False,
-                )
-                return
-            left = session.balance
-            with card("pad row between"):
-                with tag("div"):
-                    tag("b", "b", f"This asks for {measure} {amount_text(asked.amount)}.")
-                    tag(
-                        "p",
-                        "s sub",
-                        "" if left is None else f"{amount_text(left['left'])} is left in the ledger.",
-                    )
-                with tag("div", "row"):
-                    field("Name of the release", asked.name, self._set_name)
-                    what = "The noise is drawn once, from the records that the spec names. This cannot be undone."
-                    if left is not None:
-                        what += f" The ledger has {amount_text(left['left'])} left."
-                    dialog = Confirm(
-                        f"Spend {amount_text(asked.amount)} of {measure}?", what, "Measure", self._measure
-                    )
-                    dialog.opens(button("Measure…", kind="pri", data_run=""))
-
-    def _set_name(self, value: str) -> None:
-        self._asked.name = value.strip()
-
-    async def _measure(self) -> None:
-        session, asked = self._session, self._asked
-        try:
-            out = out_folder(session.setup.releases, asked.name)
-        except LouverError as error:
-            self._long.tell(str(error))
-            return
-        found = await self._long.do(
-            released, self._spec, asked.section(), str(session.setup.ledger), out, key="measure"
-        )
-        if session.refresh_ledger is not None:
-            await session.refresh_ledger()
-        if found is not None:
-            asked.result = found
-            self._draw_result()
-        self._draw_strip()
-
-    def _draw_result(self) -> None:
-        found = self._asked.result
-        self._result.clear()
-        if found is None:
-            return
-        with self._result, card():
-            with tag("div", "pad row"):
-                tag("h2", text=f"Released: {found['people']:,} people")
-                button("See all releases", lambda: self._session.show("releases"), kind="mini ghost")
-            with region_table("People"):
-                for row in found["table"]:
-                    region_line(row)
+                tell_in_words(share)
 
     def _texts(self) -> Repeatable:
         asked, ledger = self._asked, self._session.setup.ledger
