@@ -1,0 +1,75 @@
+"""The pages that release, in a real browser: a slider changes the forecast, a confirmed measurement debits once, a file is taken away."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.browser import Explorer, running, tab
+from louver.data.samples import sample_path
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.neighbours import Relation
+from louver.release.verify import verify
+
+pytestmark = pytest.mark.chromium
+
+CHANGED = "before => document.querySelectorAll('.lane')[2]?.innerHTML !== before"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("spending")
+    Ledger.create(made / "crashes.ledger", Measure.EPSILON, Relation.ADD_REMOVE_RECORD, Fraction(2))
+    (made / "releases").mkdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def explorer(folder: Path) -> Iterator[Explorer]:
+    given = [f"--ledger={folder / 'crashes.ledger'}", f"--releases={folder / 'releases'}"]
+    with running(*given) as found:
+        yield found
+
+
+def test_a_measurement_is_confirmed_and_debits_once(browser: Any, explorer: Explorer, folder: Path) -> None:
+    with tab(browser, explorer, "groups") as page:
+        page.click("button:has-text('Try the sample')")
+        page.wait_for_selector(".lane")
+        before = page.locator(".lane").nth(2).inner_html()
+        page.locator("input[type=range]").first.evaluate(
+            "slider => { slider.value = -5; slider.dispatchEvent(new Event('input')) }"
+        )
+        page.wait_for_function(CHANGED, arg=before)
+        name = page.get_by_label("Name of the release")
+        name.fill("crashes")
+        name.press("Tab")
+        page.click("button:has-text('Measure…')")
+        assert Ledger(folder / "crashes.ledger").state().spent == 0
+        page.click("dialog[open] >> button:has-text('Measure')")
+        page.wait_for_selector("h2:has-text('Released:')")
+        page.wait_for_selector(".foot >> text=1.68 left")
+    state = Ledger(folder / "crashes.ledger").state()
+    assert state.spent == Fraction("0.32") and len(state.sealed) == 1
+    assert verify(folder / "releases" / "crashes").passed
+
+
+def test_microdata_are_made_and_taken_away(browser: Any, tmp_path: Path) -> None:
+    with running(str(sample_path("people"))) as explorer, tab(browser, explorer, "microdata") as page:
+        page.click("button:has-text('Decide on the page Data')")
+        page.click("button:has-text('Take the suggested roles')")
+        page.click(".rail a:has-text('Microdata')")
+        page.locator("[aria-label=Method]").select_option("sorted")
+        page.click("button:has-text('Run')")
+        page.wait_for_selector("text=detail lost")
+        page.click("button:has-text('Make the release…')")
+        with page.expect_download() as taken:
+            page.click("dialog[open] >> button:has-text('Make the release')")
+        taken.value.save_as(tmp_path / "release.zip")
+    zipfile.ZipFile(tmp_path / "release.zip").extractall(tmp_path / "release")
+    assert verify(tmp_path / "release").passed
