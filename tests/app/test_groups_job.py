@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from louver.app.jobs.groups import column_names, forecast, out_folder, release
+from louver.app.jobs.books import out_folder
+from louver.app.jobs.groups import column_names, forecast, release
 from louver.app.pages.groups import Asked
 from louver.app.spending import amount_at, position
 from louver.errors import InputError

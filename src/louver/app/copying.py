@@ -43,7 +43,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class WithFiles:
-    """A call that needs files, such as hierarchies, which are written first: name -> text."""
+    """The same with files that it needs, such as a spec, written first: name -> text, which ends with its last line."""
 
     call: Repeatable
     files: Mapping[str, str]
@@ -51,7 +51,7 @@ class WithFiles:
     def texts(self) -> dict[str, str]:
         """Command and Python, by the name of their tab."""
         told = self.call.texts()
-        written = "".join(_written(name, text) for name, text in self.files.items())
+        written = "".join(f"{_here_document(name, text)}\n" for name, text in self.files.items())
         lines = "".join(f"Path({name!r}).write_text({text!r})\n" for name, text in self.files.items())
         python = f"from pathlib import Path\n\n{lines}\n" if lines else ""
         return {"Command": written + told["Command"], "Python": python + told["Python"]}
@@ -149,14 +149,6 @@ def _here_document(name: str, text: str) -> str:
     while end in text.splitlines():
         end += "-"
     return f"cat > {shlex.quote(name)} <<'{end}'\n{text}{end}"
-
-
-def _written(name: str, text: str) -> str:
-    """The lines of a shell that write a file; its end is marked by a line that is not in it, whatever a label holds."""
-    end = END
-    while end in text:
-        end += "-"
-    return f"cat > {shlex.quote(name)} <<'{end}'\n{text.rstrip(chr(10))}\n{end}\n"
 
 
 def _fits(told: Described, value: Any) -> bool:

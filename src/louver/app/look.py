@@ -28,6 +28,7 @@ __all__ = [
     "field",
     "head",
     "icon",
+    "number_tile",
     "pill",
     "problem",
     "segments",
@@ -279,6 +280,13 @@ def pill(text: str, kind: str = "", icon_name: str = "") -> Tag:
             icon(icon_name, "mini")
         Tag("span", text=text)
     return made
+
+
+def number_tile(number: str, legend: str) -> None:
+    """A number and what it counts."""
+    with Tag("div", "tile"), Tag("div"):
+        Tag("b", text=number)
+        Tag("span", text=legend)
 
 
 def table(columns: Mapping[str, str]) -> Tag:

@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from louver.app.dialogs import Confirm
-from louver.app.jobs.groups import out_folder
+from louver.app.jobs.books import out_folder
 from louver.app.look import RunBar, Tag, button, card, field, pill, table, tag, verdict
 from louver.app.session import Session
 from louver.app.words import amount_text
 from louver.errors import LouverError
 
-__all__ = ["LARGEST", "SMALLEST", "Strip", "amount_at", "position", "tell_in_words"]
+__all__ = ["Strip", "amount_at", "amount_slider", "position", "tell_in_words"]
 
 SMALLEST, LARGEST = -20, 20
 """The slider of an amount: tenths of the decimal logarithm, 0.01 to 100."""
@@ -138,6 +138,26 @@ class Strip:
             with _region_table(self._column):
                 for row in found["table"]:
                     _region_line(row)
+
+
+def amount_slider(measure: str, amount: Fraction, handler: Callable[[Fraction], Any]) -> None:
+    """How much is asked for; `handler` is told every amount that it passes."""
+    with tag("div", "row between"):
+        tag("h3", text=f"Privacy loss, {measure}")
+        shown = tag("b", "nowrap", amount_text(amount))
+    slider = tag(
+        "input", type="range", min=SMALLEST, max=LARGEST, value=position(amount), aria_label="Privacy loss"
+    )
+
+    def slid(place: str) -> Any:
+        moved = amount_at(int(place))
+        shown.text = amount_text(moved)
+        return handler(moved)
+
+    slider.changed(slid, "input")
+    with tag("div", "row between s sub"):
+        tag("span", text="more private")
+        tag("span", text="more accurate")
 
 
 def tell_in_words(share: float) -> None:

@@ -19,7 +19,7 @@ from louver.run import Run
 if TYPE_CHECKING:
     import socket
 
-__all__ = ["console_run", "say", "say_json", "stopping_signal", "tolerant_output"]
+__all__ = ["console_run", "say", "say_json", "say_release", "stopping_signal", "tolerant_output"]
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 GRACE_SECONDS = 0.4
@@ -50,6 +50,12 @@ def say_json(text: str) -> None:
     except UnicodeEncodeError:
         escaped = r"[^\x00-\x7e]"
     _write(re.sub(escaped, lambda found: json.dumps(found[0])[1:-1], text))
+
+
+def say_release(release: Any, out: object, *, as_json: bool) -> None:
+    """Tell what was released, and where it is if anywhere."""
+    told = repr(release) if out is None else f"{release!r}\nRelease: {printable(out)}"
+    say_json(release.to_json()) if as_json else say(told)
 
 
 def _write(text: str) -> None:

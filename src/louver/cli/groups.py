@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from louver.cli import VERBS
-from louver.cli.console import say, say_json
+from louver.cli.console import say, say_json, say_release
 from louver.cli.parameters import File, Given, Json, Out, Payer, SpecFile, command, group
-from louver.errors import printable
 from louver.groups import GroupsOptions, preview
 from louver.groups import groups as groups_verb
 from louver.report.groups import groups_report
@@ -43,6 +42,5 @@ def groups(
         say_json(found.to_json()) if json else say(repr(found))
         return 0
     release = groups_verb(file, spec=spec, **given, out=out, ledger=ledger, report=groups_report, run=run)
-    told = repr(release) if out is None else f"{release!r}\nRelease: {printable(out)}"
-    say_json(release.to_json()) if json else say(told)
+    say_release(release, out, as_json=json)
     return 0

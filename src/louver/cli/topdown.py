@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from louver.cli.console import say, say_json
+from louver.cli.console import say, say_json, say_release
 from louver.cli.parameters import (
     CHECK_FAILED,
     Given,
@@ -21,7 +21,7 @@ from louver.cli.parameters import (
     help_alone,
     the_spec,
 )
-from louver.errors import InputError, printable
+from louver.errors import InputError
 from louver.report.page import check_page, write_page
 from louver.report.topdown import topdown_report
 from louver.report.topdown_plan import plan_report
@@ -121,7 +121,7 @@ def topdown_estimate(
             "option --measurements is missing; name the folder that measure left.", option="--measurements"
         )
     release = estimate(_spec(file, spec), out=_folder(out), **given, report=topdown_report, run=run)
-    say_json(release.to_json()) if json else say(f"{release!r}\nRelease: {printable(out)}")
+    say_release(release, out, as_json=json)
     return 0
 
 
@@ -144,8 +144,7 @@ def topdown_run(
 ) -> int:
     """Measure, estimate and release in one go."""
     release = topdown_verb(_spec(file, spec), out=out, ledger=ledger, **given, report=topdown_report, run=run)
-    told = repr(release) if out is None else f"{release!r}\nRelease: {printable(out)}"
-    say_json(release.to_json()) if json else say(told)
+    say_release(release, out, as_json=json)
     return 0
 
 
@@ -168,8 +167,7 @@ def topdown_extend(
 ) -> int:
     """Give the people of a release new and finer attributes, paid for by the same ledger; not one of them changes."""
     release = extend(_spec(file, spec), out=out, ledger=ledger, **given, report=topdown_report, run=run)
-    told = repr(release) if out is None else f"{release!r}\nRelease: {printable(out)}"
-    say_json(release.to_json()) if json else say(told)
+    say_release(release, out, as_json=json)
     return 0
 
 

@@ -124,13 +124,10 @@ def topdown(
             run,
             partial(write_release, out=out, report=report, csv=csv, run=run),
         )
-    if evaluate:
-        raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
-    if out is None:
-        raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
+    folder = _paid_folder(out, evaluate=evaluate)
     payer = open_payer(plan, ledger, run)
     return release_paid(
-        plan, Path(out), payer, workers, resume, run, partial(write_release, report=report, csv=csv, run=run)
+        plan, folder, payer, workers, resume, run, partial(write_release, report=report, csv=csv, run=run)
     )
 
 
@@ -337,10 +334,7 @@ def extend(
     (adaptive composition; Abowd et al. 2019, section 2.2); `docs/proofs/topdown.md`.
     """
     workers = parse_engine(engine)
-    if seed is None and evaluate:
-        raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
-    if seed is None and out is None:
-        raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
+    folder = Path() if seed is not None else _paid_folder(out, evaluate=evaluate)
     extension = read_extension(spec, data, seeded=seed is not None, run=run)
     check_extendable(extension, run)
     estimated = partial(estimate_extension, extension)
@@ -353,7 +347,7 @@ def extend(
     check_payer(extension, payer)
     write = partial(write_release, report=report, csv=csv, run=run)
     return release_paid(
-        extension.plan, Path(out or ""), payer, workers, resume, run, write, measure_extension, estimated
+        extension.plan, folder, payer, workers, resume, run, write, measure_extension, estimated
     )
 
 
@@ -374,6 +368,15 @@ def area(release: str | Path, *, leaves: str | Path | Sequence[str], run: Run | 
     Area
     """
     return read_area(Path(release), leaves, run)
+
+
+def _paid_folder(out: str | Path | None, *, evaluate: bool) -> Path:
+    """Where a release that is paid for goes."""
+    if evaluate:
+        raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
+    if out is None:
+        raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
+    return Path(out)
 
 
 def _plan(

@@ -14,7 +14,16 @@ from louver.release.open import open_release
 from louver.release.verify import verify
 from louver.run import Run
 
-__all__ = ["checked", "given_up", "granted", "ledger_left", "ledger_read", "listed", "report_of"]
+__all__ = [
+    "checked",
+    "given_up",
+    "granted",
+    "ledger_left",
+    "ledger_read",
+    "listed",
+    "out_folder",
+    "report_of",
+]
 
 MOST = 500
 """Release folders that a page lists."""
@@ -72,6 +81,23 @@ def checked(folder: str, name: str, run: Run) -> dict[str, Any]:
 def report_of(folder: str, name: str, run: Run) -> str | None:
     """The page that lies in a release."""
     return open_release(_release(folder, name)).report
+
+
+def out_folder(releases: Path | None, name: str) -> str:
+    """Where a release goes: a new folder below the one that the explorer was started with.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or the name is no plain name, or taken.
+    """
+    if releases is None:
+        raise InputError("there is no folder for releases; start the explorer with --releases DIR.")
+    if not name or not name.isprintable() or name.startswith((".", "-")) or set(name) & set("/\\:"):
+        raise InputError("the release needs a plain name, such as crashes-2013.")
+    if (releases / name).exists():
+        raise InputError(f"{printable(name)} exists already; choose another name.")
+    return str(releases / name)
 
 
 def _release(folder: str, name: str) -> Path:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from louver.data.read import open_source
-from louver.errors import InputError, printable
 from louver.groups import GroupRelease, groups, preview
 from louver.report.groups import groups_report
 from louver.run import Run
 
-__all__ = ["column_names", "forecast", "out_folder", "release"]
+__all__ = ["column_names", "forecast", "release"]
 
 MOST_REGIONS = 2_000
 """Rows of regions that cross to the page."""
@@ -39,23 +37,6 @@ def release(
         "entry": None if made.head is None else made.head.entry,
         "table": _regions(made),
     }
-
-
-def out_folder(releases: Path | None, name: str) -> str:
-    """Where a release goes: a new folder below the one that the explorer was started with.
-
-    Raises
-    ------
-    InputError
-        If there is no such folder, or the name is no plain name, or taken.
-    """
-    if releases is None:
-        raise InputError("there is no folder for releases; start the explorer with --releases DIR.")
-    if not name or not name.isprintable() or name.startswith((".", "-")) or set(name) & set("/\\:"):
-        raise InputError("the release needs a plain name, such as crashes-2013.")
-    if (releases / name).exists():
-        raise InputError(f"{printable(name)} exists already; choose another name.")
-    return str(releases / name)
 
 
 def _regions(made: GroupRelease) -> list[dict[str, Any]]:

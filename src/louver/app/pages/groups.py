@@ -23,8 +23,7 @@ from louver.app.look import (
     tag,
 )
 from louver.app.session import Session
-from louver.app.spending import LARGEST, SMALLEST, Strip, amount_at, position, tell_in_words
-from louver.app.words import amount_text
+from louver.app.spending import Strip, amount_slider, tell_in_words
 from louver.data.samples import sample_path
 from louver.groups import GroupsOptions
 from louver.schema.source import SourceOptions
@@ -160,21 +159,7 @@ class _Page:
 
     def _draw_budget(self) -> None:
         asked = self._asked
-        tag("h3", text="Privacy loss, epsilon")
-        with tag("div", "row"):
-            slider = tag(
-                "input",
-                type="range",
-                min=SMALLEST,
-                max=LARGEST,
-                value=position(asked.epsilon),
-                aria_label="Epsilon",
-            )
-            slider.changed(self._slide, "input")
-            self._amount = tag("b", "nowrap", amount_text(asked.epsilon))
-        with tag("div", "row between s sub"):
-            tag("span", text="more private")
-            tag("span", text="more accurate")
+        amount_slider("epsilon", asked.epsilon, self._slide)
         tag("p", "s sub", "Neighbours")
         select(RELATIONS, asked.neighbours, partial(self._set, "neighbours"), "Neighbours")
         tag("p", "s sub", "Shares of the levels")
@@ -193,7 +178,7 @@ class _Page:
                         aria_label=f"Share of {level}",
                     )
                     one.changed(partial(self._set_share, level), "input")
-                    tag("span", text=f"{asked.shares.get(level, 1)}", id=None)
+                    tag("span", text=f"{asked.shares.get(level, 1)}")
 
     async def _take_domain(self, path: str, name: str) -> None:
         columns = await self._bar.do(column_names, path, key="columns")
@@ -219,7 +204,7 @@ class _Page:
         self._asked.regions = [one for one in self._asked.columns if one in chosen]
         await self._update()
 
-    async def _set(self, name: str, value: str) -> None:
+    async def _set(self, name: str, value: str | int) -> None:
         setattr(self._asked, name, value)
         await self._update()
 
@@ -238,19 +223,14 @@ class _Page:
         if not value.isdigit() or not int(value):
             self._bar.tell("this must be a whole number of at least 1.")
             return
-        await self._set_value(name, int(value))
-
-    async def _set_value(self, name: str, value: int) -> None:
-        setattr(self._asked, name, value)
-        await self._update()
+        await self._set(name, int(value))
 
     async def _set_share(self, level: str, value: str) -> None:
         self._asked.shares[level] = int(value)
         await self._update()
 
-    async def _slide(self, value: str) -> None:
-        self._asked.epsilon = amount_at(int(value))
-        self._amount.text = amount_text(self._asked.epsilon)
+    async def _slide(self, amount: Fraction) -> None:
+        self._asked.epsilon = amount
         self._strip.draw()
         await self._update()
 

@@ -21,6 +21,7 @@ from louver.app.look import (
     empty,
     head,
     icon,
+    number_tile,
     pill,
     table,
     tag,
@@ -112,9 +113,9 @@ def _show(told: Told, do: Do) -> None:
             tag("h2", text=f"{told['measure'].capitalize()} left")
             steps(_balance(told["history"]), held=float(Fraction(told["held"])))
         with tag("div", "stack"):
-            _number(left, "left to spend")
-            _number(amount_text(Fraction(told["spent"]) - Fraction(told["held"])), "spent, for good")
-            _number(amount_text(told["held"]), "held")
+            number_tile(left, "left to spend")
+            number_tile(amount_text(Fraction(told["spent"]) - Fraction(told["held"])), "spent, for good")
+            number_tile(amount_text(told["held"]), "held")
         with tag("div", "stack"):
             for entry in told["pending"]:
                 _held(entry, do)
@@ -128,12 +129,6 @@ def _show(told: Told, do: Do) -> None:
 def _problems(problems: Sequence[str]) -> str:
     told = ". ".join(one[:1].upper() + one[1:] for one in problems[:2])
     return f"{told}." + (f" {len(problems) - 2} more like these." if len(problems) > 2 else "")
-
-
-def _number(number: str, legend: str) -> None:
-    with tag("div", "tile"), tag("div"):
-        tag("b", text=number)
-        tag("span", text=legend)
 
 
 def _held(entry: Told, do: Do) -> None:

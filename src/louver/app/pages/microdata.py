@@ -12,10 +12,10 @@ from louver.anonymize.methods import METHODS
 from louver.anonymize.options import AnonymizeOptions
 from louver.app.charts import points
 from louver.app.columns import Columns
-from louver.app.copying import Call, WithFiles
+from louver.app.copying import Call
 from louver.app.dialogs import Confirm
+from louver.app.jobs.books import out_folder
 from louver.app.jobs.data import profiled
-from louver.app.jobs.groups import out_folder
 from louver.app.jobs.microdata import anonymized, browsed, packed, published, traced
 from louver.app.look import (
     RunBar,
@@ -26,6 +26,7 @@ from louver.app.look import (
     empty,
     field,
     head,
+    number_tile,
     segments,
     select,
     table,
@@ -241,10 +242,10 @@ class _Page:
         with self._result:
             risk = found["risk"]
             with tag("div", "tiles four"):
-                _number(share_text(found["gcp"]), "detail lost")
-                _number(f"{found['classes']:,}", f"classes, smallest {found['smallest_class']:,}")
-                _number(f"{risk['uniques_before']:,} → {risk['uniques_after']:,}", "people alone")
-                _number(share_text(risk["prosecutor_highest"]), "highest chance to be found")
+                number_tile(share_text(found["gcp"]), "detail lost")
+                number_tile(f"{found['classes']:,}", f"classes, smallest {found['smallest_class']:,}")
+                number_tile(f"{risk['uniques_before']:,} → {risk['uniques_after']:,}", "people alone")
+                number_tile(share_text(risk["prosecutor_highest"]), "highest chance to be found")
             with tag("div", "across halves"):
                 with card("pad"):
                     with tag("div", "row between"):
@@ -374,27 +375,21 @@ class _Page:
         if await self._long.do(published, out, ledger, key="release") is not None:
             self._session.show("releases")
 
-    def _call(self) -> WithFiles | None:
+    def _call(self) -> Call | None:
         if not self._columns.named("quasi"):
             return None
         files = self._files()
         options = AnonymizeOptions.model_validate(self._options(files))
         texts = self._columns.hierarchies()
-        call = Call(
+        return Call(
             options=options,
             data=self._opened.copied,
             source=self._opened.source,
             command="anonymize",
             function="anonymize",
             more={"--out": self._asked.name or "release"},
+            files={file: texts[name] for name, file in files.items()},
         )
-        return WithFiles(call, {file: texts[name] for name, file in files.items()})
-
-
-def _number(number: str, legend: str) -> None:
-    with tag("div", "tile"), tag("div"):
-        tag("b", text=number)
-        tag("span", text=legend)
 
 
 def _losses(by_column: list[tuple[str, float]]) -> None:

@@ -24,8 +24,7 @@ from louver.app.look import (
     tag,
 )
 from louver.app.session import Session
-from louver.app.spending import LARGEST, SMALLEST, Strip, amount_at, position, tell_in_words
-from louver.app.words import amount_text
+from louver.app.spending import Strip, amount_slider, tell_in_words
 from louver.data.samples import write_samples
 from louver.schema.files import toml_text
 
@@ -135,21 +134,7 @@ class _Page:
         self._form.clear()
         with self._form:
             with tag("div", "pad part"):
-                with tag("div", "row between"):
-                    tag("h3", text=f"Privacy loss, {about['measure']}")
-                    self._amount = tag("b", text=amount_text(asked.amount))
-                slider = tag(
-                    "input",
-                    type="range",
-                    min=SMALLEST,
-                    max=LARGEST,
-                    value=position(asked.amount),
-                    aria_label="Privacy loss",
-                )
-                slider.changed(self._slide, "input")
-                with tag("div", "row between s sub"):
-                    tag("span", text="more private")
-                    tag("span", text="more accurate")
+                amount_slider(about["measure"], asked.amount, self._slide)
             self._shown: dict[str, Any] = {}
             for title, parts in (("Shares by level", asked.levels), ("Shares by question", asked.queries)):
                 with tag("div", "pad part"):
@@ -183,9 +168,8 @@ class _Page:
             self._shown[f"{title}/{other}"].text = _percent(parts, other)
         await self._update()
 
-    async def _slide(self, value: str) -> None:
-        self._asked.amount = amount_at(int(value))
-        self._amount.text = amount_text(self._asked.amount)
+    async def _slide(self, amount: Fraction) -> None:
+        self._asked.amount = amount
         self._strip.draw()
         await self._update()
 
