@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from louver.app.work import Progress, Worker
+from louver.app.work import Progress, Standing, Worker
 from louver.data.samples import sample_path
 from louver.errors import InputError, printable
 from louver.schema.source import SourceOptions
@@ -136,9 +136,16 @@ class Session:
         key: str,
         lane: str = "quick",
         progress: Progress | None = None,
+        standing: Standing | None = None,
     ) -> Any:
         """Do a job of `louver.app.jobs` in this session's process; see `Worker.do`. A long one has a lane of its own."""
-        return await self._workers.setdefault(lane, Worker()).do(job, *args, key=key, progress=progress)
+        worker = self._workers.setdefault(lane, Worker())
+        return await worker.do(job, *args, key=key, progress=progress, standing=standing)
+
+    def hurry(self, lane: str) -> None:
+        """Ask what searches in a lane for the best it has."""
+        if lane in self._workers:
+            self._workers[lane].hurry()
 
     def cancel(self, lane: str, key: str = "") -> None:
         """End what runs in a lane."""

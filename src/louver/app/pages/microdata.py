@@ -33,6 +33,7 @@ from louver.app.look import (
     tag,
     verdict,
 )
+from louver.app.searching import SearchBar
 from louver.app.session import Session
 from louver.app.words import share_text
 from louver.errors import LouverError
@@ -113,7 +114,7 @@ class _Page:
             self._form = card("stack form")
             with tag("div", "stack"):
                 self._told = tag("div")
-                self._long = RunBar(self._session, "long")
+                self._long = SearchBar(self._session, "long", _told_loss)
                 self._result = tag("div", "stack")
         self._long.dim(self._result, self._told)
         self._draw_form()
@@ -390,6 +391,11 @@ class _Page:
             more={"--out": self._asked.name or "release"},
             files={file: texts[name] for name, file in files.items()},
         )
+
+
+def _told_loss(lost: float, least: float | None) -> str:
+    bound = "" if least is None else f", cannot fall below {share_text(least)}"
+    return f"Lost {share_text(lost)}{bound}"
 
 
 def _losses(by_column: list[tuple[str, float]]) -> None:

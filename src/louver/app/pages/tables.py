@@ -13,6 +13,7 @@ from louver.app.look import RunBar, Tag, button, copy_button, drawer, empty, hea
 from louver.app.pages.tables_state import SHELVES, Tables, Try, natural_name
 from louver.app.pages.tables_together import TogetherPanel
 from louver.app.parts import HeatGrid, Points, Shelves
+from louver.app.searching import SearchBar
 from louver.app.session import Session
 from louver.errors import LouverError
 
@@ -79,7 +80,7 @@ class _Page:
                 self.shelves = Shelves(self.state.shelves())
                 self.unusable = Tag("p", "s sub", self.state.told_unusable())
                 self.told = Tag("div", aria_live="polite")
-                self.long = RunBar(self.session, "long")
+                self.long = SearchBar(self.session, "long", _told_kept, is_kept=True)
                 self._draw_tiles()
                 self.bar = RunBar(self.session, "quick", [self.told, self.tiles])
                 self._draw_grid()
@@ -170,6 +171,8 @@ class _Page:
             return
         self.state.take_suggestions(found)
         self._paint_side()
+        if self.long.is_hurried:
+            self.long.tell("cancelled; what was found so far is kept.")
 
     async def look(self, **changes: Any) -> None:
         """Look at another part of the same table."""
@@ -473,6 +476,11 @@ class _Page:
             more = now.small - worse.small
             self.session.say(f"{_plural(more, 'small count')} more." if more > 0 else "Nothing more falls.")
         self.open_knowledge()
+
+
+def _told_kept(lost: float, least: float | None) -> str:
+    most = "" if least is None else f", at most {100 * (1 - least):.1f} % can be"
+    return f"A safe table keeps {100 * (1 - lost):.1f} %{most}"
 
 
 def _plural(number: int, thing: str) -> str:
