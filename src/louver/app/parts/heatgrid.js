@@ -1,6 +1,7 @@
 // The table on a canvas, fed with the lines and columns that are seen. Labels are drawn or put into text nodes, never into HTML.
 const LINE = 24, HEAD = 22, LEAST = 70, GAP = 2, AHEAD = 40;
 const STATE = ["zero", "small", "certain", "exact", "narrow", "safe"];
+const FLASH = 1600; // ms that cells stay outlined which knowledge has just made fall; without motion they stay so until the next change
 const MARK = ["", "S", "C", "E", "N", ""];
 const SPOKEN = ["exact zero", "exact and small", "tells a status", "exact", "narrow", "safe"];
 export default {
@@ -55,6 +56,7 @@ export default {
   },
   unmounted() {
     this.watcher.disconnect();
+    clearTimeout(this.calming);
     window.removeEventListener("louver-theme", this.themed);
   },
   methods: {
@@ -69,8 +71,13 @@ export default {
       this.label = Math.min(230, Math.max(130, width * 0.3));
       this.col = Math.max(LEAST, (width - this.label) / Math.max(this.n_cols, 1));
       this.full = this.label + this.col * this.n_cols;
-      if (isOther) (this.at = null), (this.pinned = false), (this.mirror = "");
+      if (isOther) (this.at = null), (this.pinned = false), (this.mirror = ""), this.flash();
       this.draw();
+    },
+    flash() {
+      clearTimeout(this.calming);
+      this.isFlashing = this.win.lines.some((line) => line.fallen?.length);
+      if (this.isFlashing && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.calming = setTimeout(() => ((this.isFlashing = false), this.draw()), FLASH);
     },
     seen() {
       const box = this.$refs.scroller;
@@ -124,6 +131,7 @@ export default {
         const col = this.win.left + i, x = this.label + col * this.col - left;
         if (x + this.col < this.label || x > width) return;
         this.cell(g, x, y, state, line.texts[i], number, col);
+        if (this.isFlashing && line.fallen?.includes(i)) this.outline(g, x, y);
       });
       g.fillStyle = louver.color("--surface");
       g.fillRect(0, y, this.label, LINE);
@@ -151,6 +159,13 @@ export default {
         g.lineWidth = 2;
         g.strokeRect(x + 1, y + 2, w - 2, h - 2);
       }
+    },
+    outline(g, x, y) {
+      g.strokeStyle = louver.color("--ink");
+      g.lineWidth = 2;
+      g.setLineDash([4, 2]);
+      g.strokeRect(x + 1, y + 2, this.col - GAP - 2, LINE - GAP - 2);
+      g.setLineDash([]);
     },
     hatch(g, x, y, w, h) {
       g.save();
