@@ -18,6 +18,7 @@ from louver.app.work import Progress, Standing, Worker
 from louver.data.samples import sample_path
 from louver.errors import InputError, printable
 from louver.schema.source import SourceOptions
+from louver.schema.validate import validated
 
 __all__ = ["MAX_UPLOAD", "SAMPLES", "Opened", "Session", "Setup"]
 
@@ -226,6 +227,18 @@ class Session:
         """Read the same data with another column of counts, or with none."""
         assert self.opened is not None
         self._take(replace(self.opened, source=self.opened.source.model_copy(update={"weight": weight})))
+
+    def read_as(self, **given: Any) -> None:
+        """Read the same data in another way: decimals, separators, rows.
+
+        Raises
+        ------
+        InputError
+            If it is no way to read.
+        """
+        assert self.opened is not None
+        kept = self.opened.source.model_dump(exclude={"query"} if given.get("table") else set())
+        self._take(replace(self.opened, source=validated(SourceOptions, {**kept, **given})))
 
     def close(self) -> None:
         """End its processes and remove its uploads."""

@@ -73,6 +73,8 @@ class _Page:
         self.number = 0
         self.pinned: dict[str, Any] | None = None
         self.knowledge: Tag | None = None
+        self.listed: list[int] = []
+        self.lines: dict[int, Tag] = {}
 
     def draw(self) -> None:
         """The page before its numbers."""
@@ -343,8 +345,15 @@ class _Page:
         self.best.set_text(self.state.best())
 
     def _paint_tried(self) -> None:
-        self.tried.clear()
+        """The list of what was tried; where only the choice has changed, only that is drawn."""
         listed = self.state.sorted()
+        shown = [one.number for one in listed]
+        if shown == self.listed:
+            for number, line in self.lines.items():
+                line.classes(add="sel") if number == self.state.current else line.classes(remove="sel")
+            return
+        self.listed, self.lines = shown, {}
+        self.tried.clear()
         with self.tried:
             with Tag("table"):
                 with Tag("thead"), Tag("tr"):
@@ -374,10 +383,11 @@ class _Page:
 
     def sort(self, by: str) -> None:
         self.state.sort(by)
+        self.listed = []
         self._paint_tried()
 
     def _line(self, one: Try) -> None:
-        with Tag("tr", "sel" if one.number == self.state.current else ""):
+        with Tag("tr", "sel" if one.number == self.state.current else "") as self.lines[one.number]:
             Tag("td", "b", str(one.number))
             with Tag("td", "s"):
                 Tag("button", "linky", one.words, type="button", title=one.words).click(
