@@ -41,7 +41,15 @@ BLOCKS_PER = {"county": 1_970, "tract": 74, "group": 26}
 BLOCKS_PER_STATE = 20_000  # up to 51 states
 AT_ONCE = 20_000  # blocks drawn together
 NATION = 6_200_000
-QUARTERS = ("correctional", "juvenile", "nursing", "other-institutional", "college", "military", "other-noninstitutional")
+QUARTERS = (
+    "correctional",
+    "juvenile",
+    "nursing",
+    "other-institutional",
+    "college",
+    "military",
+    "other-noninstitutional",
+)
 LEVELS = ("nation", "state", "county", "tract", "group", "block")
 
 
@@ -60,11 +68,15 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--blocks", type=int, nargs="+", default=[2_000])
     parser.add_argument("--estimators", nargs="+", default=["plain", "bayes"])
     parser.add_argument("--engine", default="local:2")
-    parser.add_argument("--intervals", type=int, default=0, help="simulations for standard errors; 3 in a release")
+    parser.add_argument(
+        "--intervals", type=int, default=0, help="simulations for standard errors; 3 in a release"
+    )
     parser.add_argument("--folder", type=Path, help="where files go; the system's by default")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--stage", help=argparse.SUPPRESS)
@@ -76,7 +88,9 @@ def _measure_all(folder: Path, blocks: int, options: argparse.Namespace) -> None
     """All stages of one size, one process after another."""
     _run(folder, "draw", blocks, options)
     print(f"\n{blocks:,} blocks, {options.engine}; {json.loads((folder / 'drawn.json').read_text())}")
-    print(f"{'stage':<20}{'seconds':>9}{'ms/block':>10}{'GiB peak':>10}{'kB/block':>10}{'bytes on disk':>16}{'bytes/block':>13}")
+    print(
+        f"{'stage':<20}{'seconds':>9}{'ms/block':>10}{'GiB peak':>10}{'kB/block':>10}{'bytes on disk':>16}{'bytes/block':>13}"
+    )
     _tell("tabulate", blocks, *_run(folder, "tabulate", blocks, options), folder / "people.parquet")
     _tell("measure", blocks, *_run(folder, "measure", blocks, options), folder / "measured")
     for estimator in options.estimators:
@@ -109,7 +123,11 @@ def _run(folder: Path, stage: str, blocks: int, options: argparse.Namespace) -> 
 
 
 def _tell(stage: str, blocks: int, seconds: float, peak: int, place: Path | None) -> None:
-    size = 0 if place is None else sum(p.stat().st_size for p in ([place] if place.is_file() else place.rglob("*")))
+    size = (
+        0
+        if place is None
+        else sum(p.stat().st_size for p in ([place] if place.is_file() else place.rglob("*")))
+    )
     print(
         f"{stage:<20}{seconds:>9.1f}{1e3 * seconds / blocks:>10.3f}{peak / 2**30:>10.2f}{peak / blocks / 1e3:>10.2f}"
         f"{size:>16,}{size / blocks:>13.0f}", flush=True
@@ -164,7 +182,10 @@ def draw(folder: Path, blocks: int, seed: int = 11) -> None:
         facilities.write(",".join(["GEOID", *QUARTERS]) + "\n")
         for codes, held, block, cell in _chunks(blocks, seed):
             leaves.writelines(f"{code}\n" for code in codes)
-            facilities.writelines(f"{code},{','.join(map(str, row))}\n" for code, row in zip(codes, held[:, 1:].tolist(), strict=True))
+            facilities.writelines(
+                f"{code},{','.join(map(str, row))}\n"
+                for code, row in zip(codes, held[:, 1:].tolist(), strict=True)
+            )
             places = (block, *np.unravel_index(cell, (8, N_VOTING, N_HISPANIC, N_RACES))[::-1])
             names = [codes, *(labels[name] for name in columns[1:])]
             people.write_table(pa.table(
@@ -193,7 +214,10 @@ def _chunks(blocks: int, seed: int) -> Iterator[tuple[list[str], NDArray, NDArra
         county, rest = np.divmod(rest, BLOCKS_PER["county"])
         tract, rest = np.divmod(rest, BLOCKS_PER["tract"])
         group, block = np.divmod(rest, BLOCKS_PER["group"])
-        codes = [f"{s + 1:02d}{c:03d}{t:06d}{g}{b:03d}" for s, c, t, g, b in zip(state, county, tract, group, block, strict=True)]
+        codes = [
+            f"{s + 1:02d}{c:03d}{t:06d}{g}{b:03d}"
+            for s, c, t, g, b in zip(state, county, tract, group, block, strict=True)
+        ]
         _, start, of_group = np.unique([code[:12] for code in codes], return_index=True, return_inverse=True)
         mixes = np.empty((len(start), len(mix)))
         tracts: dict[tuple[int, int, int], NDArray] = {}
@@ -205,7 +229,9 @@ def _chunks(blocks: int, seed: int) -> Iterator[tuple[list[str], NDArray, NDArra
                 tracts[*above, tract[b]] = rng.dirichlet(counties[above] * 90 + 1e-9)
             mixes[i] = rng.dirichlet(tracts[*above, tract[b]] * 250 + 1e-9)
         facilities = _facilities(rng, len(number))
-        sizes = np.where(rng.random(len(number)) < EMPTY, 0.0, rng.gamma(0.8, 0.97 / 0.8 / (1 - EMPTY), len(number)))
+        sizes = np.where(
+            rng.random(len(number)) < EMPTY, 0.0, rng.gamma(0.8, 0.97 / 0.8 / (1 - EMPTY), len(number))
+        )
         held = np.where(facilities > 0, facilities + rng.poisson(rng.gamma(0.7, 45.0, facilities.shape)), 0)
         held[:, 0] = rng.poisson(PEOPLE_PER_BLOCK * sizes)
         where = np.repeat(np.arange(held.size), held.ravel())

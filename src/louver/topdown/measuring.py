@@ -237,7 +237,9 @@ class SealedCounts:
         """Answers of the level's queries for one batch of regions."""
         first = self._group[level, start]
         try:
-            with pq.ParquetFile(self.path, metadata=_footer(self.path, os.stat(self.path).st_mtime_ns)) as file:
+            with pq.ParquetFile(
+                self.path, metadata=_footer(self.path, os.stat(self.path).st_mtime_ns)
+            ) as file:
                 tables = [
                     file.read_row_group(first + place) for place in range(len(self._plan.measured[level]))
                 ]

@@ -319,7 +319,9 @@ class TopDownRelease(Shown):
     ) -> Manifest:
         """Put the files of the release beside its measurements, and move everything into place."""
         design = self.plan.design
-        write_row_groups(writer.path(MICRODATA_FILE), enumerate(microdata(design, self.estimate.leaves)), writer.check)
+        write_row_groups(
+            writer.path(MICRODATA_FILE), enumerate(microdata(design, self.estimate.leaves)), writer.check
+        )
         if csv:
             write_csv(microdata(design, self.estimate.leaves), writer.path(CSV_FILE))
         for name, parts in self.tables():
@@ -328,7 +330,9 @@ class TopDownRelease(Shown):
             errors, regions = self.known_error.to_tables(self.plan.design.spine)
             pq.write_table(errors, writer.path(ERRORS_FILE), compression="zstd")
             pq.write_table(regions, writer.path(REGIONS_FILE), compression="zstd")
-        write_row_groups(writer.path(STATEMENTS_FILE), ((0, part) for part in statements(design)), writer.check)
+        write_row_groups(
+            writer.path(STATEMENTS_FILE), ((0, part) for part in statements(design)), writer.check
+        )
         if report is not None:
             writer.path("report.html").write_text(report, encoding="utf-8")
         return writer.seal(self.manifest(parameters, csv=csv))

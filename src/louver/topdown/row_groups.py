@@ -122,7 +122,9 @@ def statements(design: Design) -> Iterator[pa.Table]:
             binding = np.flatnonzero((statement.lower > 0) | (statement.upper < UNBOUNDED))
             for first in range(0, len(binding), ROWS):
                 own = binding[first : first + ROWS]
-                yield _bounds(statement.name, codes, own, np.stack([statement.lower[own], statement.upper[own]]))
+                yield _bounds(
+                    statement.name, codes, own, np.stack([statement.lower[own], statement.upper[own]])
+                )
 
 
 def _bounds(name: str, codes: pa.Array, leaf: Ints, bounds: Ints) -> pa.Table:

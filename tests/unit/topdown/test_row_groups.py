@@ -57,7 +57,10 @@ def test_answers_some_regions_at_a_time_are_all_answers(tmp_path, monkeypatch):
     monkeypatch.setattr("louver.topdown.row_groups.MOST_ANSWERS", 2 * query.n_rows)
     parts = list(answers_of(query, leaves))
     assert len(parts) == 5
-    assert all(np.array_equal(a, b) for a, b in zip(whole, map(np.concatenate, zip(*parts)), strict=True))
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(whole, map(np.concatenate, zip(*parts, strict=True)), strict=True)
+    )
 
 
 def test_sums_of_some_parents_at_a_time_are_all_sums(monkeypatch):
