@@ -20,7 +20,7 @@ __all__ = ["is_replaceable", "replacing", "spreadsheet_safe", "write_csv"]
 
 @contextmanager
 def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Open a file that appears under its name only once the block has ended well.
+    """Open a file that appears under its name only once the block has ended well, unless the block closes it.
 
     Parameters
     ----------
@@ -45,10 +45,15 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
         handle = os.open(sibling, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
         with os.fdopen(handle, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        sibling.replace(path)
-        _sync_folder(path.parent)
+            is_kept = not file.closed
+            if is_kept:
+                file.flush()
+                os.fsync(file.fileno())
+        if is_kept:
+            sibling.replace(path)
+            _sync_folder(path.parent)
+        else:
+            sibling.unlink()
     except OSError:
         sibling.unlink(missing_ok=True)
         raise InputError(message, file=path.name) from None

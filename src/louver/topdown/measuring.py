@@ -6,7 +6,6 @@ invariants are all that leaves it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -224,8 +223,8 @@ class SealedCounts:
     """
 
     def __init__(self, path: Path, plan: QueryPlan) -> None:
-        self.path = path
-        self._plan = plan
+        self.path = path.absolute()  # workers have other working folders
+        self._spine, self._measured = plan.design.spine, plan.measured
         self._group: dict[tuple[int, int], int] = {}
         group = 0
         for level, batches in enumerate(batches_of(plan)):
@@ -237,12 +236,9 @@ class SealedCounts:
         """Answers of the level's queries for one batch of regions."""
         first = self._group[level, start]
         try:
-            with pq.ParquetFile(
-                self.path, metadata=_footer(self.path, os.stat(self.path).st_mtime_ns)
-            ) as file:
-                tables = [
-                    file.read_row_group(first + place) for place in range(len(self._plan.measured[level]))
-                ]
+            footer = _footer(self.path, self.path.stat().st_mtime_ns)
+            with pq.ParquetFile(self.path, metadata=footer) as file:
+                tables = [file.read_row_group(first + place) for place in range(len(self._measured[level]))]
         except (OSError, pa.ArrowException, IndexError):
             tables = []
         if not tables or not self._belongs(tables, level, start, stop):
@@ -255,9 +251,9 @@ class SealedCounts:
 
     def _belongs(self, tables: list[pa.Table], level: int, start: int, stop: int) -> bool:
         """Whether tables hold the answers of the level's queries, with the planned noise, for these regions."""
-        codes = list(self._plan.design.spine.codes[level][start:stop])
-        name = self._plan.design.spine.names[level]
-        for table, measured in zip(tables, self._plan.measured[level], strict=True):
+        codes = list(self._spine.codes[level][start:stop])
+        name = self._spine.names[level]
+        for table, measured in zip(tables, self._measured[level], strict=True):
             facts = {column: table[column].unique().to_pylist() for column in ("level", "query", "variance")}
             expected = {
                 "level": [name],
