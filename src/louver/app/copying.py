@@ -16,14 +16,20 @@ from louver.schema.files import toml_text
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
 
-__all__ = ["Call", "Repeatable", "Texts", "WithFiles", "toml"]
+__all__ = ["BY_TIME", "SAME", "Call", "Repeatable", "Texts", "WithFiles", "toml"]
 
 SPEC = "louver-explore.toml"
+SAME = "Running it gives the same result."
+BY_TIME = "A search that ends by time finds another answer each time; choose rounds under Time for one that is repeated exactly."
 END = "END-OF-SPEC"
 
 
 class Repeatable(Protocol):
     """What was done, in words that do it again."""
+
+    @property
+    def note(self) -> str:
+        """What to expect of doing it again."""
 
     def texts(self) -> dict[str, str]:
         """The words by the name of their tab."""
@@ -35,6 +41,7 @@ class Texts:
 
     command: tuple[str, ...]
     python: str
+    note: str = SAME
 
     def texts(self) -> dict[str, str]:
         """Command and Python, by the name of their tab."""
@@ -47,6 +54,7 @@ class WithFiles:
 
     call: Repeatable
     files: Mapping[str, str]
+    note: str = SAME
 
     def texts(self) -> dict[str, str]:
         """Command and Python, by the name of their tab."""
@@ -77,6 +85,8 @@ class Call:
         Options of the model that the function is not told, for it is what they ask for.
     files : mapping
         Small files that the options name and the call writes first: name -> text.
+    note : str
+        What to expect of doing it again.
     """
 
     options: VerbOptions
@@ -87,6 +97,7 @@ class Call:
     more: Mapping[str, str] | None = None
     hidden: tuple[str, ...] = ()
     files: Mapping[str, str] | None = None
+    note: str = SAME
 
     def texts(self) -> dict[str, str]:
         """Command and Python, by the name of their tab."""
