@@ -82,7 +82,7 @@ class Strip:
 
     def draw(self) -> None:
         """The cost as it is now."""
-        if self._session.setup.ledger is None:
+        if not self._can_spend:
             return
         loss = self._loss()
         self._asks.text = (
@@ -95,12 +95,22 @@ class Strip:
             if loss is not None:
                 self._ask(loss).opens(made)
 
+    @property
+    def _can_spend(self) -> bool:
+        setup = self._session.setup
+        return setup.ledger is not None and setup.releases is not None
+
     def _draw_cost(self) -> None:
-        if self._session.setup.ledger is None:
+        if not self._can_spend:
+            has_ledger = self._session.setup.ledger is not None
             verdict(
                 "plain",
-                "No ledger: nothing can be spent.",
-                "Make one with `louver ledger init FILE --epsilon 2`, and start louver explore with --ledger FILE.",
+                "No folder for releases: nothing can be published."
+                if has_ledger
+                else "No ledger: nothing can be spent.",
+                "Start louver explore with --releases DIR, the folder that releases shall lie in."
+                if has_ledger
+                else "Make one with `louver ledger init FILE --epsilon 2`, and start louver explore with --ledger FILE.",
                 is_status=False,
             )
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from louver.app.copying import DRAWN_ANEW, Call
@@ -22,7 +23,7 @@ from louver.app.look import (
     table,
     tag,
 )
-from louver.app.session import Receiver, Session
+from louver.app.session import Opened, Receiver, Session
 from louver.app.spending import Strip, amount_slider, loss_of, tell_in_words
 from louver.app.words import RELATIONS
 from louver.data.samples import sample_path
@@ -30,7 +31,7 @@ from louver.groups import GroupsOptions
 from louver.privacy.budget import Loss
 from louver.schema.source import SourceOptions
 
-__all__ = ["build"]
+__all__ = ["Asked", "build", "repeated"]
 
 Told = Mapping[str, Any]
 
@@ -91,7 +92,7 @@ class _Page:
     async def start(self) -> None:
         with head("Group sizes", "how many units of each size, by region, with noise"):
             pill("records not read", "ok", "lock")
-            copy_button(self._call)
+            copy_button(lambda: repeated(self._asked, self._session.opened, self._session.setup.ledger))
         self._session.receivers["domain"] = Receiver(self._take_domain)
         with tag("div", "across form"):
             self._form = card("stack form")
@@ -297,21 +298,20 @@ class _Page:
             return "name the column that says which unit a person is in."
         return release, opened.path, opened.source.opening(), asked.options()
 
-    def _call(self) -> Call | None:
-        asked, opened = self._asked, self._session.opened
-        if asked.domain is None or opened is None:
-            return None
-        options = GroupsOptions.model_validate(asked.options() | {"domain": asked.domain_copied})
-        more = {"--out": asked.name or "release"}
-        if self._session.setup.ledger is not None:
-            more["--ledger"] = str(self._session.setup.ledger)
-        source = opened.source if opened.source.weight is None else SourceOptions()
-        return Call(
-            options=options,
-            data=opened.copied,
-            source=source,
-            command="groups",
-            function="groups",
-            more=more,
-            note=DRAWN_ANEW,
-        )
+
+def repeated(asked: Asked, opened: Opened | None, ledger: Path | None) -> Call | None:
+    """What was chosen, as a call of the verb."""
+    if asked.domain is None or opened is None or not asked.unit:
+        return None
+    more = {"--out": asked.name or "release"}
+    if ledger is not None:
+        more["--ledger"] = str(ledger)
+    return Call(
+        options=GroupsOptions.model_validate(asked.options() | {"domain": asked.domain_copied}),
+        data=opened.copied,
+        source=opened.source if opened.source.weight is None else SourceOptions(),
+        command="groups",
+        function="groups",
+        more=more,
+        note=DRAWN_ANEW,
+    )
