@@ -87,3 +87,14 @@ def test_a_page_says_what_it_takes(tmp_path: Path) -> None:
     asyncio.run(session.receive("outlines", "map.GeoJSON", chunks(b"x")))
     assert taken == [(b"x", "map.GeoJSON")]
     session.close()
+
+
+def test_the_same_file_can_be_read_in_another_way(tmp_path: Path) -> None:
+    session = Session(Setup(folder=tmp_path))
+    session.open_sample("people")
+    session.read_as(decimal_mark=",", where="age >= 18")
+    assert session.opened is not None and session.opened.source.decimal_mark == ","
+    with pytest.raises(InputError, match="where"):
+        session.read_as(where="age >=")
+    assert session.opened.source.where == "age >= 18", "what was there stays"
+    session.close()
