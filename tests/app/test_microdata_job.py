@@ -72,7 +72,9 @@ def test_the_curve_loses_more_with_k(people: str) -> None:
 def test_files_that_a_command_needs_are_written_first() -> None:
     texts = WithFiles(Texts(("louver", "verify", "x"), "print()"), {"h 1.csv": "a,b\n"}).texts()
     assert texts["Command"] == "cat > 'h 1.csv' <<'END-OF-SPEC'\na,b\nEND-OF-SPEC\nlouver verify x"
-    assert texts["Python"].startswith("from pathlib import Path\n\nPath('h 1.csv').write_text('a,b\\n')")
+    assert texts["Python"].startswith(
+        "from pathlib import Path\n\nPath('h 1.csv').write_text('a,b\\n', encoding='utf-8')"
+    )
 
 
 def test_no_label_ends_a_file_early() -> None:

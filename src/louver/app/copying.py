@@ -16,12 +16,13 @@ from louver.schema.files import toml_text
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
 
-__all__ = ["BY_TIME", "SAME", "Call", "Repeatable", "Texts", "WithFiles", "toml"]
+__all__ = ["BY_TIME", "DRAWN_ANEW", "SAME", "Call", "Repeatable", "Texts", "WithFiles", "toml"]
 
 SPEC = "louver-explore.toml"
-SAME = "Running it gives the same result."
 BY_TIME = "A search that ends by time finds another answer each time; choose rounds under Time for one that is repeated exactly."
 END = "END-OF-SPEC"
+SAME = "Running it gives the same result."
+DRAWN_ANEW = "Running it asks for the same: noise is drawn anew, under a name of its own, and paid for again."
 
 
 class Repeatable(Protocol):
@@ -29,7 +30,7 @@ class Repeatable(Protocol):
 
     @property
     def note(self) -> str:
-        """What to expect of doing it again."""
+        """What comes of running it."""
 
     def texts(self) -> dict[str, str]:
         """The words by the name of their tab."""
@@ -50,19 +51,33 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class WithFiles:
-    """The same with files that it needs, such as a spec, written first: name -> text, which ends with its last line."""
+    """The same with files that it needs, such as a spec, written first: name -> text, which ends with its last line.
+
+    `first` is a command, and `python` lines, that go before all.
+    """
 
     call: Repeatable
     files: Mapping[str, str]
-    note: str = SAME
+    first: str = ""
+    python: str = ""
+
+    @property
+    def note(self) -> str:
+        return self.call.note
 
     def texts(self) -> dict[str, str]:
         """Command and Python, by the name of their tab."""
         told = self.call.texts()
         written = "".join(f"{_here_document(name, text)}\n" for name, text in self.files.items())
-        lines = "".join(f"Path({name!r}).write_text({text!r})\n" for name, text in self.files.items())
+        lines = "".join(
+            f"Path({name!r}).write_text({text!r}, encoding='utf-8')\n" for name, text in self.files.items()
+        )
         python = f"from pathlib import Path\n\n{lines}\n" if lines else ""
-        return {"Command": written + told["Command"], "Python": python + told["Python"]}
+        before = f"{self.first}\n" if self.first else "", f"{self.python}\n\n" if self.python else ""
+        return {
+            "Command": before[0] + written + told["Command"],
+            "Python": before[1] + python + told["Python"],
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +101,7 @@ class Call:
     files : mapping
         Small files that the options name and the call writes first: name -> text.
     note : str
-        What to expect of doing it again.
+        What comes of running it.
     """
 
     options: VerbOptions

@@ -190,6 +190,7 @@ class RunBar:
         self._session, self._lane, self._dims = session, lane, list(dims)
         self._running = 0
         self.sentence = ""
+        self.is_cancelled = False
         with Tag("div", "run gone", role="status") as self._bar:
             self._stage = Tag("span", "stage")
             with Tag("div", "bar", role="progressbar", aria_label="Progress"):
@@ -225,6 +226,7 @@ class RunBar:
     async def do(self, job: Callable[..., Any], *args: Any, key: str) -> Any:
         """The answer of a job, or None where there is none: it was cancelled, is late, or failed, which the bar then tells."""
         self._running += 1
+        self.is_cancelled = False
         self._mark("working", 0, 0)
         loop = asyncio.get_running_loop()
         waits = [
@@ -240,6 +242,7 @@ class RunBar:
         except Late:
             return None
         except Cancelled:
+            self.is_cancelled = True
             self.tell("cancelled.")
         except LouverError as error:
             self.tell(self._session.told(error))
