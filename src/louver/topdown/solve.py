@@ -187,7 +187,7 @@ def write_release(
     began = time.perf_counter()
     with ReleaseWriter(out, run) as writer:
         for name in (MEASUREMENTS_FILE, INVARIANTS_FILE):
-            shutil.copyfile(folder / name, writer.path(name))
+            (run or Run()).attend(shutil.copyfile, folder / name, writer.path(name))
         release = replace(release, path=Path(out))
         parameters = release.plan.design.options.model_dump(mode="json")
         page = (run or Run()).attend(report, release) if report else None
