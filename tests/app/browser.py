@@ -19,7 +19,7 @@ from cli.command import child_environment
 __all__ = ["Explorer", "chromium", "running", "tab"]
 
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
-PATIENCE = 30_000  # ms: a shared machine is slow at times, and nothing is measured here
+PATIENCE = 120_000  # ms: a shared machine is slow at times, and nothing is measured here
 
 
 @dataclass(frozen=True)

@@ -69,3 +69,14 @@ def test_an_address_is_not_shown(tmp_path: Path) -> None:
     session = Session(Setup(folder=tmp_path, file="postgresql://me:secret@host/people"))
     assert session.open_start() and session.opened is not None
     assert "secret" not in session.opened.name + session.opened.copied
+
+
+def test_the_same_file_can_be_read_in_another_way(tmp_path: Path) -> None:
+    session = Session(Setup(folder=tmp_path))
+    session.open_sample("people")
+    session.read_as(decimal_mark=",", where="age >= 18")
+    assert session.opened is not None and session.opened.source.decimal_mark == ","
+    with pytest.raises(InputError, match="where"):
+        session.read_as(where="age >=")
+    assert session.opened.source.where == "age >= 18", "what was there stays"
+    session.close()

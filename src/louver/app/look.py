@@ -194,9 +194,16 @@ class RunBar:
             self._stage = Tag("span", "stage")
             with Tag("div", "bar", role="progressbar", aria_label="Progress"):
                 self._done = Tag("i")
+            self._add()
             self._cancel = button("Cancel", self.cancel, kind="mini", data_cancel="")
         with Tag("div") as self._problem:
             pass
+
+    def _add(self) -> None:
+        """Draw what stands before Cancel."""
+
+    def stand(self, lost: float, least: float | None) -> None:
+        """Where a search stands."""
 
     def dim(self, *elements: Element) -> None:
         """What is out of date while something runs."""
@@ -225,7 +232,9 @@ class RunBar:
             loop.call_later(RUN_BAR_AFTER_SECONDS, self._appear),
         ]
         try:
-            answer = await self._session.ask(job, *args, key=key, lane=self._lane, progress=self._mark)
+            answer = await self._session.ask(
+                job, *args, key=key, lane=self._lane, progress=self._mark, standing=self.stand
+            )
             self.tell("")
             return answer
         except Late:

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from louver.app.work import Progress, Worker
+from louver.app.work import Progress, Standing, Worker
 from louver.data.samples import sample_path
 from louver.errors import InputError, printable
 from louver.schema.source import SourceOptions
+from louver.schema.validate import validated
 
 __all__ = ["MAX_UPLOAD", "SAMPLES", "Opened", "Session", "Setup"]
 
@@ -136,9 +137,16 @@ class Session:
         key: str,
         lane: str = "quick",
         progress: Progress | None = None,
+        standing: Standing | None = None,
     ) -> Any:
         """Do a job of `louver.app.jobs` in this session's process; see `Worker.do`. A long one has a lane of its own."""
-        return await self._workers.setdefault(lane, Worker()).do(job, *args, key=key, progress=progress)
+        worker = self._workers.setdefault(lane, Worker())
+        return await worker.do(job, *args, key=key, progress=progress, standing=standing)
+
+    def hurry(self, lane: str) -> None:
+        """Ask what searches in a lane for the best it has."""
+        if lane in self._workers:
+            self._workers[lane].hurry()
 
     def cancel(self, lane: str, key: str = "") -> None:
         """End what runs in a lane."""
@@ -219,6 +227,18 @@ class Session:
         """Read the same data with another column of counts, or with none."""
         assert self.opened is not None
         self._take(replace(self.opened, source=self.opened.source.model_copy(update={"weight": weight})))
+
+    def read_as(self, **given: Any) -> None:
+        """Read the same data in another way: decimals, separators, rows.
+
+        Raises
+        ------
+        InputError
+            If it is no way to read.
+        """
+        assert self.opened is not None
+        kept = self.opened.source.model_dump(exclude={"query"} if given.get("table") else set())
+        self._take(replace(self.opened, source=validated(SourceOptions, {**kept, **given})))
 
     def close(self) -> None:
         """End its processes and remove its uploads."""

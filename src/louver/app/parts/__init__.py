@@ -45,6 +45,9 @@ class Points(_Part, component="points.js"):
         label: str,
         band: tuple[float, float] | None = None,
         line: bool = False,
+        even: bool = False,
     ) -> None:
         super().__init__()
-        self.put(xlabel=xlabel, ylabel=ylabel, label=label, band=band, line=line, points=[], chosen=0)
+        self.put(
+            xlabel=xlabel, ylabel=ylabel, label=label, band=band, line=line, even=even, points=[], chosen=0
+        )
