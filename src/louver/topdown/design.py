@@ -27,6 +27,7 @@ FOR_ESTIMATION = {
     "bounds",
     "extended_by",
     "rules",
+    "household",
     "acknowledge_invariants",
     "estimator",
     "shrink",
