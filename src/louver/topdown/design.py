@@ -28,6 +28,7 @@ FOR_ESTIMATION = {
     "bounds",
     "extended_by",
     "rules",
+    "household",
     "acknowledge_invariants",
     "estimator",
     "shrink",
