@@ -189,7 +189,8 @@ class RunBar:
     def __init__(self, session: Session, lane: str, dims: Sequence[Element] = ()) -> None:
         self._session, self._lane, self._dims = session, lane, list(dims)
         self._running = 0
-        self.has_problem = False
+        self.sentence = ""
+        self.is_cancelled = False
         with Tag("div", "run gone", role="status") as self._bar:
             self._stage = Tag("span", "stage")
             with Tag("div", "bar", role="progressbar", aria_label="Progress"):
@@ -216,7 +217,7 @@ class RunBar:
 
     def tell(self, sentence: str) -> None:
         """Say why there is no result; an empty sentence takes it back."""
-        self.has_problem = bool(sentence)
+        self.sentence = sentence
         self._problem.clear()
         if sentence:
             with self._problem:
@@ -225,6 +226,7 @@ class RunBar:
     async def do(self, job: Callable[..., Any], *args: Any, key: str) -> Any:
         """The answer of a job, or None where there is none: it was cancelled, is late, or failed, which the bar then tells."""
         self._running += 1
+        self.is_cancelled = False
         self._mark("working", 0, 0)
         loop = asyncio.get_running_loop()
         waits = [
@@ -240,9 +242,10 @@ class RunBar:
         except Late:
             return None
         except Cancelled:
+            self.is_cancelled = True
             self.tell("cancelled.")
         except LouverError as error:
-            self.tell(str(error))
+            self.tell(self._session.told(error))
         finally:
             for wait in waits:
                 wait.cancel()
@@ -325,4 +328,4 @@ def _repeat(call: Repeatable | None) -> None:
     segments({name: name for name in texts}, "Command", lambda name: code.set_text(texts[name]), "Form")
     code = Tag("pre", "mono", texts["Command"], tabindex=0)
     button("Copy", icon_name="copy", kind="pri").on("click", js_handler=f"() => louver.copy('c{code.id}')")
-    Tag("p", "s sub", "Running it gives the same result. It names columns and labels: keep it inside.")
+    Tag("p", "s sub", f"{call.note} It names columns and labels: keep it inside.")

@@ -1,4 +1,4 @@
-"""The few parts with a script of their own: shelves of chips, the table on a canvas, a chart of numbered points."""
+"""The few parts with a script of their own: shelves of chips, the table on a canvas, numbered points, regions as a tree and as a map."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from nicegui.element import Element
 
-__all__ = ["HeatGrid", "Points", "Shelves"]
+__all__ = ["HeatGrid", "Points", "RegionMap", "RegionTree", "Shelves"]
 
 
 class _Part(Element):
@@ -51,3 +51,11 @@ class Points(_Part, component="points.js"):
         self.put(
             xlabel=xlabel, ylabel=ylabel, label=label, band=band, line=line, even=even, points=[], chosen=0
         )
+
+
+class RegionTree(_Part, component="regiontree.js"):
+    """Lines of a tree of which the visible window is sent; tells `view` (first, last), `choose`, `toggle` (region) and `press` (key)."""
+
+
+class RegionMap(_Part, component="regionmap.js"):
+    """Outlines to choose from; tells `choose` (region)."""
