@@ -23,6 +23,7 @@ import pyarrow as pa
 from louver._arrays import Floats, Ints
 from louver.data.regions import RegionTree
 from louver.run import Run
+from louver.topdown.bayes import FEWEST
 from louver.topdown.error_model import COVERAGE, ErrorClasses, ErrorModel, Interval, in_units
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import NoisyCounts, Problem, Query, SparseLevel
@@ -39,6 +40,9 @@ MOST_LEAVES = 3_000
 MOST_VALUES = 300_000
 """Numbers of one level and query that a simulation is looked at for, about."""
 
+LARGEST = 30
+"""Leaves that are in every simulation, because so few of their size would come by chance."""
+
 POOLED = 80
 """Least pairs that an interval is read from."""
 
@@ -48,6 +52,7 @@ ENOUGH_VALUES = 600_000
 MOST_RUNS = 12
 """Simulations that are added where leaves are so few that errors of their totals could not be pooled."""
 
+TAIL = (1.0 - COVERAGE) / 2
 GROWTH = 1.3  # from one class to the next
 N_STEPS = 8  # of finding how errors divide among siblings
 BOUNDED_AT_ONCE = 50_000  # regions
@@ -162,6 +167,7 @@ def simulate_errors(
         found = truth.simulate(
             public_seed("louver intervals", digest, str(i)),
             n_leaves=min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells)),
+            largest=LARGEST,
             turn=i,
             workers=workers,
             run=run,
@@ -174,7 +180,9 @@ def simulate_errors(
         levels=spine.names,
         queries=tuple(query.name for query in queries),
         classes={
-            (level, place): fit_classes(parts, own[level][:, place], final[level][:, place])
+            (level, place): fit_classes(
+                parts, own[level][:, place], final[level][:, place], is_shrunk=has_prior(plan, level)
+            )
             for (level, place), parts in samples.items()
         },
         unions={},
@@ -303,20 +311,39 @@ def _residuals(answers: Floats, numbers: Ints) -> Squares:
     return Squares.of((answers - held)[held > 0])
 
 
-def fit_classes(samples: Sequence[Sample], own: Floats, final: Floats) -> ErrorClasses:
-    """Classes of the numbers of one level and query, from all simulations; those of least squares where pairs are few."""
+def has_prior(plan: QueryPlan, level: int) -> bool:
+    """Whether numbers of a level are drawn towards what a prior expects."""
+    return plan.design.options.estimator == "bayes" and plan.design.spine.sizes[level] >= FEWEST
+
+
+def fit_classes(
+    samples: Sequence[Sample], own: Floats, final: Floats, *, is_shrunk: bool = False
+) -> ErrorClasses:
+    """Classes of the numbers of one level and query, from all simulations; those of least squares where pairs are few.
+
+    Where zero keeps the truth from being below an interval, its upper end may leave out the whole tenth. Not where numbers are
+    shrunk: what is released is smoother than the truth there, and long upper tails are what simulations from it miss.
+    """
     unit = np.concatenate(
         [np.repeat(np.sqrt(final[s.regions])[:, None], s.number.shape[1], 1) for s in samples]
     )
     number = np.concatenate([s.number for s in samples])
     off = np.concatenate([s.off for s in samples])
     is_open = unit > 0
-    size, error = in_units(number, unit)[is_open], (off / np.where(is_open, unit, 1.0))[is_open]
+    unit, number, off = unit[is_open], number[is_open], off[is_open]
+    size, error = in_units(number, unit), off / unit
     if len(size) < POOLED:
         return ErrorClasses.linear()
     first = class_starts(size, POOLED)
     place = np.searchsorted(first, size, side="right") - 1
-    told = [_described(error[place == i]) for i in range(len(first))]
+    told = []
+    for i in range(len(first)):
+        here = place == i
+        lower = _tail(error[here], TAIL)
+        least = np.maximum(np.rint(number[here] + lower * unit[here]), 0)
+        freed = 0.0 if is_shrunk else TAIL - float((number[here] + off[here] < least).mean())
+        rms = float(np.sqrt(np.square(error[here]).mean()))
+        told.append((float(error[here].mean()), rms, lower, -_tail(-error[here], TAIL + max(freed, 0.0))))
     bias, rms, lower, upper = np.array(told).T
     classes = ErrorClasses(
         first=first,
@@ -347,17 +374,9 @@ def class_starts(size: Floats, least: int) -> Floats:
     return np.array(kept)
 
 
-def _described(errors: Floats) -> tuple[float, float, float, float]:
-    """Mean, root mean square and the quantiles that one more error would lie between in nine cases of ten."""
-    errors, n = np.sort(errors), len(errors)
-    tail = (1.0 - COVERAGE) / 2
-    low = max(int(np.floor(tail * (n + 1))) - 1, 0)
-    return (
-        float(errors.mean()),
-        float(np.sqrt(np.square(errors).mean())),
-        float(errors[low]),
-        float(errors[n - 1 - low]),
-    )
+def _tail(errors: Floats, tail: float) -> float:
+    """The quantile that one more error would lie below so often at most."""
+    return float(np.sort(errors)[max(int(np.floor(tail * (len(errors) + 1))) - 1, 0)])
 
 
 def _within(classes: ErrorClasses, samples: Sequence[Sample], own: Floats, final: Floats) -> Floats:

@@ -48,7 +48,9 @@ def test_a_region_without_counts_takes_the_mix_of_the_whole():
 
 def test_cells_that_nobody_wants_keep_the_sizes_of_leaves():
     before = np.array([[4, 0], [3, 5]])
-    after = dense(level(before), bent(level(before), np.array([4.0, 8.0]), np.zeros(2, np.int64), np.array([[0, 9]])), 2)
+    after = dense(
+        level(before), bent(level(before), np.array([4.0, 8.0]), np.zeros(2, np.int64), np.array([[0, 9]])), 2
+    )
     assert after.sum(axis=1) == pytest.approx([4.0, 8.0])
     assert after[1, 0] < 1e-6
 

@@ -123,7 +123,11 @@ def test_a_composition_by_region_is_read(town, tmp_path):
     )
     counts = planning._composition(design, tmp_path / "counts.csv")
     assert counts.shape == (2, 18)
-    assert {(int(i), int(j)): int(counts[i, j]) for i, j in np.argwhere(counts)} == {(0, 1): 7, (1, 0): 3, (1, 5): 4}
+    assert {(int(i), int(j)): int(counts[i, j]) for i, j in np.argwhere(counts)} == {
+        (0, 1): 7,
+        (1, 0): 3,
+        (1, 5): 4,
+    }
     found = plan(
         town,
         stand_in=table_of(tmp_path, [record for record in people() for _ in range(20)]),
