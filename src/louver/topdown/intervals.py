@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
 from louver.data.regions import RegionTree
@@ -72,6 +73,8 @@ class Sample:
         Where each family begins.
     number, off : ndarray of int64, shape (regions, rows)
         What came out, and the truth less that.
+    is_fixed : ndarray of bool, shape (regions, rows)
+        Whether public knowledge leaves one number alone.
     seen, simulated : Squares
         Of a region's own noisy answers less what was published, and of simulated ones less what came out; where anybody is.
     """
@@ -80,6 +83,7 @@ class Sample:
     starts: Ints
     number: Ints
     off: Ints
+    is_fixed: NDArray[np.bool_]
     seen: Squares
     simulated: Squares
 
@@ -295,11 +299,14 @@ def _samples(
     seen, simulated = (own_answers(truth.plan, x, level, queries, regions) for x in (noisy, found.noisy))
     for place, query in enumerate(queries):
         number, published = query.answer(out), query.answer(true)[regions - first]
+        region, row = np.indices(number.shape).reshape(2, -1)
+        least, most = _known_bounds(truth.problem, level, query, regions[region], row)
         yield Sample(
             regions,
             starts,
             number,
             published - number,
+            (least == most).reshape(number.shape),
             _residuals(seen[place], published),
             _residuals(simulated[place], number),
         )
@@ -321,19 +328,22 @@ def fit_classes(
 ) -> ErrorClasses:
     """Classes of the numbers of one level and query, from all simulations; those of least squares where pairs are few.
 
-    Where zero keeps the truth from being below an interval, its upper end may leave out the whole tenth. Not where numbers are
-    shrunk: what is released is smoother than the truth there, and long upper tails are what simulations from it miss.
+    Numbers that public knowledge fixes are not among them: they are exact, and say nothing about the others. Where zero keeps
+    the truth from being below an interval, its upper end may leave out the whole tenth. Not where numbers are shrunk: what is
+    released is smoother than the truth there, and long upper tails are what simulations from it miss.
     """
     unit = np.concatenate(
         [np.repeat(np.sqrt(final[s.regions])[:, None], s.number.shape[1], 1) for s in samples]
     )
     number = np.concatenate([s.number for s in samples])
     off = np.concatenate([s.off for s in samples])
-    is_open = unit > 0
+    is_fixed = np.concatenate([s.is_fixed for s in samples])
+    is_open = (unit > 0) & ~is_fixed
     unit, number, off = unit[is_open], number[is_open], off[is_open]
     size, error = in_units(number, unit), off / unit
     if len(size) < POOLED:
-        return ErrorClasses.linear()
+        linear = ErrorClasses.linear()
+        return replace(linear, within=_within(linear, samples, own, final)) if is_fixed.any() else linear
     first = class_starts(size, POOLED)
     place = np.searchsorted(first, size, side="right") - 1
     told = []

@@ -135,6 +135,9 @@ def test_a_composition_by_region_is_read(town, tmp_path):
         simulations=1,
     )
     assert found.lines
+    (tmp_path / "counts.csv").write_text("ward,quarters,age,race,count\n9,home,adult,b,7\n")
+    with pytest.raises(InputError, match=r'column "ward" in counts.csv'):
+        planning._composition(design, tmp_path / "counts.csv")
 
 
 def test_a_drawn_stand_in_agrees_with_the_bounds(town):
