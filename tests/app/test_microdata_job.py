@@ -53,9 +53,13 @@ def test_a_release_can_be_taken_away_as_one_file(people: str, tmp_path: Path) ->
 
 def test_classes_are_browsed_from_the_smallest(people: str) -> None:
     anonymized(people, SourceOptions(), OPTIONS, Run())
-    found = browsed(0, Run())
-    sizes = [row[-1] for row in found["rows"]]
+    found = browsed(0, "ascending", Run())
+    sizes = [counts[0] for _, counts in found["rows"]]
     assert sizes == sorted(sizes) and sum(sizes) == 6 and found["columns"] == ["age"]
+    assert found["sensitive"] == ["ill"] and all(1 <= counts[1] <= counts[0] for _, counts in found["rows"])
+    largest = browsed(0, "descending", Run())["rows"]
+    assert [counts[0] for _, counts in largest] == sizes[::-1]
+    assert browsed(1, "ascending", Run())["rows"] == found["rows"][1:]
 
 
 def test_the_curve_loses_more_with_k(people: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from html import escape
+from typing import Any
 
 from louver.app.look import Tag
 from louver.app.words import MONTHS
@@ -56,9 +58,14 @@ def steps(history: Sequence[tuple[float, float, int]], *, held: float) -> None:
 
 
 def points(
-    places: Sequence[tuple[float, float, int]], *, across: str, up: str, is_reversed: bool = False
+    places: Sequence[tuple[Any, float, int]],
+    *,
+    across: str,
+    up: str,
+    is_reversed: bool = False,
+    tick: Callable[[Any], str] = "{:.4g}".format,
 ) -> None:
-    """Numbered points, such as loss against k; the list beside says what the numbers are."""
+    """Numbered points, such as loss against k; the list beside says what the numbers are. Places across are sorted, `tick` names them."""
     if not places:
         Tag("p", "s sub", "None yet.")
         return
@@ -71,16 +78,12 @@ def points(
     def y(value: float) -> float:
         return TOP + (HEIGHT - TOP - BOTTOM - 12) * (1 - value / top)
 
-    def x(value: float) -> float:
+    def x(value: Any) -> float:
         return LEFT + (WIDTH / 2 - LEFT - RIGHT) * slots[value]
 
-    shapes = [
-        f'<line class="axis" x1="{LEFT}" x2="{WIDTH / 2 - RIGHT}" y1="{y(share * top):.1f}" y2="{y(share * top):.1f}"/>'
-        f'<text class="axl" x="{LEFT - 6}" y="{y(share * top) + 4:.1f}" text-anchor="end">{share * top:.3g}</text>'
-        for share in (0.0, 0.5, 1.0)
-    ]
+    shapes = [_axis(y, top, WIDTH / 2)]
     shapes += [
-        f'<text class="axl" x="{x(value):.1f}" y="{HEIGHT - 20:.1f}" text-anchor="middle">{value:.4g}</text>'
+        f'<text class="axl" x="{x(value):.1f}" y="{HEIGHT - 20:.1f}" text-anchor="middle">{escape(tick(value))}</text>'
         for value in xs[:8]
     ]
     for _, up_at, number, at in _apart(places, x):
@@ -93,8 +96,8 @@ def points(
 
 
 def _apart(
-    places: Sequence[tuple[float, float, int]], x: Callable[[float], float]
-) -> Iterator[tuple[float, float, int, float]]:
+    places: Sequence[tuple[Any, float, int]], x: Callable[[Any], float]
+) -> Iterator[tuple[Any, float, int, float]]:
     """Points of one column side by side, so that none hides another."""
     for value in dict.fromkeys(place[0] for place in places):
         column = [place for place in places if place[0] == value]
@@ -102,9 +105,9 @@ def _apart(
             yield (*place, x(value) + 20 * (number - (len(column) - 1) / 2))
 
 
-def _axis(y: Callable[[float], float], top: float) -> str:
+def _axis(y: Callable[[float], float], top: float, width: float = WIDTH) -> str:
     return "".join(
-        f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(share * top):.1f}" y2="{y(share * top):.1f}"/>'
+        f'<line class="axis" x1="{LEFT}" x2="{width - RIGHT}" y1="{y(share * top):.1f}" y2="{y(share * top):.1f}"/>'
         f'<text class="axl" x="{LEFT - 8}" y="{y(share * top) + 4:.1f}" text-anchor="end">{share * top:.3g}</text>'
         for share in (0.0, 0.5, 1.0)
     )

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
 from louver.data.regions import RegionTree
+from louver.engine.engines import ONE_CORE, Engine
 from louver.run import Run
 from louver.topdown.bayes import FEWEST
 from louver.topdown.error_model import COVERAGE, ErrorClasses, ErrorModel, Interval, in_units
@@ -148,7 +149,12 @@ class KnownError:
 
 
 def simulate_errors(
-    plan: QueryPlan, leaves: SparseLevel, noisy: NoisyCounts, *, workers: int = 1, run: Run | None = None
+    plan: QueryPlan,
+    leaves: SparseLevel,
+    noisy: NoisyCounts,
+    *,
+    engine: Engine = ONE_CORE,
+    run: Run | None = None,
 ) -> KnownError | None:
     """Simulate a release about as often as its design says, beside the measurements it came from; None where it says never.
 
@@ -173,7 +179,7 @@ def simulate_errors(
             n_leaves=min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells)),
             largest=LARGEST,
             turn=i,
-            workers=workers,
+            engine=engine,
             run=run,
         )
         for level in range(spine.n_levels):

@@ -11,14 +11,17 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from louver._arrays import Ints
+from louver.engine.engines import ONE_CORE, Engine
 from louver.privacy.noise import KeyedNoise, Nonce, perturb
 from louver.run import Run
+from louver.topdown.batches import Span
 from louver.topdown.bayes import learning_stride
-from louver.topdown.estimation import Estimate, LevelReport, Span, estimate_by_level
+from louver.topdown.estimation import Estimate, LevelReport, estimate_by_level
 from louver.topdown.measuring import batches_of, invariant_values
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import Problem, SparseLevel, add_levels
@@ -45,9 +48,16 @@ class SimulatedCounts:
     """
 
     def __init__(self, plan: QueryPlan, truth: tuple[SparseLevel, ...], seed: int) -> None:
-        self._plan, self._truth, self._seed = plan, truth, seed
+        self._measured, self._truth, self._seed = plan.measured, truth, seed
         self._batches = batches_of(plan)
         self._starts = [[start for start, _ in batches] for batches in self._batches]
+        self._batch = lru_cache(KEPT_BATCHES)(self._drawn)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_batch"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
         self._batch = lru_cache(KEPT_BATCHES)(self._drawn)
 
     def read(self, level: int, start: int, stop: int) -> tuple[Ints, ...]:
@@ -61,7 +71,7 @@ class SimulatedCounts:
         noise = KeyedNoise.from_seed(self._seed)
         return tuple(
             perturb(measured.query.answer(part), measured.distribution, noise, Nonce(level, place, number))
-            for place, measured in enumerate(self._plan.measured[level])
+            for place, measured in enumerate(self._measured[level])
         )
 
 
@@ -105,7 +115,7 @@ class AssumedTruth:
         n_leaves: int | None = None,
         largest: int = 0,
         turn: int = 0,
-        workers: int = 1,
+        engine: Engine = ONE_CORE,
         run: Run | None = None,
     ) -> Simulated:
         """Measure and estimate with the plan's estimator.
@@ -119,8 +129,8 @@ class AssumedTruth:
             Families of so many of the largest leaves are among them.
         turn : int
             Another one takes other families.
-        workers : int
-            Threads; the result does not depend on it.
+        engine : Engine
+            Where batches are worked on.
         run : Run, optional
             Told how far it is, and asked whether to go on.
         """
@@ -130,11 +140,11 @@ class AssumedTruth:
         if among:
             starts = self.problem.spine.starts[-1]
             leaves = np.concatenate([np.arange(starts[first], starts[last]) for first, last in among])
-        steps = self.steps(noisy, among or None, workers, run)
+        steps = self.steps(noisy, among or None, engine, run)
         return Simulated(levels=tuple(level for level, _ in steps), leaves=leaves, noisy=noisy)
 
     def steps(
-        self, noisy: SimulatedCounts, among: Sequence[Span] | None, workers: int, run: Run | None
+        self, noisy: SimulatedCounts, among: Sequence[Span] | None, engine: Engine, run: Run | None
     ) -> Iterator[tuple[SparseLevel, LevelReport]]:
         """Estimates level by level."""
         design = self.plan.design
@@ -144,7 +154,7 @@ class AssumedTruth:
             estimator=design.options.estimator,
             shrink=design.shrink,
             kept_margin=self.plan.kept_margin(),
-            workers=workers,
+            engine=engine,
             among=among,
             doing="simulating",
             run=run,
@@ -169,7 +179,7 @@ def simulate(
     leaves: SparseLevel,
     seeds: Sequence[int],
     *,
-    workers: int = 1,
+    engine: Engine = ONE_CORE,
     run: Run | None = None,
 ) -> Iterator[Estimate]:
     """Release a table once for each seed, as the plan would release the records.
@@ -184,4 +194,4 @@ def simulate(
     truth = AssumedTruth.of(plan, leaves)
     for seed in seeds:
         noisy = SimulatedCounts(plan, truth.levels, seed)
-        yield Estimate.of(truth.steps(noisy, None, workers, run))
+        yield Estimate.of(truth.steps(noisy, None, engine, run))

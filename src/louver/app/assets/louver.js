@@ -40,6 +40,9 @@ window.louver = {
       headers: { "X-Name": encodeURIComponent(file.name), "X-Purpose": purpose, "Content-Type": "application/octet-stream" },
     });
   },
+  async uploadAll(files, purpose) {
+    for (const file of files) await louver.upload(file, purpose);
+  },
   color(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   },

@@ -74,6 +74,8 @@ class View:
     says: str = "range"
     only: str = ""
     folded: frozenset[int] = frozenset()
+    before: Asked | None = None
+    """The same table with less knowledge: cells that have fallen since are marked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +92,7 @@ class _Audited:
 
 
 def audited(asked: Asked, view: View, run: Run) -> dict[str, Any]:
-    """Verdict, tiles, what is kept, and the first window of the table."""
+    """Verdict, tiles, what is kept, the first window of the table, and how many cells fell."""
     run.report("working out bounds", 0, 0)
     got = run.attend(_audit, asked)
     tiles = {state: int((got.states == number).sum()) for number, state in enumerate(STATES)}
@@ -100,17 +102,22 @@ def audited(asked: Asked, view: View, run: Run) -> dict[str, Any]:
         "tiles": tiles,
         "kept": _kept(asked, got.found.arrangement),
         "n": got.table.n,
+        "fallen": None if view.before is None else int(_fallen(asked, view.before).sum()),
         "window": window(asked, view, run),
     }
 
 
 def window(asked: Asked, view: View, run: Run) -> dict[str, Any]:
-    """The lines and columns of the table that are seen."""
+    """The lines and columns of the table that are seen, and which cells of them fell."""
     got = _audit(asked)
     lines, groups = _lines(asked, view.only, view.folded, stamp_of(asked.path))
     first, last = max(view.lines[0], 0), min(view.lines[1], len(lines))
     left, right = max(view.cols[0], 0), min(view.cols[1], got.table.n_cols)
     shown = [_line(got, int(line), groups, view, (left, right)) for line in lines[first:last]]
+    if view.before is not None:
+        fallen = _fallen(asked, view.before)[:, left:right]
+        for line in shown:
+            line["fallen"] = np.flatnonzero(fallen[line["row"]]).tolist() if "row" in line else []
     return {
         "n_lines": len(lines),
         "n_cols": got.table.n_cols,
@@ -120,6 +127,12 @@ def window(asked: Asked, view: View, run: Run) -> dict[str, Any]:
         "heads": _heads(got.table.col_attributes, left, right),
         "row_names": [a.name for a in got.table.row_attributes],
     }
+
+
+def _fallen(asked: Asked, before: Asked) -> Bools:
+    """Cells of which more is given away than before, of the same table."""
+    worse: Bools = _audit(asked).states < _audit(before).states
+    return worse
 
 
 def explained(asked: Asked, row: int, col: int, run: Run) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,16 @@ class Try:
         return f"{self.number}: {self.words}; {self.small} small counts, {self.certain} rows tell a status, {100 * self.kept:.1f} % kept"
 
 
+ORDERS: dict[str, Callable[[Try], Any]] = {
+    "risk": lambda one: (one.small, one.certain, -one.kept),
+    "number": lambda one: one.number,
+    "small": lambda one: (one.small, -one.kept),
+    "certain": lambda one: (one.certain, -one.kept),
+    "kept": lambda one: -one.kept,
+}
+"""How what was tried is sorted."""
+
+
 @dataclass
 class Tables:
     """What the page keeps between visits."""
@@ -61,6 +71,8 @@ class Tables:
     base: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     tries: list[Try] = field(default_factory=list)
     path: list[int] = field(default_factory=list)
+    sort_by: str = "risk"
+    is_reversed: bool = False
     proof: str = ""
 
     @property
@@ -226,9 +238,14 @@ class Tables:
         now = self.now()
         return "" if now is None else now.words
 
+    def sort(self, by: str) -> None:
+        """Sort by a column, or the other way round if it is sorted by it already."""
+        self.is_reversed = by == self.sort_by and not self.is_reversed
+        self.sort_by = by
+
     def sorted(self) -> list[Try]:
-        """Least risky first, then what keeps most."""
-        return sorted(self.tries, key=lambda one: (one.small, one.certain, -one.kept))
+        """Least risky first, then what keeps most, or by the column that was chosen."""
+        return sorted(self.tries, key=ORDERS[self.sort_by], reverse=self.is_reversed)
 
     def best(self) -> str:
         """What to make of all that was tried."""
