@@ -68,7 +68,7 @@ def bent(leaves: SparseLevel, sizes: Floats, region: Ints, composition: Ints) ->
         Scaled to the people of each region; one without counts takes the mix of the whole.
     """
     leaf, asked = leaf_of(leaves), np.maximum(composition, NOBODY)
-    asked = np.where(composition.any(axis=1)[:, None], asked, asked.sum(axis=0))
+    asked = np.where(composition.sum(axis=1, keepdims=True) > 0, asked, asked.sum(axis=0))
     asked *= (np.bincount(region, sizes, minlength=len(asked)) / asked.sum(axis=1))[:, None]
     group, place = np.unique(region[leaf] * asked.shape[1] + leaves.cell, return_inverse=True)
     wanted, counts = asked.ravel()[group], leaves.count.astype(np.float64)
