@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from louver._arrays import Floats, Ints
+from louver._arrays import Floats
 from louver.data.regions import RegionTree
 from louver.engine.engines import ONE_CORE, Engine, Shared
 from louver.run import Run
@@ -181,9 +181,7 @@ def _side_by_side(queries: Sequence[Query], values: Floats) -> list[Floats]:
     return np.split(values, np.cumsum([query.n_rows for query in queries])[:-1], axis=1)
 
 
-def _information(
-    queries: Sequence[Query], weights: Sequence[float], answers: Sequence[Any]
-) -> Floats:
+def _information(queries: Sequence[Query], weights: Sequence[float], answers: Sequence[Any]) -> Floats:
     """Sum of w_q M_q' y_q, (regions, cells)."""
     return reduce(
         np.add, (w * y[:, query.row_of] for query, w, y in zip(queries, weights, answers, strict=True))
