@@ -292,7 +292,7 @@ def estimate(
     folder = Path(measurements)
     how = {"estimator": estimator, "shrink": shrink, "intervals": intervals}
     extension = _extension(spec, None, run, **how)
-    with open_engine(engine, folder, run) as workers:
+    with open_engine(engine, folder_beside(folder), run) as workers:
         plan = _plan(spec, None, run, (folder,), **how) if extension is None else extension.plan
         if out is not None:
             check_out(Path(out))

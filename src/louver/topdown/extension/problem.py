@@ -73,6 +73,10 @@ class Extension:
         assert isinstance(self.design.options, ExtendOptions)
         return self.design.options
 
+    def without_source(self) -> Extension:
+        """The same for a worker on another machine, which learns neither the records nor where they are."""
+        return replace(self, plan=replace(self.plan, design=self.design.without_source()))
+
     def first_levels(self) -> tuple[SparseLevel, ...]:
         """The first release at every level, the root first."""
         return add_levels(self.design.spine, self.first.leaves, self.first.n_cells)
