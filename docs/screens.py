@@ -63,7 +63,7 @@ def ready(page: Any, name: str) -> None:
         page.keyboard.press("n")
     elif name in ("groups", "topdown"):
         page.click("button:has-text('Try the sample')")
-        page.wait_for_timeout(4000)  # the forecast follows
+        page.wait_for_selector("td:visible")  # the forecast follows
     elif name == "microdata":
         page.wait_for_selector("[data-run]")
         page.keyboard.press("Control+Enter")
