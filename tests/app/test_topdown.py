@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.browser import Explorer, running, tab
+from app.browser import Explorer, running, serious_faults, tab
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
@@ -79,7 +79,7 @@ def test_a_measurement_is_confirmed_and_debits_once(browser: Any, explorer: Expl
 
 
 def test_regions_by_keyboard_and_on_a_map(
-    browser: Any, explorer: Explorer, folder: Path, tmp_path: Path
+    browser: Any, explorer: Explorer, folder: Path, tmp_path: Path, axe: str
 ) -> None:
     """Needs the release of the test before. A property's name and values are hostile."""
     assert (folder / "releases" / "town").exists()
@@ -119,6 +119,10 @@ def test_regions_by_keyboard_and_on_a_map(
         page.wait_for_function("document.querySelector('.regionmap .own').getAttribute('d') === document.querySelectorAll('.regionmap path')[2].getAttribute('d')")  # fmt: skip
         page.click("button:text-is('Error')")
         page.wait_for_selector(".legend:has-text('too noisy alone')")
+        page.evaluate(axe)
+        assert not serious_faults(page)
+        page.click("[aria-label='Light or dark']")
+        assert not serious_faults(page)
         page.get_by_label("Property that names the region").select_option("label")
         page.wait_for_selector("text=No outline has the name of a region")
         assert page.query_selector(".main img") is None

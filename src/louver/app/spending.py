@@ -129,7 +129,7 @@ class Strip:
         """What the ledger has, and what it would keep; in its own measure and for its own neighbours."""
         balance = self._session.balance
         if balance is None:
-            return "" if loss is not None else "Working out what it costs."
+            return ""
         left = Fraction(balance["left"])
         has = f"The ledger has {balance['measure']} {amount_text(left)}"
         if loss is None:
