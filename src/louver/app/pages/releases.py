@@ -220,6 +220,10 @@ class _Page:
             return
         _part("What was released", [_released(one), *one["warnings"]])
         self._promises(name, one)
+        _part(
+            "Protected by noise",
+            [one["neighbours"] and f"It can hardly be told whether {one['neighbours']}."],
+        )
         _part("Published exactly", one["disclosures"])
         _part("Not protected", one["not_protected"])
         _part(
@@ -230,6 +234,13 @@ class _Page:
                 if level["forecast_l1"] is not None
             ],
         )
+        off = self._compared.get(name, {}).get("off")
+        if off is not None:
+            level = one["levels"][-1]["name"]
+            _part(
+                "Off by, as published",
+                [f"{level}: its number of people has a standard error of {share_text(off)}"],
+            )
         with tag("div", "pad row"):
             button("Check its promises", partial(self._check, name))
             button("Open report", partial(self._open_report, name))
@@ -241,7 +252,7 @@ class _Page:
             return
         with tag("div", "pad part"):
             tag("h3", text="Promises, recomputed")
-            for check in outcome["checks"]:
+            for check in _shortened(outcome["checks"]):
                 with tag("div", "row top0 s check"):
                     icon("ok" if check["passed"] else "warning", "mini" + ("" if check["passed"] else " bad"))
                     tag("span", text=f"{check['name']}: {check['found']}")
@@ -300,6 +311,13 @@ def _part(title: str, lines: list[str]) -> None:
         tag("h3", text=title)
         for line in filter(None, lines):
             tag("p", "s", line)
+
+
+def _shortened(checks: list[Told]) -> list[Told]:
+    """The checks of files that are unchanged as one line, below what is told of their content."""
+    same = [check for check in checks if check["passed"] and check["name"].startswith("file ")]
+    told = {"name": counted(len(same), "file"), "passed": True, "found": "unchanged"}
+    return [*(check for check in checks if check not in same), *([told] if same else [])]
 
 
 def _promised(one: Told) -> str:
