@@ -47,7 +47,7 @@ PAINTED = """
 """
 SCROLLED = """
 (share) => new Promise((done) => {
-  const grid = document.querySelector('.heatgrid'), box = grid.querySelector('.scroller'), part = grid.__vueParentComponent.proxy;
+  const grid = document.querySelector('.heatgrid'), box = grid.querySelector('.scroller'), part = getElement(Number(grid.id.slice(1)));
   const start = performance.now();
   const seen = setInterval(() => {
     const {top, bottom} = part.seen();

@@ -193,3 +193,22 @@ def test_what_was_tried_is_sorted() -> None:
     assert [one.number for one in state.sorted()] == [1, 3, 2]
     state.sort("kept")
     assert [one.number for one in state.sorted()] == [2, 3, 1], "the other way round"
+
+
+def test_the_levels_of_a_hierarchy_are_categories_too() -> None:
+    state = Tables()
+    state.open(counted(CPS8, ABOUT, Run()))
+    assert state.regroup("X1", {"25-54": "25+", "55+": "25+"}, 1) == "Level 1 of X1"
+    assert state.groups("X1") == {"<25": ("<25",), "25+": ("25-54", "55+")}
+
+
+def test_suggestions_stay_with_the_rounding_they_were_made_for() -> None:
+    state = Tables()
+    state.open(counted(CPS8, ABOUT, Run()))
+    state.decimals = 2
+    line = {"rows": ["X1"], "cols": ["X8"], "recodes": {}, "words": "", "kept": 0.5}
+    summary = {"disclosed_small_cells": 0, "certain_rows": 0}
+    state.take_suggestions(
+        {"lines": [line | {"summary": summary}], "is_proved": True, "examined": 1, "decimals": None}
+    )
+    assert state.tries[-1].options.decimals is None

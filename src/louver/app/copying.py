@@ -16,9 +16,10 @@ from louver.schema.files import toml_text
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
 
-__all__ = ["DRAWN_ANEW", "Call", "Repeatable", "Texts", "WithFiles", "toml"]
+__all__ = ["BY_TIME", "DRAWN_ANEW", "SAME", "Call", "Repeatable", "Texts", "WithFiles", "toml"]
 
 SPEC = "louver-explore.toml"
+BY_TIME = "A search that ends by time finds another answer each time; choose rounds under Time for one that is repeated exactly."
 END = "END-OF-SPEC"
 SAME = "Running it gives the same result."
 DRAWN_ANEW = "Running it asks for the same: noise is drawn anew, under a name of its own, and paid for again."

@@ -189,7 +189,8 @@ class RunBar:
     def __init__(self, session: Session, lane: str, dims: Sequence[Element] = ()) -> None:
         self._session, self._lane, self._dims = session, lane, list(dims)
         self._running = 0
-        self.has_problem = self.is_cancelled = False
+        self.sentence = ""
+        self.is_cancelled = False
         with Tag("div", "run gone", role="status") as self._bar:
             self._stage = Tag("span", "stage")
             with Tag("div", "bar", role="progressbar", aria_label="Progress"):
@@ -216,7 +217,7 @@ class RunBar:
 
     def tell(self, sentence: str) -> None:
         """Say why there is no result; an empty sentence takes it back."""
-        self.has_problem = bool(sentence)
+        self.sentence = sentence
         self._problem.clear()
         if sentence:
             with self._problem:
@@ -244,7 +245,7 @@ class RunBar:
             self.is_cancelled = True
             self.tell("cancelled.")
         except LouverError as error:
-            self.tell(str(error))
+            self.tell(self._session.told(error))
         finally:
             for wait in waits:
                 wait.cancel()

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from louver.app.work import Progress, Standing, Worker
 from louver.data.samples import sample_path
-from louver.errors import InputError, printable
+from louver.errors import InputError, LouverError, printable
 from louver.schema.source import SourceOptions
 from louver.schema.validate import validated
 
@@ -164,6 +164,11 @@ class Session:
         """Do a job of `louver.app.jobs` in this session's process; see `Worker.do`. A long one has a lane of its own."""
         worker = self._workers.setdefault(lane, Worker())
         return await worker.do(job, *args, key=key, progress=progress, standing=standing)
+
+    def told(self, error: LouverError) -> str:
+        """What went wrong; an upload is called what people call it, not what it is kept as."""
+        opened = self.opened
+        return str(error) if opened is None else str(error).replace(Path(opened.path).name, opened.name)
 
     def hurry(self, lane: str) -> None:
         """Ask what searches in a lane for the best it has."""

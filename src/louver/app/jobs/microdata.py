@@ -57,7 +57,8 @@ def traced(
     path: str, source: SourceOptions, options: Mapping[str, Any], ks: tuple[int, ...], run: Run
 ) -> list[tuple[int, float]]:
     """(k, share lost) of the method that was chosen, each with little time."""
-    asked = {**options, "seconds": min(float(options.get("seconds", CURVE_SECONDS)), CURVE_SECONDS)}
+    asked = {name: value for name, value in options.items() if name != "steps"}
+    asked["seconds"] = min(float(options.get("seconds", CURVE_SECONDS)), CURVE_SECONDS)
     points = []
     for number, k in enumerate(ks):
         run.report(f"k = {k}", number, len(ks))

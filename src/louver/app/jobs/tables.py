@@ -85,6 +85,8 @@ class _Audited:
     n_values: Ints
     lower: Ints
     upper: Ints
+    need: Ints
+    """People that the exact shares of each row need at least."""
 
     @property
     def table(self) -> TwoWayTable:
@@ -165,15 +167,15 @@ def find_disclosed(asked: Asked, view: View, line: int, col: int, run: Run) -> t
     """Line and column of the next cell after this one that gives something away."""
     got = _audit(asked)
     lines, _ = _lines(asked, view.only, view.folded, stamp_of(asked.path))
-    for step in range(len(lines)):
-        at = (line + step) % len(lines)
-        if lines[at] < 0:
-            continue
-        bad = np.flatnonzero((got.states[lines[at]] == 1) | (got.states[lines[at]] == 2))
-        bad = bad[bad > col] if step == 0 else bad
+    is_bad = (got.states == STATES.index("small")) | (got.states == STATES.index("certain"))
+    at = np.flatnonzero((lines >= 0) & is_bad.any(axis=1)[np.maximum(lines, 0)])
+    later = [int(n) for n in at[np.searchsorted(at, line) :][:2]] + [int(n) for n in at[:1]]
+    for place in later:
+        bad = np.flatnonzero(is_bad[lines[place]])
+        bad = bad[bad > col] if place == line else bad
         if bad.size:
-            return at, int(bad[0])
-    return None
+            return place, int(bad[0])
+    return (line, int(np.flatnonzero(is_bad[lines[line]])[0])) if later else None
 
 
 def suggested(asked: Asked, seconds: float, avoid: str, run: Run) -> dict[str, Any]:
@@ -195,7 +197,12 @@ def suggested(asked: Asked, seconds: float, avoid: str, run: Run) -> dict[str, A
     lines = [
         line.to_dict() | {"words": line.words, "kept": _kept(asked, line.arrangement)} for line in found.lines
     ]
-    return {"lines": lines, "is_proved": found.is_proved, "examined": found.examined}
+    return {
+        "lines": lines,
+        "is_proved": found.is_proved,
+        "examined": found.examined,
+        "decimals": o.decimals,
+    }
 
 
 def together(
@@ -234,7 +241,8 @@ def _audit_of(asked: Asked, stamp: Stamp) -> _Audited:
     found = audit_table(table, arrangement, options)
     n_values = _n_values(found)
     lower, upper = found.solution.lower, found.solution.upper
-    return _Audited(found, _states(found, n_values), n_values, lower, upper)
+    need = table.reduced().sum(axis=1)
+    return _Audited(found, _states(found, n_values), n_values, lower, upper, need)
 
 
 def _n_values(found: BoundsAudit) -> Ints:
@@ -405,8 +413,7 @@ def _why(got: _Audited, row: int, state: str) -> str:
         return f"{share}. How many people are in the row: {fits}."
     if got.found.decimals is not None:
         return f"The rounded shares fit a row of {fits} people, with what all other rows need."
-    unit = got.found.table.reduced().sum(axis=1)
-    need, free = int(unit[row]), got.table.n - int(unit.sum())
+    need, free = int(got.need[row]), got.table.n - int(got.need.sum())
     told = f"These shares need {need:,} people in the row, or {2 * need:,}, and so on. "
     if got.found.n_known:
         return f"{told}With what outsiders know, {fits} fit."

@@ -89,7 +89,7 @@ class _Page:
         if self.columns.profile is None:
             found = await self.bar.do(profiled, self.opened.path, self.opened.source, key="profile")
             if found is None:
-                if self.bar.has_problem:
+                if self.bar.sentence:
                     self._offer_reading()
                 return
             self.columns.take(found)

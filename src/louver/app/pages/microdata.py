@@ -11,7 +11,7 @@ from nicegui import ui
 from louver.anonymize.methods import METHODS
 from louver.anonymize.options import AnonymizeOptions
 from louver.app.columns import Columns
-from louver.app.copying import Call
+from louver.app.copying import BY_TIME, SAME, Call
 from louver.app.dialogs import Confirm
 from louver.app.jobs.books import out_folder
 from louver.app.jobs.data import profiled
@@ -38,6 +38,8 @@ from louver.errors import LouverError
 __all__ = ["build"]
 
 TIMES = {"3": "3 seconds", "10": "10 seconds", "30": "30 seconds", "120": "2 minutes"}
+ROUNDS = {"r10": "10 rounds", "r50": "50 rounds", "r200": "200 rounds"}
+"""Rounds give the same answer on every machine."""
 LEFT_OUT = {"0": "nobody", "0.01": "1 % of records", "0.05": "5 % of records"}
 RECODINGS = {"local": "Class by class", "global": "Whole file"}
 ABOUT = {
@@ -63,6 +65,17 @@ class Asked:
         self.result: Told | None = None
         self.curve: dict[int, float] = {}
         self.tried: list[dict[str, Any]] = []
+
+    @property
+    def has_rounds(self) -> bool:
+        """Whether the search can be told a number of rounds in place of a time."""
+        return self.recoding == "global" or self.method == "auto"
+
+    def effort(self) -> dict[str, Any]:
+        """How long to search, as the verb takes it."""
+        if self.seconds in TIMES:
+            return {"seconds": float(self.seconds)}
+        return {"steps": int(self.seconds[1:])} if self.has_rounds else {"seconds": 3.0}
 
     def choices(self) -> dict[str, Any]:
         """What the form says now."""
@@ -167,13 +180,13 @@ class _Page:
                 names = {"auto": "auto"} if asked.recoding == "global" else {name: name for name in METHODS}
                 for label, choices, name in (
                     ("Method", names, "method"),
-                    ("Time", TIMES, "seconds"),
+                    ("Time", TIMES | ROUNDS if asked.has_rounds else TIMES, "seconds"),
                     ("May leave out", LEFT_OUT, "suppress"),
                 ):
                     with tag("div", "row between"):
                         tag("span", "s", label)
                         chosen = getattr(asked, name)
-                        chosen = chosen if chosen in choices else "auto"
+                        chosen = chosen if chosen in choices else next(iter(choices))
                         select(choices, chosen, partial(self._set, name), label)
 
     def _weight(self, name: str) -> None:
@@ -209,7 +222,7 @@ class _Page:
 
     def _set(self, name: str, value: str) -> None:
         setattr(self._asked, name, value)
-        if name == "recoding":
+        if name in ("recoding", "method"):
             self._draw_form()
 
     def _options(self, files: Mapping[str, str]) -> dict[str, Any]:
@@ -222,7 +235,7 @@ class _Page:
         }
         told |= {
             "k": asked.k,
-            "seconds": float(asked.seconds),
+            **asked.effort(),
             "method": "auto" if asked.recoding == "global" else asked.method,
             "recoding": asked.recoding,
         }
@@ -281,8 +294,12 @@ class _Page:
                     with tag("div", "row between"):
                         tag("h2", text="Detail lost, by k")
                         button("Compare other k", self._trace, kind="mini")
-                    curve(self._asked.curve | {found["k"]: found["gcp"]}, found["k"], self._choose_k)
-                    tag("p", "s sub", "Click a k to choose it.")
+                    if self._asked.curve:
+                        curve(self._asked.curve | {found["k"]: found["gcp"]}, found["k"], self._choose_k)
+                        tag("p", "s sub", "Click a k to choose it.")
+                    else:
+                        told = f"k = {found['k']} loses {share_text(found['gcp'])}. Compare what others would lose."
+                        tag("p", "s sub", told)
                 with card("pad"):
                     tag("h2", text="Loss by attribute")
                     losses(found["by_column"])
@@ -407,6 +424,7 @@ class _Page:
             function="anonymize",
             more={"--out": self._asked.name or "release"},
             files={file: texts[name] for name, file in files.items()},
+            note=BY_TIME if self._asked.has_rounds and options.steps is None else SAME,
         )
 
 

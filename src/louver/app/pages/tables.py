@@ -7,9 +7,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from louver.app.columns import Columns
 from louver.app.copying import Call
 from louver.app.jobs.tables import Asked, View, audited, counted, explained, find_disclosed, suggested, window
-from louver.app.look import RunBar, Tag, button, copy_button, drawer, empty, head, segments, select, verdict
+from louver.app.look import (
+    RunBar,
+    Tag,
+    button,
+    copy_button,
+    drawer,
+    empty,
+    head,
+    problem,
+    segments,
+    select,
+    verdict,
+)
 from louver.app.pages.tables_state import SHELVES, Tables, Try, natural_name
 from louver.app.pages.tables_together import TogetherPanel
 from louver.app.parts import HeatGrid, Points, Shelves
@@ -430,10 +443,27 @@ class _Page:
             with Tag("div", "row"):
                 button("Merge", partial(act, "merge"), kind="pri")
                 button("Split", partial(act, "split"))
+            self._hierarchy_levels(name)
             Tag("h3", text="Move to")
             with Tag("div", "row"):
                 for key, (title, _) in SHELVES.items():
                     button(title, partial(self.moved, {"name": name, "to": key, "index": 999}), kind="mini")
+
+    def _hierarchy_levels(self, name: str) -> None:
+        """Offer the levels of the hierarchy that was made on the page Data."""
+        tree = self.session.state(Columns).trees.get(name)
+        if tree is None or not tree.steps:
+            return
+
+        async def take(level: int) -> None:
+            await self.check(self.state.regroup(name, tree.at(level), level))
+            self.open_categories(name)
+
+        Tag("h3", text="As merged on the page Data")
+        with Tag("div", "row wrap"):
+            for level in range(1, len(tree.steps) + 1):
+                text = f"Level {level}: {len(set(tree.at(level).values())):,} groups"
+                button(text, partial(take, level), kind="mini")
 
     def _category(self, label: str, members: Sequence[str], chosen: set[str], then: Any) -> None:
         made = Tag("button", "chip", label, type="button", aria_pressed="false", title="; ".join(members))
@@ -516,13 +546,17 @@ class _Page:
         more = len(given) > len(before)
         words = f"Outsiders know {_plural(len(given), 'thing')}" if given else "Outsiders know nothing more"
         await self.check(words, asked if more else None)
-        if self.bar.has_problem:
+        wrong = self.bar.sentence
+        if wrong:
             self.state.given = before
         self.open_knowledge()
+        if wrong and self.knowledge is not None:
+            with self.knowledge:
+                problem(wrong)
 
 
 def _told_kept(lost: float, least: float | None) -> str:
-    most = "" if least is None else f", at most {100 * (1 - least):.1f} % can be"
+    most = "" if least is None else f"; none keeps more than {100 * (1 - least):.1f} %"
     return f"A safe table keeps {100 * (1 - lost):.1f} %{most}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,6 +145,14 @@ class Tables:
         self.merged[name] = {**kept, new: list(labels)}
         return f"Merge {name}: {new}"
 
+    def regroup(self, name: str, new_of: Mapping[str, str], level: int) -> str:
+        """Take the categories of a level of a hierarchy."""
+        groups: dict[str, list[str]] = {}
+        for label in next(a["labels"] for a in self.attributes if a["name"] == name):
+            groups.setdefault(new_of.get(label, label), []).append(label)
+        self.merged[name] = {new: old for new, old in groups.items() if old != [new]}
+        return f"Level {level} of {name}"
+
     def split(self, name: str, labels: Sequence[str]) -> str:
         """Take merged categories apart, all of them where none is named."""
         self.merged[name] = {
@@ -182,7 +190,7 @@ class Tables:
     def take_suggestions(self, found: dict[str, Any]) -> None:
         """Add redesigns to what can be chosen."""
         for line in found["lines"]:
-            options = validated(BoundsOptions, self._suggested(line))
+            options = validated(BoundsOptions, _suggested(line, found["decimals"]))
             if any(one.is_same(options) for one in self.tries):
                 continue
             summary = line["summary"]
@@ -206,11 +214,6 @@ class Tables:
                 if found["is_proved"]
                 else "Others were not all searched."
             )
-
-    def _suggested(self, line: dict[str, Any]) -> dict[str, Any]:
-        asked: dict[str, Any] = {"rows": line["rows"], "cols": line["cols"]}
-        asked |= {"recode": line["recodes"]} if line["recodes"] else {}
-        return asked | ({} if self.decimals is None else {"decimals": self.decimals})
 
     def restore(self, number: int) -> None:
         """Arrange the table as it was."""
@@ -271,6 +274,12 @@ class Tables:
 
 def _unordered(options: BoundsOptions) -> dict[str, Any]:
     return options.model_dump() | {"rows": sorted(options.rows), "cols": sorted(options.cols)}
+
+
+def _suggested(line: dict[str, Any], decimals: int | None) -> dict[str, Any]:
+    asked: dict[str, Any] = {"rows": line["rows"], "cols": line["cols"]}
+    asked |= {"recode": line["recodes"]} if line["recodes"] else {}
+    return asked | ({} if decimals is None else {"decimals": decimals})
 
 
 def natural_name(labels: Sequence[str]) -> str:
