@@ -168,7 +168,16 @@ VERBS = {
             out=folder / "out",
             run=run,
         ),
-        ["anonymize", "people.csv", "--quasi=age,town,sex", "--identifying=home", "--seconds=1", "--out=out"],
+        [
+            "anonymize",
+            "people.csv",
+            "--quasi=age,town,sex",
+            "--identifying=home",
+            "--seconds=1",
+            "--out=out",
+            "--html=out.html",
+        ],
+        left=("out.html",),
     ),
     "groups": Verb(
         _paid_people,
@@ -343,9 +352,11 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def look_around(verb: Verb, folder: Path, before: set[str], scratch: Path) -> list[str]:
+def look_around(verb: Verb, folder: Path, before: set[str], scratch: Path, by_command: bool) -> list[str]:
     """What must not be there, and whether what was paid for can still be had."""
     faults = []
+    if by_command and "out.html" in verb.left and (folder / "out.html").exists() != (folder / "out").exists():
+        faults.append("the page or the release is there without the other")
     left = {path.name for path in folder.iterdir()} - before - {verb.made, *verb.left}
     if odd := {name for name in left if not name.endswith(KEPT)}:
         faults.append(f"left behind: {sorted(odd)}")
@@ -403,7 +414,8 @@ def stop_often(name: str, times: int, draw: random.Random) -> tuple[Tally, Tally
                 signal_command(verb, folder, moment, command, kind, is_cold)
             else:
                 cancel_thread(verb, folder, moment, thread)
-            (command if by_command else thread).faults.extend(look_around(verb, folder, before, scratch))
+            tally = command if by_command else thread
+            tally.faults.extend(look_around(verb, folder, before, scratch, by_command))
             shutil.rmtree(folder)
         tempfile.tempdir = None
     return thread, command

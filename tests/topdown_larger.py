@@ -9,9 +9,9 @@ from topdown_town import SPEC, _write, people, write_town
 
 YEARS = {"adult": ("18-39", "40+"), "child": ("0-9", "10-17")}
 PLACES = {"home": ("holder", "spouse", "parent", "other"), "dorm": ("hall", "convent"), "jail": ("cell",)}
+GEOGRAPHY = SPEC[SPEC.index("[topdown.geography]") : SPEC.index("[topdown.queries]")]
 
-
-LARGER = """
+LARGER = f"""
 [source]
 file = "people.csv"
 
@@ -38,43 +38,37 @@ epsilon = 1
 
 [topdown.refines.age]
 attribute = "years"
-merge = { adult = ["18-39", "40+"], child = ["0-9", "10-17"] }
+merge = {{ adult = ["18-39", "40+"], child = ["0-9", "10-17"] }}
 
 [topdown.refines.quarters]
 attribute = "place"
-merge = { home = ["holder", "spouse", "parent", "other"], dorm = ["hall", "convent"], jail = ["cell"] }
+merge = {{ home = ["holder", "spouse", "parent", "other"], dorm = ["hall", "convent"], jail = ["cell"] }}
 
-[topdown.geography]
-column = "block"
-levels = ["town", "ward", "area", "block"]
-prefixes = [0, 1, 2, 3]
-leaves = "leaves.csv"
-
-[topdown.queries]
+{GEOGRAPHY}[topdown.queries]
 place = ["place"]
 sex_years = ["sex", "years"]
 
 [topdown.shares]
-levels = { town = "1/4", ward = "1/4", area = "1/4", block = "1/4" }
-queries = { place = "1/2", sex_years = "1/2" }
+levels = {{ town = "1/4", ward = "1/4", area = "1/4", block = "1/4" }}
+queries = {{ place = "1/2", sex_years = "1/2" }}
 
 [[topdown.bounds]]
 name = "convents"
 file = "convents.csv"
-cells = { place = ["convent"] }
+cells = {{ place = ["convent"] }}
 facilities = "convents"
 
 [[topdown.rules]]
 name = "spouses"
-cells = { place = ["spouse"] }
+cells = {{ place = ["spouse"] }}
 at_most = 1
-of = { place = ["holder"] }
+of = {{ place = ["holder"] }}
 
 [[topdown.rules]]
 name = "parents"
-cells = { place = ["parent"] }
+cells = {{ place = ["parent"] }}
 at_most = 2
-of = { place = ["holder"] }
+of = {{ place = ["holder"] }}
 """
 
 CONVENTS = {"2B1": 1}

@@ -208,7 +208,7 @@ def test_a_release_that_is_logged_is_moved_into_place(
 def test_while_a_page_is_drawn(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """It is left to itself and never written."""
+    """It is left to itself and never written, nor is what would be written beside it."""
     end = threading.Event()
 
     def draw(figure: object) -> str:
@@ -219,10 +219,62 @@ def test_while_a_page_is_drawn(
     (tmp_path / "people.csv").write_text("age,sex\n30,f\n40,m\n")
     monkeypatch.setattr(page, "svg", draw)
     monkeypatch.setattr(console, "GRACE_SECONDS", 600.0)
-    monkeypatch.setattr(
-        sys, "argv", ["louver", "profile", str(tmp_path / "people.csv"), f"--html={tmp_path / 'a.html'}"]
-    )
+    monkeypatch.chdir(tmp_path)
+    asked = ["profile", "people.csv", "--write-spec=a.toml", "--html=a.html"]
+    monkeypatch.setattr(sys, "argv", ["louver", *asked])
     assert app.run_app() == 130
     end.set()
     assert capsys.readouterr() == ("", "louver profile: stopped.\n")
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+def test_while_a_release_is_sealed_the_stewards_page_is_not_left_behind(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It would compare the records with a release that nobody has; an older page stays as it was."""
+
+    def check(folder: object, manifest: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait()
+
+    (tmp_path / "people.csv").write_text("age,ill\n" + "".join(f"{age},flu\n" for age in range(6)))
+    (tmp_path / "old.html").write_text("old")
+    monkeypatch.setattr(write, "_check_kept", check)
+    monkeypatch.setattr(console, "GRACE_SECONDS", 600.0)
+    monkeypatch.chdir(tmp_path)
+    for page_name in ("a.html", "old.html"):
+        asked = ["anonymize", "people.csv", "--quasi=age", "-k", "3", "--out=out", f"--html={page_name}"]
+        monkeypatch.setattr(sys, "argv", ["louver", *asked])
+        assert app.run_app() == 130
+        assert capsys.readouterr() == ("", "louver anonymize: stopped.\n")
+    assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "old.html"}
+    assert (tmp_path / "old.html").read_text() == "old"
+
+
+PUBLISHING = {
+    "audit": ["audit", "audit.toml", "--register=register", "--publish=out"],
+    "bounds": ["bounds", "people.csv", "--rows=town", "--cols=sex", "--register=register", "--publish=out"],
+}
+
+
+@pytest.mark.parametrize("verb", PUBLISHING)
+def test_what_is_published_gets_its_page(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A signal that comes while the page is drawn is too late: the register tells of the tables already."""
+    real = page.svg
+
+    def draw(figure: object) -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        return real(figure)
+
+    (tmp_path / "people.csv").write_text("town,sex\n" + "A,f\nA,m\nB,f\nB,m\n" * 20)
+    (tmp_path / "audit.toml").write_text(
+        '[source]\nfile = "people.csv"\n[[audit.tables]]\nname = "a"\nby = ["town", "sex"]\n'
+    )
+    monkeypatch.setattr(page, "svg", draw)
+    monkeypatch.setattr(console, "GRACE_SECONDS", 600.0)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["louver", *PUBLISHING[verb], "--html=a.html"])
+    assert app.run_app() == 0, capsys.readouterr()
+    assert (tmp_path / "out" / "manifest.json").exists() and (tmp_path / "a.html").exists()

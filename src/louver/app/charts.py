@@ -74,11 +74,7 @@ def points(
     def x(value: float) -> float:
         return LEFT + (WIDTH / 2 - LEFT - RIGHT) * slots[value]
 
-    shapes = [
-        f'<line class="axis" x1="{LEFT}" x2="{WIDTH / 2 - RIGHT}" y1="{y(share * top):.1f}" y2="{y(share * top):.1f}"/>'
-        f'<text class="axl" x="{LEFT - 6}" y="{y(share * top) + 4:.1f}" text-anchor="end">{share * top:.3g}</text>'
-        for share in (0.0, 0.5, 1.0)
-    ]
+    shapes = [_axis(y, top, WIDTH / 2)]
     shapes += [
         f'<text class="axl" x="{x(value):.1f}" y="{HEIGHT - 20:.1f}" text-anchor="middle">{value:.4g}</text>'
         for value in xs[:8]
@@ -102,9 +98,9 @@ def _apart(
             yield (*place, x(value) + 20 * (number - (len(column) - 1) / 2))
 
 
-def _axis(y: Callable[[float], float], top: float) -> str:
+def _axis(y: Callable[[float], float], top: float, width: float = WIDTH) -> str:
     return "".join(
-        f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(share * top):.1f}" y2="{y(share * top):.1f}"/>'
+        f'<line class="axis" x1="{LEFT}" x2="{width - RIGHT}" y1="{y(share * top):.1f}" y2="{y(share * top):.1f}"/>'
         f'<text class="axl" x="{LEFT - 8}" y="{y(share * top) + 4:.1f}" text-anchor="end">{share * top:.3g}</text>'
         for share in (0.0, 0.5, 1.0)
     )

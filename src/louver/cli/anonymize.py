@@ -53,7 +53,8 @@ def anonymize(
         raise InputError("option --out is missing; name a folder for the release.", option="--out")
     if html is not None:
         check_page(html, request.files())
-    release = anonymize_verb(spec=request, out=out, ledger=ledger, report=reports(html, run), run=run)
+    with reports(html) as report:
+        release = anonymize_verb(spec=request, out=out, ledger=ledger, report=report, run=run)
     told = [repr(release), WITHHELD if release.is_withheld else f"Release: {printable(out)}"]
     if release.ledger is not None:
         told.append(f"Logged as an exact disclosure in {printable(release.ledger)}")

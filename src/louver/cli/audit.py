@@ -47,7 +47,8 @@ def audit(
         check_page(html, request.files())
     found = audit_verb(spec=request, run=run)
     if html is not None:
-        write_audit_report(found, request, html, run)
+        # What was published gets its page, whatever comes.
+        write_audit_report(found, request, html, run if found.published is None else Run())
     if json:
         say_json(found.to_json())
     else:

@@ -40,7 +40,9 @@ def bounds(
     if html is not None:
         from louver.report.bounds import write_bounds_report
 
-        write_bounds_report(found, request, html, run)
+        published = None if found.publication is None else found.publication.published
+        # What was written gets its page, whatever comes.
+        write_bounds_report(found, request, html, run if published is found.recodes is None else Run())
     if json:
         say_json(found.to_json())
     else:

@@ -12,8 +12,8 @@ from louver.cli.console import say, say_json
 from louver.cli.parameters import File, Given, Html, Json, SpecFile, command, group
 from louver.profile import ProfileOptions, write_spec
 from louver.profile import profile as profile_verb
-from louver.report.page import check_page
-from louver.report.profile import write_profile_report
+from louver.report.page import check_page, write_page
+from louver.report.profile import profile_report
 from louver.run import Run
 from louver.schema.request import ask
 
@@ -44,11 +44,12 @@ def profile(
         check_page(html, request.files())
     found = profile_verb(spec=request, run=run)
     told = [repr(found)]
+    page = None if html is None else run.attend(profile_report, found)
     if write_spec_file is not None:
         write_spec(found, request.data, request.source, write_spec_file)
         told.append(f"Spec to start from: {write_spec_file}")
-    if html is not None:
-        write_profile_report(found, html, run)
+    if html is not None and page is not None:
+        write_page(page, html)
         told.append(f"For the steward, not for release: {html}")
     say_json(found.to_json()) if json else say("\n".join(told))
     return 0

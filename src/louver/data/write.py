@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -19,7 +20,7 @@ __all__ = ["is_replaceable", "replacing", "spreadsheet_safe", "write_csv"]
 
 @contextmanager
 def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Open a file that appears under its name only once the block has ended well.
+    """Open a file that appears under its name only once the block has ended well, unless the block closes it.
 
     Parameters
     ----------
@@ -44,10 +45,15 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
         handle = os.open(sibling, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
         with os.fdopen(handle, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        sibling.replace(path)
-        _sync_folder(path.parent)
+            is_kept = not file.closed
+            if is_kept:
+                file.flush()
+                os.fsync(file.fileno())
+        if is_kept:
+            sibling.replace(path)
+            _sync_folder(path.parent)
+        else:
+            sibling.unlink()
     except OSError:
         sibling.unlink(missing_ok=True)
         raise InputError(message, file=path.name) from None
@@ -61,19 +67,29 @@ def is_replaceable(path: Path) -> bool:
     return path.parent.is_dir() and (path.is_file() or not path.exists())
 
 
-def write_csv(table: pyarrow.Table, path: str | Path) -> None:
-    """Write an Arrow table as CSV: UTF-8, a header, text in quotes, nulls empty, no text that a spreadsheet computes."""
+def write_csv(table: pyarrow.Table | Iterator[pyarrow.Table], path: str | Path) -> None:
+    """Write an Arrow table, or several below each other, as CSV: UTF-8, a header, text in quotes, nulls empty, no text that a spreadsheet computes."""
     import pyarrow as pa
     from pyarrow import csv
+
+    parts = (_as_text(part) for part in ([table] if isinstance(table, pa.Table) else table))
+    first = next(parts)
+    options = csv.WriteOptions(quoting_style="needed")
+    with replacing(path) as file, csv.CSVWriter(file, first.schema, write_options=options) as writer:
+        for part in chain([first], parts):
+            writer.write_table(part)
+
+
+def _as_text(table: pyarrow.Table) -> pyarrow.Table:
+    """The same without dictionaries, and with text and names that are safe in a spreadsheet."""
+    import pyarrow as pa
 
     columns = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in table.columns
     ]
     safe = [spreadsheet_safe(column) if pa.types.is_string(column.type) else column for column in columns]
-    plain = pa.table(safe, names=spreadsheet_safe(pa.array(table.column_names)).to_pylist())
-    with replacing(path) as file:
-        csv.write_csv(plain, file, csv.WriteOptions(quoting_style="needed"))
+    return pa.table(safe, names=spreadsheet_safe(pa.array(table.column_names)).to_pylist())
 
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"

@@ -85,10 +85,14 @@ class ReleaseWriter:
     def path(self, name: str) -> Path:
         """Where to write the file `name` (with `/`); its folder is made."""
         assert self._folder is not None, "use ReleaseWriter in a with block"
-        self._run.check()
+        self.check()
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
+
+    def check(self) -> None:
+        """End here if the run was cancelled; asked between the parts of a long file."""
+        self._run.check()
 
     def seal(self, manifest: Manifest, log: Callable[[], str] | None = None) -> Manifest:
         """Check every promise, hash all files, write the manifest, flush to disk, move into place.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 
@@ -12,23 +13,31 @@ from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import AnonymizedRelease
 from louver.anonymize.worked_out import NEARLY
-from louver.report.page import facts, page, picture, sentence, table, tiles, write_page
-from louver.run import Run
+from louver.data.write import replacing
+from louver.report.page import facts, page, picture, sentence, table, tiles
 
 __all__ = ["anonymize_report", "inside_report", "reports"]
 
 
-def reports(html: Path | None, run: Run) -> Callable[[AnonymizedRelease], str]:
-    """Makes the page that is released; the steward's is written first, so that nothing can fail once a release is in place."""
+@contextmanager
+def reports(html: Path | None) -> Iterator[Callable[[AnonymizedRelease], str]]:
+    """Makes the page that is released, and the steward's, which is put in place if the block ends well and a release was made.
 
-    def make(release: AnonymizedRelease) -> str:
-        if html is not None:
-            inside = inside_report(release)
-            run.check()
-            write_page(inside, html)
-        return anonymize_report(release)
+    All but its name is on disk by then: nothing can fail once a release is in place.
+    """
+    if html is None:
+        yield anonymize_report
+        return
+    with replacing(html, mode=0o600) as stream:
 
-    return make
+        def make(release: AnonymizedRelease) -> str:
+            stream.write(inside_report(release).encode("utf-8"))
+            stream.flush()
+            return anonymize_report(release)
+
+        yield make
+        if not stream.tell():
+            stream.close()
 
 
 def anonymize_report(release: AnonymizedRelease) -> str:

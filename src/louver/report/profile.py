@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from pathlib import Path
 
 from louver._version import __version__
 from louver._words import listed
@@ -11,19 +10,13 @@ from louver.data.dependencies import CHANCE, LEAST_ACCURACY, LEAST_GAIN
 from louver.profile.distribution import Distribution
 from louver.profile.result import Profile, percent, told_dependencies
 from louver.profile.roles import MOSTLY_ALONE, Role
-from louver.report.page import page, picture, table, tiles, write_page
-from louver.run import Run
+from louver.report.page import page, picture, table, tiles
 
-__all__ = ["profile_report", "write_profile_report"]
+__all__ = ["profile_report"]
 
 MAX_LISTED = 100
 BAR_WIDTH, BAR_HEIGHT, GAP = 14, 46, 2  # of a small picture, in pixels
 COLOUR = "#2a6f97"
-
-
-def write_profile_report(profile: Profile, path: Path, run: Run) -> None:
-    """Write the page for its owner's eyes only."""
-    write_page(run.attend(profile_report, profile), path)
 
 
 def profile_report(profile: Profile) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from louver._callable import make_callable
-from louver.engine.run import parse_engine
+from louver.engine.engines import open_engine
 from louver.errors import InputError, one_sentence
 from louver.privacy.measurements import Measured
 from louver.release.write import check_out
@@ -38,6 +38,7 @@ from louver.topdown.sealing import measure_into, noted_shares
 from louver.topdown.solve import (
     Report,
     estimate_from,
+    folder_beside,
     open_payer,
     release_paid,
     release_seeded,
@@ -110,25 +111,18 @@ def topdown(
     measured, levels and queries composed sequentially, all regions of a level measured together;
     `docs/proofs/topdown.md`.
     """
-    workers = parse_engine(engine)
     folders = (work_of(Path(out)), Path(out)) if resume and out is not None else ()
-    plan = _plan(spec, data, run, folders, estimator=estimator, shrink=shrink, intervals=intervals)
-    if seed is not None:
-        if out is not None:
-            check_out(Path(out))
-        return release_seeded(
-            plan,
-            seed,
-            evaluate,
-            workers,
-            run,
-            partial(write_release, out=out, report=report, csv=csv, run=run),
-        )
-    folder = _paid_folder(out, evaluate=evaluate)
-    payer = open_payer(plan, ledger, run)
-    return release_paid(
-        plan, folder, payer, workers, resume, run, partial(write_release, report=report, csv=csv, run=run)
-    )
+    with open_engine(engine, folder_beside(out), run) as workers:
+        plan = _plan(spec, data, run, folders, estimator=estimator, shrink=shrink, intervals=intervals)
+        if seed is not None:
+            if out is not None:
+                check_out(Path(out))
+            write = partial(write_release, out=out, report=report, csv=csv, run=run)
+            return release_seeded(plan, seed, evaluate, workers, run, write)
+        folder = _paid_folder(out, evaluate=evaluate)
+        payer = open_payer(plan, ledger, run)
+        write = partial(write_release, report=report, csv=csv, run=run)
+        return release_paid(plan, folder, payer, workers, resume, run, write)
 
 
 @one_sentence()
@@ -225,7 +219,8 @@ def plan(
         "write": None if write is None else str(write),
     }
     options = validated(PlanOptions, given)
-    return plan_for(read_first_design(spec, run=run), options, run=run)
+    with open_engine(options.engine, run=run) as workers:
+        return plan_for(read_first_design(spec, run=run), options, workers, run=run)
 
 
 @documented(RunOptions)
@@ -289,12 +284,12 @@ def estimate(
     out : path, optional
         Release directory to make.
     """
-    workers = parse_engine(engine)
     folder = Path(measurements)
-    plan = _plan(spec, None, run, (folder,), estimator=estimator, shrink=shrink, intervals=intervals)
-    if out is not None:
-        check_out(Path(out))
-    release = estimate_from(plan, folder, workers, run, {})
+    with open_engine(engine, folder, run) as workers:
+        plan = _plan(spec, None, run, (folder,), estimator=estimator, shrink=shrink, intervals=intervals)
+        if out is not None:
+            check_out(Path(out))
+        release = estimate_from(plan, folder, workers, run, {})
     return write_release(release, folder, out=out, report=report, csv=csv, run=run)
 
 
@@ -333,22 +328,22 @@ def extend(
     **Neighbours**: as the spec says. **Privacy**: the losses of the queries measured here, and those of the first release
     (adaptive composition; Abowd et al. 2019, section 2.2); `docs/proofs/topdown.md`.
     """
-    workers = parse_engine(engine)
-    folder = Path() if seed is not None else _paid_folder(out, evaluate=evaluate)
-    extension = read_extension(spec, data, seeded=seed is not None, run=run)
-    check_extendable(extension, run)
-    estimated = partial(estimate_extension, extension)
-    if seed is not None:
-        if out is not None:
-            check_out(Path(out))
-        write = partial(write_release, out=out, report=report, csv=csv, run=run)
-        return release_seeded(extension.plan, seed, evaluate, workers, run, write, estimated)
-    payer = open_payer(extension.plan, ledger, run)
-    check_payer(extension, payer)
-    write = partial(write_release, report=report, csv=csv, run=run)
-    return release_paid(
-        extension.plan, folder, payer, workers, resume, run, write, measure_extension, estimated
-    )
+    with open_engine(engine, folder_beside(out), run) as workers:
+        folder = Path() if seed is not None else _paid_folder(out, evaluate=evaluate)
+        extension = read_extension(spec, data, seeded=seed is not None, run=run)
+        check_extendable(extension, run)
+        estimated = partial(estimate_extension, extension)
+        if seed is not None:
+            if out is not None:
+                check_out(Path(out))
+            write = partial(write_release, out=out, report=report, csv=csv, run=run)
+            return release_seeded(extension.plan, seed, evaluate, workers, run, write, estimated)
+        payer = open_payer(extension.plan, ledger, run)
+        check_payer(extension, payer)
+        write = partial(write_release, report=report, csv=csv, run=run)
+        return release_paid(
+            extension.plan, folder, payer, workers, resume, run, write, measure_extension, estimated
+        )
 
 
 @documented(AreaOptions)

@@ -13,14 +13,16 @@ Notes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from louver._arrays import Floats
-from louver.engine.run import run_pieces
+from louver.engine.engines import Engine, Shared
 from louver.run import Run
+from louver.topdown.batches import LevelSource, Span
 from louver.topdown.bayes_cells import CellPrior, cell_evidence, leans_on_marginals, learn_cells
 from louver.topdown.bayes_leaves import MOST_LEAVES, LeafPrior, learn_leaves
 from louver.topdown.entries import Entries
@@ -35,7 +37,7 @@ FEWEST = 20
 
 MOST_REGIONS = 4_000  # whose cells a prior is learnt from
 
-Span = tuple[int, int]
+_Part = tuple[Floats, Families | None, Entries, Floats, Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,14 +48,13 @@ class LevelPrior:
     totals: Floats
     variances: Floats
     shrink: float | None
-    run: Run | None
 
-    def improve(self, problem: Problem, families: Families) -> Families:
+    def improve(self, problem: Problem, families: Families, run: Run) -> Families:
         """The same families with posterior means for evidence."""
         own = slice(families.first_child, families.first_child + int(families.child_start[-1]))
         entries = Entries.of(problem, families, self.totals[own])
         if isinstance(self.prior, LeafPrior):
-            evidence = self.prior.improve(problem, families, entries, self.shrink, self.run)
+            evidence = self.prior.improve(problem, families, entries, self.shrink, run)
         else:
             variances = np.broadcast_to(self.variances, len(self.totals))[own]
             evidence = self.prior.improve(problem, families, entries, variances, self.shrink)
@@ -64,11 +65,11 @@ def learn_level(
     problem: Problem,
     tree: TreeEvidence,
     level: int,
-    gather: Callable[[Span], Families],
+    source: Shared[LevelSource],
     batches: Sequence[Span],
     *,
     shrink: float | None,
-    workers: int,
+    engine: Engine,
     run: Run | None = None,
 ) -> LevelPrior:
     """Learn a level's prior: one pass over its batches, least squares where totals are needed, then EM on a sample.
@@ -79,36 +80,17 @@ def learn_level(
     tree : TreeEvidence
     level : int
         Not the root.
-    gather : callable
+    source : Shared of LevelSource
         Makes the families of a batch, with the tree's evidence.
     batches : sequence
     shrink : float or None
         Standard deviations by which a cell of small share may be moved below its evidence; None for any.
-    workers : int
+    engine : Engine
     run : Run, optional
         Asked whether to go on.
     """
-    is_last, every = _is_leaf_prior(problem, level), learning_stride(problem, level)
-    variances = tree.cell_variance[level]
-
-    def work(span: Span) -> tuple[Floats, Families | None, Entries, Floats, Floats]:
-        families = gather(span)
-        n_children = int(families.child_start[-1])
-        totals = np.zeros((n_children, problem.implied.n_types))
-        if not is_last:
-            totals = _totals(problem, families, solve(problem, families))
-        entries = Entries.of(problem, families, totals)
-        is_chosen = (families.first_parent + entries.family) % every == 0
-        entries = entries.part(is_chosen)
-        if is_last:
-            return totals, families if len(entries.child) else None, entries, np.zeros(0), np.zeros(0)
-        own = slice(families.first_child, families.first_child + n_children)
-        values, noise, _ = cell_evidence(
-            problem, families, entries, np.broadcast_to(variances, problem.spine.sizes[level])[own]
-        )
-        return totals, None, entries, values, noise
-
-    parts = list(run_pieces(work, batches, workers=workers))
+    is_last, variances = _is_leaf_prior(problem, level), tree.cell_variance[level]
+    parts = list(engine.map(partial(_look_at_batch, source, engine.share(variances)), batches, run))
     totals = np.zeros((problem.spine.sizes[level], problem.implied.n_types))
     for span, part in zip(batches, parts, strict=True):
         totals[slice(*region_range(problem.spine, level, span))] = part[0]
@@ -118,7 +100,28 @@ def learn_level(
         prior = learn_leaves(problem, problem.workloads[level], samples, run)
     else:
         prior = learn_cells([(entries, values, own) for _, _, entries, values, own in parts])
-    return LevelPrior(prior=prior, totals=totals, variances=variances, shrink=shrink, run=run)
+    return LevelPrior(prior=prior, totals=totals, variances=variances, shrink=shrink)
+
+
+def _look_at_batch(source: Shared[LevelSource], variances: Shared[Floats], span: Span, run: Run) -> _Part:
+    """What a prior is learnt from, of one batch: all totals, and the sampled families or their cells."""
+    families = source.value.gather(span, run)
+    problem, level = source.value.known.value.problem, families.level
+    is_last, every = _is_leaf_prior(problem, level), learning_stride(problem, level)
+    n_children = int(families.child_start[-1])
+    totals = np.zeros((n_children, problem.implied.n_types))
+    if not is_last:
+        totals = _totals(problem, families, solve(problem, families))
+    entries = Entries.of(problem, families, totals)
+    is_chosen = (families.first_parent + entries.family) % every == 0
+    entries = entries.part(is_chosen)
+    if is_last:
+        return totals, families if len(entries.child) else None, entries, np.zeros(0), np.zeros(0)
+    own = slice(families.first_child, families.first_child + n_children)
+    values, noise, _ = cell_evidence(
+        problem, families, entries, np.broadcast_to(variances.value, problem.spine.sizes[level])[own]
+    )
+    return totals, None, entries, values, noise
 
 
 def learning_stride(problem: Problem, level: int) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ from numpy.typing import NDArray
 
 from louver._arrays import Ints
 from louver.engine.checkpoint import Checkpoints
-from louver.engine.run import run_pieces
+from louver.engine.engines import ONE_CORE, Engine, Shared
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
 from louver.run import Run
 from louver.topdown import failsafe
-from louver.topdown.bayes import FEWEST, learn_level
+from louver.topdown.batches import Known, LevelSource, Span
+from louver.topdown.bayes import FEWEST, LevelPrior, learn_level
 from louver.topdown.evidence import TreeEvidence, gather_evidence
 from louver.topdown.least_squares import encode, solve
 from louver.topdown.options import Estimator
@@ -41,8 +43,6 @@ from louver.topdown.rounding import round_counts
 from louver.topdown.warm_up import warm_up
 
 __all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate", "estimate_by_level"]
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ def estimate(
     estimator: Estimator = "plain",
     shrink: float | None = None,
     kept_margin: Ints | None = None,
-    workers: int = 1,
+    engine: Engine = ONE_CORE,
     checkpoints: Path | None = None,
     run: Run | None = None,
 ) -> Estimate:
@@ -149,8 +149,8 @@ def estimate(
     kept_margin : ndarray of int64, shape (cells,), optional
         Places in the margin the failsafe keeps: that over the attributes the types do not involve. The total
         alone by default.
-    workers : int
-        Threads.
+    engine : Engine
+        Where batches are worked on.
     checkpoints : Path, optional
         Folder for the levels that are done; a later call with the same problem picks them up.
     run : Run, optional
@@ -167,7 +167,7 @@ def estimate(
         estimator=estimator,
         shrink=shrink,
         kept_margin=kept_margin,
-        workers=workers,
+        engine=engine,
         checkpoints=checkpoints,
         run=run,
     )
@@ -181,7 +181,7 @@ def estimate_by_level(
     estimator: Estimator,
     shrink: float | None,
     kept_margin: Ints | None = None,
-    workers: int = 1,
+    engine: Engine = ONE_CORE,
     checkpoints: Path | None = None,
     among: Sequence[Span] | None = None,
     doing: str = "estimating",
@@ -197,22 +197,23 @@ def estimate_by_level(
         warm_up(run)
     current: SparseLevel | None = None
     tree: TreeEvidence | None = None
+    known = engine.share(Known(problem, noisy))
     for level in range(problem.spine.n_levels):
         saved = None if store is None else store.load(f"level-{level}")
         if saved is not None:
             current, report = _restore(*saved)
         else:
             if estimator != "plain" and tree is None:
-                tree = gather_evidence(problem, noisy, workers=workers, run=run)
+                tree = gather_evidence(problem, noisy, engine=engine, run=run)
+                known = engine.share(Known(problem, noisy, tree))
             is_improved = estimator == "bayes" and level > 0 and problem.spine.sizes[level] >= FEWEST
             batches = among if level == problem.spine.n_levels - 1 else None
             current, report = _estimate_level(
-                _Level(problem, noisy, tree, level, current, run),
+                _Level(problem, tree, level, engine.share(LevelSource(known, level, current)), engine, run),
                 batches or split_batches(problem.spine, level, problem.workloads[level].n_values),
                 is_improved,
                 shrink,
                 margin,
-                workers,
                 doing,
             )
             if store is not None:
@@ -222,19 +223,14 @@ def estimate_by_level(
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Where the families of a level come from."""
+    """A level to be estimated, and where that is done."""
 
     problem: Problem
-    noisy: NoisyCounts
     tree: TreeEvidence | None
     level: int
-    parents: SparseLevel | None
+    source: Shared[LevelSource]
+    engine: Engine
     run: Run | None
-
-    def gather(self, span: Span) -> Families:
-        if self.run is not None:
-            self.run.check()
-        return Families.gather(self.problem, self.level, self.parents, span, self.noisy, self.tree)
 
 
 def _estimate_level(
@@ -243,26 +239,19 @@ def _estimate_level(
     is_improved: bool,
     shrink: float | None,
     margin: Ints,
-    workers: int,
     doing: str,
 ) -> tuple[SparseLevel, LevelReport]:
     """All regions of one level, batch by batch; with a prior learnt before, where they are improved."""
     began = time.perf_counter()
-    problem, level, run = own.problem, own.level, own.run
+    problem, level, engine, run = own.problem, own.level, own.engine, own.run
     prior = None
     if is_improved and own.tree is not None:
         prior = learn_level(
-            problem, own.tree, level, own.gather, batches, shrink=shrink, workers=workers, run=run
+            problem, own.tree, level, own.source, batches, shrink=shrink, engine=engine, run=run
         )
+    work = partial(_estimate_batch, own.source, engine.share(prior), engine.share(margin))
     pieces: list[_Piece] = []
-
-    def work(span: Span) -> _Piece:
-        families = own.gather(span)
-        return _estimate_batch(
-            problem, families if prior is None else prior.improve(problem, families), margin
-        )
-
-    for piece in run_pieces(work, batches, workers=workers):
+    for piece in engine.map(work, batches, run):
         pieces.append(piece)
         if run is not None:
             run.report(f"{doing} {problem.spine.names[level]}", len(pieces), len(batches))
@@ -277,7 +266,17 @@ def _estimate_level(
     return SparseLevel.concatenate([piece.children for piece in pieces]), report
 
 
-def _estimate_batch(problem: Problem, families: Families, margin: Ints) -> _Piece:
+def _estimate_batch(
+    source: Shared[LevelSource], prior: Shared[LevelPrior | None], margin: Shared[Ints], span: Span, run: Run
+) -> _Piece:
+    """One batch of parents, with posterior means for evidence where there is a prior."""
+    families, problem = source.value.gather(span, run), source.value.known.value.problem
+    if prior.value is not None:
+        families = prior.value.improve(problem, families, run)
+    return _solve_batch(problem, families, margin.value)
+
+
+def _solve_batch(problem: Problem, families: Families, margin: Ints) -> _Piece:
     """Least squares, rounding and, where they fail, the failsafe, for one batch of parents."""
     batch = encode(problem, families)
     real = solve(problem, families, batch)

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
 from louver._arrays import Floats, Ints
-from louver.engine.run import run_pieces
+from louver.engine.engines import ONE_CORE, Engine, Shared
 from louver.run import Run
+from louver.topdown.batches import Known, Span
 from louver.topdown.problem import Evidence, NoisyCounts, Problem, Query, region_range, split_batches
 from louver.topdown.subspaces import Subspaces, mask_of, precisions_above
 
@@ -69,7 +70,7 @@ class TreeEvidence:
 
 
 def gather_evidence(
-    problem: Problem, noisy: NoisyCounts, *, workers: int = 1, run: Run | None = None
+    problem: Problem, noisy: NoisyCounts, *, engine: Engine = ONE_CORE, run: Run | None = None
 ) -> TreeEvidence:
     """The upward pass.
 
@@ -80,24 +81,25 @@ def gather_evidence(
     queries = [query for load in problem.workloads for query in load.queries]
     is_whole = bool(problem.shape) and all(query.axes is not None for query in queries)
     climb = _by_subspaces if is_whole else _by_queries
-    return climb(problem, noisy, workers, run)
+    return climb(problem, noisy, engine, run)
 
 
 def _measured_sums(
-    problem: Problem, noisy: NoisyCounts, level: int, workers: int, run: Run | None
+    problem: Problem, noisy: NoisyCounts, level: int, engine: Engine, run: Run | None
 ) -> list[Floats]:
     """Sums of the answers of a level's children of every parent, query by query, batch by batch."""
-
-    def work(span: tuple[int, int]) -> list[Ints]:
-        if run is not None:
-            run.check()
-        start, stop = region_range(problem.spine, level, span)
-        own = problem.spine.starts[level - 1][span[0] : span[1]] - start
-        return [np.add.reduceat(part, own, axis=0) for part in noisy.read(level, start, stop)]
-
     batches = split_batches(problem.spine, level, problem.workloads[level].n_values)
-    parts = list(run_pieces(work, batches, workers=workers))
+    known = engine.share(Known(problem, noisy))
+    parts = list(engine.map(partial(_batch_sums, known, level), batches, run))
     return [np.concatenate(column).astype(np.float64) for column in zip(*parts, strict=True)]
+
+
+def _batch_sums(known: Shared[Known], level: int, span: Span, run: Run) -> list[Ints]:
+    """Sums of the answers of the children of a batch of parents."""
+    spine = known.value.problem.spine
+    start, stop = region_range(spine, level, span)
+    own = spine.starts[level - 1][span[0] : span[1]] - start
+    return [np.add.reduceat(part, own, axis=0) for part in known.value.noisy.read(level, start, stop)]
 
 
 def _answers(problem: Problem, noisy: NoisyCounts, level: int) -> list[Floats]:
@@ -114,7 +116,7 @@ def _information(queries: Sequence[Query], weights: Sequence[float], answers: Se
     )
 
 
-def _by_subspaces(problem: Problem, noisy: NoisyCounts, workers: int, run: Run | None) -> TreeEvidence:
+def _by_subspaces(problem: Problem, noisy: NoisyCounts, engine: Engine, run: Run | None) -> TreeEvidence:
     """The upward pass on every subspace."""
     spine, subspaces = problem.spine, Subspaces(problem.shape)
     whole, below = precisions_above(spine, subspaces, problem.workloads)
@@ -128,7 +130,7 @@ def _by_subspaces(problem: Problem, noisy: NoisyCounts, workers: int, run: Run |
         load = problem.workloads[level]
         if summed is None:
             leaves = problem.workloads[-1]
-            sums = _measured_sums(problem, noisy, level + 1, workers, run)
+            sums = _measured_sums(problem, noisy, level + 1, engine, run)
             known = _information(leaves.queries, [1.0 / x for x in leaves.variances], sums)
             summed = subspaces.join(
                 subspaces.split(known), np.broadcast_to(1.0 / whole[-1], (len(known), subspaces.n_sets))
@@ -183,7 +185,7 @@ def _margins(queries: Sequence[Query], values: Floats) -> Iterator[Floats]:
         yield np.add.reduceat(values[:, order], starts, axis=1)
 
 
-def _by_queries(problem: Problem, noisy: NoisyCounts, workers: int, run: Run | None) -> TreeEvidence:
+def _by_queries(problem: Problem, noisy: NoisyCounts, engine: Engine, run: Run | None) -> TreeEvidence:
     """The upward pass query by query."""
     spine = problem.spine
     leaves = problem.workloads[-1]
@@ -192,7 +194,7 @@ def _by_queries(problem: Problem, noisy: NoisyCounts, workers: int, run: Run | N
     for level in range(spine.n_levels - 2, -1, -1):
         starts = spine.starts[level]
         if level == spine.n_levels - 2:
-            sums = _measured_sums(problem, noisy, level + 1, workers, run)
+            sums = _measured_sums(problem, noisy, level + 1, engine, run)
             number = np.diff(starts)[:, None]
             for query, values, variance in zip(leaves.queries, sums, leaves.variances, strict=True):
                 held[query.name] = (values, variance * number.astype(np.float64))

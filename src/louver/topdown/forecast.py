@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from louver._arrays import Floats
 from louver._html import Shown
+from louver.engine.engines import ONE_CORE, Engine
 from louver.run import Run
 from louver.topdown.bayes import FEWEST
 from louver.topdown.plan import QueryPlan
@@ -174,7 +175,7 @@ def forecast(
     *,
     simulations: int = 3,
     notes: Sequence[str] = (),
-    workers: int = 1,
+    engine: Engine = ONE_CORE,
     run: Run | None = None,
 ) -> PlanForecast:
     """Forecast every plan, on the same stand-in and with the same seeds; at least once where there is no closed form."""
@@ -182,20 +183,20 @@ def forecast(
     if any(closed_form(plan, wanted_queries(plan.design)) is None for plan in plans.values()):
         simulations = max(simulations, 1)
     for name, plan in plans.items():
-        lines += _lines(name, plan, leaves, simulations, workers, run)
+        lines += _lines(name, plan, leaves, simulations, engine, run)
     return PlanForecast(
         lines=tuple(lines), plans=plans, stand_in=stand_in, simulations=simulations, notes=tuple(notes)
     )
 
 
 def _lines(
-    name: str, plan: QueryPlan, leaves: SparseLevel, simulations: int, workers: int, run: Run | None
+    name: str, plan: QueryPlan, leaves: SparseLevel, simulations: int, engine: Engine, run: Run | None
 ) -> list[ForecastLine]:
     """Forecasts of one plan."""
     design = plan.design
     queries, truth = wanted_queries(design), add_levels(design.spine, leaves, design.n_cells)
     closed = closed_form(plan, queries)
-    sums = _simulated(plan, leaves, queries, simulations, workers, run)
+    sums = _simulated(plan, leaves, queries, simulations, engine, run)
     lines = []
     for level, place in np.ndindex(*sums.shape[:2]):
         query = queries[place]
@@ -230,7 +231,7 @@ def _simulated(
     leaves: SparseLevel,
     queries: Sequence[Query],
     simulations: int,
-    workers: int,
+    engine: Engine,
     run: Run | None,
 ) -> Floats:
     """Sums over simulations of mean absolute and mean squared errors, (levels, queries, 2)."""
@@ -241,7 +242,7 @@ def _simulated(
             public_seed("forecast", str(number)),
             n_leaves=SIMULATED_LEAVES,
             turn=number,
-            workers=workers,
+            engine=engine,
             run=run,
         )
         truth = [*assumed.levels[:-1], assumed.levels[-1].take(found.leaves)]

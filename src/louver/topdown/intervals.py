@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from louver._arrays import Floats, Ints
 from louver.data.regions import RegionTree
+from louver.engine.engines import ONE_CORE, Engine
 from louver.run import Run
 from louver.topdown.error_model import COVERAGE, ErrorClasses, ErrorModel, Interval, in_units
 from louver.topdown.plan import QueryPlan
@@ -139,7 +140,12 @@ class KnownError:
 
 
 def simulate_errors(
-    plan: QueryPlan, leaves: SparseLevel, noisy: NoisyCounts, *, workers: int = 1, run: Run | None = None
+    plan: QueryPlan,
+    leaves: SparseLevel,
+    noisy: NoisyCounts,
+    *,
+    engine: Engine = ONE_CORE,
+    run: Run | None = None,
 ) -> KnownError | None:
     """Simulate a release about as often as its design says, beside the measurements it came from; None where it says never.
 
@@ -163,7 +169,7 @@ def simulate_errors(
             public_seed("louver intervals", digest, str(i)),
             n_leaves=min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells)),
             turn=i,
-            workers=workers,
+            engine=engine,
             run=run,
         )
         for level in range(spine.n_levels):

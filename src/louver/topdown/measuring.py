@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -222,8 +223,8 @@ class SealedCounts:
     """
 
     def __init__(self, path: Path, plan: QueryPlan) -> None:
-        self.path = path
-        self._plan = plan
+        self.path = path.absolute()  # workers have other working folders
+        self._spine, self._measured = plan.design.spine, plan.measured
         self._group: dict[tuple[int, int], int] = {}
         group = 0
         for level, batches in enumerate(batches_of(plan)):
@@ -235,10 +236,9 @@ class SealedCounts:
         """Answers of the level's queries for one batch of regions."""
         first = self._group[level, start]
         try:
-            with pq.ParquetFile(self.path) as file:
-                tables = [
-                    file.read_row_group(first + place) for place in range(len(self._plan.measured[level]))
-                ]
+            footer = _footer(self.path, self.path.stat().st_mtime_ns)
+            with pq.ParquetFile(self.path, metadata=footer) as file:
+                tables = [file.read_row_group(first + place) for place in range(len(self._measured[level]))]
         except (OSError, pa.ArrowException, IndexError):
             tables = []
         if not tables or not self._belongs(tables, level, start, stop):
@@ -251,9 +251,9 @@ class SealedCounts:
 
     def _belongs(self, tables: list[pa.Table], level: int, start: int, stop: int) -> bool:
         """Whether tables hold the answers of the level's queries, with the planned noise, for these regions."""
-        codes = list(self._plan.design.spine.codes[level][start:stop])
-        name = self._plan.design.spine.names[level]
-        for table, measured in zip(tables, self._plan.measured[level], strict=True):
+        codes = list(self._spine.codes[level][start:stop])
+        name = self._spine.names[level]
+        for table, measured in zip(tables, self._measured[level], strict=True):
             facts = {column: table[column].unique().to_pylist() for column in ("level", "query", "variance")}
             expected = {
                 "level": [name],
@@ -266,3 +266,9 @@ class SealedCounts:
             if n_values != len(codes) * measured.query.n_rows:
                 return False
         return True
+
+
+@lru_cache(maxsize=2)
+def _footer(path: Path, changed: int) -> pq.FileMetaData:
+    """What a file says of its row groups, read once: a nation's measurements have a hundred thousand of them."""
+    return pq.read_metadata(path)

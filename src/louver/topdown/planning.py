@@ -15,7 +15,7 @@ import numpy as np
 
 from louver._arrays import Floats, Ints
 from louver.data.write import replacing
-from louver.engine.run import parse_engine
+from louver.engine.engines import Engine
 from louver.errors import InputError
 from louver.run import Run
 from louver.topdown.check import read_counts
@@ -39,9 +39,9 @@ __all__ = ["plan_for"]
 WRITTEN, DEFAULT, CHOSEN, EQUAL = "written", "default", "chosen", "equal"
 
 
-def plan_for(design: Design, options: PlanOptions, run: Run | None = None) -> PlanForecast:
+def plan_for(design: Design, options: PlanOptions, engine: Engine, run: Run | None = None) -> PlanForecast:
     """Forecast the spec's plan, the one chosen for the workload, and that of equal shares."""
-    workers, attend = parse_engine(options.engine), (run or Run()).attend
+    attend = (run or Run()).attend
     target = None if options.write is None else _new_file(design, Path(options.write))
     leaves, told = attend(_stand_in, design, options)
     is_measured, live = measurable(design), _live(design, leaves)
@@ -54,7 +54,7 @@ def plan_for(design: Design, options: PlanOptions, run: Run | None = None) -> Pl
     plans = {
         name: attend(make_plan, with_shares(design, own)) for name, own in shares.items() if own is not None
     }
-    found = forecast(plans, leaves, told, simulations=options.simulations, workers=workers, run=run)
+    found = forecast(plans, leaves, told, simulations=options.simulations, engine=engine, run=run)
     if options.target:
         alone = replace(aim, weights=aim.weights * 1e-3)
         least = attend(choose_shares, design, is_measured, alone, live=live)

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 BATCH_VALUES = 1 << 19  # noisy values of one batch, about 4 MiB; never depends on the number of workers
+ADDED_AT_ONCE = 1 << 22  # counts that are added up together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -208,11 +209,22 @@ class SparseLevel:
 
     def add_up(self, starts: Ints, n_cells: int) -> SparseLevel:
         """Sums of consecutive regions: parent i holds the regions starts[i] to starts[i + 1]."""
-        parent = np.repeat(np.arange(len(starts) - 1), np.diff(self.start[starts]))
-        place, group = np.unique(parent * n_cells + self.cell, return_inverse=True)
+        held = self.start[starts]  # where the counts of each parent begin
+        parts, first = [], 0
+        while first < len(starts) - 1:
+            last = max(first + 1, int(np.searchsorted(held, held[first] + ADDED_AT_ONCE, side="right")) - 1)
+            parts.append(self._added(held[first : last + 1], n_cells))
+            first = last
+        return SparseLevel.concatenate(parts)
+
+    def _added(self, held: Ints, n_cells: int) -> SparseLevel:
+        """Sums of the counts held[i] to held[i + 1]."""
+        own = slice(held[0], held[-1])
+        parent = np.repeat(np.arange(len(held) - 1), np.diff(held))
+        place, group = np.unique(parent * n_cells + self.cell[own], return_inverse=True)
         count = np.zeros(len(place), dtype=np.int64)
-        np.add.at(count, group, self.count)
-        start = np.searchsorted(place // n_cells, np.arange(len(starts)))
+        np.add.at(count, group, self.count[own])
+        start = np.searchsorted(place // n_cells, np.arange(len(held)))
         return SparseLevel(start=start.astype(np.int64), cell=place % n_cells, count=count)
 
     @classmethod

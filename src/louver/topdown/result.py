@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,10 +25,10 @@ from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
 from louver.topdown.design import DETAILED
 from louver.topdown.estimation import Estimate
-from louver.topdown.implied import UNBOUNDED
 from louver.topdown.intervals import KnownError
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import Query, SparseLevel
+from louver.topdown.row_groups import Part, answers_of, microdata, row_labels, statements, write_row_groups
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -167,49 +167,35 @@ class TopDownRelease(Shown):
 
     def to_frame(self) -> pa.Table:
         """Microdata: one row per person with regions and attributes."""
-        leaves = self.estimate.leaves
-        person = np.repeat(np.arange(len(leaves.cell)), leaves.count)
-        leaf = np.repeat(np.arange(leaves.n_regions), np.diff(leaves.start))[person]
-        columns = self._region_columns(leaf)
-        codes = np.unravel_index(leaves.cell[person], self.plan.design.shape)
-        for attribute, code in zip(self.plan.design.attributes, codes, strict=True):
-            columns[attribute.name] = _labelled(code, attribute.labels)
-        return pa.table(columns)
+        return next(microdata(self.plan.design, self.estimate.leaves, max(1, self.n_people)))
 
-    def _region_columns(self, leaf: Ints) -> dict[str, pa.Array]:
-        """The geography columns of the source, for given leaves."""
-        design = self.plan.design
-        names = design.geography_columns
-        if len(names) == 1:
-            return {names[0]: _labelled(leaf, design.spine.leaves)}
-        paths = design.spine.leaf_labels
-        columns = {}
-        for axis, name in enumerate(names):
-            labels = {label: i for i, label in enumerate(dict.fromkeys(path[axis] for path in paths))}
-            code = np.array([labels[path[axis]] for path in paths])
-            columns[name] = _labelled(code[leaf], tuple(labels))
-        return columns
-
-    def tables(self) -> Iterator[tuple[str, pa.Table]]:
+    def tables(self) -> Iterator[tuple[str, Iterator[Part]]]:
         """Every query but the detailed one: level, region, its attributes, the count and how far off, zeros left out."""
         design = self.plan.design
         histograms = list(self.levels())[::-1]
+        codes = [pa.array(level, pa.string()) for level in design.spine.codes]
         for query, meaning in zip(design.queries, design.query_attributes, strict=True):
-            if query.name == DETAILED:
-                continue
-            parts = []
-            for level, histogram in enumerate(histograms):
-                answers = query.answer(histogram)
-                region, row = np.nonzero(answers)
+            if query.name != DETAILED:
+                yield query.name, self._table(query, meaning, histograms, codes)
+
+    def _table(
+        self,
+        query: Query,
+        meaning: tuple[Attribute, ...],
+        histograms: Sequence[SparseLevel],
+        codes: Sequence[pa.Array],
+    ) -> Iterator[Part]:
+        """The rows of one table, level by level."""
+        for level, name in enumerate(self.plan.design.spine.names):
+            for region, row, count in answers_of(query, histograms[level]):
                 columns = {
-                    "level": _labelled(np.full(len(region), level), design.spine.names),
-                    "region": _labelled(region, design.spine.codes[level]),
-                    **_row_labels(row, meaning),
-                    "count": pa.array(answers[region, row]),
-                    **self._error_columns(level, query, region, row, answers[region, row]),
+                    "level": pa.repeat(pa.scalar(name, pa.string()), len(region)),
+                    "region": codes[level].take(pa.array(region)),
+                    **row_labels(row, meaning),
+                    "count": pa.array(count),
+                    **self._error_columns(level, query, region, row, count),
                 }
-                parts.append(pa.table(columns).unify_dictionaries())
-            yield query.name, pa.concat_tables([_plain(part) for part in parts])
+                yield level, pa.table(columns)
 
     def _error_columns(
         self, level: int, query: Query, region: Ints, row: Ints, count: Ints
@@ -332,41 +318,24 @@ class TopDownRelease(Shown):
         self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None, *, csv: bool = False
     ) -> Manifest:
         """Put the files of the release beside its measurements, and move everything into place."""
-        people = self.to_frame()
-        pq.write_table(people, writer.path(MICRODATA_FILE), compression="zstd")
+        design = self.plan.design
+        write_row_groups(
+            writer.path(MICRODATA_FILE), enumerate(microdata(design, self.estimate.leaves)), writer.check
+        )
         if csv:
-            write_csv(people, writer.path(CSV_FILE))
-        for name, table in self.tables():
-            pq.write_table(table, writer.path(f"{TABLE_FOLDER}/{name}.parquet"), compression="zstd")
+            write_csv(microdata(design, self.estimate.leaves), writer.path(CSV_FILE))
+        for name, parts in self.tables():
+            write_row_groups(writer.path(f"{TABLE_FOLDER}/{name}.parquet"), parts, writer.check)
         if self.known_error is not None:
             errors, regions = self.known_error.to_tables(self.plan.design.spine)
             pq.write_table(errors, writer.path(ERRORS_FILE), compression="zstd")
             pq.write_table(regions, writer.path(REGIONS_FILE), compression="zstd")
-        pq.write_table(self._statements(), writer.path(STATEMENTS_FILE), compression="zstd")
+        write_row_groups(
+            writer.path(STATEMENTS_FILE), ((0, part) for part in statements(design)), writer.check
+        )
         if report is not None:
             writer.path("report.html").write_text(report, encoding="utf-8")
         return writer.seal(self.manifest(parameters, csv=csv))
-
-    def _statements(self) -> pa.Table:
-        """Bounds from public tables: one row for each that binds."""
-        spine = self.plan.design.spine
-        names, regions, lower, upper = [], [], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for statement in self.plan.design.statements:
-            if not statement.is_invariant:
-                binding = np.flatnonzero((statement.lower > 0) | (statement.upper < UNBOUNDED))
-                names += [statement.name] * len(binding)
-                regions += [spine.leaves[leaf] for leaf in binding]
-                lower.append(statement.lower[binding])
-                upper.append(statement.upper[binding])
-        most = np.concatenate(upper)
-        return pa.table(
-            {
-                "statement": pa.array(names, pa.string()),
-                "region": pa.array(regions, pa.string()),
-                "lower": pa.array(np.concatenate(lower)),
-                "upper": pa.array(most, mask=most >= UNBOUNDED),
-            }
-        )
 
     def plot(self) -> Figure:
         """Draw the budget and the noise of every query, and with an evaluation the errors."""
@@ -386,28 +355,6 @@ class TopDownRelease(Shown):
         lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
         lines.append(f"  failsafe used for {counted(len(self.estimate.rescued), 'region')}")
         return "\n".join(map(printable, lines[:10]))
-
-
-def _labelled(codes: NDArray[Any], labels: tuple[str, ...]) -> pa.Array:
-    """A dictionary column."""
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(labels, pa.string()))
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Dictionary columns as text, so that tables with other dictionaries can follow."""
-    columns = [
-        column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
-        for column in table.columns
-    ]
-    return pa.table(columns, names=table.column_names)
-
-
-def _row_labels(row: Ints, meaning: tuple[Attribute, ...]) -> dict[str, pa.Array]:
-    """Columns that say what rows of a query stand for."""
-    if not meaning:
-        return {}
-    codes = np.unravel_index(row, [attribute.size for attribute in meaning])
-    return {a.name: _labelled(code, a.labels) for a, code in zip(meaning, codes, strict=True)}
 
 
 def _merged_labels(

@@ -15,10 +15,12 @@ from functools import lru_cache
 import numpy as np
 
 from louver._arrays import Ints
+from louver.engine.engines import ONE_CORE, Engine
 from louver.privacy.noise import KeyedNoise, Nonce, perturb
 from louver.run import Run
+from louver.topdown.batches import Span
 from louver.topdown.bayes import learning_stride
-from louver.topdown.estimation import Estimate, LevelReport, Span, estimate_by_level
+from louver.topdown.estimation import Estimate, LevelReport, estimate_by_level
 from louver.topdown.measuring import batches_of, invariant_values
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import Problem, SparseLevel, add_levels
@@ -104,7 +106,7 @@ class AssumedTruth:
         *,
         n_leaves: int | None = None,
         turn: int = 0,
-        workers: int = 1,
+        engine: Engine = ONE_CORE,
         run: Run | None = None,
     ) -> Simulated:
         """Measure and estimate with the plan's estimator.
@@ -116,8 +118,8 @@ class AssumedTruth:
             About how many leaves are estimated, whole families of them; all by default. The regions above are always all there.
         turn : int
             Another one takes other families.
-        workers : int
-            Threads; the result does not depend on it.
+        engine : Engine
+            Where batches are worked on.
         run : Run, optional
             Told how far it is, and asked whether to go on.
         """
@@ -127,11 +129,11 @@ class AssumedTruth:
         if among:
             starts = self.problem.spine.starts[-1]
             leaves = np.concatenate([np.arange(starts[first], starts[last]) for first, last in among])
-        steps = self.steps(noisy, among or None, workers, run)
+        steps = self.steps(noisy, among or None, engine, run)
         return Simulated(levels=tuple(level for level, _ in steps), leaves=leaves, noisy=noisy)
 
     def steps(
-        self, noisy: SimulatedCounts, among: Sequence[Span] | None, workers: int, run: Run | None
+        self, noisy: SimulatedCounts, among: Sequence[Span] | None, engine: Engine, run: Run | None
     ) -> Iterator[tuple[SparseLevel, LevelReport]]:
         """Estimates level by level."""
         design = self.plan.design
@@ -141,7 +143,7 @@ class AssumedTruth:
             estimator=design.options.estimator,
             shrink=design.shrink,
             kept_margin=self.plan.kept_margin(),
-            workers=workers,
+            engine=engine,
             among=among,
             doing="simulating",
             run=run,
@@ -162,7 +164,7 @@ def simulate(
     leaves: SparseLevel,
     seeds: Sequence[int],
     *,
-    workers: int = 1,
+    engine: Engine = ONE_CORE,
     run: Run | None = None,
 ) -> Iterator[Estimate]:
     """Release a table once for each seed, as the plan would release the records.
@@ -177,4 +179,4 @@ def simulate(
     truth = AssumedTruth.of(plan, leaves)
     for seed in seeds:
         noisy = SimulatedCounts(plan, truth.levels, seed)
-        yield Estimate.of(truth.steps(noisy, None, workers, run))
+        yield Estimate.of(truth.steps(noisy, None, engine, run))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from louver.engine.engines import Engine
 from louver.errors import InputError
 from louver.privacy.ledger import Ledger
 from louver.privacy.measurements import Measurements, write_measurements
@@ -42,6 +43,7 @@ __all__ = [
     "Estimation",
     "Report",
     "estimate_from",
+    "folder_beside",
     "open_payer",
     "release_paid",
     "release_seeded",
@@ -53,7 +55,7 @@ MOST_COMPARED = 1 << 25
 """Counts of one query at one level that are compared with the truth; a query of more is left out."""
 
 Report = Callable[[TopDownRelease], str]
-Estimation = Callable[[QueryPlan, Path, int, Run | None, dict[str, float]], TopDownRelease]
+Estimation = Callable[[QueryPlan, Path, Engine, Run | None, dict[str, float]], TopDownRelease]
 """From the measurements of a folder to a release."""
 
 
@@ -71,13 +73,13 @@ def release_seeded(
     plan: QueryPlan,
     seed: int,
     evaluate: bool,
-    workers: int,
+    engine: Engine,
     run: Run | None,
     write: Callable[[TopDownRelease, Path], TopDownRelease],
     estimate: Estimation | None = None,
 ) -> TopDownRelease:
     """Run with noise that anyone can repeat, in a temporary folder."""
-    with tempfile.TemporaryDirectory(prefix="louver-topdown-") as name:
+    with tempfile.TemporaryDirectory(prefix=".louver-topdown-", dir=engine.folder) as name:
         folder = Path(name)
         began = time.perf_counter()
         levels = true_levels(plan.design, run)
@@ -88,10 +90,15 @@ def release_seeded(
         noise, design = KeyedNoise.from_seed(seed), plan.design.measured_fingerprint()
         write_measurements(path, true_batches(plan, levels), noise, design=design, run=run)
         seconds = {"tabulate": tabulated - began, "measure": time.perf_counter() - tabulated}
-        release = (estimate or estimate_from)(plan, folder, workers, run, seconds)
+        release = (estimate or estimate_from)(plan, folder, engine, run, seconds)
         if evaluate:
             release = replace(release, evaluation=_errors(release, levels))
         return write(release, folder)
+
+
+def folder_beside(out: str | Path | None) -> Path:
+    """Where the measurements of a release lie while it is made, or those of one that is not written."""
+    return Path(tempfile.gettempdir()) if out is None else Path(out).absolute().parent
 
 
 def work_of(out: Path) -> Path:
@@ -103,7 +110,7 @@ def release_paid(
     plan: QueryPlan,
     out: Path,
     ledger: Ledger,
-    workers: int,
+    engine: Engine,
     resume: bool,
     run: Run | None,
     write: Callable[..., TopDownRelease],
@@ -122,18 +129,18 @@ def release_paid(
     if is_released:  # stopped after the move
         # The levels that were finished are still beside the release, unless the folder was cleared too.
         kept = is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], ledger)
-        release = replace(estimated(plan, work if kept else out, workers, run, {}), path=out)
+        release = replace(estimated(plan, work if kept else out, engine, run, {}), path=out)
     else:
         began = time.perf_counter()
         measure(plan, work, ledger, run)
         seconds = {"measure": time.perf_counter() - began}
-        release = write(estimated(plan, work, workers, run, seconds), work, out=out)
+        release = write(estimated(plan, work, engine, run, seconds), work, out=out)
     shutil.rmtree(work, ignore_errors=True)
     return release
 
 
 def estimate_from(
-    plan: QueryPlan, folder: Path, workers: int, run: Run | None, seconds: dict[str, float]
+    plan: QueryPlan, folder: Path, engine: Engine, run: Run | None, seconds: dict[str, float]
 ) -> TopDownRelease:
     """Estimate from the measurements and invariants of a folder."""
     path = folder / MEASUREMENTS_FILE
@@ -147,12 +154,12 @@ def estimate_from(
         estimator=plan.design.options.estimator,
         shrink=plan.design.shrink,
         kept_margin=plan.kept_margin(),
-        workers=workers,
+        engine=engine,
         checkpoints=checkpoints_of(plan, folder),
         run=run,
     )
     estimated = time.perf_counter()
-    known_error = simulate_errors(plan, result.leaves, noisy, workers=workers, run=run)
+    known_error = simulate_errors(plan, result.leaves, noisy, engine=engine, run=run)
     if known_error is not None:
         seconds = {**seconds, "intervals": time.perf_counter() - estimated}
     return TopDownRelease(
@@ -180,7 +187,7 @@ def write_release(
     began = time.perf_counter()
     with ReleaseWriter(out, run) as writer:
         for name in (MEASUREMENTS_FILE, INVARIANTS_FILE):
-            shutil.copyfile(folder / name, writer.path(name))
+            (run or Run()).attend(shutil.copyfile, folder / name, writer.path(name))
         release = replace(release, path=Path(out))
         parameters = release.plan.design.options.model_dump(mode="json")
         page = (run or Run()).attend(report, release) if report else None

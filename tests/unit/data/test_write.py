@@ -48,6 +48,10 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["t.txt"]
     with replacing(path) as file:
+        file.close()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["t.txt"]
+    with replacing(path) as file:
         file.write(b"new")
     assert path.read_text() == "new"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from louver.data.regions import RegionTree
-from louver.engine.run import run_pieces
+from louver.engine.local import run_pieces
 from louver.errors import InfeasibleError, InputError, SolverError
 from louver.release.verify import verify
 from louver.report.topdown import topdown_report

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from louver.engine.local import LocalEngine
 from louver.topdown import bayes, topdown
 from louver.topdown.load import read_design
 from louver.topdown.measuring import true_levels
@@ -38,7 +39,7 @@ def test_the_same_key_gives_the_same_for_any_number_of_workers(tmp_path, estimat
     monkeypatch.setattr("louver.topdown.estimation.FEWEST", 2)
     truth = assumed(tmp_path, estimator)
     one, two, other = (
-        truth.simulate(public_seed("test", key), workers=workers)
+        truth.simulate(public_seed("test", key), engine=LocalEngine(workers))
         for key, workers in (("0", 1), ("0", 2), ("1", 1))
     )
     for level, (a, b) in enumerate(zip(one.levels, two.levels, strict=True)):

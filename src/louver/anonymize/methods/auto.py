@@ -15,7 +15,7 @@ from louver.anonymize.methods.method import Method
 from louver.anonymize.methods.neighbourhood import TimeUpError, find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Partition, Points, Problem
 from louver.anonymize.watch import NODES_PER_SECOND, Watch
-from louver.engine.run import run_pieces
+from louver.engine.local import run_pieces
 from louver.optim.aside import compiled_aside, n_cores
 from louver.optim.kernels.classes.annealing import Scene, anneal_piece_inplace
 from louver.optim.kernels.classes.bisection import cut_pieces, mixed

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from louver.anonymize.problem import Points, Problem
 from louver.anonymize.watch import Watch
-from louver.engine.run import run_pieces
+from louver.engine.local import run_pieces
 from louver.optim.kernels.classes.loss_bounds import least_losses
 from louver.optim.kernels.classes.record_tree import NUMBER_MASK, build_tree, nearest
 

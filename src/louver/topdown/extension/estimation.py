@@ -17,14 +17,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from louver._arrays import Floats, Ints
-from louver.engine.run import run_pieces
+from louver.engine.engines import ONE_CORE, Engine, Shared
 from louver.optim.entropy import Inequality, NoisySums, Sums, fit
 from louver.optim.kernels.sharing.people import draw_cells_inplace, share_out_inplace
 from louver.run import Run
+from louver.topdown.batches import Span
 from louver.topdown.estimation import Estimate, LevelReport
 from louver.topdown.extension.constraints import Constraints
 from louver.topdown.extension.problem import Extension
@@ -43,20 +45,22 @@ CLOSED = 1e-6  # of what would be expected, where a bound allows nobody
 
 
 def estimate_classes(
-    extension: Extension, noisy: NoisyCounts, *, workers: int = 1, run: Run | None = None
+    extension: Extension, noisy: NoisyCounts, *, engine: Engine = ONE_CORE, run: Run | None = None
 ) -> Estimate:
     """Histograms of all leaves in the larger schema, whose projection is the first release exactly.
 
     Cells of a leaf are in the order of the first release's cells, then their own.
     """
-    first, closed, known = extension.first_levels(), extension.closed(), Constraints.of(extension)
+    first, closed = extension.first_levels(), extension.closed()
+    constraints = Constraints.of(extension)
+    known = engine.share(_Known(extension, constraints, noisy))
     current: SparseLevel | None = None
     reports = []
     for level, name in enumerate(extension.design.spine.names):
         began = time.perf_counter()
-        current, residual = _estimate_level(
-            extension, known, noisy, first, closed, level, current, workers, run
-        )
+        limits = constraints.at(extension, level)
+        source = engine.share(_Level(known, level, first[level], closed[level], limits, current))
+        current, residual = _estimate_level(extension, source, level, engine, run)
         reports.append(
             LevelReport(
                 name=name,
@@ -71,46 +75,58 @@ def estimate_classes(
     return Estimate(leaves=current, levels=tuple(reports))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """What all levels share."""
+
+    extension: Extension
+    constraints: Constraints
+    noisy: NoisyCounts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Level:
+    """What the batches of a level are worked on with: the first release of its regions, the bounds that allow nobody, limits, its parents."""
+
+    known: Shared[_Known]
+    level: int
+    first: SparseLevel
+    closed: Ints
+    limits: tuple[Ints, Ints]
+    parents: SparseLevel | None
+
+
 def _estimate_level(
-    extension: Extension,
-    known: Constraints,
-    noisy: NoisyCounts,
-    first: Sequence[SparseLevel],
-    closed: Sequence[Ints],
-    level: int,
-    parents: SparseLevel | None,
-    workers: int,
-    run: Run | None,
+    extension: Extension, source: Shared[_Level], level: int, engine: Engine, run: Run | None
 ) -> tuple[SparseLevel, float]:
     """All regions of a level, batch by batch; persons by which a real count missed a margin at most."""
     spine = extension.design.spine
     batches = split_batches(spine, level, extension.plan.workloads()[level].n_values)
-    limits = known.at(extension, level)
-
-    def work(span: tuple[int, int]) -> tuple[SparseLevel, float]:
-        if run is not None:
-            run.check()
-        start, stop = region_range(spine, level, span)
-        answers = noisy.read(level, start, stop)
-        own = first[level].part(start, stop)
-        if parents is None:
-            return _draw_root(extension, own, answers, run or Run())
-        family = np.repeat(
-            np.arange(span[1] - span[0]), np.diff(spine.starts[level - 1][span[0] : span[1] + 1])
-        )
-        tables = _Classes.of(extension, parents.part(*span), own, family)
-        here = slice(start, stop)
-        own_limits = (limits[0][:, here], limits[1][:, here])
-        return _share_out(
-            extension, known, level, here, tables, answers, closed[level][here], own_limits, run or Run()
-        )
-
     pieces = []
-    for piece in run_pieces(work, batches, workers=workers):
+    for piece in engine.map(partial(_estimate_batch, source), batches, run):
         pieces.append(piece)
         if run is not None:
             run.report(f"extending {spine.names[level]}", len(pieces), len(batches))
     return SparseLevel.concatenate([regions for regions, _ in pieces]), max(missed for _, missed in pieces)
+
+
+def _estimate_batch(source: Shared[_Level], span: Span, run: Run) -> tuple[SparseLevel, float]:
+    """The children of a batch of parents, or the root."""
+    own, known = source.value, source.value.known.value
+    extension, level = known.extension, own.level
+    spine = extension.design.spine
+    start, stop = region_range(spine, level, span)
+    answers, first = known.noisy.read(level, start, stop), own.first.part(start, stop)
+    if own.parents is None:
+        return _draw_root(extension, first, answers, run)
+    n_children = np.diff(spine.starts[level - 1][span[0] : span[1] + 1])
+    family = np.repeat(np.arange(len(n_children)), n_children)
+    tables = _Classes.of(extension, own.parents.part(*span), first, family)
+    here = slice(start, stop)
+    limits = (own.limits[0][:, here], own.limits[1][:, here])
+    return _share_out(
+        extension, known.constraints, level, here, tables, answers, own.closed[here], limits, run
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
+from louver.engine.engines import Engine
 from louver.errors import InputError
 from louver.privacy.ledger import Head, Ledger
 from louver.privacy.measurements import Measurements, TrueBatch
@@ -71,7 +72,7 @@ def estimate_extension(
     extension: Extension,
     plan: QueryPlan,
     folder: Path,
-    workers: int,
+    engine: Engine,
     run: Run | None,
     seconds: dict[str, float],
 ) -> ExtendedRelease:
@@ -79,7 +80,7 @@ def estimate_extension(
     path = folder / MEASUREMENTS_FILE
     began = time.perf_counter()
     measured = Measurements.of_design(path, plan.design.measured_fingerprint())
-    shared = estimate_classes(extension, SealedCounts(path, plan), workers=workers, run=run)
+    shared = estimate_classes(extension, SealedCounts(path, plan), engine=engine, run=run)
     estimated = time.perf_counter()
     leaves, edits = repair(extension, shared.leaves, run)
     return ExtendedRelease(

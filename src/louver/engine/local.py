@@ -9,17 +9,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
 
 from louver.errors import InputError
+from louver.run import Run
 
-__all__ = ["parse_engine", "run_pieces"]
+__all__ = ["LocalEngine", "open_local", "run_pieces"]
 
 MAX_WORKERS = 1024
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 def run_pieces(
@@ -60,16 +65,49 @@ def run_pieces(
                 future.cancel()
 
 
-def parse_engine(engine: str) -> int:
-    """Number of workers of an engine written as "local:N".
+@dataclass(frozen=True, slots=True)
+class Held(Generic[T]):
+    """Something that all threads see."""
+
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """Threads of this process; see `engines.Engine`."""
+
+    workers: int
+    folder: ClassVar[Path | None] = None
+
+    def share(self, what: T) -> Held[T]:
+        """Threads share everything."""
+        return Held(what)
+
+    def map(
+        self, work: Callable[[Piece, Run], Result], pieces: Iterable[Piece], run: Run | None
+    ) -> Iterator[Result]:
+        """Yield work(piece, run) for every piece, in order."""
+        told = run or Run()
+
+        def one(piece: Piece) -> Result:
+            told.check()
+            return work(piece, told)
+
+        return run_pieces(one, pieces, workers=self.workers)
+
+
+def open_local(number: str, folder: Path | None, run: Run) -> AbstractContextManager[LocalEngine]:
+    """The engine of an address written as "local:N".
 
     Examples
     --------
-    >>> parse_engine("local:2")
+    >>> with open_local("2", None, Run()) as engine:
+    ...     engine.workers
     2
     """
-    kind, _, number = engine.partition(":")
-    if kind != "local" or not number.isdecimal() or not 1 <= int(number) <= MAX_WORKERS:
-        message = f"the engine must be local:N with N from 1 to {MAX_WORKERS}, such as local:2."
+    if not number.isdecimal() or not 1 <= int(number) <= MAX_WORKERS:
+        message = (
+            f"option --engine: the engine must be local:N with N from 1 to {MAX_WORKERS}, such as local:2."
+        )
         raise InputError(message, option="--engine")
-    return int(number)
+    return nullcontext(LocalEngine(int(number)))

@@ -1,0 +1,100 @@
+"""Engines: where batches of work run, by an address such as `local:2` or `dask://10.0.0.5:8786`.
+
+A verb opens one engine and hands it on; whoever has batches to work on maps a function over them::
+
+    def counted(known: Shared[Known], span: Span, run: Run) -> Counts:      # a function of a module, not of a function
+        return known.value.count(span, run)
+
+    with open_engine(address, folder, run) as engine:
+        known = engine.share(Known(...))             # what all batches need; goes to every worker once
+        for counts in engine.map(partial(counted, known), spans, run):
+            run.report("counting", ...)              # told by whoever takes the results
+
+- Results come in the order of the pieces, whatever the engine, the number of workers and whichever of them are lost on the way.
+- Pieces are read a few ahead of the results, so neither side has to fit into memory: keep pieces and results small.
+- On a cluster function, pieces, results and what is shared are pickled, and what is shared lies in `folder`, which all workers
+  must see under the same path. So nothing of it may hold records, a ledger or a key where the work needs none.
+- `run` is the caller's on this machine. On a cluster it is one of the worker's own: work asks it whether to go on, no more.
+- A `Shared` lives as long as somebody holds it; its file goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from louver.engine.local import LocalEngine, open_local
+from louver.errors import InputError
+from louver.run import Run
+
+__all__ = ["ENGINES", "ONE_CORE", "Engine", "Shared", "open_engine"]
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Shared(Protocol[T_co]):
+    """Something that all batches need."""
+
+    @property
+    def value(self) -> T_co:
+        """The thing itself, wherever this is asked."""
+        ...
+
+
+class Engine(Protocol):
+    """Where batches of work run."""
+
+    @property
+    def folder(self) -> Path | None:
+        """Where files that the work reads have to lie; None where any place will do."""
+        ...
+
+    def share(self, what: T) -> Shared[T]:
+        """Make something known to all workers, for as long as the answer is held."""
+        ...
+
+    def map(
+        self, work: Callable[[Piece, Run], Result], pieces: Iterable[Piece], run: Run | None
+    ) -> Iterator[Result]:
+        """Yield work(piece, run) for every piece, in order."""
+        ...
+
+
+Opener = Callable[[str, Path | None, Run], AbstractContextManager[Engine]]
+
+ENGINES: dict[str, Opener] = {"local": open_local}
+"""By the scheme of an address: opens an engine at what follows the scheme."""
+
+ONE_CORE: Engine = LocalEngine(1)
+"""For whoever was told nothing else."""
+
+
+def open_engine(
+    address: str, folder: Path | None = None, run: Run | None = None
+) -> AbstractContextManager[Engine]:
+    """The engine at an address, to be used in a `with`.
+
+    Parameters
+    ----------
+    address : str
+    folder : Path, optional
+        Exists; where engines of several machines put what is shared. None where only this machine's cores can help.
+    run : Run, optional
+        Asked whether to go on connecting.
+
+    Examples
+    --------
+    >>> with open_engine("local:2") as engine:
+    ...     list(engine.map(lambda piece, run: abs(piece), [-3, 2, -1], None))
+    [3, 2, 1]
+    """
+    scheme, _, rest = address.partition(":")
+    if scheme not in ENGINES:
+        message = "option --engine: the engine must be local:N, such as local:2."
+        raise InputError(message, option="--engine")
+    return ENGINES[scheme](rest, folder, run or Run())
