@@ -44,6 +44,12 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=20_000_000)
     parser.add_argument("--whole", type=int, default=1_000_000)
     parser.add_argument("--seconds-per-million", type=float, default=30.0, help="for the search")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        help="rounds of the search in place of seconds: a busy machine loses as a quiet one",
+    )
+    parser.add_argument("--method", default="auto")
     parser.add_argument("--engine", default="local:2", help="local:N, or dask for two worker processes here")
     parser.add_argument("--folder", help="where the files and the release go (the system's temporary folder)")
     parser.add_argument("--skip-whole", action="store_true", help="only the large file, in parts")
@@ -65,11 +71,16 @@ def main() -> None:
             f"{options.records:,} records x {len(QUASI)} quasi-identifiers, {size / 2**20:,.0f} MiB as Parquet, k = {K}"
         )
         parts = ["--parts", "3" if options.small else "auto", "--engine", address]
-        each = options.seconds_per_million / 1e6
-        if not options.skip_whole:
-            run(place, "first", "whole", ["--seconds", str(each * options.whole)], others)
-            run(place, "first", "in parts", ["--seconds", str(each * options.whole), *parts], others)
-        run(place, "people", "in parts", ["--seconds", str(each * options.records), *parts], others)
+        for file, n, how in (
+            ("first", options.whole, "whole"),
+            ("first", options.whole, "in parts"),
+            ("people", options.records, "in parts"),
+        ):
+            if file == "people" or not options.skip_whole:
+                seconds = ["--seconds", str(options.seconds_per_million * n / 1e6)]
+                time_limit = seconds if options.steps is None else ["--steps", str(options.steps)]
+                given = [*time_limit, "--method", options.method, *(parts if how == "in parts" else [])]
+                run(place, file, how, given, others)
 
 
 def run(folder: Path, file: str, how: str, given: list[str], others: list[psutil.Process]) -> None:

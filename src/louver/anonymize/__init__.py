@@ -152,7 +152,7 @@ def anonymize(
         raise InputError(
             "option --parts holds no records in memory; name a folder for the release (out).", option="out"
         )
-    with _made(request, run) as release:
+    with _made(request, out, run) as release:
         if out is not None and not release.is_withheld:
             page = None if report is None else (run or Run()).attend(report, release)
             release = replace(release, ledger=payer)
@@ -162,10 +162,12 @@ def anonymize(
     return release
 
 
-def _made(request: Request[AnonymizeOptions], run: Run | None) -> AbstractContextManager[AnonymizedRelease]:
+def _made(
+    request: Request[AnonymizeOptions], out: str | Path | None, run: Run | None
+) -> AbstractContextManager[AnonymizedRelease]:
     """The release, for as long as what it was made from has to be there."""
-    if request.options.parts is not None:
-        return in_parts(request, run or Run())
+    if out is not None and request.options.parts is not None:
+        return in_parts(request, Path(out), run or Run())
     return nullcontext(_anonymize(request, run))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from louver._arrays import Floats, Ints
 from louver.anonymize.columns import Column, NumericColumn, given_values
@@ -86,20 +87,29 @@ def tally(bins: Sequence[Bins], before: Sequence[Ints], published: Sequence[Publ
     sizes : int64 (groups,)
         Records published as each group.
     """
-    after = [
-        np.stack([b.spread(meaning) for meaning in p.meanings])[p.of_group]
-        for b, p in zip(bins, published, strict=True)
-    ]
+    after = [_spread(b, p) for b, p in zip(bins, published, strict=True)]
     pairs = list(combinations(range(len(bins)), 2))
     counted = [
         np.bincount(old, minlength=len(b.labels)).astype(np.float64)
         for b, old in zip(bins, before, strict=True)
     ]
     crossed = [_crossed(before[i], before[j], bins[i], bins[j]) for i, j in pairs]
+    weighted = [new.multiply(sizes[:, None]).T.tocsr() for new in after]
     return Tally(
         (*counted, *crossed),
-        (*(sizes @ new for new in after), *((after[i] * sizes[:, None]).T @ after[j] for i, j in pairs)),
+        (*(new.T @ sizes for new in after), *((weighted[i] @ after[j]).toarray() for i, j in pairs)),
     )
+
+
+def _spread(bins: Bins, published: Published) -> csr_array:
+    """Shares of the bins (groups, bins) that the records of each group have; most groups touch few bins."""
+    rows = [bins.spread(meaning) for meaning in published.meanings]
+    touched = [np.flatnonzero(row) for row in rows]
+    shares = np.concatenate([row[places] for row, places in zip(rows, touched, strict=True)])
+    starts = np.cumsum([0, *map(len, touched)])
+    return csr_array((shares, np.concatenate(touched), starts), shape=(len(rows), len(bins.labels)))[
+        published.of_group
+    ]
 
 
 def compare(bins: Sequence[Bins], found: Tally) -> Comparison:

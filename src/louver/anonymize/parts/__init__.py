@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import floor
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,7 @@ from louver.anonymize.roles import unchanged
 from louver.data.read import Source, open_source
 from louver.data.scratch import Scratch
 from louver.data.tabulate import coded_batches
-from louver.engine.run import parse_engine, run_pieces
+from louver.engine.engines import Engine, open_engine
 from louver.errors import InputError
 from louver.optim.kernels.classes.diversity import is_diverse
 from louver.run import Run
@@ -40,25 +41,32 @@ __all__ = ["in_parts"]
 
 
 @contextmanager
-def in_parts(request: Request[AnonymizeOptions], run: Run) -> Iterator[AnonymizedRelease]:
-    """The release, for as long as its records are on disk."""
+def in_parts(request: Request[AnonymizeOptions], out: Path, run: Run) -> Iterator[AnonymizedRelease]:
+    """The release, for as long as its records are on disk.
+
+    Parameters
+    ----------
+    out : Path
+        Where it will go; workers on other machines see the folder above it.
+    """
     options, started = request.options, time.perf_counter()
-    with Scratch() as scratch:
+    with (
+        open_engine(options.engine, out.absolute().parent, run) as engine,
+        Scratch(None if engine.folder is None else out.absolute().parent) as scratch,
+    ):
         spill = Spill(scratch.path)
         with open_source(request.data, **request.source.opening(), run=run) as source:
             _check_columns(source, options)
             source.hold()
             domain = read_domain(source, options, request.schema, run)
-            pieces = _pieces(*_cut_up(source, domain, options, spill, run), domain, options)
+            pieces = _pieces(*_cut_up(source, domain, options, spill, run), domain, options, engine)
             columns, is_text = source.columns, source.is_text
         read = time.perf_counter()
-        whole = Whole(domain=domain, options=options, spill=spill)
+        whole = engine.share(Whole(domain=domain, options=options, spill=spill))
         answers = []
-        for number, answer in enumerate(
-            run_pieces(partial(form_part, whole, run=run), pieces, workers=_workers(options))
-        ):
-            run.report("forming classes", number + 1, len(pieces))
+        for answer in engine.map(partial(form_part, whole), pieces, run):
             answers.append(answer)
+            run.report("forming classes", len(answers), len(pieces))
         formed = time.perf_counter()
         release = gather(pieces, answers, domain, spill, columns, is_text, options, run)
         ended = time.perf_counter()
@@ -123,9 +131,11 @@ def _keyed(others: pa.RecordBatch, first: int, n: int, is_order_kept: bool) -> p
     return pa.RecordBatch.from_arrays([pa.array(keys), *columns], names=[KEY, *others.schema.names])
 
 
-def _pieces(sizes: Ints, sensitive: Sequence[Ints], domain: Domain, options: AnonymizeOptions) -> list[Piece]:
+def _pieces(
+    sizes: Ints, sensitive: Sequence[Ints], domain: Domain, options: AnonymizeOptions, engine: Engine
+) -> list[Piece]:
     """Parts that are worked on together, each with its share of the time and of the records that may be left out."""
-    workers, n = _workers(options), domain.n_records
+    workers, n = int(getattr(engine, "workers", 1)), domain.n_records
     found = []
     for parts in _united(sizes, sensitive, domain):
         size = int(sizes[list(parts)].sum())
@@ -158,6 +168,8 @@ def _united(sizes: Ints, sensitive: Sequence[Ints], domain: Domain) -> list[tupl
 
 def _is_diverse(parts: tuple[int, ...], sensitive: Sequence[Ints], domain: Domain) -> bool:
     """Whether some parts, as one class, have the sensitive values that every class needs."""
+    if not domain.sensitive:
+        return True
     nobody = np.zeros(0, np.int64)
     limits = build_requirements(domain.sensitive, nobody, np.zeros((0, 0), np.int32), nobody, 0).limits
     counts = []
@@ -166,7 +178,3 @@ def _is_diverse(parts: tuple[int, ...], sensitive: Sequence[Ints], domain: Domai
         total = by_part[list(parts)].sum(axis=0)
         counts.append(np.bincount(asked.codes[known], total[known], minlength=asked.n_values))
     return bool(is_diverse(limits, np.concatenate([nobody, *counts]).astype(np.int64)))
-
-
-def _workers(options: AnonymizeOptions) -> int:
-    return parse_engine(options.engine)

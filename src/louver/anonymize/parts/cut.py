@@ -68,7 +68,11 @@ class Cells:
 
     def unpacked(self) -> Ints:
         """Bins (cells, columns)."""
-        return np.stack(np.unravel_index(self.keys, self.shape), axis=1).astype(np.int64)
+        found, rest = [], self.keys
+        for size in reversed(self.shape):
+            rest, bins = np.divmod(rest, size)
+            found.append(bins)
+        return np.stack(found[::-1], axis=1)
 
     def _unite(self, keys: Ints, counts: Ints) -> None:
         self.keys, place = np.unique(keys, return_inverse=True)
@@ -76,7 +80,11 @@ class Cells:
 
 
 def _packed(bins: Sequence[Ints], shape: tuple[int, ...]) -> Ints:
-    return np.asarray(np.ravel_multi_index(tuple(bins), shape), np.int64)
+    """One number for the bins of a cell, in mixed radix; numpy's own knows 64 columns at most."""
+    keys = np.zeros(len(bins[0]), np.int64)
+    for column, size in zip(bins, shape, strict=True):
+        keys = keys * size + column
+    return keys
 
 
 def bins_of(columns: Sequence[Column], counts: Sequence[Ints]) -> list[Ints]:

@@ -18,6 +18,8 @@ from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.reached import Reached, reached_by
 from louver.anonymize.solve import solve
 from louver.anonymize.watch import Watch
+from louver.engine.engines import Shared
+from louver.errors import Cancelled
 from louver.optim.status import Status
 from louver.run import Run
 
@@ -90,18 +92,32 @@ class PartAnswer:
     subproblem_sizes: tuple[int, ...]
 
 
-def form_part(whole: Whole, piece: Piece, run: Run) -> PartAnswer:
+def form_part(shared: Shared[Whole], piece: Piece, run: Run) -> PartAnswer:
     """Form the classes of a part; which of them each record is in goes to a file beside its records."""
+    whole = shared.value
     values = whole.spill.read_codes(piece.parts)
     problem = whole.domain.problem(values, whole.options, piece.max_suppressed)
-    own = Run()
-    with run.interrupting(own.cancel):
-        answer = solve(problem, whole.options, Watch(own, piece.seconds, piece.cores))
+    answer = solve(problem, whole.options, Watch(_Silent(run), piece.seconds, piece.cores))
     assert isinstance(answer, Partition)
     class_of = np.empty(problem.n_records, np.int32)
     class_of[problem.rows] = answer.labels
     np.save(whole.spill.labels(piece.parts[0]), class_of)
     return _told(whole.domain, values, problem, answer)
+
+
+class _Silent(Run):
+    """Tells nobody how far one part is, and ends with another run."""
+
+    def __init__(self, above: Run) -> None:
+        super().__init__()
+        self._above = above
+
+    def check(self) -> None:
+        try:
+            self._above.check()
+        except Cancelled:
+            self.cancel()
+        super().check()
 
 
 def bins_of_domain(domain: Domain) -> list[Bins]:
