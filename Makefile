@@ -34,13 +34,15 @@ lint: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m pytest $(PARALLEL)
 
-# Every verb once against the built wheel instead of the source tree; its kernels are those that the other tests compiled.
+# Every verb once against the built wheel (made from the sdist) instead of the source tree, then the wheel alone without a network;
+# its kernels are those that the other tests compiled.
 wheel-test: $(STAMP)
 	rm -rf build/wheel && mkdir -p build/wheel
-	$(BIN)/python -m build --quiet --wheel --no-isolation --outdir build/wheel
+	$(BIN)/python -m build --quiet --no-isolation --outdir build/wheel
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/wheel/site build/wheel/*.whl
 	$(BIN)/python tests/compiling.py src build/wheel/site
 	LOUVER_SITE=$(CURDIR)/build/wheel/site $(BIN)/python -m pytest $(PARALLEL) tests/cli/test_installed.py tests/cli/test_imports.py
+	$(BIN)/python tests/offline.py build/wheel/*.whl build/wheel/alone
 
 bench: $(STAMP)
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
@@ -51,7 +53,7 @@ docs: $(STAMP)
 
 # The manual as pages to open: build/manual/index.html.
 manual: $(STAMP)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo build/manual/index.html
 
 clean:

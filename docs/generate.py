@@ -359,7 +359,7 @@ OTHER_MEANINGS = {
     "topdown extend": {
         "extends": "digest of the first release's manifest",
         "edits": "what the last edit did",
-        "edits.broken_before": "for every rule and bound, leaves that broke it before the last edit",
+        "edits.broken_before": "for every bound, rule and gap, leaves that broke it before the last edit",
         "edits.broken_after": "and after it; no bound among them",
         "edits.leaves": "leaves in which somebody was changed",
         "edits.people": "people changed",
@@ -405,6 +405,7 @@ SPEC_MEANINGS = {
     "topdown.extends": "release directory that is extended; verified first",
     "topdown.refines": "attribute of the first release -> `attribute` that stands for it, and `merge`: label -> its finer labels",
     "topdown.rules": "edit rules: in every leaf people in `cells` are at most `at_most` times those in `of`; each has a `name`",
+    "topdown.household": "leaves with one `head` and `members` alone; each of `gaps` says how many `years` apart its `cells` are from the head",
     "topdown.shrink": 'for `bayes`: standard deviations that small groups may be shrunk by, 2 by default, or `"off"`',
     "topdown.intervals": "simulations that standard errors and intervals are read from, 3 by default; 0 for none",
 }

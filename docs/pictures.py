@@ -1,27 +1,62 @@
-"""Draw the pictures of the guides that show results: `python docs/pictures.py` writes docs/images/audit-*.png."""
+"""Draw the pictures of the guides that show results on the sample data: `python docs/pictures.py [NAME...]` writes docs/images."""
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 from matplotlib.figure import Figure
+from PIL import Image
 
 import louver as lv
 from louver.data.samples import write_samples
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES = Path(__file__).absolute().parent / "images"
 WARDS, AGES = ["North", "East", "South", "West"], ["<25", "25-44", "45-64", "65+"]
 COUNTS = [[20, 50, 10, 3], [8, 19, 22, 15], [17, 32, 12, 11], [2, 24, 9, 18]]
 HIDDEN, SECOND, SHOWN = "#c1442d", "#e9a03b", "#eef1f4"
 
 
+def profile() -> Figure:
+    """The columns of the sample of people."""
+    return lv.profile("people.csv").plot()
+
+
+def bounds() -> Figure:
+    """What a table of the survey gives away."""
+    return lv.bounds(
+        "survey.csv", weight="count", rows=["age", "education", "sex"], cols=["hours", "salary"]
+    ).plot()
+
+
 def differencing() -> Figure:
     """The two tables of the samples, put together."""
-    with tempfile.TemporaryDirectory() as folder:
-        write_samples(Path(folder))
-        return lv.audit(spec=Path(folder) / "tables.toml").plot()
+    return lv.audit(spec="tables.toml").plot()
+
+
+def anonymize() -> Figure:
+    """The people at k = 5."""
+    drop = ["weight", "hours", "employment", "occupation"]
+    quasi = ["age", "education", "marital", "race", "sex"]
+    return lv.anonymize(
+        "people.csv", quasi=quasi, sensitive=["income"], identifying=drop, k=5, seconds=2
+    ).plot()
+
+
+def groups() -> Figure:
+    """Crashes by number of people; the seed makes the picture repeatable."""
+    regions = {"unit": "CASENUM", "regions": ["REGION", "PSU"], "domain": "regions.csv"}
+    return lv.groups("crashes.csv", **regions, max_size=20, epsilon=1, seed=1).plot()
+
+
+def topdown() -> Figure:
+    """The county, with a seed for the same reason."""
+    return lv.topdown("county.toml", seed=1).plot()
 
 
 def hiding() -> Figure:
@@ -59,6 +94,27 @@ def _square(x: int, y: int, color: str):
     return Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, color=color)
 
 
+PICTURES: dict[str, Callable[[], Figure]] = {
+    "profile": profile,
+    "bounds": bounds,
+    "audit-tables": differencing,
+    "audit-hide": hiding,
+    "anonymize": anonymize,
+    "groups": groups,
+    "topdown": topdown,
+}
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Few colours are enough, and make a small file."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=80, format="png")
+    Image.open(drawn).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
 if __name__ == "__main__":
-    for name, made in (("audit-tables", differencing()), ("audit-hide", hiding())):
-        made.savefig(IMAGES / f"{name}.png", dpi=80)
+    with tempfile.TemporaryDirectory() as folder:
+        write_samples(Path(folder))
+        os.chdir(folder)
+        for name in sys.argv[1:] or PICTURES:
+            save(PICTURES[name](), IMAGES / f"{name}.png")

@@ -87,7 +87,7 @@ def postgres_uri() -> Iterator[str]:
     finally:
         if server is not None:
             server.terminate()
-            server.wait(timeout=30)
+            server.wait(timeout=600)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -59,6 +59,8 @@ class Run:
         Told the stage in words, what is done and what there is to do in all, in the same unit.
     tell : callable, optional
         Told sentences that a person should read before the work goes on.
+    stand : callable, optional
+        Told where a search stands: the share that its best answer loses, and the least that any can lose, None where unknown.
 
     Examples
     --------
@@ -78,12 +80,15 @@ class Run:
         self,
         show: Callable[[str, float, float], None] | None = None,
         tell: Callable[[str], None] | None = None,
+        stand: Callable[[float, float | None], None] | None = None,
     ) -> None:
         self._show = show
         self._tell = tell
+        self._stand = stand
         self._interrupts: list[Callable[[], object]] = []
         self._flag = bytearray(1)
         self._is_ending = False
+        self._is_hurried = False
 
     @property
     def flag(self) -> NDArray[np.uint8]:
@@ -103,6 +108,15 @@ class Run:
         """Whether the work is on its way out: it has learnt that it shall end, or nothing can stop it any more."""
         return self._is_ending
 
+    @property
+    def is_hurried(self) -> bool:
+        """Whether somebody is content with what a search has found so far."""
+        return self._is_hurried
+
+    def hurry(self) -> None:
+        """Ask a search to end with the best it has; safe from other threads. Work that is no search takes no notice."""
+        self._is_hurried = True
+
     def cancel(self) -> None:
         """Ask the work to end; safe from other threads and from signal handlers."""
         self._flag[0] = 1
@@ -119,9 +133,13 @@ class Run:
         """Tell that the work is past the point where it can be stopped, and ends in a moment."""
         self._is_ending = True
 
-    def report(self, stage: str, done: float, total: float) -> None:
-        """Tell how far the work is, unless it shall end."""
+    def report(
+        self, stage: str, done: float, total: float, lost: float | None = None, least: float | None = None
+    ) -> None:
+        """Tell how far the work is, and of a search what is lost and must be at least, unless it shall end."""
         self.check()
+        if self._stand is not None and lost is not None:
+            self._stand(lost, least)
         if self._show is not None:
             self._show(stage, done, total)
 

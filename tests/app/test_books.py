@@ -34,7 +34,13 @@ def test_a_ledger_is_told_with_its_history_and_whether_it_is_sound(ledger: str) 
 
 def test_more_is_granted_in_the_measure_of_the_ledger(ledger: str) -> None:
     assert granted(ledger, None, "0.5", Run())["granted"] == "5/2"
-    assert ledger_left(ledger, Run()) == {"measure": "epsilon", "granted": "5/2", "left": "5/2", "held": "0"}
+    assert ledger_left(ledger, Run()) == {
+        "measure": "epsilon",
+        "neighbours": "add-remove-record",
+        "granted": "5/2",
+        "left": "5/2",
+        "held": "0",
+    }
 
 
 @pytest.mark.parametrize("amount", ["", "-1", "0", "many", "1e99999999"])

@@ -32,7 +32,7 @@ def explorer() -> Iterator[Explorer]:
 
 def answer(explorer: Explorer, path: str, **headers: str) -> tuple[int, dict[str, str]]:
     """Status and headers of a plain request."""
-    connection = http.client.HTTPConnection("127.0.0.1", explorer.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", explorer.port, timeout=600)
     connection.putrequest("GET", path, skip_host=True)
     for name, value in {"Host": f"127.0.0.1:{explorer.port}", **headers}.items():
         connection.putheader(name, value)

@@ -11,6 +11,7 @@ import pytest
 
 from louver.app.copying import Texts, WithFiles
 from louver.app.jobs.microdata import KEPT, anonymized, browsed, packed, published, traced
+from louver.app.pages.microdata import Asked
 from louver.errors import InputError
 from louver.release.verify import verify
 from louver.run import Run
@@ -53,9 +54,13 @@ def test_a_release_can_be_taken_away_as_one_file(people: str, tmp_path: Path) ->
 
 def test_classes_are_browsed_from_the_smallest(people: str) -> None:
     anonymized(people, SourceOptions(), OPTIONS, Run())
-    found = browsed(0, Run())
-    sizes = [row[-1] for row in found["rows"]]
+    found = browsed(0, "ascending", Run())
+    sizes = [counts[0] for _, counts in found["rows"]]
     assert sizes == sorted(sizes) and sum(sizes) == 6 and found["columns"] == ["age"]
+    assert found["sensitive"] == ["ill"] and all(1 <= counts[1] <= counts[0] for _, counts in found["rows"])
+    largest = browsed(0, "descending", Run())["rows"]
+    assert [counts[0] for _, counts in largest] == sizes[::-1]
+    assert browsed(1, "ascending", Run())["rows"] == found["rows"][1:]
 
 
 def test_the_curve_loses_more_with_k(people: str) -> None:
@@ -67,7 +72,9 @@ def test_the_curve_loses_more_with_k(people: str) -> None:
 def test_files_that_a_command_needs_are_written_first() -> None:
     texts = WithFiles(Texts(("louver", "verify", "x"), "print()"), {"h 1.csv": "a,b\n"}).texts()
     assert texts["Command"] == "cat > 'h 1.csv' <<'END-OF-SPEC'\na,b\nEND-OF-SPEC\nlouver verify x"
-    assert texts["Python"].startswith("from pathlib import Path\n\nPath('h 1.csv').write_text('a,b\\n')")
+    assert texts["Python"].startswith(
+        "from pathlib import Path\n\nPath('h 1.csv').write_text('a,b\\n', encoding='utf-8')"
+    )
 
 
 def test_no_label_ends_a_file_early() -> None:
@@ -75,3 +82,28 @@ def test_no_label_ends_a_file_early() -> None:
     command = WithFiles(Texts(("true",), ""), {"h.csv": hostile}).texts()["Command"]
     assert command.splitlines()[0] == "cat > h.csv <<'END-OF-SPEC-'"
     assert command.endswith("\nEND-OF-SPEC-\ntrue")
+
+
+def test_a_search_by_rounds_is_repeated_exactly(people: str) -> None:
+    asked = Asked()
+    assert asked.effort() == {"seconds": 10.0} and asked.has_rounds
+    asked.seconds = "r10"
+    options = {name: OPTIONS[name] for name in ("quasi", "k")} | asked.effort()
+    one, other = (anonymized(people, SourceOptions(), options, Run()) for _ in range(2))
+    assert options["steps"] == 10 and one["information_loss"] == other["information_loss"]
+    assert len(traced(people, SourceOptions(), options, (2,), Run())) == 1
+    asked.method = "sorted"
+    assert asked.effort() == {"seconds": 3.0}, "which has no rounds"
+
+
+def test_runs_stand_side_by_side_and_a_curve_is_of_its_choices() -> None:
+    asked = Asked()
+    found = {"k": 5, "suppressed": 0, "classes": 3, "gcp": 0.1, "method": "auto"}
+    asked.take(asked.choices(), found)
+    asked.curve = {2: 0.05}
+    asked.k = 3
+    asked.take(asked.choices(), found | {"k": 3})
+    assert asked.curve and [one["k"] for one in asked.tried] == [5, 3]
+    asked.recoding = "global"
+    asked.take(asked.choices(), found)
+    assert not asked.curve and asked.tried[-1]["recoding"] == "Whole file"

@@ -69,3 +69,32 @@ def test_an_address_is_not_shown(tmp_path: Path) -> None:
     session = Session(Setup(folder=tmp_path, file="postgresql://me:secret@host/people"))
     assert session.open_start() and session.opened is not None
     assert "secret" not in session.opened.name + session.opened.copied
+
+
+def test_a_page_says_what_it_takes(tmp_path: Path) -> None:
+    session, taken = Session(Setup(folder=tmp_path)), []
+
+    async def take(path: str, name: str) -> None:
+        taken.append((Path(path).read_bytes(), name))
+
+    session.receivers["outlines"] = sessions.Receiver(take, (".geojson",), 3, "a GeoJSON file")
+    with pytest.raises(InputError, match="choose a GeoJSON file"):
+        asyncio.run(session.receive("outlines", "map.csv", chunks(b"x")))
+    with pytest.raises(InputError, match="choose a smaller one"):
+        asyncio.run(session.receive("outlines", "map.geojson", chunks(b"xxxx")))
+    with pytest.raises(InputError, match="no page asked"):
+        asyncio.run(session.receive("other", "map.geojson", chunks(b"x")))
+    asyncio.run(session.receive("outlines", "map.GeoJSON", chunks(b"x")))
+    assert taken == [(b"x", "map.GeoJSON")]
+    session.close()
+
+
+def test_the_same_file_can_be_read_in_another_way(tmp_path: Path) -> None:
+    session = Session(Setup(folder=tmp_path))
+    session.open_sample("people")
+    session.read_as(decimal_mark=",", where="age >= 18")
+    assert session.opened is not None and session.opened.source.decimal_mark == ","
+    with pytest.raises(InputError, match="where"):
+        session.read_as(where="age >=")
+    assert session.opened.source.where == "age >= 18", "what was there stays"
+    session.close()

@@ -52,7 +52,7 @@ def test_a_measurement_is_confirmed_and_debits_once(browser: Any, explorer: Expl
         page.click("button:has-text('Measure…')")
         assert Ledger(folder / "crashes.ledger").state().spent == 0
         page.click("dialog[open] >> button:has-text('Measure')")
-        page.wait_for_selector("h2:has-text('Released:')")
+        page.wait_for_selector(".verdict:has-text('Released:')")
         page.wait_for_selector(".foot >> text=1.68 left")
     state = Ledger(folder / "crashes.ledger").state()
     assert state.spent == Fraction("0.32") and len(state.sealed) == 1

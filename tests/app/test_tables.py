@@ -171,3 +171,44 @@ def test_the_way_back() -> None:
     assert state.move("X1", "nowhere", 0) == "" and state.move("X9", "rows", 0) == ""
     assert state.split("X7", ()) == "Split X7"
     assert np.isclose(audited(FIRST, View(), Run())["kept"], 1)
+
+
+def test_what_falls_with_knowledge_is_marked() -> None:
+    row = dict(zip(NAMES[:6], ("<25", "Private", "HS", "Married", "White", "Male"), strict=True))
+    told = asked(rows=NAMES[:6], cols=NAMES[6:], given=[{"row": row, "at_most": 200}])
+    found = audited(told, View(lines=(0, 2000), before=FIRST), Run())
+    before, now = (audited(one, View(), Run())["tiles"] for one in (FIRST, told))
+    marked = sum(len(line["fallen"]) for line in found["window"]["lines"])
+    assert found["fallen"] == marked > 0 and now != before
+    assert audited(told, View(before=told), Run())["fallen"] == 0
+
+
+def test_what_was_tried_is_sorted() -> None:
+    state = Tables()
+    for number, (small, kept) in enumerate([(3, 0.9), (0, 0.5), (0, 0.7)], start=1):
+        found = {"summary": {"disclosed_small_cells": small, "certain_rows": number}, "kept": kept}
+        state.remember("", BoundsOptions(rows=["a"], cols=["b"], small=number + 1), found)
+    assert [one.number for one in state.sorted()] == [2, 3, 1]
+    state.sort("kept")
+    assert [one.number for one in state.sorted()] == [1, 3, 2]
+    state.sort("kept")
+    assert [one.number for one in state.sorted()] == [2, 3, 1], "the other way round"
+
+
+def test_the_levels_of_a_hierarchy_are_categories_too() -> None:
+    state = Tables()
+    state.open(counted(CPS8, ABOUT, Run()))
+    assert state.regroup("X1", {"25-54": "25+", "55+": "25+"}, 1) == "Level 1 of X1"
+    assert state.groups("X1") == {"<25": ("<25",), "25+": ("25-54", "55+")}
+
+
+def test_suggestions_stay_with_the_rounding_they_were_made_for() -> None:
+    state = Tables()
+    state.open(counted(CPS8, ABOUT, Run()))
+    state.decimals = 2
+    line = {"rows": ["X1"], "cols": ["X8"], "recodes": {}, "words": "", "kept": 0.5}
+    summary = {"disclosed_small_cells": 0, "certain_rows": 0}
+    state.take_suggestions(
+        {"lines": [line | {"summary": summary}], "is_proved": True, "examined": 1, "decimals": None}
+    )
+    assert state.tries[-1].options.decimals is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from louver.app.jobs.topdown import described, planned, released
 from louver.app.pages.topdown import Asked, spec_text
+from louver.errors import Cancelled, InputError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
@@ -27,8 +27,9 @@ def spec(tmp_path: Path) -> Path:
 @pytest.fixture
 def asked(spec: Path) -> Asked:
     chosen = Asked()
-    chosen.spec, chosen.about = spec, described(str(spec), Run())
-    chosen.amount = Fraction(chosen.about["amount"])
+    chosen.open(spec)
+    chosen.reset(described(str(spec), Run()))
+    assert chosen.about is not None
     chosen.levels = dict.fromkeys((level["name"] for level in chosen.about["levels"]), 1)
     chosen.queries = dict.fromkeys(chosen.about["query_shares"], 1)
     return chosen
@@ -52,16 +53,44 @@ def test_the_forecast_needs_no_records_and_follows_the_sliders(spec: Path, asked
     assert _errors(spec, asked)[lowest] < before[lowest] / 2
 
 
-def test_a_release_is_paid_for_and_told_as_a_tree(spec: Path, asked: Asked, tmp_path: Path) -> None:
+def test_a_release_is_paid_for(spec: Path, asked: Asked, tmp_path: Path) -> None:
     ledger = tmp_path / "town.ledger"
     Ledger.create(ledger, Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(4))
     found = released(str(spec), asked.section(), str(ledger), str(tmp_path / "town"), Run())
-    assert verify(tmp_path / "town").passed
+    assert verify(tmp_path / "town").passed and found["people"] > 0
     assert Ledger(ledger).state().remaining == 4 - asked.amount
-    levels = [row["level"] for row in found["table"]]
-    assert levels[0] == 0 and all(below - above <= 1 for above, below in itertools.pairwise(levels))
-    assert found["table"][0]["persons"] == found["people"]
-    assert all(row["lower"] <= row["persons"] <= row["upper"] for row in found["table"])
+
+
+def test_cancelled_after_paying_it_goes_on_with_the_same_noise(
+    spec: Path, asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, out = tmp_path / "town.ledger", str(tmp_path / "town")
+    Ledger.create(ledger, Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(4))
+
+    class Stopping(Run):
+        def report(self, stage: str, done: float = 0, total: float = 0) -> None:
+            if Ledger(ledger).state().sealed:
+                self.cancel()
+            super().report(stage, done, total)
+
+    with pytest.raises(Cancelled):
+        released(str(spec), asked.section(), str(ledger), out, Stopping())
+    assert not Path(out).exists() and Ledger(ledger).state().remaining == 4 - asked.amount
+    released(str(spec), asked.section(), str(ledger), out, Run())
+    assert verify(out).passed and Ledger(ledger).state().remaining == 4 - asked.amount
+
+
+def test_the_budget_and_choices_go_into_the_spec(spec: Path, asked: Asked) -> None:
+    assert asked.section() == {}
+    asked.budget, asked.choices["estimator"] = "both", "plain"
+    assert asked.section() == {
+        "estimator": "plain", "epsilon": str(asked.amount), "rho": None, "delta": "1e-10"
+    }  # fmt: skip
+    found = planned(str(spec), asked.section(), 0, Run())
+    assert found["loss"]["measure"] == "rho"
+    asked.budget, asked.choices["shrink"] = "rho", "never"
+    with pytest.raises(InputError, match="shrink"):
+        planned(str(spec), asked.section(), 0, Run())
 
 
 def test_the_copied_spec_is_what_was_chosen(spec: Path, asked: Asked) -> None:

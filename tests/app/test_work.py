@@ -72,6 +72,20 @@ def test_cancel_ends_it(job: Callable[..., None]) -> None:
     with_worker(story)
 
 
+def test_a_search_is_heard_and_hurried() -> None:
+    async def story(worker: Worker) -> None:
+        seen: list[tuple[float, float | None]] = []
+
+        def stand(*told: Any) -> None:
+            seen.append(told)
+            worker.hurry()
+
+        assert await worker.do(some_jobs.search, standing=stand) == "the best so far"
+        assert seen[0] == (0.5, 0.25)
+
+    with_worker(story)
+
+
 def test_cancelling_nothing() -> None:
     async def story(worker: Worker) -> None:
         worker.cancel()

@@ -17,7 +17,7 @@ LOADED = re.compile(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="(https?:)?//
 @pytest.fixture(scope="module")
 def manual(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("manual")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
     )
@@ -33,8 +33,13 @@ def test_every_page_of_the_navigation_is_there(manual: Path) -> None:
 
 def test_every_guide_is_in_the_navigation() -> None:
     listed = (ROOT / "mkdocs.yml").read_text()
-    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "explain").glob("*.md")]
+    pages = [page for part in ("", "explain/", "howto/") for page in (ROOT / "docs").glob(f"{part}*.md")]
     assert [page.name for page in pages if page.name not in listed] == []
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
+    assert links and [link for link in links if not (ROOT / link).exists()] == []
 
 
 def test_no_page_loads_anything_from_elsewhere(manual: Path) -> None:

@@ -37,6 +37,23 @@ class Bad:
 
 
 HOME = 'home = ["holder", "spouse", "parent", "other"]'
+BOUNDS = "[[topdown.bounds]]"
+
+
+def household(
+    years: str = "years",
+    members: str = "holder",
+    cells: str = "spouse",
+    gap: str = "older = 1",
+    name: str = "a",
+) -> str:
+    """A section about households."""
+    return (
+        f'[topdown.household]\nyears = "{years}"\nhead = {{ place = ["holder"] }}\nmembers = {{ place = ["{members}", "spouse"] }}\n'
+        f'[[topdown.household.gaps]]\nname = "{name}"\n{gap}\ncells = {{ place = ["{cells}"] }}\n'
+    )
+
+
 CASES = [
     Bad("no extends", 'key "extends" is required', 'extends = "first"\n', ""),
     Bad("extends nothing", 'key "extends" names no release', '"first"', f'"{SECRET}"'),
@@ -64,12 +81,19 @@ CASES = [
     Bad("leaf of a stranger", "convents.csv names a region on row 9", "2B2", "2B3", file="leaves.csv"),
     Bad("zeros without room", "leave no cell for people whom first has with quarters dorm",
         'place = ["holder", "spouse", "parent", "cell"]', 'place = ["holder", "spouse", "parent", "cell", "hall", "convent"]'),
-    Bad("rules of one name", "two rules have one name", 'name = "parents"', 'name = "spouses"'),
+    Bad("rules of one name", "two rules or gaps have one name", 'name = "parents"', 'name = "spouses"'),
     Bad("rule on both sides", "counts some cells on both sides", 'cells = { place = ["spouse"] }', 'cells = { place = ["holder"] }'),
     Bad("rule of a stranger", 'key "rules[1]" names an attribute', 'cells = { place = ["spouse"] }', f'cells = {{ {SECRET} = ["spouse"] }}'),
     Bad("rule of no label", "has no such label", 'cells = { place = ["spouse"] }', f'cells = {{ place = ["{SECRET}"] }}'),
     Bad("rule of nothing", 'key "rules[1].at_most"', "at_most = 1", "at_most = 0"),
     Bad("rule of no cells", 'key "rules[1].of"', 'of = { place = ["holder"] }', "of = {}"),
+    Bad("years of no number", 'key "years" must name an attribute whose labels are whole numbers', BOUNDS, household() + BOUNDS),
+    Bad("years of a stranger", 'key "years" must name an attribute', BOUNDS, household(years=SECRET) + BOUNDS),
+    Bad("head who is no member", "a head is a member too", BOUNDS, household(members="spouse") + BOUNDS),
+    Bad("gap of the head", "must be members other than the head", BOUNDS, household(cells="holder") + BOUNDS),
+    Bad("gap both ways", 'key "household.gaps", item 1 needs either "younger" or "older"', BOUNDS, household(gap="older = 2\nyounger = 1") + BOUNDS),
+    Bad("gap of no years", 'key "household.gaps[1].older" must be at least 1', BOUNDS, household(gap="older = 0") + BOUNDS),
+    Bad("gap named like a rule", "two rules or gaps have one name", BOUNDS, household(name="spouses") + BOUNDS),
     Bad("bound below itself", "convents.csv is not a whole number", "2B1,1", f"2B1,{SECRET}", file="convents.csv"),
     Bad("query shares", "sums to 3/4", 'place = "1/2"', 'place = "1/4"'),
     Bad("no spec", "argument SPEC.toml is missing", arguments=("extend", *OUT)),

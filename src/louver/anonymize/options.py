@@ -237,8 +237,8 @@ class AnonymizeOptions(VerbOptions):
     )
     engine: str = option(
         "local:1",
-        "Where parts are worked on, several at a time; classes do not depend on it.",
-        metavar="local:N",
+        "Where parts are worked on: local:N for cores of this machine, dask://HOST:PORT for a Dask cluster; classes do not depend on it.",
+        metavar="ADDRESS",
         group="parts",
     )
     format: Literal["labels", "bounds"] = option(

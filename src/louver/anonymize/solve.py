@@ -43,6 +43,7 @@ def solve(problem: Problem, options: AnonymizeOptions, watch: Watch) -> Answer:
                     plain = options.model_copy(update={"carry": None, "steps": 1})
                     method.solve(problem.tiny(), Watch(), plain)
             watch.restart()
+        watch.problem, watch.lost, watch.least = problem, None, None
         return _timed(method, problem, options, watch)
 
     return watch.attend(work)

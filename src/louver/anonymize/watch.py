@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from louver.run import Run
+
+if TYPE_CHECKING:
+    from louver.anonymize.problem import Problem
 
 __all__ = ["NODES_PER_SECOND", "Watch"]
 
@@ -47,6 +50,10 @@ class Watch:
         Seconds of each stage.
     share : float
         Share of the work that is done.
+    lost, least : float or None
+        Share of all detail, by weight, that the best answer so far loses, and that every answer loses at least.
+    problem : Problem or None
+        What the shares are told of; answers to parts of it are no news.
     """
 
     def __init__(
@@ -57,6 +64,9 @@ class Watch:
         self.stop = np.zeros(1, dtype=np.uint8)
         self.took: dict[str, float] = {}
         self.share = 0.0
+        self.lost: float | None = None
+        self.least: float | None = None
+        self.problem: Problem | None = None
         self._seconds = seconds
         self._is_inside = False
         self.restart()
@@ -83,7 +93,7 @@ class Watch:
     @property
     def is_over(self) -> bool:
         """Whether the search shall end, by the clock or by the run; sets `stop`."""
-        if self.left <= 0 or self.run.is_cancelled:
+        if self.left <= 0 or self.run.is_cancelled or self.run.is_hurried:
             self.stop[0] = 1
         return bool(self.stop[0])
 
@@ -91,6 +101,13 @@ class Watch:
     def told(self) -> dict[str, float]:
         """Seconds of the stages that a steward knows."""
         return {name: seconds for name, seconds in self.took.items() if name in STAGES}
+
+    def found(self, problem: Problem, loss: float, bound: float | None = None) -> None:
+        """Note what an answer loses, in units of the loss, and what no answer can lose less than."""
+        if problem is self.problem:
+            full = max(1, problem.n_records * problem.full_loss)
+            self.lost = loss / full if self.lost is None else min(self.lost, loss / full)
+            self.least = self.least if bound is None else bound / full
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -117,7 +134,8 @@ class Watch:
         try:
             doing = pool.submit(work, self)
             while not wait([doing], timeout=LOOK_SECONDS).done:
-                self.run.report(STAGE, 1.0 if self.is_over else self.share, 1.0)
+                share = 1.0 if self.is_over else self.share
+                self.run.report(STAGE, share, 1.0, self.lost, self.least)
         except BaseException:
             self.run.cancel()
             self.stop[0] = 1

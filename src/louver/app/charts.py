@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from html import escape
+from typing import Any
 
 from louver.app.look import Tag
 from louver.app.words import MONTHS
@@ -56,9 +58,14 @@ def steps(history: Sequence[tuple[float, float, int]], *, held: float) -> None:
 
 
 def points(
-    places: Sequence[tuple[float, float, int]], *, across: str, up: str, is_reversed: bool = False
+    places: Sequence[tuple[Any, float, int]],
+    *,
+    across: str,
+    up: str,
+    is_reversed: bool = False,
+    tick: Callable[[Any], str] = "{:.4g}".format,
 ) -> None:
-    """Numbered points, such as loss against k; the list beside says what the numbers are."""
+    """Numbered points, such as loss against k; the list beside says what the numbers are. Places across are sorted, `tick` names them."""
     if not places:
         Tag("p", "s sub", "None yet.")
         return
@@ -71,12 +78,12 @@ def points(
     def y(value: float) -> float:
         return TOP + (HEIGHT - TOP - BOTTOM - 12) * (1 - value / top)
 
-    def x(value: float) -> float:
+    def x(value: Any) -> float:
         return LEFT + (WIDTH / 2 - LEFT - RIGHT) * slots[value]
 
     shapes = [_axis(y, top, WIDTH / 2)]
     shapes += [
-        f'<text class="axl" x="{x(value):.1f}" y="{HEIGHT - 20:.1f}" text-anchor="middle">{value:.4g}</text>'
+        f'<text class="axl" x="{x(value):.1f}" y="{HEIGHT - 20:.1f}" text-anchor="middle">{escape(tick(value))}</text>'
         for value in xs[:8]
     ]
     for _, up_at, number, at in _apart(places, x):
@@ -89,8 +96,8 @@ def points(
 
 
 def _apart(
-    places: Sequence[tuple[float, float, int]], x: Callable[[float], float]
-) -> Iterator[tuple[float, float, int, float]]:
+    places: Sequence[tuple[Any, float, int]], x: Callable[[Any], float]
+) -> Iterator[tuple[Any, float, int, float]]:
     """Points of one column side by side, so that none hides another."""
     for value in dict.fromkeys(place[0] for place in places):
         column = [place for place in places if place[0] == value]

@@ -16,14 +16,21 @@ from louver.schema.files import toml_text
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
 
-__all__ = ["Call", "Repeatable", "Texts", "WithFiles", "toml"]
+__all__ = ["BY_TIME", "DRAWN_ANEW", "SAME", "Call", "Repeatable", "Texts", "WithFiles", "toml"]
 
 SPEC = "louver-explore.toml"
+BY_TIME = "A search that ends by time finds another answer each time; choose rounds under Time for one that is repeated exactly."
 END = "END-OF-SPEC"
+SAME = "Running it gives the same result."
+DRAWN_ANEW = "Running it asks for the same: noise is drawn anew, under a name of its own, and paid for again."
 
 
 class Repeatable(Protocol):
     """What was done, in words that do it again."""
+
+    @property
+    def note(self) -> str:
+        """What comes of running it."""
 
     def texts(self) -> dict[str, str]:
         """The words by the name of their tab."""
@@ -35,6 +42,7 @@ class Texts:
 
     command: tuple[str, ...]
     python: str
+    note: str = SAME
 
     def texts(self) -> dict[str, str]:
         """Command and Python, by the name of their tab."""
@@ -43,18 +51,33 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class WithFiles:
-    """The same with files that it needs, such as a spec, written first: name -> text, which ends with its last line."""
+    """The same with files that it needs, such as a spec, written first: name -> text, which ends with its last line.
+
+    `first` is a command, and `python` lines, that go before all.
+    """
 
     call: Repeatable
     files: Mapping[str, str]
+    first: str = ""
+    python: str = ""
+
+    @property
+    def note(self) -> str:
+        return self.call.note
 
     def texts(self) -> dict[str, str]:
         """Command and Python, by the name of their tab."""
         told = self.call.texts()
         written = "".join(f"{_here_document(name, text)}\n" for name, text in self.files.items())
-        lines = "".join(f"Path({name!r}).write_text({text!r})\n" for name, text in self.files.items())
+        lines = "".join(
+            f"Path({name!r}).write_text({text!r}, encoding='utf-8')\n" for name, text in self.files.items()
+        )
         python = f"from pathlib import Path\n\n{lines}\n" if lines else ""
-        return {"Command": written + told["Command"], "Python": python + told["Python"]}
+        before = f"{self.first}\n" if self.first else "", f"{self.python}\n\n" if self.python else ""
+        return {
+            "Command": before[0] + written + told["Command"],
+            "Python": before[1] + python + told["Python"],
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +100,8 @@ class Call:
         Options of the model that the function is not told, for it is what they ask for.
     files : mapping
         Small files that the options name and the call writes first: name -> text.
+    note : str
+        What comes of running it.
     """
 
     options: VerbOptions
@@ -87,6 +112,7 @@ class Call:
     more: Mapping[str, str] | None = None
     hidden: tuple[str, ...] = ()
     files: Mapping[str, str] | None = None
+    note: str = SAME
 
     def texts(self) -> dict[str, str]:
         """Command and Python, by the name of their tab."""

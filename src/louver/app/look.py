@@ -189,14 +189,22 @@ class RunBar:
     def __init__(self, session: Session, lane: str, dims: Sequence[Element] = ()) -> None:
         self._session, self._lane, self._dims = session, lane, list(dims)
         self._running = 0
-        self.has_problem = False
+        self.sentence = ""
+        self.is_cancelled = False
         with Tag("div", "run gone", role="status") as self._bar:
             self._stage = Tag("span", "stage")
             with Tag("div", "bar", role="progressbar", aria_label="Progress"):
                 self._done = Tag("i")
+            self._add()
             self._cancel = button("Cancel", self.cancel, kind="mini", data_cancel="")
         with Tag("div") as self._problem:
             pass
+
+    def _add(self) -> None:
+        """Draw what stands before Cancel."""
+
+    def stand(self, lost: float, least: float | None) -> None:
+        """Where a search stands."""
 
     def dim(self, *elements: Element) -> None:
         """What is out of date while something runs."""
@@ -209,7 +217,7 @@ class RunBar:
 
     def tell(self, sentence: str) -> None:
         """Say why there is no result; an empty sentence takes it back."""
-        self.has_problem = bool(sentence)
+        self.sentence = sentence
         self._problem.clear()
         if sentence:
             with self._problem:
@@ -218,6 +226,7 @@ class RunBar:
     async def do(self, job: Callable[..., Any], *args: Any, key: str) -> Any:
         """The answer of a job, or None where there is none: it was cancelled, is late, or failed, which the bar then tells."""
         self._running += 1
+        self.is_cancelled = False
         self._mark("working", 0, 0)
         loop = asyncio.get_running_loop()
         waits = [
@@ -225,15 +234,18 @@ class RunBar:
             loop.call_later(RUN_BAR_AFTER_SECONDS, self._appear),
         ]
         try:
-            answer = await self._session.ask(job, *args, key=key, lane=self._lane, progress=self._mark)
+            answer = await self._session.ask(
+                job, *args, key=key, lane=self._lane, progress=self._mark, standing=self.stand
+            )
             self.tell("")
             return answer
         except Late:
             return None
         except Cancelled:
+            self.is_cancelled = True
             self.tell("cancelled.")
         except LouverError as error:
-            self.tell(str(error))
+            self.tell(self._session.told(error))
         finally:
             for wait in waits:
                 wait.cancel()
@@ -316,4 +328,4 @@ def _repeat(call: Repeatable | None) -> None:
     segments({name: name for name in texts}, "Command", lambda name: code.set_text(texts[name]), "Form")
     code = Tag("pre", "mono", texts["Command"], tabindex=0)
     button("Copy", icon_name="copy", kind="pri").on("click", js_handler=f"() => louver.copy('c{code.id}')")
-    Tag("p", "s sub", "Running it gives the same result. It names columns and labels: keep it inside.")
+    Tag("p", "s sub", f"{call.note} It names columns and labels: keep it inside.")

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from louver.app.work import Progress, Worker
+from louver.app.work import Progress, Standing, Worker
 from louver.data.samples import sample_path
-from louver.errors import InputError, printable
+from louver.errors import InputError, LouverError, printable
 from louver.schema.source import SourceOptions
+from louver.schema.validate import validated
 
-__all__ = ["MAX_UPLOAD", "SAMPLES", "Opened", "Session", "Setup"]
+__all__ = ["MAX_UPLOAD", "SAMPLES", "Opened", "Receiver", "Session", "Setup"]
 
 MAX_UPLOAD = 500_000_000
 SAMPLES = {
@@ -95,6 +96,28 @@ class Opened:
     source: SourceOptions
 
 
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Who takes an upload for a purpose of its own.
+
+    Attributes
+    ----------
+    take : callable
+        Told where the file is kept, and what it is called.
+    endings : tuple of str
+        Names that are taken.
+    most : int
+        Bytes that it may have.
+    kinds : str
+        What these are called, for the sentence about another.
+    """
+
+    take: Callable[[str, str], Awaitable[None]]
+    endings: tuple[str, ...] = ENDINGS
+    most: int = MAX_UPLOAD
+    kinds: str = "CSV, Parquet, Excel, Stata, SPSS or SAS"
+
+
 class Session:
     """One tab."""
 
@@ -111,8 +134,8 @@ class Session:
         self.balance: dict[str, str] | None = None
         self.say: Callable[[str], object] = lambda text: None
         """Tells people who listen to the page; set by the shell."""
-        self.receivers: dict[str, Callable[[str, str], Awaitable[None]]] = {}
-        """Who takes an upload for a purpose of its own: the kept file, and what it is called."""
+        self.receivers: dict[str, Receiver] = {}
+        """Who takes an upload for a purpose of its own."""
         self._states: dict[type[Any], Any] = {}
         self._workers: dict[str, Worker] = {}
         self._folder: Path | None = None
@@ -136,9 +159,21 @@ class Session:
         key: str,
         lane: str = "quick",
         progress: Progress | None = None,
+        standing: Standing | None = None,
     ) -> Any:
         """Do a job of `louver.app.jobs` in this session's process; see `Worker.do`. A long one has a lane of its own."""
-        return await self._workers.setdefault(lane, Worker()).do(job, *args, key=key, progress=progress)
+        worker = self._workers.setdefault(lane, Worker())
+        return await worker.do(job, *args, key=key, progress=progress, standing=standing)
+
+    def told(self, error: LouverError) -> str:
+        """What went wrong; an upload is called what people call it, not what it is kept as."""
+        opened = self.opened
+        return str(error) if opened is None else str(error).replace(Path(opened.path).name, opened.name)
+
+    def hurry(self, lane: str) -> None:
+        """Ask what searches in a lane for the best it has."""
+        if lane in self._workers:
+            self._workers[lane].hurry()
 
     def cancel(self, lane: str, key: str = "") -> None:
         """End what runs in a lane."""
@@ -176,7 +211,7 @@ class Session:
         InputError
             If it has a name that no reader knows, or is too large.
         """
-        path = await self._keep(name, "upload", chunks)
+        path = await self._keep(name, "upload", chunks, Receiver(_nobody, most=MAX_UPLOAD))
         shown = printable(name)
         self._take(Opened(path=str(path), name=shown, copied=shown, source=SourceOptions()))
 
@@ -191,26 +226,28 @@ class Session:
         receiver = self.receivers.get(purpose)
         if receiver is None:
             raise InputError("no page asked for this file; open it on the page Data.")
-        path = await self._keep(name, f"public-{purpose}", chunks)
-        await receiver(str(path), printable(name))
+        path = await self._keep(name, f"public-{purpose}", chunks, receiver)
+        await receiver.take(str(path), printable(name))
 
-    async def _keep(self, name: str, stem: str, chunks: AsyncIterator[bytes]) -> Path:
-        ending = next(
-            (end for end in sorted(ENDINGS, key=len, reverse=True) if name.lower().endswith(end)), None
-        )
+    async def _keep(self, name: str, stem: str, chunks: AsyncIterator[bytes], receiver: Receiver) -> Path:
+        endings = sorted(receiver.endings, key=len, reverse=True)
+        ending = next((end for end in endings if name.lower().endswith(end)), None)
         if ending is None:
-            raise InputError("this kind of file is not read; choose CSV, Parquet, Excel, Stata, SPSS or SAS.")
+            raise InputError(f"this kind of file is not read; choose {receiver.kinds}.")
         path = self.folder / f"{stem}{len(list(self.folder.iterdir()))}{ending}"
         size = 0
         part = path.with_name("arriving")
         with part.open("wb") as stream:
             async for chunk in chunks:
                 size += len(chunk)
-                if size > MAX_UPLOAD:
+                if size > receiver.most:
                     part.unlink()
-                    raise InputError(
-                        f"the file is larger than {MAX_UPLOAD // 1_000_000} MB; start louver explore with its path instead."
+                    most = f"the file is larger than {receiver.most // 1_000_000} MB"
+                    is_data = receiver.endings == ENDINGS
+                    instead = (
+                        "start louver explore with its path instead" if is_data else "choose a smaller one"
                     )
+                    raise InputError(f"{most}; {instead}.")
                 stream.write(chunk)
         part.replace(path)
         return path
@@ -219,6 +256,18 @@ class Session:
         """Read the same data with another column of counts, or with none."""
         assert self.opened is not None
         self._take(replace(self.opened, source=self.opened.source.model_copy(update={"weight": weight})))
+
+    def read_as(self, **given: Any) -> None:
+        """Read the same data in another way: decimals, separators, rows.
+
+        Raises
+        ------
+        InputError
+            If it is no way to read.
+        """
+        assert self.opened is not None
+        kept = self.opened.source.model_dump(exclude={"query"} if given.get("table") else set())
+        self._take(replace(self.opened, source=validated(SourceOptions, {**kept, **given})))
 
     def close(self) -> None:
         """End its processes and remove its uploads."""
@@ -237,3 +286,7 @@ class Session:
         self._states.clear()
         for worker in self._workers.values():
             worker.cancel()
+
+
+async def _nobody(path: str, name: str) -> None:
+    """Takes nothing: the data themselves are opened."""

@@ -1,4 +1,4 @@
-"""What the pages that spend share: amounts on a slider, the strip that asks before it pays, and a release region by region."""
+"""What the pages that spend share: amounts on a slider, the strip that asks before it pays, and the release that came of it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any, Protocol
 
 from louver.app.dialogs import Confirm
 from louver.app.jobs.books import out_folder
-from louver.app.look import RunBar, Tag, button, card, field, pill, table, tag, verdict
+from louver.app.look import RunBar, button, card, field, pill, tag, verdict
+from louver.app.region_view import RegionView
+from louver.app.regions import in_words
 from louver.app.session import Session
 from louver.app.words import amount_text
 from louver.errors import LouverError
+from louver.privacy.budget import Loss, Measure, convert
+from louver.privacy.neighbours import Relation
 
-__all__ = ["Strip", "amount_at", "amount_slider", "position", "tell_in_words"]
+__all__ = ["Strip", "amount_at", "amount_slider", "loss_of", "position", "tell_in_words"]
 
 SMALLEST, LARGEST = -20, 20
 """The slider of an amount: tenths of the decimal logarithm, 0.01 to 100."""
-WORDS = ((0.01, "very good", "ok"), (0.05, "usable", "acc"), (0.2, "rough", "care"))
-WIDEST = 0.5
-"""Where the pictures of intervals end."""
 Told = Mapping[str, Any]
 
 
@@ -39,14 +40,14 @@ class Strip:
     asked : Release
     records : str
         Where they come from, in words.
-    amount : callable
-        Measure and amount that are asked for now.
+    loss : callable
+        What is asked for now; None while nobody knows.
     job : callable
         The job and its first arguments, before ledger and folder; or a sentence about what is missing.
     title : callable
         Says what was released.
-    column : str
-        What the numbers of regions are.
+    largest_unit : callable
+        As for `Ledger.reserve`.
     """
 
     def __init__(
@@ -55,62 +56,99 @@ class Strip:
         asked: Release,
         *,
         records: str,
-        amount: Callable[[], tuple[str, Fraction]],
+        loss: Callable[[], Loss | None],
         job: Callable[[], tuple[Any, ...] | str],
         title: Callable[[Told], str],
-        column: str,
+        largest_unit: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._session, self._asked, self._records = session, asked, records
-        self._amount, self._job, self._title, self._column = amount, job, title, column
-        self._cost = tag("div")
+        self._loss, self._job, self._title, self._largest_unit = loss, job, title, largest_unit
+        self._draw_cost()
         self._bar = RunBar(session, "long")
         self._result = tag("div")
+        self._regions = RegionView(session)
+
+    async def show(self) -> None:
+        """The cost as it is now, and the release that there is."""
+        self.draw()
+        found = self._asked.result
+        self._result.clear()
+        if found is None:
+            self._regions.clear()
+            return
+        with self._result, verdict("ok", self._title(found), found["paid"], is_status=False):
+            button("See all releases", lambda: self._session.show("releases"), kind="mini")
+        await self._regions.show(found["name"])
 
     def draw(self) -> None:
-        """The cost as it is now, and the release that there is."""
-        self._draw_cost()
-        self._draw_result()
+        """The cost as it is now."""
+        if not self._can_spend:
+            return
+        loss = self._loss()
+        self._asks.text = (
+            f"This asks for {'…' if loss is None else f'{loss.measure} {amount_text(loss.amount)}.'}"
+        )
+        self._keeps.text = self._left(loss)
+        self._button.clear()
+        with self._button:
+            made = button("Measure…", kind="pri", data_run="", disabled=True if loss is None else None)
+            if loss is not None:
+                self._ask(loss).opens(made)
+
+    @property
+    def _can_spend(self) -> bool:
+        setup = self._session.setup
+        return setup.ledger is not None and setup.releases is not None
 
     def _draw_cost(self) -> None:
-        self._cost.clear()
-        with self._cost:
-            if self._session.setup.ledger is None:
-                verdict(
-                    "plain",
-                    "No ledger: nothing can be spent.",
-                    "Start louver explore with --ledger FILE.",
-                    is_status=False,
-                )
-                return
-            measure, amount = self._amount()
-            with card("pad row between"):
-                with tag("div"):
-                    tag("b", "b", f"This asks for {measure} {amount_text(amount)}.")
-                    tag("p", "s sub", self._left(Fraction(0)))
-                with tag("div", "row"):
-                    field("Name of the release", self._asked.name, self._set_name)
-                    what = f"The noise is drawn once, from {self._records}. This cannot be undone. {self._left(amount)}"
-                    question = f"Spend {amount_text(amount)} of {measure}?"
-                    Confirm(question, what, "Measure", self._measure).opens(
-                        button("Measure…", kind="pri", data_run="")
-                    )
+        if not self._can_spend:
+            has_ledger = self._session.setup.ledger is not None
+            verdict(
+                "plain",
+                "No folder for releases: nothing can be published."
+                if has_ledger
+                else "No ledger: nothing can be spent.",
+                "Start louver explore with --releases DIR, the folder that releases shall lie in."
+                if has_ledger
+                else "Make one with `louver ledger init FILE --epsilon 2`, and start louver explore with --ledger FILE.",
+                is_status=False,
+            )
+            return
+        with card("pad row between wrap"):
+            with tag("div", "grow"):
+                self._asks, self._keeps = tag("b", "b"), tag("p", "s sub")
+            with tag("div", "row end"):
+                field("Name of the release", self._asked.name, self._set_name)
+                self._button = tag("div")
 
-    def _left(self, amount: Fraction) -> str:
+    def _ask(self, loss: Loss) -> Confirm:
+        what = f"The noise is drawn once, from {self._records}. This cannot be undone. {self._left(loss)}"
+        return Confirm(f"Spend {amount_text(loss.amount)} of {loss.measure}?", what, "Measure", self._measure)
+
+    def _left(self, loss: Loss | None) -> str:
+        """What the ledger has, and what it would keep; in its own measure and for its own neighbours."""
         balance = self._session.balance
         if balance is None:
-            return ""
+            return "" if loss is not None else "Working out what it costs."
         left = Fraction(balance["left"])
-        if not amount:
-            return f"{amount_text(left)} is left in the ledger."
-        if amount > left:
-            return f"Not enough left: the ledger has {amount_text(left)}."
-        return f"The ledger has {amount_text(left)} and keeps {amount_text(left - amount)}."
+        has = f"The ledger has {balance['measure']} {amount_text(left)}"
+        if loss is None:
+            return f"{has}."
+        ledger = Measure(balance["measure"]), Relation(balance["neighbours"])
+        try:
+            debit = convert(loss, *ledger, largest_unit=self._largest_unit()).amount
+        except LouverError as error:
+            return str(error)[:1].upper() + str(error)[1:]
+        counted = "" if debit == loss.amount else f"There it counts {amount_text(debit)}. "
+        if debit > left:
+            return f"{counted}Not enough left: the ledger has {amount_text(left)}."
+        return f"{counted}{has} and keeps {amount_text(left - debit)}."
 
     def _set_name(self, value: str) -> None:
         self._asked.name = value.strip()
 
     async def _measure(self) -> None:
-        session, job = self._session, self._job()
+        session, job, before = self._session, self._job(), self._session.balance
         if isinstance(job, str):
             self._bar.tell(job)
             return
@@ -119,25 +157,36 @@ class Strip:
         except LouverError as error:
             self._bar.tell(str(error))
             return
+        name = self._asked.name
         found = await self._bar.do(*job, str(session.setup.ledger), out, key="measure")
         if session.refresh_ledger is not None:
             await session.refresh_ledger()
         if found is not None:
-            self._asked.result = found
-        self.draw()
+            self._asked.result = {**found, "name": name, "paid": _paid(before, session.balance)}
+        elif self._bar.is_cancelled:
+            self._bar.tell(_stopped(before, session.balance))
+        await self.show()
 
-    def _draw_result(self) -> None:
-        found = self._asked.result
-        self._result.clear()
-        if found is None:
-            return
-        with self._result, card():
-            with tag("div", "pad row"):
-                tag("h2", text=self._title(found))
-                button("See all releases", lambda: self._session.show("releases"), kind="mini ghost")
-            with _region_table(self._column):
-                for row in found["table"]:
-                    _region_line(row)
+
+def _paid(before: Told | None, after: Told | None) -> str:
+    if before is None or after is None:
+        return ""
+    return f"The ledger had {amount_text(before['left'])} before and has {amount_text(after['left'])} now."
+
+
+def _stopped(before: Told | None, after: Told | None) -> str:
+    """What a cancelled measurement left."""
+    if before is None or after is None or before["left"] == after["left"]:
+        return "cancelled: nothing was spent."
+    return (
+        f"cancelled after {amount_text(Fraction(before['left']) - Fraction(after['left']))} was debited. Measure once more under the "
+        "same name to go on: the noise is the same, and nothing more is paid."
+    )
+
+
+def loss_of(told: Mapping[str, str]) -> Loss:
+    """A loss as a job tells it."""
+    return Loss(Fraction(told["amount"]), Measure(told["measure"]), Relation(told["neighbours"]))
 
 
 def amount_slider(measure: str, amount: Fraction, handler: Callable[[Fraction], Any]) -> None:
@@ -162,32 +211,7 @@ def amount_slider(measure: str, amount: Fraction, handler: Callable[[Fraction], 
 
 def tell_in_words(share: float) -> None:
     """How good a number is that is off by this share of it."""
-    pill(*next(((word, kind) for most, word, kind in WORDS if share <= most), ("too noisy alone", "stop")))
-
-
-def _region_table(what: str) -> Tag:
-    """A table of regions; put the lines into what is returned."""
-    columns = {"Region": "", what: "r", "90 % interval": "r"}
-    return table(columns | {f"error, -{WIDEST:.0%} to +{WIDEST:.0%}": "", "": "r"})
-
-
-def _region_line(row: Told) -> None:
-    """One published number with its interval, indented by its level."""
-    persons = max(row["persons"], 1)
-    with tag("tr"):
-        tag("td", "" if row["level"] else "b", str(row["name"])).style(
-            f"padding-left:{8 + 18 * row['level']}px"
-        )
-        tag("td", "r b", f"{row['persons']:,}")
-        is_exact = row["lower"] == row["upper"]
-        tag("td", "r s", "exact" if is_exact else f"{row['lower']:,} to {row['upper']:,}")
-        below, above = ((row[end] - row["persons"]) / persons for end in ("lower", "upper"))
-        with tag("td"), tag("div", "whisker"):
-            start, end = (50 + 50 * max(-1.0, min(1.0, off / WIDEST)) for off in (below, above))
-            tag("i").style(f"left:{start:.2f}%;width:{end - start:.2f}%")
-            tag("b").style("left:50%")
-        half = 50 * (above - below)
-        tag("td", "r s", "" if is_exact else f"± {half:.0f} %" if half >= 10 else f"± {half:.2g} %")
+    pill(*in_words(share))
 
 
 def amount_at(position: int) -> Fraction:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-__all__ = ["amount_text", "date_text", "share_text"]
+__all__ = ["RELATIONS", "amount_text", "date_text", "share_text"]
 
+RELATIONS = {
+    "add-remove-record": "one person more or less",
+    "change-record": "one person's answers changed",
+    "add-remove-unit": "one whole unit more or less",
+}
+"""Neighbours, in words."""
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from louver.app.worker import load_jobs
+from louver.app.worker import HURRY, load_jobs
 from louver.errors import Cancelled, LouverError
 
-__all__ = ["SPARE_AFTER_SECONDS", "Late", "Progress", "Worker", "end_spares", "prepare"]
+__all__ = ["SPARE_AFTER_SECONDS", "Late", "Progress", "Standing", "Worker", "end_spares", "prepare"]
 
 GRACE_SECONDS = 0.7
 START = "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from louver.app.worker import main; main()"
@@ -29,6 +29,7 @@ SPARE_AFTER_SECONDS = 4.0
 _spares: list[subprocess.Popen[bytes]] = []
 """At most one process that belongs to nobody yet, so that a new tab need not wait for one to start."""
 Progress = Callable[[str, float, float], object]
+Standing = Callable[[float, float | None], object]
 
 
 class Late(Cancelled):
@@ -40,6 +41,7 @@ class _Request:
     key: str
     answer: asyncio.Future[Any]
     progress: Progress | None
+    standing: Standing | None
 
 
 class Worker:
@@ -55,9 +57,14 @@ class Worker:
         return bool(self._waiting)
 
     async def do(
-        self, function: Callable[..., Any], *args: Any, key: str = "", progress: Progress | None = None
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        key: str = "",
+        progress: Progress | None = None,
+        standing: Standing | None = None,
     ) -> Any:
-        """`function(*args, run=run)` in the process; `progress` is told stage, done and total.
+        """`function(*args, run=run)` in the process; `progress` and `standing` are told what `Run` is told.
 
         Raises
         ------
@@ -74,7 +81,7 @@ class Worker:
                 self._write(number, None, ())
         number = next(self._numbers)
         answer = asyncio.get_running_loop().create_future()
-        self._waiting[number] = _Request(key, answer, progress)
+        self._waiting[number] = _Request(key, answer, progress, standing)
         self.start()
         self._write(number, function, args)
         try:
@@ -89,6 +96,11 @@ class Worker:
             self._write(number, None, ())
         if asked:
             asyncio.get_running_loop().call_later(GRACE_SECONDS, self._kill_if_waiting, asked)
+
+    def hurry(self) -> None:
+        """Ask searches for the best they have."""
+        for number in self._waiting:
+            self._write(number, None, HURRY)
 
     def start(self) -> None:
         """Start the process, unless it runs."""
@@ -135,7 +147,9 @@ class Worker:
             self._settle(number, LouverError(what[0]))
         elif kind == "cancelled":
             self._settle(number, Cancelled())
-        elif request.progress is not None:
+        elif kind == "standing" and request.standing is not None:
+            request.standing(*what)
+        elif kind == "progress" and request.progress is not None:
             request.progress(*what)
 
     def _settle(self, number: int, outcome: Any) -> None:

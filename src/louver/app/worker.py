@@ -21,8 +21,10 @@ from louver.errors import Cancelled, LouverError, one_sentence
 from louver.optim.notice import listeners
 from louver.run import Run
 
-__all__ = ["load_jobs", "main", "where"]
+__all__ = ["HURRY", "load_jobs", "main", "where"]
 
+HURRY = ("hurry",)
+"""What asks a search for the best it has; without it, a request without a function asks for the end."""
 Job = tuple[int, Callable[..., Any], tuple[Any, ...]]
 
 
@@ -74,10 +76,13 @@ def _read(stream: BinaryIO, line: _Line, jobs: queue.SimpleQueue[Job], runs: dic
                 def show(stage: str, done: float, total: float, number: int = number) -> None:
                     line.send("progress", number, stage, done, total)
 
-                runs[number] = Run(show)
+                def stand(lost: float, least: float | None, number: int = number) -> None:
+                    line.send("standing", number, lost, least)
+
+                runs[number] = Run(show, stand=stand)
                 jobs.put((number, function, args))
             elif number in runs:
-                runs[number].cancel()
+                runs[number].hurry() if args == HURRY else runs[number].cancel()
     finally:
         os._exit(0)
 

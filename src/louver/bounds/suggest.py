@@ -53,7 +53,7 @@ def suggest(
     wishes : Wishes, optional
         What redesigns must leave alone.
     run : Run, optional
-        Told the share of time used and the number of arrangements examined.
+        Told the share of time used and the number of arrangements examined; what is found so far is kept when it is hurried.
 
     Returns
     -------
@@ -74,7 +74,8 @@ def suggest(
         search.prove()
         search.dive()
         share = min(1.0, (time.perf_counter() - started) / seconds)
-        run.report(f"searching redesigns, {search.examined} arrangements examined", share, 1.0)
+        lost, least = search.standing
+        run.report(f"searching redesigns, {search.examined} arrangements examined", share, 1.0, lost, least)
         if search.is_over:
             break
     return search.suggestions(time.perf_counter() - started)
@@ -103,12 +104,14 @@ class _Search:
         self._meet(space.start())
         self._follow(space.start())
         for state in space.moves():
+            if run.is_hurried:
+                return
             self._meet(state)
             self._examine(state)
 
     @property
     def is_over(self) -> bool:
-        return time.perf_counter() >= self.deadline
+        return time.perf_counter() >= self.deadline or self.run.is_hurried
 
     @property
     def examined(self) -> int:
@@ -117,6 +120,14 @@ class _Search:
     @property
     def best_bits(self) -> float:
         return max((line.bits for line in self.archive), default=-1.0)
+
+    @property
+    def standing(self) -> tuple[float | None, float | None]:
+        """Share of the information that the best safe arrangement so far loses, and that every one loses at least."""
+        most_left = max(-self.by_bits[0][0] if self.by_bits else 0.0, self.best_bits)
+        if not self.archive:
+            return None, None
+        return 1 - _share(self.best_bits, self.total_bits), max(0.0, 1 - _share(most_left, self.total_bits))
 
     def prove(self) -> None:
         """Examine the state that could lead to the most information."""

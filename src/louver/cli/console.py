@@ -82,8 +82,8 @@ def _in_other_letters(error: UnicodeError) -> tuple[str, int]:
 @contextmanager
 def console_run() -> Iterator[Run]:
     """The `Run` of a command: Ctrl-C, SIGTERM and SIGHUP cancel it; a second one ends the process at once."""
-    with _bar() as show, _notices():
-        run = Run(show, _say_aside)
+    with _bar() as (show, stand), _notices():
+        run = Run(show, _say_aside, stand)
         with _signals(run):
             yield run
 
@@ -204,12 +204,19 @@ def _interrupt_main_thread(number: int) -> None:
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[str, float, float], None] | None]:
-    """A progress bar on stderr, from the second second on, where stderr is a terminal."""
+def _bar() -> Iterator[
+    tuple[Callable[[str, float, float], None] | None, Callable[[float, float | None], None] | None]
+]:
+    """A progress bar on stderr, from the second second on, where stderr is a terminal, and what tells where a search stands."""
     if not sys.stderr.isatty():
-        yield None
+        yield None, None
         return
     started = drawn = time.perf_counter()
+    standing = ""
+
+    def stand(lost: float, least: float | None) -> None:
+        nonlocal standing
+        standing = f", {lost:.2%} lost" + ("" if least is None else f", at least {least:.2%}")
 
     def show(stage: str, done: float, total: float) -> None:
         nonlocal drawn
@@ -220,10 +227,10 @@ def _bar() -> Iterator[Callable[[str, float, float], None] | None]:
         if not _bars:
             _bars.append(_new_bar())
         bar = _bars[0]
-        bar.update(bar.task_ids[0], description=stage, completed=done, total=total, refresh=True)
+        bar.update(bar.task_ids[0], description=stage + standing, completed=done, total=total, refresh=True)
 
     try:
-        yield show
+        yield show, stand
     finally:
         _wipe_bar()
 

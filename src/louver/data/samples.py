@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from louver.errors import InputError
 
-__all__ = ["sample_path", "write_samples"]
+__all__ = ["sample_outlines", "sample_path", "write_samples"]
 
 FOLDER = Path(__file__).with_name("samples")
 FILES = {
@@ -19,6 +20,8 @@ FILES = {
     "county.csv": "county",
     "blocks.csv": "county_blocks",
 }
+OUTLINES = {"0301001": "county_outlines", "Northeast/1": "ges2013_outlines"}
+"""A region of a sample -> made-up outlines of its regions."""
 SPECS = ("survey.toml", "tables.toml", "county.toml")
 
 
@@ -53,3 +56,9 @@ def write_samples(folder: Path) -> None:
             shutil.copyfileobj(packed, plain)
     for spec in SPECS:
         shutil.copyfile(FOLDER / spec, folder / spec)
+
+
+def sample_outlines(regions: Iterable[str]) -> Path | None:
+    """Made-up outlines, squares side by side, of a sample's regions; None where these are not among them."""
+    found = next((OUTLINES[region] for region in regions if region in OUTLINES), None)
+    return None if found is None else FOLDER / f"{found}.geojson"

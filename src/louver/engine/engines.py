@@ -22,9 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from louver.engine.dask import open_dask
 from louver.engine.local import LocalEngine, open_local
 from louver.errors import InputError
 from louver.run import Run
@@ -54,6 +56,11 @@ class Engine(Protocol):
         """Where files that the work reads have to lie; None where any place will do."""
         ...
 
+    @property
+    def workers(self) -> int:
+        """How many pieces are worked on at a time."""
+        ...
+
     def share(self, what: T) -> Shared[T]:
         """Make something known to all workers, for as long as the answer is held."""
         ...
@@ -67,7 +74,11 @@ class Engine(Protocol):
 
 Opener = Callable[[str, Path | None, Run], AbstractContextManager[Engine]]
 
-ENGINES: dict[str, Opener] = {"local": open_local}
+ENGINES: dict[str, Opener] = {
+    "local": open_local,
+    "dask": partial(open_dask, "tcp"),
+    "tls": partial(open_dask, "tls"),
+}
 """By the scheme of an address: opens an engine at what follows the scheme."""
 
 ONE_CORE: Engine = LocalEngine(1)
@@ -95,6 +106,6 @@ def open_engine(
     """
     scheme, _, rest = address.partition(":")
     if scheme not in ENGINES:
-        message = "option --engine: the engine must be local:N, such as local:2."
+        message = "option --engine: the engine must be local:N, such as local:2, or a Dask cluster, dask://HOST:PORT."
         raise InputError(message, option="--engine")
     return ENGINES[scheme](rest, folder, run or Run())

@@ -13,7 +13,7 @@ from louver.schema.options import option
 from louver.schema.validate import OWN, Options, validated
 from louver.schema.where import parse_where
 
-__all__ = ["SourceKeywords", "SourceOptions"]
+__all__ = ["ENCODINGS", "SourceKeywords", "SourceOptions"]
 
 RIVALS = {"table": "query", "query": "table", "weight": "wide", "wide": "weight"}
 """What is given replaces what a spec says about the same."""

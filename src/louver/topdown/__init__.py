@@ -285,7 +285,7 @@ def estimate(
         Release directory to make.
     """
     folder = Path(measurements)
-    with open_engine(engine, folder, run) as workers:
+    with open_engine(engine, folder_beside(folder), run) as workers:
         plan = _plan(spec, None, run, (folder,), estimator=estimator, shrink=shrink, intervals=intervals)
         if out is not None:
             check_out(Path(out))

@@ -32,7 +32,7 @@ from louver.topdown.error_model import ErrorModel, Family, Interval, in_units
 from louver.topdown.problem import Query, SparseLevel
 from louver.topdown.unions import family_of, union_error
 
-__all__ = ["Area", "AreaCount", "open_errors", "read_area"]
+__all__ = ["Area", "AreaCount", "damaged", "open_errors", "read_area"]
 
 MOST_ROWS = 100
 """Rows of a query that are told with their zeros; of longer ones only those with anybody in them."""
@@ -266,14 +266,15 @@ def _promise(release: Path) -> tuple[TopDown, Folder]:
     try:
         promise = TopDown.model_validate(json.loads(json.dumps(manifest.promises[0])), strict=False)
     except (ValidationError, IndexError):
-        raise _damaged(release.name) from None
+        raise damaged(release.name) from None
     if promise.errors is None:
         message = f"{release.name} was released without intervals; estimate it again from its measurements, with --intervals 3."
         raise InputError(message, option="RELEASE", file=release.name)
     return promise, Folder(release, plain_files(release)[0])
 
 
-def _damaged(name: str) -> InputError:
+def damaged(name: str) -> InputError:
+    """What is said of a release that cannot be read."""
     return InputError(f"{name} is damaged; check it with `louver verify`.", option="RELEASE", file=name)
 
 
@@ -292,7 +293,7 @@ def open_errors(
         if isinstance(people, str):
             raise Malformed(people)
     except (OSError, ValueError, KeyError, pa.ArrowException):
-        raise _damaged(folder.path.name) from None
+        raise damaged(folder.path.name) from None
     if run is not None:
         run.check()
     levels = [_leaf_histograms(people, len(codes), prod(people.shape))]

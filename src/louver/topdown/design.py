@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from louver._arrays import Bools, Ints
 from louver.data.regions import RegionTree
 from louver.privacy.budget import Loss
 from louver.schema.attribute import Attribute
-from louver.schema.spec import Spec
+from louver.schema.spec import SourceOptions, Spec
 from louver.schema.validate import validated
 from louver.topdown.options import TopDownOptions
 from louver.topdown.problem import Query
@@ -27,6 +28,7 @@ FOR_ESTIMATION = {
     "bounds",
     "extended_by",
     "rules",
+    "household",
     "acknowledge_invariants",
     "estimator",
     "shrink",
@@ -138,6 +140,11 @@ class Design:
         if not given:
             return self
         return replace(self, options=validated(TopDownOptions, {**self.options.model_dump(), **given}))
+
+    def without_source(self) -> Design:
+        """The same for a worker on another machine, which learns neither the records nor where they are."""
+        spec = replace(self.spec, path=Path(self.spec.path.name), source=SourceOptions(), verbs={})
+        return replace(self, spec=spec, data=None, is_own_file=False)
 
     def measured_fingerprint(self) -> str:
         """Hash of everything that decides the true answers and their noise, but for the records themselves.

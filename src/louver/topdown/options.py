@@ -197,7 +197,10 @@ class RunOptions(Options):
         None, "Folder that measure left, or a release directory.", metavar="DIR", group="run"
     )
     engine: str = option(
-        "local:1", "Cores to work on; results do not depend on it.", metavar="local:N", group="run"
+        "local:1",
+        "Where to estimate: local:N for cores of this machine, dask://HOST:PORT for a Dask cluster; results do not depend on it.",
+        metavar="ADDRESS",
+        group="run",
     )
     resume: bool = option(
         False,

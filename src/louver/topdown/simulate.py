@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -47,9 +48,16 @@ class SimulatedCounts:
     """
 
     def __init__(self, plan: QueryPlan, truth: tuple[SparseLevel, ...], seed: int) -> None:
-        self._plan, self._truth, self._seed = plan, truth, seed
+        self._measured, self._truth, self._seed = plan.measured, truth, seed
         self._batches = batches_of(plan)
         self._starts = [[start for start, _ in batches] for batches in self._batches]
+        self._batch = lru_cache(KEPT_BATCHES)(self._drawn)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_batch"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
         self._batch = lru_cache(KEPT_BATCHES)(self._drawn)
 
     def read(self, level: int, start: int, stop: int) -> tuple[Ints, ...]:
@@ -63,7 +71,7 @@ class SimulatedCounts:
         noise = KeyedNoise.from_seed(self._seed)
         return tuple(
             perturb(measured.query.answer(part), measured.distribution, noise, Nonce(level, place, number))
-            for place, measured in enumerate(self._plan.measured[level])
+            for place, measured in enumerate(self._measured[level])
         )
 
 

@@ -11,8 +11,10 @@ from louver.anonymize.columns import NumericColumn
 from louver.anonymize.methods import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize.methods import sorted_cut as sorted_method
 from louver.anonymize.methods.split_carry import Carry
+from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem
 from louver.anonymize.requirements import Distance, Sensitive
+from louver.anonymize.solve import solve
 from louver.anonymize.watch import Watch
 from louver.errors import Cancelled
 from louver.run import Run
@@ -122,3 +124,30 @@ def test_stages_add_up_and_an_inner_one_is_part_of_its_outer():
         with watch.stage("search"), watch.stage("bound"):
             pass
     assert list(watch.took) == ["search"] and watch.took["search"] >= 0
+
+
+@pytest.mark.parametrize("recoding", ["local", "global"])
+def test_a_search_tells_what_it_loses_and_cannot_fall_below(recoding):
+    problem, told = problem_of("plain"), []
+    options = AnonymizeOptions(quasi=["0"], k=4, recoding=recoding, steps=3)
+    watch = Watch(Run(stand=lambda lost, least: told.append((lost, least))))
+    answer = solve(problem, options, watch)
+    watch.run.report("done", 1, 1, watch.lost, watch.least)
+    lost, least = told[-1]
+    assert lost == pytest.approx(answer.loss / (problem.n_records * problem.full_loss))
+    assert least is None if recoding == "global" else 0 < least <= lost
+    assert [one for one, _ in told] == sorted((one for one, _ in told), reverse=True)
+
+
+def test_a_hurried_search_ends_with_the_best_it_has():
+    problem, run = problem_of("plain"), Run()
+    run.hurry()
+    answer = solve(problem, AnonymizeOptions(quasi=["0"], k=4, seconds=3600), Watch(run, 3600))
+    assert all(problem.is_allowed(members) for members in answer.classes()) and not run.is_cancelled
+
+
+def test_parts_of_a_problem_are_no_news():
+    watch = Watch()
+    watch.problem = problem_of("plain")
+    watch.found(watch.problem.part(np.arange(9)), 1)
+    assert watch.lost is None

@@ -272,3 +272,15 @@ def test_far_merges_come_last_and_say_so():
         spans = [(len(group.labels) - 1) / 4 for group in line.merged if group.attribute == "age"]
         assert line.is_far == any(span > 0.5 for span in spans)
         assert ("far apart" in line.words) == line.is_far
+
+
+def test_a_hurried_search_keeps_what_it_found():
+    attributes = tuple(nominal(name, 4) for name in "abc")
+    histogram = Histogram.from_dense(np.random.default_rng(2).integers(0, 9, (4, 4, 4)), attributes)
+    told = []
+    run = Run(lambda *_: run.hurry(), stand=lambda lost, least: told.append((lost, least)))
+    found = suggest(
+        histogram, Arrangement(rows=("a",), cols=("b", "c")), AuditOptions(), seconds=math.inf, run=run
+    )
+    assert found.lines and not found.is_proved
+    assert all(0 <= least <= lost <= 1 for lost, least in told)

@@ -11,6 +11,7 @@ from louver.errors import InputError
 from louver.schema.ready import READY
 from louver.schema.spec import as_spec
 from louver.topdown.extension.first import refinement_of
+from louver.topdown.extension.household import read_household
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.load import read_design
 
@@ -51,6 +52,10 @@ def test_dhc_persons_refine_pl94(tmp_path, monkeypatch):
     rules = {rule.name: rule for rule in design.options.rules}
     assert list(rules) == ["couples", "parents", "parents-in-law", "householders"]
     home = design.options.refines["housing"].merge["household"]
+    assert design.options.household.members["relationship"] == home
+    household = read_household(design, "dhc")
+    assert [(gap.sign, gap.years) for gap in household.gaps] == [(-1, 15), (1, 15), (-1, 30)]
+    assert np.array_equal(household.years.reshape(design.shape)[5, 1, :, 7, 0], np.arange(116))
     assert rules["householders"].cells["relationship"] == [one for one in home if one != "householder"]
 
 

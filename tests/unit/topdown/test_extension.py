@@ -243,6 +243,87 @@ def test_rules_that_cannot_hold_are_counted(made, tmp_path):
     assert [check.name for check in verify(tmp_path / "out").checks if not check.passed] == ["private noise"]
 
 
+AGES = {"0-9": "5", "10-17": "14", "18-39": "30", "40+": "50"}
+HOUSEHOLD = """
+[[topdown.bounds]]
+name = "homes"
+file = "convents.csv"
+cells = { place = ["holder"] }
+upper = "homes"
+
+[topdown.household]
+head = { place = ["holder"] }
+members = { place = ["holder", "spouse", "parent", "other"] }
+years = "years"
+
+[[topdown.household.gaps]]
+name = "parents of the holder"
+cells = { place = ["parent"] }
+older = 15
+
+[[topdown.household.gaps]]
+name = "others"
+cells = { place = ["other"] }
+younger = 15
+"""
+
+
+def write_households(folder, household=HOUSEHOLD):
+    """The town with years of age, and one home in every block."""
+    larger = LARGER.replace("[[topdown.rules]]", household + "\n[[topdown.rules]]", 1)
+    for old, new in AGES.items():
+        larger = larger.replace(f'"{old}"', f'"{new}"')
+        (folder / "people.csv").write_text(
+            (folder / "people.csv").read_text().replace(f",{old},", f",{new},")
+        )
+    (folder / "larger.toml").write_text(larger)
+    lines = (folder / "convents.csv").read_text().split()
+    (folder / "convents.csv").write_text(
+        "\n".join([f"{lines[0]},homes", *(f"{line},1" for line in lines[1:])])
+    )
+
+
+@pytest.fixture(scope="module")
+def households(made, tmp_path_factory):
+    there = tmp_path_factory.mktemp("homes") / "town"
+    shutil.copytree(made[0], there, ignore=shutil.ignore_patterns("larger"))
+    write_households(there)
+    return there, extend(there / "larger.toml", seed=4, out=there / "larger")
+
+
+def test_ages_fit_in_every_block_of_one_household(households):
+    there, release = households
+    names = ("parents of the holder", "others")
+    assert sum(release.edits.broken_before[name] for name in names) > 0
+    by_block = {}
+    for block, years, place in columns(there / "larger", "block", "years", "place"):
+        by_block.setdefault(block, []).append((place, int(years)))
+    broken = Counter()
+    for people in by_block.values():
+        heads = [years for place, years in people if place == "holder"]
+        if len(heads) == 1 and not {"hall", "convent", "cell"} & {place for place, _ in people}:
+            broken[names[0]] += any(years < heads[0] + 15 for place, years in people if place == "parent")
+            broken[names[1]] += any(years > heads[0] - 15 for place, years in people if place == "other")
+    assert broken == {name: release.edits.broken_after[name] for name in names}
+    assert not any(release.edits.broken_after.values())
+    assert [check.name for check in verify(there / "larger").checks if not check.passed] == ["private noise"]
+
+
+def test_verify_finds_weak_promises_about_households(households, tmp_path):
+    there, _ = households
+    manifest = json.loads((there / "larger/manifest.json").read_text())
+    promise = next(one for one in manifest["promises"] if one["promise"] == "households")
+    gaps = json.loads(json.dumps(promise["gaps"]))
+    gaps["others"]["broken"] += 1
+    assert "another number of leaves" in doubt(there / "larger", "households", gaps=gaps).found
+    assert "whole numbers" in doubt(there / "larger", "households", years="place").found
+    gaps["others"] |= {"older": 3}
+    assert not doubt(there / "larger", "households", gaps=gaps).passed
+    copy = shutil.copytree(there / "larger", tmp_path / "larger")
+    edit(copy, lambda m: m["parameters"]["household"]["gaps"].pop())
+    assert any('"households" are not those' in check.found for check in verify(copy).checks)
+
+
 def test_without_bounds_and_rules_nothing_is_edited(made, tmp_path):
     folder, _ = made
     there = shutil.copytree(folder, tmp_path / "town", ignore=shutil.ignore_patterns("larger"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -118,10 +119,14 @@ def solve(
 def _best_start(problem: Problem, watch: Watch) -> Partition:
     """The best of the starts that there is time for; one there always is."""
     first = sorted_cut.solve(problem, watch)
+    watch.found(problem, first.loss)
     starts = [first] if watch.is_over else [greedy.solve(problem, watch), first]
+    watch.found(problem, starts[0].loss)
     if problem.n_records <= K_MEMBER_RECORDS and not watch.is_over:
         starts.append(k_member.solve(problem, watch))
-    return replace(min(starts, key=lambda partition: partition.loss), method="auto")
+    best = min(starts, key=lambda partition: partition.loss)
+    watch.found(problem, best.loss)
+    return replace(best, method="auto")
 
 
 def warm_up(problem: Problem, run: Run) -> None:
@@ -129,14 +134,16 @@ def warm_up(problem: Problem, run: Run) -> None:
     tiny, watch = problem.tiny(), Watch(run)
     points = tiny.points()
     near = np.zeros((len(points.codes), 0), np.int32)
-    with compiled_aside(watch.run, (anneal_piece_inplace, _sample(tiny, _scene(tiny, points, near), watch))):
-        if problem.n_records <= EXACT_RECORDS:
-            exact.solve(tiny, watch)
-        best = _best_start(tiny, watch)
-        if problem.requirements.matches:
-            return
-        annealing = _Annealing.of(tiny, best, watch, 1)
-    annealing.run_round(_first_records(best.labels), 0.0, 0, watch)
+    sample = anneal_piece_inplace, _sample(tiny, _scene(tiny, points, near), watch)
+    with suppress(TimeUpError):  # whoever is hurried meanwhile
+        with compiled_aside(watch.run, sample):
+            if problem.n_records <= EXACT_RECORDS:
+                exact.solve(tiny, watch)
+            best = _best_start(tiny, watch)
+            if problem.requirements.matches:
+                return
+            annealing = _Annealing.of(tiny, best, watch, 1)
+        annealing.run_round(_first_records(best.labels), 0.0, 0, watch)
 
 
 def _sample(problem: Problem, scene: Scene, watch: Watch) -> tuple[Any, ...]:
@@ -211,6 +218,7 @@ class _Annealing:
         labels = _first_records(best.labels)
         best_labels, best_loss, unit = labels.copy(), best.loss, _loss_per_losing_record(self.problem, best)
         n_rounds = 0
+        watch.found(self.problem, best_loss, self.lower_bound)
         while best_loss > self.lower_bound and (share := clock.share(n_rounds)) < 1:
             watch.share = share
             n_sweeps = self.n_sweeps * clock.expected_rounds(n_rounds)
@@ -220,6 +228,7 @@ class _Annealing:
             n_rounds += 1
             if loss < best_loss:
                 best_labels[:], best_loss = labels, loss
+                watch.found(self.problem, best_loss, self.lower_bound)
         status = Status.OPTIMAL if best_loss == self.lower_bound else Status.FEASIBLE
         return self.problem.partition(best_labels, method="auto", status=status, lower_bound=self.lower_bound)
 

@@ -169,6 +169,8 @@ def _search(compact: _Compact, best: Partition, prices: _Prices, work: _Work) ->
     bound = min(best.loss, prices.bound)
     budget = max(1, int(FIRST_BUDGET * bound))
     while bound < best.loss:
+        if best.method != NOTHING_FOUND:
+            work.watch.found(compact.problem, best.loss, bound)
         budget = min(budget, best.loss - prices.bound - 1)
         limits = np.full(len(compact.codes), budget, np.int64)
         try:

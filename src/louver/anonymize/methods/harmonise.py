@@ -70,6 +70,7 @@ def solve(problem: Problem, watch: Watch | None = None, *, steps: int | None = N
         best = whole.judged(whole.coarsest)
         if best is not None:
             best = _divided(whole, best, np.ones(len(whole.domains)), watch)
+            _tell(whole, best, watch)
     with watch.stage("search"):
         best, is_best = _of_all(whole, best, watch, steps)
         if best is None:
@@ -97,6 +98,7 @@ def _of_all(
 
 def _rounds(whole: Whole, best: Recoding, watch: Watch, steps: int | None) -> Recoding:
     """Look around the best recoding, or divide again from parts of it or from the top, until time or steps are over."""
+    _tell(whole, best, watch)
     draws = _draws()
     n_rounds, n_vain = 0, 0
     while n_rounds < (ROUNDS if steps is None else steps) or (watch.is_limited and n_vain < ROUNDS):
@@ -111,7 +113,12 @@ def _rounds(whole: Whole, best: Recoding, watch: Watch, steps: int | None) -> Re
         n_rounds, n_vain = n_rounds + 1, n_vain + 1
         if found.loss < best.loss * (1 - 1e-12):
             best, n_vain = found, 0
+            _tell(whole, best, watch)
     return best
+
+
+def _tell(whole: Whole, best: Recoding, watch: Watch) -> None:
+    watch.found(whole.problem, best.loss / whole.problem.unit)
 
 
 def _around(whole: Whole, best: Recoding, draws: Iterator[float], watch: Watch) -> Recoding:

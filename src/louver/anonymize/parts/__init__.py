@@ -135,7 +135,7 @@ def _pieces(
     sizes: Ints, sensitive: Sequence[Ints], domain: Domain, options: AnonymizeOptions, engine: Engine
 ) -> list[Piece]:
     """Parts that are worked on together, each with its share of the time and of the records that may be left out."""
-    workers, n = int(getattr(engine, "workers", 1)), domain.n_records
+    workers, n = engine.workers, domain.n_records
     found = []
     for parts in _united(sizes, sensitive, domain):
         size = int(sizes[list(parts)].sum())

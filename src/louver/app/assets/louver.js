@@ -31,6 +31,13 @@ window.louver = {
     await navigator.clipboard.writeText(document.getElementById(id).textContent);
     louver.say("Copied.");
   },
+  async fill(id, file) {
+    // A small text file into a field; what is larger would not be looked over there.
+    if (!file || file.size > 1e6) return louver.say("Choose a file of less than one megabyte.");
+    const box = document.getElementById(id);
+    box.value = await file.text();
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+  },
   async upload(file, purpose = "") {
     if (!file) return;
     louver.say("Uploading.");
@@ -39,6 +46,9 @@ window.louver = {
       body: file,
       headers: { "X-Name": encodeURIComponent(file.name), "X-Purpose": purpose, "Content-Type": "application/octet-stream" },
     });
+  },
+  async uploadAll(files, purpose) {
+    for (const file of files) await louver.upload(file, purpose);
   },
   color(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from louver.errors import InputError, LouverError, printable
-from louver.privacy.budget import fraction_of
+from louver.privacy.budget import Loss, fraction_of
 from louver.privacy.ledger import Ledger
 from louver.release.manifest import MANIFEST, Manifest, read_manifest
 from louver.release.open import open_release
@@ -21,7 +21,9 @@ __all__ = [
     "ledger_left",
     "ledger_read",
     "listed",
+    "loss_told",
     "out_folder",
+    "release_folder",
     "report_of",
 ]
 
@@ -34,7 +36,8 @@ def ledger_left(ledger: str, run: Run) -> dict[str, str]:
     state = Ledger(Path(ledger)).state()
     held = sum((Fraction(body["amount"]) for body in state.pending.values()), Fraction(0))
     amounts = {"granted": state.granted, "left": state.remaining, "held": held}
-    return {"measure": str(state.measure)} | {name: str(amount) for name, amount in amounts.items()}
+    kind = {"measure": str(state.measure), "neighbours": str(state.neighbours)}
+    return kind | {name: str(amount) for name, amount in amounts.items()}
 
 
 def ledger_read(ledger: str, releases: str | None, run: Run) -> dict[str, Any]:
@@ -60,6 +63,11 @@ def given_up(ledger: str, releases: str | None, entry: int, run: Run) -> dict[st
     return ledger_read(ledger, releases, run)
 
 
+def loss_told(loss: Loss) -> dict[str, str]:
+    """A loss, as a page is told it."""
+    return {"amount": str(loss.amount), "measure": str(loss.measure), "neighbours": str(loss.neighbours)}
+
+
 def listed(folder: str, run: Run) -> list[dict[str, Any]]:
     """Every release below a folder, the newest first, as its manifest tells it; `verify` has not doubted it yet."""
     found = []
@@ -75,12 +83,12 @@ def listed(folder: str, run: Run) -> list[dict[str, Any]]:
 
 def checked(folder: str, name: str, run: Run) -> dict[str, Any]:
     """Every promise of one release, recomputed."""
-    return verify(_release(folder, name)).to_dict()
+    return verify(release_folder(folder, name)).to_dict()
 
 
 def report_of(folder: str, name: str, run: Run) -> str | None:
     """The page that lies in a release."""
-    return open_release(_release(folder, name)).report
+    return open_release(release_folder(folder, name)).report
 
 
 def out_folder(releases: Path | None, name: str) -> str:
@@ -100,7 +108,7 @@ def out_folder(releases: Path | None, name: str) -> str:
     return str(releases / name)
 
 
-def _release(folder: str, name: str) -> Path:
+def release_folder(folder: str, name: str) -> Path:
     """A release that the page listed: a name of a folder, not a path."""
     if name not in {place.name for place in Path(folder).iterdir()}:
         raise InputError(f"{printable(name)} is not in the folder any more; show the page again.")

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from louver.app.jobs.books import loss_told
 from louver.data.read import open_source
-from louver.groups import GroupRelease, groups, preview
+from louver.groups import groups, preview
 from louver.report.groups import groups_report
 from louver.run import Run
 
 __all__ = ["column_names", "forecast", "release"]
-
-MOST_REGIONS = 2_000
-"""Rows of regions that cross to the page."""
 
 
 def column_names(path: str, run: Run) -> list[str]:
@@ -23,8 +21,9 @@ def column_names(path: str, run: Run) -> list[str]:
 
 
 def forecast(options: Mapping[str, Any], expect: int, run: Run) -> dict[str, Any]:
-    """Errors by level before anything is spent; no data are opened."""
-    return preview(expect=expect, spec=None, run=run, **options).to_dict()
+    """Errors by level before anything is spent, and what it would cost; no data are opened."""
+    found = preview(expect=expect, spec=None, run=run, **options)
+    return found.to_dict() | {"loss": loss_told(found.plan.loss)}
 
 
 def release(
@@ -32,25 +31,4 @@ def release(
 ) -> dict[str, Any]:
     """Measure, pay and publish."""
     made = groups(data, **source, **options, ledger=ledger, out=out, report=groups_report, run=run)
-    return {
-        **made.to_dict(),
-        "entry": None if made.head is None else made.head.entry,
-        "table": _regions(made),
-    }
-
-
-def _regions(made: GroupRelease) -> list[dict[str, Any]]:
-    """Every region with the persons that its groups imply and how far off they may be, each below its own: published numbers alone."""
-    found = made.persons_frame()
-    columns = ("persons", "lower_90", "upper_90")
-    rows = zip(made.plan.regions.labels, *(found[name].to_pylist() for name in columns), strict=True)
-    return [
-        {
-            "level": len(names),
-            "name": names[-1] if names else "Total",
-            "persons": persons,
-            "lower": lower,
-            "upper": upper,
-        }
-        for names, persons, lower, upper in sorted(rows)[:MOST_REGIONS]
-    ]
+    return {**made.to_dict(), "entry": None if made.head is None else made.head.entry}

@@ -32,6 +32,7 @@ class _Kept:
     made: AnonymizedRelease | None = None
     path: str = ""
     source: SourceOptions | None = None
+    sensitive: tuple[str, ...] = ()
 
 
 KEPT = _Kept()
@@ -41,13 +42,14 @@ def anonymized(path: str, source: SourceOptions, options: Mapping[str, Any], run
     """Form classes; the numbers of the page."""
     made = anonymize(path, **source.opening(), **options, run=run)
     KEPT.made, KEPT.path, KEPT.source = made, path, source
+    KEPT.sensitive = tuple(options.get("sensitive", ()))
     told = made.to_dict()
     told["information_lost"] = made.utility.gcp
     told["bound"] = (
         None if not made.lower_bound else made.utility.gcp * made.lower_bound / made.utility.information_loss
     )
     told["by_column"] = [(name, share) for name, share in made.published_losses]
-    told["leaks"] = {name: _same_status(made, name) for name in options.get("sensitive", ())}
+    told["leaks"] = {name: _same_status(made, name) for name in KEPT.sensitive}
     return told
 
 
@@ -55,7 +57,8 @@ def traced(
     path: str, source: SourceOptions, options: Mapping[str, Any], ks: tuple[int, ...], run: Run
 ) -> list[tuple[int, float]]:
     """(k, share lost) of the method that was chosen, each with little time."""
-    asked = {**options, "seconds": min(float(options.get("seconds", CURVE_SECONDS)), CURVE_SECONDS)}
+    asked = {name: value for name, value in options.items() if name != "steps"}
+    asked["seconds"] = min(float(options.get("seconds", CURVE_SECONDS)), CURVE_SECONDS)
     points = []
     for number, k in enumerate(ks):
         run.report(f"k = {k}", number, len(ks))
@@ -64,14 +67,26 @@ def traced(
     return points
 
 
-def browsed(start: int, run: Run) -> dict[str, Any]:
-    """Published classes with their sizes, the smallest first."""
+def browsed(start: int, order: str, run: Run) -> dict[str, Any]:
+    """Published classes with their sizes and how many values of each sensitive column they have."""
     made = _made()
     quasi = list(made.quasi)
-    classes = made.table.group_by(quasi).aggregate([([], "count_all")]).sort_by("count_all")
-    shown = classes.slice(start, MOST_CLASSES)
-    rows = [[str(row[name]) for name in quasi] + [row["count_all"]] for row in shown.to_pylist()]
-    return {"columns": quasi, "rows": rows, "n": classes.num_rows}
+    sensitive = [name for name in KEPT.sensitive if name in made.table.column_names]
+    counts = ["count_all", *(f"{name}_count_distinct" for name in sensitive)]
+    every = pc.CountOptions(mode="all")
+    classes = made.table.group_by(quasi).aggregate(
+        [*((name, "count_distinct", every) for name in sensitive), ([], "count_all")]
+    )
+    keys = [("count_all", order), *((name, "ascending") for name in quasi)]
+    shown = classes.sort_by(keys).slice(start, MOST_CLASSES).to_pylist()
+    rows = [([str(row[name]) for name in quasi], [row[name] for name in counts]) for row in shown]
+    return {
+        "columns": quasi,
+        "sensitive": sensitive,
+        "rows": rows,
+        "n": classes.num_rows,
+        "step": MOST_CLASSES,
+    }
 
 
 def published(out: str, ledger: str | None, run: Run) -> str:

@@ -74,6 +74,8 @@ class View:
     says: str = "range"
     only: str = ""
     folded: frozenset[int] = frozenset()
+    before: Asked | None = None
+    """The same table with less knowledge: cells that have fallen since are marked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +85,8 @@ class _Audited:
     n_values: Ints
     lower: Ints
     upper: Ints
+    need: Ints
+    """People that the exact shares of each row need at least."""
 
     @property
     def table(self) -> TwoWayTable:
@@ -90,7 +94,7 @@ class _Audited:
 
 
 def audited(asked: Asked, view: View, run: Run) -> dict[str, Any]:
-    """Verdict, tiles, what is kept, and the first window of the table."""
+    """Verdict, tiles, what is kept, the first window of the table, and how many cells fell."""
     run.report("working out bounds", 0, 0)
     got = run.attend(_audit, asked)
     tiles = {state: int((got.states == number).sum()) for number, state in enumerate(STATES)}
@@ -100,17 +104,22 @@ def audited(asked: Asked, view: View, run: Run) -> dict[str, Any]:
         "tiles": tiles,
         "kept": _kept(asked, got.found.arrangement),
         "n": got.table.n,
+        "fallen": None if view.before is None else int(_fallen(asked, view.before).sum()),
         "window": window(asked, view, run),
     }
 
 
 def window(asked: Asked, view: View, run: Run) -> dict[str, Any]:
-    """The lines and columns of the table that are seen."""
+    """The lines and columns of the table that are seen, and which cells of them fell."""
     got = _audit(asked)
     lines, groups = _lines(asked, view.only, view.folded, stamp_of(asked.path))
     first, last = max(view.lines[0], 0), min(view.lines[1], len(lines))
     left, right = max(view.cols[0], 0), min(view.cols[1], got.table.n_cols)
     shown = [_line(got, int(line), groups, view, (left, right)) for line in lines[first:last]]
+    if view.before is not None:
+        fallen = _fallen(asked, view.before)[:, left:right]
+        for line in shown:
+            line["fallen"] = np.flatnonzero(fallen[line["row"]]).tolist() if "row" in line else []
     return {
         "n_lines": len(lines),
         "n_cols": got.table.n_cols,
@@ -120,6 +129,12 @@ def window(asked: Asked, view: View, run: Run) -> dict[str, Any]:
         "heads": _heads(got.table.col_attributes, left, right),
         "row_names": [a.name for a in got.table.row_attributes],
     }
+
+
+def _fallen(asked: Asked, before: Asked) -> Bools:
+    """Cells of which more is given away than before, of the same table."""
+    worse: Bools = _audit(asked).states < _audit(before).states
+    return worse
 
 
 def explained(asked: Asked, row: int, col: int, run: Run) -> dict[str, Any]:
@@ -152,15 +167,15 @@ def find_disclosed(asked: Asked, view: View, line: int, col: int, run: Run) -> t
     """Line and column of the next cell after this one that gives something away."""
     got = _audit(asked)
     lines, _ = _lines(asked, view.only, view.folded, stamp_of(asked.path))
-    for step in range(len(lines)):
-        at = (line + step) % len(lines)
-        if lines[at] < 0:
-            continue
-        bad = np.flatnonzero((got.states[lines[at]] == 1) | (got.states[lines[at]] == 2))
-        bad = bad[bad > col] if step == 0 else bad
+    is_bad = (got.states == STATES.index("small")) | (got.states == STATES.index("certain"))
+    at = np.flatnonzero((lines >= 0) & is_bad.any(axis=1)[np.maximum(lines, 0)])
+    later = [int(n) for n in at[np.searchsorted(at, line) :][:2]] + [int(n) for n in at[:1]]
+    for place in later:
+        bad = np.flatnonzero(is_bad[lines[place]])
+        bad = bad[bad > col] if place == line else bad
         if bad.size:
-            return at, int(bad[0])
-    return None
+            return place, int(bad[0])
+    return (line, int(np.flatnonzero(is_bad[lines[line]])[0])) if later else None
 
 
 def suggested(asked: Asked, seconds: float, avoid: str, run: Run) -> dict[str, Any]:
@@ -182,7 +197,12 @@ def suggested(asked: Asked, seconds: float, avoid: str, run: Run) -> dict[str, A
     lines = [
         line.to_dict() | {"words": line.words, "kept": _kept(asked, line.arrangement)} for line in found.lines
     ]
-    return {"lines": lines, "is_proved": found.is_proved, "examined": found.examined}
+    return {
+        "lines": lines,
+        "is_proved": found.is_proved,
+        "examined": found.examined,
+        "decimals": o.decimals,
+    }
 
 
 def together(
@@ -221,7 +241,8 @@ def _audit_of(asked: Asked, stamp: Stamp) -> _Audited:
     found = audit_table(table, arrangement, options)
     n_values = _n_values(found)
     lower, upper = found.solution.lower, found.solution.upper
-    return _Audited(found, _states(found, n_values), n_values, lower, upper)
+    need = table.reduced().sum(axis=1)
+    return _Audited(found, _states(found, n_values), n_values, lower, upper, need)
 
 
 def _n_values(found: BoundsAudit) -> Ints:
@@ -392,8 +413,7 @@ def _why(got: _Audited, row: int, state: str) -> str:
         return f"{share}. How many people are in the row: {fits}."
     if got.found.decimals is not None:
         return f"The rounded shares fit a row of {fits} people, with what all other rows need."
-    unit = got.found.table.reduced().sum(axis=1)
-    need, free = int(unit[row]), got.table.n - int(unit.sum())
+    need, free = int(got.need[row]), got.table.n - int(got.need.sum())
     told = f"These shares need {need:,} people in the row, or {2 * need:,}, and so on. "
     if got.found.n_known:
         return f"{told}With what outsiders know, {fits} fit."

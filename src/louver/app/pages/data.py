@@ -9,6 +9,7 @@ from louver.app.columns import ROLES, Columns
 from louver.app.copying import Call
 from louver.app.jobs.data import profiled
 from louver.app.look import RunBar, Tag, button, copy_button, drawer, empty, head, icon, select, verdict
+from louver.app.pages.data_reading import ReadingPanel
 from louver.app.pages.data_tree import TreePanel
 from louver.app.session import SAMPLES, Session
 from louver.profile.options import ProfileOptions
@@ -71,6 +72,7 @@ class _Page:
         """The page before its numbers."""
         with head("Data", "what is in the file, and what each column may do"):
             button("Open another", self.open_another, icon_name="file")
+            button("How it is read", self.open_reading)
             copy_button(self.call)
             with Tag("a", "btn pri", href="#tables"):
                 Tag("span", text="Next: Tables")
@@ -87,6 +89,8 @@ class _Page:
         if self.columns.profile is None:
             found = await self.bar.do(profiled, self.opened.path, self.opened.source, key="profile")
             if found is None:
+                if self.bar.sentence:
+                    self._offer_reading()
                 return
             self.columns.take(found)
         assert self.columns.profile is not None
@@ -110,6 +114,10 @@ class _Page:
     def open_another(self) -> None:
         with drawer("Open another file"):
             _ways_to_open(self.session)
+
+    def open_reading(self) -> None:
+        with drawer("How the file is read", is_slim=True):
+            ReadingPanel(self.session)
 
     # What people do.
 
@@ -137,6 +145,13 @@ class _Page:
         self._paint_side(self.columns.profile)
 
     # What is drawn.
+
+    def _offer_reading(self) -> None:
+        """Where a file was not understood, ask how it is to be read."""
+        self.table.classes(remove="gone")
+        with self.table, Tag("div", "pad"):
+            Tag("h2", text="How the file is read")
+            ReadingPanel(self.session)
 
     def _paint_verdict(self) -> None:
         assert self.columns.profile is not None

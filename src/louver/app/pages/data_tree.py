@@ -155,7 +155,10 @@ class TreePanel:
             rows=8 if self.way == "csv" else None,
         )
         box.changed(lambda value: typed.update(text=value), "input")
-        button("Use it", partial(self._use, typed), kind="mini")
+        with Tag("div", "row"):
+            button("Use it", partial(self._use, typed), kind="mini pri")
+            if self.way == "csv":
+                _from_file(box)
 
     def _use(self, typed: dict[str, str]) -> None:
         ways: dict[str, Callable[[str], object]] = {
@@ -180,3 +183,11 @@ class TreePanel:
             Tag(
                 "span", text=f"{n_labels:,} of {n_labels:,} values covered, each once; {groups:,} at the top."
             )
+
+
+def _from_file(box: Tag) -> None:
+    """A file of the hierarchy goes into the box, where it can be seen and mended before it is used."""
+    choose = Tag("input", "gone", type="file", aria_label="File of a hierarchy", tabindex=-1)
+    choose.on("change", js_handler=f"(e) => louver.fill('c{box.id}', e.target.files[0])")
+    opening = button("From a file", kind="mini")
+    opening.on("click", js_handler=f"() => document.getElementById('c{choose.id}').click()")

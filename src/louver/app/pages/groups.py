@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from louver.app.copying import Call
+from louver.app.copying import DRAWN_ANEW, Call
 from louver.app.jobs.groups import column_names, forecast, release
 from louver.app.look import (
     RunBar,
@@ -22,19 +23,16 @@ from louver.app.look import (
     table,
     tag,
 )
-from louver.app.session import Session
-from louver.app.spending import Strip, amount_slider, tell_in_words
+from louver.app.session import Opened, Receiver, Session
+from louver.app.spending import Strip, amount_slider, loss_of, tell_in_words
+from louver.app.words import RELATIONS
 from louver.data.samples import sample_path
 from louver.groups import GroupsOptions
+from louver.privacy.budget import Loss
 from louver.schema.source import SourceOptions
 
-__all__ = ["build"]
+__all__ = ["Asked", "build", "repeated"]
 
-RELATIONS = {
-    "add-remove-record": "one person more or less",
-    "change-record": "one person's answers changed",
-    "add-remove-unit": "one whole unit more or less",
-}
 Told = Mapping[str, Any]
 
 
@@ -43,7 +41,7 @@ class Asked:
 
     def __init__(self) -> None:
         self.domain: str | None = None
-        self.domain_name = ""
+        self.domain_name = self.domain_copied = ""
         self.columns: list[str] = []
         self.regions: list[str] = []
         self.unit = ""
@@ -53,6 +51,7 @@ class Asked:
         self.shares: dict[str, int] = {}
         self.sharing = "chosen"
         self.neighbours = "add-remove-record"
+        self.loss: Loss | None = None
         self.name = ""
         self.result: Told | None = None
 
@@ -93,8 +92,8 @@ class _Page:
     async def start(self) -> None:
         with head("Group sizes", "how many units of each size, by region, with noise"):
             pill("records not read", "ok", "lock")
-            copy_button(self._call)
-        self._session.receivers["domain"] = self._take_domain
+            copy_button(lambda: repeated(self._asked, self._session.opened, self._session.setup.ledger))
+        self._session.receivers["domain"] = Receiver(self._take_domain)
         with tag("div", "across form"):
             self._form = card("stack form")
             with tag("div", "stack"):
@@ -104,16 +103,16 @@ class _Page:
                     self._session,
                     self._asked,
                     records="the file that is open on the page Data",
-                    amount=lambda: ("epsilon", self._asked.epsilon),
+                    loss=lambda: self._asked.loss,
                     job=self._job,
                     title=lambda found: (
                         f"Released: {found['total_groups']:,} units, paid by entry {found['entry']}"
                     ),
-                    column="People in units",
+                    largest_unit=lambda: self._asked.max_size,
                 )
         self._draw_form()
-        self._strip.draw()
         await self._update()
+        await self._strip.show()
 
     def _draw_form(self) -> None:
         asked = self._asked
@@ -183,7 +182,7 @@ class _Page:
     async def _take_domain(self, path: str, name: str) -> None:
         columns = await self._bar.do(column_names, path, key="columns")
         if columns is not None:
-            self._asked.domain, self._asked.domain_name = path, name
+            self._asked.domain, self._asked.domain_name, self._asked.domain_copied = path, name, name
             self._asked.columns, self._asked.regions = columns, list(columns)
             self._draw_form()
             await self._update()
@@ -195,7 +194,8 @@ class _Page:
             self._session.open_sample("ges2013")
             asked = self._session.state(Asked)
             asked.unit, asked.expect = "CASENUM", 35_000
-            asked.domain, asked.domain_name = path, "Regions of the sample of crashes"
+            asked.domain, asked.domain_copied = path, path
+            asked.domain_name = "Regions of the sample of crashes"
             asked.columns, asked.regions = columns, list(columns)
             self._session.show("groups")
 
@@ -217,7 +217,6 @@ class _Page:
 
     def _set_unit(self, value: str) -> None:
         self._asked.unit = value.strip()
-        self._strip.draw()
 
     async def _set_number(self, name: str, value: str) -> None:
         if not value.isdigit() or not int(value):
@@ -231,12 +230,13 @@ class _Page:
 
     async def _slide(self, amount: Fraction) -> None:
         self._asked.epsilon = amount
-        self._strip.draw()
         await self._update()
 
     async def _update(self) -> None:
         """The forecast of what is chosen now; a later choice overtakes an earlier one."""
         asked = self._asked
+        asked.loss = None
+        self._strip.draw()
         if asked.domain is None or not asked.regions:
             self._forecast.clear()
             with self._forecast, tag("div", "pad"):
@@ -250,6 +250,8 @@ class _Page:
         self._bar.dim(self._forecast)
         found = await self._bar.do(forecast, asked.options(), asked.expect, key="forecast")
         if found is not None:
+            asked.loss = loss_of(found["loss"])
+            self._strip.draw()
             self._draw_forecast(found)
 
     def _draw_forecast(self, found: Told) -> None:
@@ -296,17 +298,20 @@ class _Page:
             return "name the column that says which unit a person is in."
         return release, opened.path, opened.source.opening(), asked.options()
 
-    def _call(self) -> Call | None:
-        asked, opened = self._asked, self._session.opened
-        if asked.domain is None or opened is None:
-            return None
-        options = GroupsOptions.model_validate(
-            asked.options() | {"domain": asked.domain_name or asked.domain}
-        )
-        more = {"--out": asked.name or "release"}
-        if self._session.setup.ledger is not None:
-            more["--ledger"] = str(self._session.setup.ledger)
-        source = opened.source if opened.source.weight is None else SourceOptions()
-        return Call(
-            options=options, data=opened.copied, source=source, command="groups", function="groups", more=more
-        )
+
+def repeated(asked: Asked, opened: Opened | None, ledger: Path | None) -> Call | None:
+    """What was chosen, as a call of the verb."""
+    if asked.domain is None or opened is None or not asked.unit:
+        return None
+    more = {"--out": asked.name or "release"}
+    if ledger is not None:
+        more["--ledger"] = str(ledger)
+    return Call(
+        options=GroupsOptions.model_validate(asked.options() | {"domain": asked.domain_copied}),
+        data=opened.copied,
+        source=opened.source if opened.source.weight is None else SourceOptions(),
+        command="groups",
+        function="groups",
+        more=more,
+        note=DRAWN_ANEW,
+    )

@@ -28,7 +28,7 @@ from louver.app.look import (
     verdict,
 )
 from louver.app.session import Session
-from louver.app.words import amount_text
+from louver.app.words import RELATIONS, amount_text
 
 __all__ = ["build"]
 
@@ -102,7 +102,10 @@ def _show(told: Told, do: Do) -> None:
     if check["sound"]:
         bold = f"{left} of {amount_text(told['granted'])} can still be spent."
         made = verdict(
-            "ok", bold, "Nothing in the past was edited or rolled back (checked when this page was opened)."
+            "ok",
+            bold,
+            "Nothing in the past was edited or rolled back (checked when this page was opened).",
+            f"It counts {told['measure']} for neighbours that differ by {RELATIONS.get(told['neighbours'], told['neighbours'])}.",
         )
     else:
         made = verdict("stop", "The past of this ledger was changed.", _problems(check["problems"]))
@@ -175,6 +178,12 @@ def _entries(told: Told) -> None:
             _entry(event)
 
 
+def _release_name(folder: str) -> str:
+    """What a release is called; measurements are sealed in a hidden folder beside it."""
+    is_beside = folder.startswith(".") and folder.endswith(".topdown")
+    return folder[1:].removesuffix(".topdown") if is_beside else folder
+
+
 def _entry(event: Told) -> None:
     with tag("tr"):
         tag("td", "r", str(event["entry"]))
@@ -183,7 +192,7 @@ def _entry(event: Told) -> None:
         tag("td", "s", event["what"] or "")
         sign = "+ " if event["kind"] in ("init", "grant") else ""
         tag("td", "r b", "" if event["amount"] is None else f"{sign}{amount_text(event['amount'])}")
-        tag("td", "s", event["release"] or "")
+        tag("td", "s", _release_name(event["release"] or ""))
         with tag("td"):
             if event["state"]:
                 kind, mark = STATES.get(event["state"], ("", "info"))

@@ -10,9 +10,8 @@ from nicegui import ui
 
 from louver.anonymize.methods import METHODS
 from louver.anonymize.options import AnonymizeOptions
-from louver.app.charts import points
 from louver.app.columns import Columns
-from louver.app.copying import Call
+from louver.app.copying import BY_TIME, SAME, Call
 from louver.app.dialogs import Confirm
 from louver.app.jobs.books import out_folder
 from louver.app.jobs.data import profiled
@@ -22,17 +21,16 @@ from louver.app.look import (
     button,
     card,
     copy_button,
-    drawer,
     empty,
     field,
     head,
-    number_tile,
     segments,
     select,
-    table,
     tag,
     verdict,
 )
+from louver.app.pages.microdata_result import ClassesPanel, curve, distributions, losses, numbers, tried
+from louver.app.searching import SearchBar
 from louver.app.session import Session
 from louver.app.words import share_text
 from louver.errors import LouverError
@@ -40,6 +38,8 @@ from louver.errors import LouverError
 __all__ = ["build"]
 
 TIMES = {"3": "3 seconds", "10": "10 seconds", "30": "30 seconds", "120": "2 minutes"}
+ROUNDS = {"r10": "10 rounds", "r50": "50 rounds", "r200": "200 rounds"}
+"""Rounds give the same answer on every machine."""
 LEFT_OUT = {"0": "nobody", "0.01": "1 % of records", "0.05": "5 % of records"}
 RECODINGS = {"local": "Class by class", "global": "Whole file"}
 ABOUT = {
@@ -47,7 +47,6 @@ ABOUT = {
     "global": "One set of labels for the whole file: comparable, and more is lost.",
 }
 CURVE = (2, 3, 5, 10, 20, 50)
-MOST_BINS = 40
 Told = Mapping[str, Any]
 
 
@@ -64,8 +63,34 @@ class Asked:
         self.suppress = "0"
         self.name = ""
         self.result: Told | None = None
-        self.curve: list[tuple[int, float]] = []
-        self.shown = ""
+        self.curve: dict[int, float] = {}
+        self.tried: list[dict[str, Any]] = []
+
+    @property
+    def has_rounds(self) -> bool:
+        """Whether the search can be told a number of rounds in place of a time."""
+        return self.recoding == "global" or self.method == "auto"
+
+    def effort(self) -> dict[str, Any]:
+        """How long to search, as the verb takes it."""
+        if self.seconds in TIMES:
+            return {"seconds": float(self.seconds)}
+        return {"steps": int(self.seconds[1:])} if self.has_rounds else {"seconds": 3.0}
+
+    def choices(self) -> dict[str, Any]:
+        """What the form says now."""
+        names = ("k", "l", "recoding", "method", "seconds", "suppress")
+        return {name: getattr(self, name) for name in names} | {"weights": dict(self.weights)}
+
+    def take(self, asked: dict[str, Any], found: Told) -> None:
+        """Keep a result; a curve of other choices than these is none of its."""
+        curve_of = {**asked, "k": 0, "seconds": ""}
+        if self.tried and curve_of != {**self.tried[-1]["asked"], "k": 0, "seconds": ""}:
+            self.curve = {}
+        self.result = found
+        shown = {name: found[name] for name in ("k", "suppressed", "classes")}
+        words = {"recoding": RECODINGS[asked["recoding"]], "method": found["method"], "lost": found["gcp"]}
+        self.tried.append({"asked": asked, **shown, **words})
 
 
 async def build(session: Session) -> None:
@@ -110,10 +135,13 @@ class _Page:
                 button("Decide on the page Data", lambda: self._session.show("data"), kind="pri")
             return
         with tag("div", "across form"):
-            self._form = card("stack form")
+            with card("stack form"):
+                self._form = tag("div")
+                with tag("div", "pad"):
+                    button("Run", self._run, kind="pri fill", data_run="")
             with tag("div", "stack"):
                 self._told = tag("div")
-                self._long = RunBar(self._session, "long")
+                self._long = SearchBar(self._session, "long", _told_loss)
                 self._result = tag("div", "stack")
         self._long.dim(self._result, self._told)
         self._draw_form()
@@ -126,15 +154,20 @@ class _Page:
             with tag("div", "pad part"):
                 with tag("div", "row between"):
                     tag("h3", text="k, people who look alike")
-                    self._k = tag("b", text=str(asked.k))
-                slider = tag("input", type="range", min=2, max=50, value=asked.k, aria_label="k")
-                slider.changed(self._slide_k, "input")
+                    self._k = tag("input", "inp k", type="number", min=2, value=asked.k, aria_label="k")
+                    self._k.changed(self._type_k)
+                self._slider = tag(
+                    "input", type="range", min=2, max=50, value=min(asked.k, 50), aria_label="k by slider"
+                )
+                self._slider.changed(self._slide_k, "input")
                 if self._columns.named("sensitive"):
                     choices = {"": "no demand"} | {str(n): f"at least {n} values" for n in (2, 3, 4)}
                     tag("p", "s sub", "Different sensitive values in a class (l)")
                     select(choices, str(asked.l or ""), self._set_l, "Different sensitive values in a class")
             with tag("div", "pad part"):
-                tag("h3", text="Keep more detail in")
+                with tag("div", "row between"):
+                    tag("h3", text="Keep more detail in")
+                    button("Reset", self._reset, kind="ghost mini", title="All weights 1")
                 for name in self._columns.named("quasi"):
                     self._weight(name)
                 if not self._columns.named("quasi"):
@@ -144,17 +177,17 @@ class _Page:
                 segments(RECODINGS, asked.recoding, partial(self._set, "recoding"), "Recoding")
                 tag("p", "s sub", ABOUT[asked.recoding])
             with tag("div", "pad part"):
-                names = {name: name for name in METHODS}
+                names = {"auto": "auto"} if asked.recoding == "global" else {name: name for name in METHODS}
                 for label, choices, name in (
                     ("Method", names, "method"),
-                    ("Time", TIMES, "seconds"),
+                    ("Time", TIMES | ROUNDS if asked.has_rounds else TIMES, "seconds"),
                     ("May leave out", LEFT_OUT, "suppress"),
                 ):
                     with tag("div", "row between"):
                         tag("span", "s", label)
-                        select(choices, getattr(asked, name), partial(self._set, name), label)
-            with tag("div", "pad"):
-                button("Run", self._run, kind="pri", data_run="")
+                        chosen = getattr(asked, name)
+                        chosen = chosen if chosen in choices else next(iter(choices))
+                        select(choices, chosen, partial(self._set, name), label)
 
     def _weight(self, name: str) -> None:
         with tag("label", "slide"):
@@ -173,14 +206,23 @@ class _Page:
 
     def _slide_k(self, value: str) -> None:
         self._asked.k = int(value)
-        self._k.text = value
+        self._k.set(value=value)
+
+    def _type_k(self, value: str) -> None:
+        self._asked.k = max(2, int(value)) if value.isdecimal() else self._asked.k
+        self._k.set(value=str(self._asked.k))
+        self._slider.set(value=min(self._asked.k, 50))
+
+    def _reset(self) -> None:
+        self._asked.weights.clear()
+        self._draw_form()
 
     def _set_l(self, value: str) -> None:
         self._asked.l = int(value) if value else None
 
     def _set(self, name: str, value: str) -> None:
         setattr(self._asked, name, value)
-        if name == "recoding":
+        if name in ("recoding", "method"):
             self._draw_form()
 
     def _options(self, files: Mapping[str, str]) -> dict[str, Any]:
@@ -193,8 +235,8 @@ class _Page:
         }
         told |= {
             "k": asked.k,
-            "seconds": float(asked.seconds),
-            "method": asked.method,
+            **asked.effort(),
+            "method": "auto" if asked.recoding == "global" else asked.method,
             "recoding": asked.recoding,
         }
         told |= {
@@ -211,17 +253,23 @@ class _Page:
         wanted = [name for name in self._columns.hierarchies() if name in self._columns.named("quasi")]
         return {name: f"hierarchy-{number}.csv" for number, name in enumerate(wanted, start=1)}
 
-    async def _run(self) -> None:
+    def _written(self) -> dict[str, str]:
+        """Column -> path of the file with its hierarchy, as it is now."""
         texts, files = self._columns.hierarchies(), {}
         for name, file in self._files().items():
             path = self._session.folder / file
             path.write_text(texts[name], encoding="utf-8")
             files[name] = str(path)
+        return files
+
+    async def _run(self) -> None:
+        asked = self._asked.choices()
+        options = self._options(self._written())
         found = await self._long.do(
-            anonymized, self._opened.path, self._opened.source, self._options(files), key="anonymize"
+            anonymized, self._opened.path, self._opened.source, options, key="anonymize"
         )
         if found is not None:
-            self._asked.result = found
+            self._asked.take(asked, found)
             self._draw_result()
 
     def _draw_result(self) -> None:
@@ -240,25 +288,25 @@ class _Page:
         with self._told:
             self._verdict(found)
         with self._result:
-            risk = found["risk"]
-            with tag("div", "tiles four"):
-                number_tile(share_text(found["gcp"]), "detail lost")
-                number_tile(f"{found['classes']:,}", f"classes, smallest {found['smallest_class']:,}")
-                number_tile(f"{risk['uniques_before']:,} → {risk['uniques_after']:,}", "people alone")
-                number_tile(share_text(risk["prosecutor_highest"]), "highest chance to be found")
+            numbers(found)
             with tag("div", "across halves"):
                 with card("pad"):
                     with tag("div", "row between"):
                         tag("h2", text="Detail lost, by k")
                         button("Compare other k", self._trace, kind="mini")
-                    places = [(float(k), 100 * lost, k) for k, lost in self._asked.curve]
-                    points(
-                        places, across="k, safer to the left", up="Detail lost in percent", is_reversed=True
-                    )
+                    if self._asked.curve:
+                        curve(self._asked.curve | {found["k"]: found["gcp"]}, found["k"], self._choose_k)
+                        tag("p", "s sub", "Click a k to choose it.")
+                    else:
+                        told = f"k = {found['k']} loses {share_text(found['gcp'])}. Compare what others would lose."
+                        tag("p", "s sub", told)
                 with card("pad"):
                     tag("h2", text="Loss by attribute")
-                    _losses(found["by_column"])
-            self._distributions(found)
+                    losses(found["by_column"])
+            if found["distributions"]:
+                distributions(found["distributions"])
+            if len(self._asked.tried) > 1:
+                tried(self._asked.tried, self._again)
 
     def _verdict(self, found: Told) -> None:
         leaks = {name: n for name, n in found["leaks"].items() if n}
@@ -297,49 +345,36 @@ class _Page:
         await self._run()
 
     async def _trace(self) -> None:
-        options = self._options(
-            {name: str(self._session.folder / file) for name, file in self._files().items()}
-        )
+        options = self._options(self._written())
         found = await self._long.do(
             traced, self._opened.path, self._opened.source, options, CURVE, key="curve"
         )
         if found is not None:
-            self._asked.curve = found
+            self._asked.curve = dict(found)
             self._draw_result()
 
-    def _distributions(self, found: Told) -> None:
-        lines = {line["name"]: line for line in found["distributions"]}
-        if not lines:
-            return
-        shown = self._asked.shown if self._asked.shown in lines else next(iter(lines))
-        with card("pad") as box:
-            with tag("div", "row between"):
-                tag("h2", text="Before and after")
-                select({name: name for name in lines}, shown, partial(self._show_column, box), "Column")
-            _before_after(lines[shown])
+    async def _choose_k(self, k: int) -> None:
+        if self._asked.result is None or k != self._asked.result["k"]:
+            self._asked.k = k
+            self._draw_form()
+            await self._run()
 
-    def _show_column(self, box: Any, name: str) -> None:
-        self._asked.shown = name
-        box.delete()
-        assert self._asked.result is not None
-        with self._result:
-            self._distributions(self._asked.result)
+    def _again(self, number: int) -> None:
+        """Set the form as it was for a run."""
+        for name, value in self._asked.tried[number]["asked"].items():
+            setattr(self._asked, name, value)
+        self._draw_form()
 
     async def _browse(self) -> None:
         if self._asked.result is None:
-            self._session.say("Run first.")
+            self._long.tell("run first: there are no classes yet.")
             return
-        found = await self._long.do(browsed, 0, key="browse")
-        if found is None:
-            return
-        with drawer("Classes, the smallest first"):
-            tag("p", "s sub", f"{found['n']:,} classes; the first {len(found['rows']):,} are shown.")
-            with table(dict.fromkeys(found["columns"], "") | {"Records": "r"}):
-                for row in found["rows"]:
-                    with tag("tr"):
-                        for value in row[:-1]:
-                            tag("td", "s", value)
-                        tag("td", "r b", f"{row[-1]:,}")
+        found = await self._classes(0, "ascending")
+        if found is not None:
+            ClassesPanel(self._classes, found)
+
+    async def _classes(self, start: int, order: str) -> Any:
+        return await self._long.do(browsed, start, order, key="browse")
 
     def _release_button(self) -> None:
         dialog = Confirm(
@@ -359,7 +394,7 @@ class _Page:
     async def _publish(self) -> None:
         setup = self._session.setup
         if self._asked.result is None:
-            self._session.say("Run first: there is nothing to release.")
+            self._long.tell("run first: there is nothing to release.")
             return
         ledger = None if setup.ledger is None else str(setup.ledger)
         if not self._asked.name:
@@ -389,33 +424,10 @@ class _Page:
             function="anonymize",
             more={"--out": self._asked.name or "release"},
             files={file: texts[name] for name, file in files.items()},
+            note=BY_TIME if self._asked.has_rounds and options.steps is None else SAME,
         )
 
 
-def _losses(by_column: list[tuple[str, float]]) -> None:
-    most = max((share for _, share in by_column), default=0) or 1
-    for name, share in by_column:
-        with tag("div", "slide wide"):
-            tag("span", "s", name)
-            with tag("div", "lane"):
-                tag("i").style(f"width:{100 * share / most:.1f}%")
-            tag("span", "s", share_text(share))
-
-
-def _before_after(line: Told) -> None:
-    bins = list(zip(line["bins"], line["before"], line["after"], strict=True))[:MOST_BINS]
-    most = max((max(before, after) for _, before, after in bins), default=0) or 1
-    tag("p", "s sub", f"bars: before, lines: after; distance {share_text(line['distance'])}")
-    with tag("div", "pairs", role="img", aria_label="Distribution before and after; the values stand below"):
-        for _, before, after in bins:
-            with tag("div"):
-                tag("i").style(f"height:{100 * before / most:.1f}%")
-                tag("b").style(f"bottom:{100 * after / most:.1f}%")
-    with tag("details", "s"):
-        tag("summary", text="The same as a table")
-        with table({"Value": "", "Before": "r", "After": "r"}):
-            for label, before, after in bins:
-                with tag("tr"):
-                    tag("td", "", str(label))
-                    tag("td", "r", share_text(before))
-                    tag("td", "r", share_text(after))
+def _told_loss(lost: float, least: float | None) -> str:
+    bound = "" if least is None else f", cannot fall below {share_text(least)}"
+    return f"Lost {share_text(lost)}{bound}"

@@ -10,6 +10,7 @@ from typing import Any
 from louver.app.charts import points
 from louver.app.copying import Texts
 from louver.app.jobs.books import checked, listed, report_of
+from louver.app.jobs.compare import compared
 from louver.app.look import (
     RunBar,
     Tag,
@@ -24,12 +25,18 @@ from louver.app.look import (
     tag,
     verdict,
 )
+from louver.app.region_view import RegionView
 from louver.app.session import Session
 from louver.app.words import amount_text, date_text, share_text
 
 __all__ = ["build"]
 
 KINDS = {"anonymize": "Microdata", "groups": "Group sizes", "topdown": "TopDown", "audit": "Tables"}
+APART = (
+    "Compare within a panel, never across: an exact count, k and epsilon are different promises, and a loss of detail is no error. "
+    "Epsilon and rho, or other neighbours, do not compare either. Errors are as published; none was measured against the truth."
+)
+WITH_REGIONS = ("groups", "topdown")
 MARKS = {True: ("verified", "ok", "ok"), False: ("broken", "stop", "warning")}
 Told = Mapping[str, Any]
 
@@ -40,6 +47,7 @@ class State:
     def __init__(self) -> None:
         self.chosen: str | None = None
         self.outcomes: dict[str, Told] = {}
+        self.compared: dict[str, Told] = {}
 
 
 async def build(session: Session) -> None:
@@ -58,6 +66,7 @@ class _Page:
         self._session, self._folder = session, folder
         self._state = session.state(State)
         self._releases: dict[str, Told] = {}
+        self._compared = self._state.compared
 
     async def start(self, actions: Tag) -> None:
         self._bar = RunBar(self._session, "quick")
@@ -71,52 +80,80 @@ class _Page:
             self._state.chosen = next(iter(self._releases))
         with tag("div", "across releases"):
             with tag("div", "stack"):
-                self._charts()
+                self._charts = card("pad")
                 self._list = card()
+                self._regions = RegionView(self._session)
                 self._joint()
             self._detail = card("stack")
         with actions:
             button("Check all", self._check_all, kind="pri", data_run="")
             copy_button(self._texts)
         self._draw()
+        await self._show_regions()
+        await self._compare()
 
-    def _charts(self) -> None:
+    async def _compare(self) -> None:
+        """Read the releases whose cost only their files tell, once."""
+        kinds = (*WITH_REGIONS, "audit")
+        wanted = [
+            name
+            for name, one in self._releases.items()
+            if one["kind"] in kinds and name not in self._compared
+        ]
+        found = await self._bar.do(compared, self._folder, wanted, key="compare") if wanted else None
+        if found:
+            self._compared.update(found)
+            self._draw()
+
+    async def _show_regions(self) -> None:
+        """Numbers by region, where the chosen release has some."""
+        name = self._state.chosen
+        if name is not None and self._releases[name]["kind"] in WITH_REGIONS:
+            await self._regions.show(name)
+        else:
+            self._regions.clear()
+
+    def _draw_charts(self) -> None:
         """Three panels, each with an axis of its own: a table, a k and an epsilon are different promises."""
-        numbered = list(enumerate(self._releases.values(), start=1))
-        microdata = [
-            (float(one["results"]["k"]), 100 * float(one["results"]["gcp"]), number)
-            for number, one in numbered
-            if one["kind"] == "anonymize" and one["results"]["gcp"] is not None
-        ]
-        noise = [
-            (float(Fraction(one["amount"])), float(one["levels"][-1]["forecast_l1"]), number)
-            for number, one in numbered
-            if one["kind"] == "groups" and one["levels"] and one["levels"][-1]["forecast_l1"] is not None
-        ]
-        with card("pad"):
+        numbered = list(enumerate(self._releases.items(), start=1))
+        told = [(number, one, self._compared.get(name, {})) for number, (name, one) in numbered]
+        self._charts.clear()
+        with self._charts:
             with tag("div", "across thirds"):
-                with tag("div"):
-                    tag("h2", text="Tables")
-                    tag("p", "s sub", "exact counts or shares; what they give away together is the audit's")
-                    for number, one in numbered:
-                        if one["kind"] == "audit":
-                            tag("p", "s", f"{number}: {len(one['tables'])} tables")
-                with tag("div"):
-                    tag("h2", text="Microdata")
-                    tag("p", "s sub", "detail lost, percent of each range")
-                    points(microdata, across="k, safer to the left", up="Detail lost", is_reversed=True)
-                with tag("div"):
-                    tag("h2", text="Noise")
-                    tag("p", "s sub", "groups under a wrong size in the smallest regions, as forecast")
-                    points(noise, across="epsilon or rho, safer to the left", up="Groups under a wrong size")
+                _panel(
+                    "Tables",
+                    "numbers hidden or rounded, percent",
+                    [(c["small"], 100 * c["lost"], number) for number, _, c in told if "small" in c],
+                    across="small counts that stand there, safer to the left",
+                )
+                _panel(
+                    "Microdata",
+                    "detail lost, percent of each range",
+                    [
+                        (float(one["results"]["k"]), 100 * float(one["results"]["gcp"]), number)
+                        for number, one, _ in told
+                        if one["kind"] == "anonymize" and one["results"]["gcp"] is not None
+                    ],
+                    across="k, safer to the left",
+                    is_reversed=True,
+                )
+                _panel(
+                    "Noise",
+                    "standard error in a smallest region, percent, as published",
+                    [
+                        ((str(one["measure"]), Fraction(one["amount"])), 100 * c["off"], number)
+                        for number, one, c in told
+                        if "off" in c and one["amount"]
+                    ],
+                    across="epsilon, then rho; safer to the left",
+                    tick=_amount_tick,
+                )
             with tag("p", "s sub row"):
                 icon("info", "mini")
-                tag(
-                    "span",
-                    text="Compare within a panel, never across: an exact table, k and epsilon are different promises.",
-                )
+                tag("span", text=APART)
 
     def _draw(self) -> None:
+        self._draw_charts()
         self._list.clear()
         columns = {"#": "r", "Release": "", "Kind": "", "What is promised": "", "What it costs": ""}
         with self._list, table(columns | {"When": "", "State": ""}):
@@ -133,7 +170,7 @@ class _Page:
                 button(name, partial(self._choose, name), kind="ghost mini")
             tag("td", "", KINDS.get(one["kind"], str(one["kind"])))
             tag("td", "", _promised(one))
-            tag("td", "", _cost(one))
+            tag("td", "", _cost(one, self._compared.get(name, {})))
             tag("td", "s nowrap", date_text(one["created"]) if one["created"] else "")
             with tag("td"):
                 self._state_pill(name, one)
@@ -187,9 +224,10 @@ class _Page:
                     icon("ok" if check["passed"] else "warning", "mini" + ("" if check["passed"] else " bad"))
                     tag("span", text=f"{check['name']}: {check['found']}")
 
-    def _choose(self, name: str) -> None:
+    async def _choose(self, name: str) -> None:
         self._state.chosen = name
         self._draw()
+        await self._show_regions()
 
     async def _check(self, name: str) -> bool:
         outcome = await self._bar.do(checked, self._folder, name, key="verify")
@@ -251,13 +289,26 @@ def _promised(one: Told) -> str:
     return f"k = {one['results']['k']}" if one["results"]["k"] else "exact numbers"
 
 
-def _cost(one: Told) -> str:
+def _cost(one: Told, found: Told) -> str:
     if one["problem"]:
         return ""
     if one["results"]["gcp"] is not None:
         return f"{share_text(float(one['results']['gcp']))} of detail"
-    off = [level["forecast_l1"] for level in one["levels"] if level["forecast_l1"] is not None]
-    return f"about {off[-1]:,.0f} groups" if off else ""
+    if "lost" in found:
+        return f"{share_text(found['lost'])} hidden or rounded"
+    return f"± {share_text(found['off'])} in a {one['levels'][-1]['name']}" if "off" in found else ""
+
+
+def _panel(title: str, about: str, places: list[tuple[Any, float, int]], *, across: str, **more: Any) -> None:
+    with tag("div"):
+        tag("h2", text=title)
+        tag("p", "s sub", about)
+        points(places, across=across, up=about.capitalize(), **more)
+
+
+def _amount_tick(place: tuple[str, Fraction]) -> str:
+    measure, amount = place
+    return f"{'ρ' if measure == 'rho' else 'ε'} {float(amount):.3g}"
 
 
 def _released(one: Told) -> str:

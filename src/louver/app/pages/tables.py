@@ -7,12 +7,26 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from louver.app.columns import Columns
 from louver.app.copying import Call
 from louver.app.jobs.tables import Asked, View, audited, counted, explained, find_disclosed, suggested, window
-from louver.app.look import RunBar, Tag, button, copy_button, drawer, empty, head, segments, select, verdict
+from louver.app.look import (
+    RunBar,
+    Tag,
+    button,
+    copy_button,
+    drawer,
+    empty,
+    head,
+    problem,
+    segments,
+    select,
+    verdict,
+)
 from louver.app.pages.tables_state import SHELVES, Tables, Try, natural_name
 from louver.app.pages.tables_together import TogetherPanel
 from louver.app.parts import HeatGrid, Points, Shelves
+from louver.app.searching import SearchBar
 from louver.app.session import Session
 from louver.errors import LouverError
 
@@ -28,6 +42,14 @@ TILES = {
     "safe": ("", "safe"),
     "zero": ("0", "zeros visible"),
 }
+HEADS = {"#": "number", "Arrangement": "", "S": "small", "C": "certain", "Kept %": "kept"}
+SORT_WORDS = {
+    "number": "number",
+    "small": "small counts disclosed",
+    "certain": "rows that tell a status",
+    "kept": "information kept",
+}
+MOST_TRIED = 40
 SUGGEST_SECONDS = 15.0
 NAME_OF_MERGED = "Name of the merged category"
 BOUND_WORDS = {"exactly": "exactly", "at_least": "at least", "at_most": "at most"}
@@ -64,6 +86,8 @@ class _Page:
         self.number = 0
         self.pinned: dict[str, Any] | None = None
         self.knowledge: Tag | None = None
+        self.listed: list[int] = []
+        self.lines: dict[int, Tag] = {}
 
     def draw(self) -> None:
         """The page before its numbers."""
@@ -79,7 +103,7 @@ class _Page:
                 self.shelves = Shelves(self.state.shelves())
                 self.unusable = Tag("p", "s sub", self.state.told_unusable())
                 self.told = Tag("div", aria_live="polite")
-                self.long = RunBar(self.session, "long")
+                self.long = SearchBar(self.session, "long", _told_kept, is_kept=True)
                 self._draw_tiles()
                 self.bar = RunBar(self.session, "quick", [self.told, self.tiles])
                 self._draw_grid()
@@ -101,8 +125,8 @@ class _Page:
         self.session.refresh_top()
         await self.check("As opened")
 
-    async def check(self, words: str, extra: str = "") -> None:
-        """Audit what is arranged now; what is on the screen is out of date until then."""
+    async def check(self, words: str, before: Asked | None = None) -> None:
+        """Audit what is arranged now; what is on the screen is out of date until then. What falls since `before` is shown."""
         self.shelves.put(shelves=self.state.shelves())
         if not self.state.rows or not self.state.cols:
             self._say("plain", "Not a table yet.", "Put at least one attribute on Rows and one on Columns.")
@@ -112,11 +136,13 @@ class _Page:
         except LouverError as error:
             self.bar.tell(str(error))
             return
-        self.view = replace(self.view, lines=(0, 60), cols=(0, 40), folded=frozenset())
+        self.view = replace(self.view, before=before)
+        if before is None:
+            self.view = replace(self.view, lines=(0, 60), cols=(0, 40), folded=frozenset())
         found = await self.bar.do(audited, asked, self.view, key="audit")
         if found is not None:
             self.state.remember(words, asked.options, found)
-            self._paint(found, extra)
+            self._paint(found)
 
     def asked(self) -> Asked:
         return Asked(
@@ -170,6 +196,8 @@ class _Page:
             return
         self.state.take_suggestions(found)
         self._paint_side()
+        if self.long.is_hurried:
+            self.long.tell("cancelled; what was found so far is kept.")
 
     async def look(self, **changes: Any) -> None:
         """Look at another part of the same table."""
@@ -261,7 +289,7 @@ class _Page:
         self.best = Tag("div", "pad s sub best")
         self._paint_side()
 
-    def _paint(self, found: dict[str, Any], extra: str) -> None:
+    def _paint(self, found: dict[str, Any]) -> None:
         self.number += 1
         summary, tiles = found["summary"], found["tiles"]
         for state, (_, number) in self.tile.items():
@@ -270,15 +298,20 @@ class _Page:
         self.rows_told.set_text(f"{people:,} rows with people, {summary['zero_rows']:,} without")
         self.grid.put(win={**found["window"], "table": self.number}, tip=None)
         self.session.say(f"{self.state.words_now()}. {_plural(tiles['small'], 'small count')} disclosed.")
-        self._paint_verdict(summary, found["n"], extra)
+        self._paint_verdict(summary, found["n"], found["fallen"])
         self._paint_side()
 
-    def _paint_verdict(self, summary: dict[str, Any], n: int, extra: str) -> None:
+    def _paint_verdict(self, summary: dict[str, Any], n: int, fallen: int | None) -> None:
         small, rows = summary["disclosed_small_cells"], summary["certain_rows"]
         responses = " and ".join(self.state.cols)
         note = f"From the row percentages and the {n:,} people alone. Nothing else needs to be known."
         if self.state.given:
-            note = f"With {_plural(len(self.state.given), 'thing')} that outsiders know besides. {extra}"
+            falls = (
+                ""
+                if fallen is None
+                else f" {_plural(fallen, 'cell')} {'falls' if fallen == 1 else 'fall'} by the last."
+            )
+            note = f"With {_plural(len(self.state.given), 'thing')} that outsiders know besides.{falls}"
         if small:
             status = f", and {_plural(rows, 'row')} {_tell(rows)} a person's {responses}" if rows else ""
             self._say(
@@ -321,24 +354,53 @@ class _Page:
             for t in tries
         ]
         self.chart.put(points=points, chosen=self.state.current)
-        self.tried.clear()
-        with self.tried, Tag("table"):
-            with Tag("thead"), Tag("tr"):
-                for text, classes in (
-                    ("#", ""),
-                    ("Arrangement", ""),
-                    ("S", "r"),
-                    ("C", "r"),
-                    ("Kept %", "r"),
-                ):
-                    Tag("th", classes, text, scope="col")
-            with Tag("tbody"):
-                for one in self.state.sorted():
-                    self._line(one)
+        self._paint_tried()
         self.best.set_text(self.state.best())
 
+    def _paint_tried(self) -> None:
+        """The list of what was tried; where only the choice has changed, only that is drawn."""
+        listed = self.state.sorted()
+        shown = [one.number for one in listed]
+        if shown == self.listed:
+            for number, line in self.lines.items():
+                line.classes(add="sel") if number == self.state.current else line.classes(remove="sel")
+            return
+        self.listed, self.lines = shown, {}
+        self.tried.clear()
+        with self.tried:
+            with Tag("table"):
+                with Tag("thead"), Tag("tr"):
+                    for text, by in HEADS.items():
+                        self._sort_head(text, by)
+                with Tag("tbody"):
+                    for one in listed[:MOST_TRIED]:
+                        self._line(one)
+            if len(listed) > MOST_TRIED:
+                Tag(
+                    "p",
+                    "pad s sub",
+                    f"{len(listed) - MOST_TRIED:,} more; sort by another column to see others.",
+                )
+
+    def _sort_head(self, text: str, by: str) -> None:
+        is_sorted = by == self.state.sort_by
+        way = ("descending" if self.state.is_reversed else "ascending") if is_sorted else None
+        with Tag("th", "r" if by in ("small", "certain", "kept") else "", scope="col", aria_sort=way):
+            if by:
+                title = f"Sort by {SORT_WORDS[by]}"
+                Tag("button", "linky", text, type="button", title=title, aria_label=title).click(
+                    partial(self.sort, by)
+                )
+            else:
+                Tag("span", text=text)
+
+    def sort(self, by: str) -> None:
+        self.state.sort(by)
+        self.listed = []
+        self._paint_tried()
+
     def _line(self, one: Try) -> None:
-        with Tag("tr", "sel" if one.number == self.state.current else ""):
+        with Tag("tr", "sel" if one.number == self.state.current else "") as self.lines[one.number]:
             Tag("td", "b", str(one.number))
             with Tag("td", "s"):
                 Tag("button", "linky", one.words, type="button", title=one.words).click(
@@ -381,10 +443,27 @@ class _Page:
             with Tag("div", "row"):
                 button("Merge", partial(act, "merge"), kind="pri")
                 button("Split", partial(act, "split"))
+            self._hierarchy_levels(name)
             Tag("h3", text="Move to")
             with Tag("div", "row"):
                 for key, (title, _) in SHELVES.items():
                     button(title, partial(self.moved, {"name": name, "to": key, "index": 999}), kind="mini")
+
+    def _hierarchy_levels(self, name: str) -> None:
+        """Offer the levels of the hierarchy that was made on the page Data."""
+        tree = self.session.state(Columns).trees.get(name)
+        if tree is None or not tree.steps:
+            return
+
+        async def take(level: int) -> None:
+            await self.check(self.state.regroup(name, tree.at(level), level))
+            self.open_categories(name)
+
+        Tag("h3", text="As merged on the page Data")
+        with Tag("div", "row wrap"):
+            for level in range(1, len(tree.steps) + 1):
+                text = f"Level {level}: {len(set(tree.at(level).values())):,} groups"
+                button(text, partial(take, level), kind="mini")
 
     def _category(self, label: str, members: Sequence[str], chosen: set[str], then: Any) -> None:
         made = Tag("button", "chip", label, type="button", aria_pressed="false", title="; ".join(members))
@@ -462,17 +541,23 @@ class _Page:
         await self.know([one for i, one in enumerate(self.state.given) if i != position])
 
     async def know(self, given: list[dict[str, Any]]) -> None:
-        before, self.state.given = self.state.given, given
-        worse = self.state.now()
-        await self.check(
-            f"Outsiders know {_plural(len(given), 'thing')}" if given else "Outsiders know nothing more"
-        )
-        if self.bar.has_problem:
+        asked, before = self.asked(), self.state.given
+        self.state.given = given
+        more = len(given) > len(before)
+        words = f"Outsiders know {_plural(len(given), 'thing')}" if given else "Outsiders know nothing more"
+        await self.check(words, asked if more else None)
+        wrong = self.bar.sentence
+        if wrong:
             self.state.given = before
-        elif worse is not None and (now := self.state.now()) is not None:
-            more = now.small - worse.small
-            self.session.say(f"{_plural(more, 'small count')} more." if more > 0 else "Nothing more falls.")
         self.open_knowledge()
+        if wrong and self.knowledge is not None:
+            with self.knowledge:
+                problem(wrong)
+
+
+def _told_kept(lost: float, least: float | None) -> str:
+    most = "" if least is None else f"; none keeps more than {100 * (1 - least):.1f} %"
+    return f"A safe table keeps {100 * (1 - lost):.1f} %{most}"
 
 
 def _plural(number: int, thing: str) -> str:

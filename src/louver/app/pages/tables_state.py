@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,16 @@ class Try:
         return f"{self.number}: {self.words}; {self.small} small counts, {self.certain} rows tell a status, {100 * self.kept:.1f} % kept"
 
 
+ORDERS: dict[str, Callable[[Try], Any]] = {
+    "risk": lambda one: (one.small, one.certain, -one.kept),
+    "number": lambda one: one.number,
+    "small": lambda one: (one.small, -one.kept),
+    "certain": lambda one: (one.certain, -one.kept),
+    "kept": lambda one: -one.kept,
+}
+"""How what was tried is sorted."""
+
+
 @dataclass
 class Tables:
     """What the page keeps between visits."""
@@ -61,6 +71,8 @@ class Tables:
     base: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     tries: list[Try] = field(default_factory=list)
     path: list[int] = field(default_factory=list)
+    sort_by: str = "risk"
+    is_reversed: bool = False
     proof: str = ""
 
     @property
@@ -133,6 +145,14 @@ class Tables:
         self.merged[name] = {**kept, new: list(labels)}
         return f"Merge {name}: {new}"
 
+    def regroup(self, name: str, new_of: Mapping[str, str], level: int) -> str:
+        """Take the categories of a level of a hierarchy."""
+        groups: dict[str, list[str]] = {}
+        for label in next(a["labels"] for a in self.attributes if a["name"] == name):
+            groups.setdefault(new_of.get(label, label), []).append(label)
+        self.merged[name] = {new: old for new, old in groups.items() if old != [new]}
+        return f"Level {level} of {name}"
+
     def split(self, name: str, labels: Sequence[str]) -> str:
         """Take merged categories apart, all of them where none is named."""
         self.merged[name] = {
@@ -170,7 +190,7 @@ class Tables:
     def take_suggestions(self, found: dict[str, Any]) -> None:
         """Add redesigns to what can be chosen."""
         for line in found["lines"]:
-            options = validated(BoundsOptions, self._suggested(line))
+            options = validated(BoundsOptions, _suggested(line, found["decimals"]))
             if any(one.is_same(options) for one in self.tries):
                 continue
             summary = line["summary"]
@@ -194,11 +214,6 @@ class Tables:
                 if found["is_proved"]
                 else "Others were not all searched."
             )
-
-    def _suggested(self, line: dict[str, Any]) -> dict[str, Any]:
-        asked: dict[str, Any] = {"rows": line["rows"], "cols": line["cols"]}
-        asked |= {"recode": line["recodes"]} if line["recodes"] else {}
-        return asked | ({} if self.decimals is None else {"decimals": self.decimals})
 
     def restore(self, number: int) -> None:
         """Arrange the table as it was."""
@@ -226,9 +241,14 @@ class Tables:
         now = self.now()
         return "" if now is None else now.words
 
+    def sort(self, by: str) -> None:
+        """Sort by a column, or the other way round if it is sorted by it already."""
+        self.is_reversed = by == self.sort_by and not self.is_reversed
+        self.sort_by = by
+
     def sorted(self) -> list[Try]:
-        """Least risky first, then what keeps most."""
-        return sorted(self.tries, key=lambda one: (one.small, one.certain, -one.kept))
+        """Least risky first, then what keeps most, or by the column that was chosen."""
+        return sorted(self.tries, key=ORDERS[self.sort_by], reverse=self.is_reversed)
 
     def best(self) -> str:
         """What to make of all that was tried."""
@@ -254,6 +274,12 @@ class Tables:
 
 def _unordered(options: BoundsOptions) -> dict[str, Any]:
     return options.model_dump() | {"rows": sorted(options.rows), "cols": sorted(options.cols)}
+
+
+def _suggested(line: dict[str, Any], decimals: int | None) -> dict[str, Any]:
+    asked: dict[str, Any] = {"rows": line["rows"], "cols": line["cols"]}
+    asked |= {"recode": line["recodes"]} if line["recodes"] else {}
+    return asked | ({} if decimals is None else {"decimals": decimals})
 
 
 def natural_name(labels: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The few parts with a script of their own: shelves of chips, the table on a canvas, a chart of numbered points."""
+"""The few parts with a script of their own: shelves of chips, the table on a canvas, numbered points, regions as a tree and as a map."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from nicegui.element import Element
 
-__all__ = ["HeatGrid", "Points", "Shelves"]
+__all__ = ["HeatGrid", "Points", "RegionMap", "RegionTree", "Shelves"]
 
 
 class _Part(Element):
@@ -45,6 +45,17 @@ class Points(_Part, component="points.js"):
         label: str,
         band: tuple[float, float] | None = None,
         line: bool = False,
+        even: bool = False,
     ) -> None:
         super().__init__()
-        self.put(xlabel=xlabel, ylabel=ylabel, label=label, band=band, line=line, points=[], chosen=0)
+        self.put(
+            xlabel=xlabel, ylabel=ylabel, label=label, band=band, line=line, even=even, points=[], chosen=0
+        )
+
+
+class RegionTree(_Part, component="regiontree.js"):
+    """Lines of a tree of which the visible window is sent; tells `view` (first, last), `choose`, `toggle` (region) and `press` (key)."""
+
+
+class RegionMap(_Part, component="regionmap.js"):
+    """Outlines to choose from; tells `choose` (region)."""

@@ -1,6 +1,8 @@
 // The table on a canvas, fed with the lines and columns that are seen. Labels are drawn or put into text nodes, never into HTML.
 const LINE = 24, HEAD = 22, LEAST = 70, GAP = 2, AHEAD = 40;
+const TALLEST = 1.2e7; // px: browsers end at about 33 million; of more lines a step of the scroll bar goes over several
 const STATE = ["zero", "small", "certain", "exact", "narrow", "safe"];
+const FLASH = 1600; // ms that cells stay outlined which knowledge has just made fall; without motion they stay so until the next change
 const MARK = ["", "S", "C", "E", "N", ""];
 const SPOKEN = ["exact zero", "exact and small", "tells a status", "exact", "narrow", "safe"];
 export default {
@@ -9,7 +11,7 @@ export default {
          :aria-activedescendant="mirror ? 'heat-cell' : null" @keydown="key" @focus="focused = true; draw()" @blur="focused = false; draw()">
       <canvas ref="canvas" aria-hidden="true"></canvas>
       <div ref="scroller" class="scroller" @scroll="scrolled" @mousemove="hover" @mouseleave="leave" @click="click">
-        <div :style="{height: (heads + n_lines * 24) + 'px', width: full + 'px'}"></div>
+        <div :style="{height: tall + 'px', width: full + 'px'}"></div>
       </div>
       <div class="announcer" role="row"><div id="heat-cell" role="gridcell" aria-live="polite">{{ mirror }}</div></div>
       <div v-if="tip && at" class="tip" :class="{pinned}" :style="place" role="tooltip">
@@ -24,7 +26,7 @@ export default {
     </div>`,
   props: { win: Object, tip: Object },
   data() {
-    return { n_lines: 0, n_cols: 0, heads: 0, full: 0, at: null, pinned: false, focused: false, mirror: "", place: {} };
+    return { n_lines: 0, n_cols: 0, heads: 0, full: 0, tall: 0, at: null, pinned: false, focused: false, mirror: "", place: {} };
   },
   computed: {
     letter() {
@@ -55,6 +57,7 @@ export default {
   },
   unmounted() {
     this.watcher.disconnect();
+    clearTimeout(this.calming);
     window.removeEventListener("louver-theme", this.themed);
   },
   methods: {
@@ -69,12 +72,23 @@ export default {
       this.label = Math.min(230, Math.max(130, width * 0.3));
       this.col = Math.max(LEAST, (width - this.label) / Math.max(this.n_cols, 1));
       this.full = this.label + this.col * this.n_cols;
-      if (isOther) (this.at = null), (this.pinned = false), (this.mirror = "");
+      const real = this.heads + this.n_lines * LINE, view = this.$refs.scroller.clientHeight;
+      this.tall = Math.min(real, TALLEST);
+      this.scale = real > TALLEST ? (real - view) / (TALLEST - view) : 1;
+      if (isOther) (this.at = null), (this.pinned = false), (this.mirror = ""), this.flash();
       this.draw();
+    },
+    flash() {
+      clearTimeout(this.calming);
+      this.isFlashing = this.win.lines.some((line) => line.fallen?.length);
+      if (this.isFlashing && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.calming = setTimeout(() => ((this.isFlashing = false), this.draw()), FLASH);
+    },
+    down() {
+      return this.$refs.scroller.scrollTop * this.scale;
     },
     seen() {
       const box = this.$refs.scroller;
-      const top = Math.floor(box.scrollTop / LINE), left = Math.floor(box.scrollLeft / this.col);
+      const top = Math.floor(this.down() / LINE), left = Math.floor(box.scrollLeft / this.col);
       return { top, bottom: top + Math.ceil(box.clientHeight / LINE) + 1, left, right: left + Math.ceil(box.clientWidth / this.col) + 1 };
     },
     scrolled() {
@@ -98,7 +112,7 @@ export default {
       g.scale(ratio, ratio);
       g.textBaseline = "middle";
       const { top, bottom } = this.seen();
-      for (let line = top; line < bottom; line++) this.line(g, line, this.heads + line * LINE - box.scrollTop, width, ink, soft);
+      for (let line = top; line < bottom; line++) this.line(g, line, this.heads + line * LINE - this.down(), width, ink, soft);
       this.header(g, width, box.scrollLeft, ink, soft);
     },
     line(g, number, y, width, ink, soft) {
@@ -124,6 +138,7 @@ export default {
         const col = this.win.left + i, x = this.label + col * this.col - left;
         if (x + this.col < this.label || x > width) return;
         this.cell(g, x, y, state, line.texts[i], number, col);
+        if (this.isFlashing && line.fallen?.includes(i)) this.outline(g, x, y);
       });
       g.fillStyle = louver.color("--surface");
       g.fillRect(0, y, this.label, LINE);
@@ -151,6 +166,13 @@ export default {
         g.lineWidth = 2;
         g.strokeRect(x + 1, y + 2, w - 2, h - 2);
       }
+    },
+    outline(g, x, y) {
+      g.strokeStyle = louver.color("--ink");
+      g.lineWidth = 2;
+      g.setLineDash([4, 2]);
+      g.strokeRect(x + 1, y + 2, this.col - GAP - 2, LINE - GAP - 2);
+      g.setLineDash([]);
     },
     hatch(g, x, y, w, h) {
       g.save();
@@ -202,7 +224,7 @@ export default {
       const box = this.$refs.scroller, area = box.getBoundingClientRect();
       const y = event.clientY - area.top, x = event.clientX - area.left;
       if (y < this.heads) return null;
-      const number = Math.floor((y - this.heads + box.scrollTop) / LINE), line = this.win.lines[number - this.win.first];
+      const number = Math.floor((y - this.heads + this.down()) / LINE), line = this.win.lines[number - this.win.first];
       if (!line) return null;
       if (line.group !== undefined) return { group: line.group };
       const col = Math.floor((x - this.label + box.scrollLeft) / this.col);
@@ -232,7 +254,7 @@ export default {
     select(cell) {
       this.at = cell;
       const box = this.$refs.scroller;
-      const x = this.label + cell.col * this.col - box.scrollLeft, y = this.heads + cell.line * LINE - box.scrollTop;
+      const x = this.label + cell.col * this.col - box.scrollLeft, y = this.heads + cell.line * LINE - this.down();
       const isLow = y > box.clientHeight - 190 && y > 150;
       const side = Math.max(4, Math.min(x + this.col / 2 - 156, this.$el.clientWidth - 320));
       this.place = isLow ? { left: side + "px", bottom: this.$el.clientHeight - y + 6 + "px" } : { left: side + "px", top: y + LINE + 6 + "px" };
@@ -242,8 +264,8 @@ export default {
     },
     goto(line, col) {
       const box = this.$refs.scroller, y = line * LINE;
-      if (y < box.scrollTop) box.scrollTop = y;
-      if (y + LINE > box.scrollTop + box.clientHeight - this.heads) box.scrollTop = y + LINE - box.clientHeight + this.heads;
+      if (y < this.down()) box.scrollTop = Math.floor(y / this.scale);
+      if (y + LINE > this.down() + box.clientHeight - this.heads) box.scrollTop = Math.ceil((y + LINE - box.clientHeight + this.heads) / this.scale);
       if (col * this.col < box.scrollLeft) box.scrollLeft = col * this.col;
       if ((col + 1) * this.col > box.scrollLeft + box.clientWidth - this.label) box.scrollLeft = (col + 1) * this.col - box.clientWidth + this.label;
       const found = this.win.lines[line - this.win.first];

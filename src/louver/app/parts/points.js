@@ -11,7 +11,7 @@ export default {
          :aria-pressed="point.n === chosen" @click="$emit('choose', point.n)" @keydown.enter.prevent="$emit('choose', point.n)" @keydown.space.prevent="$emit('choose', point.n)">
         <title>{{ point.label }}</title><circle :cx="X(point.x)" :cy="Y(point.y)" r="9"/><text :x="X(point.x)" :y="Y(point.y) + 4" text-anchor="middle">{{ point.n }}</text></g>
     </svg>`,
-  props: { points: Array, chosen: Number, xlabel: String, ylabel: String, label: String, band: Array, line: Boolean, high: Number },
+  props: { points: Array, chosen: Number, xlabel: String, ylabel: String, label: String, band: Array, line: Boolean, even: Boolean, high: Number },
   data() {
     return { W: 268, H: 210, top: 22 };
   },
@@ -30,7 +30,11 @@ export default {
       for (let tick = Math.ceil(low / by - 1e-9) * by; tick <= high + 1e-9; tick += by) ticks.push(Number(tick.toPrecision(6)));
       return ticks;
     },
+    places() {
+      return [...new Set(this.points.map((point) => point.x))].sort((a, b) => a - b);
+    },
     ticksX() {
+      if (this.even) return this.places;
       return [...new Set([0, 1, 5, 17, 50, 200, 1000, 10000].filter((tick) => tick <= this.most).concat(this.most))].filter((tick, i, all) => i === 0 || this.X(tick) - this.X(all[i - 1]) > 14);
     },
     path() {
@@ -39,6 +43,7 @@ export default {
   },
   methods: {
     X(value) {
+      if (this.even) return 54 + ((this.W - 80) * (this.places.indexOf(value) + 0.5)) / this.places.length;
       return 54 + ((this.W - 80) * Math.sqrt(value)) / Math.sqrt(this.most);
     },
     Y(value) {

@@ -13,7 +13,14 @@ from louver.release.promises.base import Context, Outcome, Promise, Registered
 from louver.release.promises.closeness import TCloseness, check_t_closeness
 from louver.release.promises.columns import Columns, CsvCopy, check_columns, check_csv
 from louver.release.promises.diversity import LDiversity, check_l_diversity
-from louver.release.promises.extension import EditRules, Extension, check_edit_rules, check_extension
+from louver.release.promises.extension import (
+    EditRules,
+    Extension,
+    Households,
+    check_edit_rules,
+    check_extension,
+    check_households,
+)
 from louver.release.promises.freeform import Freeform, check_freeform
 from louver.release.promises.group_table import GroupCounts, GroupTable, check_group_counts, check_group_table
 from louver.release.promises.k_anonymity import (
@@ -51,6 +58,7 @@ PROMISES: Mapping[str, Registered] = {
     "topdown": Registered(TopDown, check_topdown),
     "extension": Registered(Extension, check_extension),
     "edit-rules": Registered(EditRules, check_edit_rules),
+    "households": Registered(Households, check_households),
     "tables": Registered(PublishedTables, check_tables),
 }
 
@@ -73,6 +81,8 @@ REQUIRED: Mapping[str, Required] = {
     "groups": Required(always=frozenset(), one_of=frozenset({"group-table", "group-counts"})),
     "audit": Required(always=frozenset(), one_of=frozenset({"tables"})),
     "topdown": Required(
-        always=frozenset(), one_of=frozenset({"topdown"}), may=frozenset({"extension", "edit-rules"})
+        always=frozenset(),
+        one_of=frozenset({"topdown"}),
+        may=frozenset({"extension", "edit-rules", "households"}),
     ),
 }

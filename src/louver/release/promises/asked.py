@@ -142,6 +142,15 @@ def _topdown(manifest: Manifest) -> Iterator[str]:
     ]
     if rules != list(asked.get("rules", [])):
         yield '"edit-rules" are not those that were asked for'
+    household = asked.get("household") or {}
+    promised = [
+        {key: entry.get(key) for key in ("head", "members", "years")}
+        | {"gaps": [{"name": name, **gap, "broken": None} for name, gap in entry.get("gaps", {}).items()]}
+        for entry in by_name.get("households", [])
+    ]
+    gaps = [{**gap, "broken": None} for gap in household.get("gaps", [])]
+    if promised != ([{**household, "gaps": gaps}] if gaps else []):
+        yield '"households" are not those that were asked for'
 
 
 def _by_name(promises: Sequence[Entry]) -> dict[str, list[Entry]]:

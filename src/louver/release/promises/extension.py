@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from louver._arrays import Bools, Ints
 from louver.release.folder import Folder, Malformed
@@ -16,7 +17,7 @@ from louver.release.manifest import digest, file_entry, parse
 from louver.release.promises.base import Context, Outcome, Promise, places_in
 from louver.release.promises.topdown import Rows, leaf_codes
 
-__all__ = ["EditRules", "Extension", "check_edit_rules", "check_extension"]
+__all__ = ["EditRules", "Extension", "Households", "check_edit_rules", "check_extension", "check_households"]
 
 Labels = tuple[str, ...]
 MICRODATA = "data/microdata.parquet"
@@ -71,6 +72,42 @@ class EditRules(Promise):
     file: Literal["data/microdata.parquet"]
     regions: Annotated[Labels, Field(min_length=1)]
     rules: Annotated[dict[str, Rule], Field(min_length=1)]
+
+
+class Gap(BaseModel):
+    """People in `cells` are at least `younger` years younger than the head, or `older` older, in all leaves of one household but `broken`."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    cells: Annotated[dict[str, Labels], Field(min_length=1)]
+    younger: Annotated[int, Field(ge=1)] | None
+    older: Annotated[int, Field(ge=1)] | None
+    broken: Annotated[int, Field(ge=0)]
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Gap:
+        if (self.younger is None) == (self.older is None):
+            raise ValueError("either younger or older")
+        return self
+
+    def n_broken(self, held: pa.Table, column: str) -> int:
+        """Leaves with one head and nobody outside in which the oldest, or youngest, is too near the head's age."""
+        own = held.filter((pc.field("heads") == 1) & (pc.field("outside") == 0) & pc.field(column).is_valid())
+        apart = own[column].to_numpy() - own["age"].to_numpy()
+        is_near = -apart < self.younger if self.younger is not None else apart < self.older
+        return int(is_near.sum())
+
+
+class Households(Promise):
+    """In how many leaves with one head, and with members alone, each gap in years does not hold."""
+
+    promise: Literal["households"]
+    file: Literal["data/microdata.parquet"]
+    regions: Annotated[Labels, Field(min_length=1)]
+    years: str
+    head: Annotated[dict[str, Labels], Field(min_length=1)]
+    members: Annotated[dict[str, Labels], Field(min_length=1)]
+    gaps: Annotated[dict[str, Gap], Field(min_length=1)]
 
 
 def check_extension(context: Context, promise: Extension) -> Outcome:
@@ -152,6 +189,43 @@ def check_edit_rules(context: Context, promise: EditRules) -> Outcome:
     return Outcome(True, "; ".join(told))
 
 
+def check_households(context: Context, promise: Households) -> Outcome:
+    """Count the leaves of one household in which each gap is broken."""
+    gaps = list(promise.gaps.values())
+    sets = [promise.head, promise.members, *(gap.cells for gap in gaps)]
+    used = {promise.years, *(name for cells in sets for name in cells)}
+    ways = [("heads", "sum"), ("outside", "sum"), ("age", "sum")]
+    ways += [(str(number), "min" if gap.younger is None else "max") for number, gap in enumerate(gaps)]
+    parts = []
+    for batch in context.folder.batches(promise.file, [*promise.regions, *sorted(used)]):
+        years, is_head = _years(batch[promise.years]), _inside(batch, promise.head)
+        columns = {"leaf": leaf_codes(batch, promise.regions).cast(pa.string())}
+        columns |= {
+            "heads": pa.array(is_head.astype(np.int64)),
+            "outside": pa.array((~_inside(batch, promise.members)).astype(np.int64)),
+            "age": pa.array(years * is_head),
+        }
+        for number, gap in enumerate(gaps):
+            columns[str(number)] = pa.array(years, mask=~_inside(batch, gap.cells))
+        parts.append(_gathered(pa.table(columns), ways))
+    held = _gathered(pa.concat_tables(parts), ways) if parts else None
+    told = []
+    for number, (name, gap) in enumerate(promise.gaps.items()):
+        if (0 if held is None else gap.n_broken(held, str(number))) != gap.broken:
+            return Outcome(False, f'gap "{name}" is broken in another number of leaves')
+        told.append(f'"{name}" is broken in {gap.broken or "no"} leaves of one household')
+    return Outcome(True, "; ".join(told))
+
+
+def _years(column: pa.ChunkedArray) -> Ints:
+    """Ages as numbers."""
+    text = column.cast(pa.string())
+    if not pc.all(pc.match_substring_regex(text, "^[0-9]{1,9}$"), skip_nulls=False).as_py():
+        raise Malformed("years are not whole numbers")
+    numbers: Ints = text.cast(pa.int64()).to_numpy()
+    return numbers
+
+
 def _inside(batch: pa.Table, cells: Mapping[str, Sequence[str]]) -> Bools:
     inside = np.ones(batch.num_rows, dtype=np.bool_)
     for name, labels in cells.items():
@@ -160,8 +234,12 @@ def _inside(batch: pa.Table, cells: Mapping[str, Sequence[str]]) -> Bools:
 
 
 def _by_leaf(table: pa.Table, n_rules: int) -> pa.Table:
-    numbers = [str(number) for number in range(n_rules)]
-    summed = table.group_by("leaf").aggregate([(number, "sum") for number in numbers])
-    return summed.select(["leaf", *(f"{number}_sum" for number in numbers)]).rename_columns(
-        ["leaf", *numbers]
+    return _gathered(table, [(str(number), "sum") for number in range(n_rules)])
+
+
+def _gathered(table: pa.Table, ways: Sequence[tuple[str, str]]) -> pa.Table:
+    """One row for each leaf, columns put together in their ways."""
+    done = table.group_by("leaf").aggregate(list(ways))
+    return done.select(["leaf", *(f"{name}_{way}" for name, way in ways)]).rename_columns(
+        ["leaf", *(name for name, _ in ways)]
     )

@@ -60,7 +60,7 @@ class Constraints:
                 np.bincount(leaf, row[self.kind_of[leaves.cell]] * leaves.count, minlength=leaves.n_regions)
                 for row in self.coefficient
             ]
-        )
+        ).reshape(-1, leaves.n_regions)
         return np.asarray((held < self.lower) | (held > self.upper))
 
     def at(self, extension: Extension, level: int) -> tuple[Ints, Ints]:

@@ -53,7 +53,7 @@ def estimate_classes(
     """
     first, closed = extension.first_levels(), extension.closed()
     constraints = Constraints.of(extension)
-    known = engine.share(_Known(extension, constraints, noisy))
+    known = engine.share(_Known(extension.without_source(), constraints, noisy))
     current: SparseLevel | None = None
     reports = []
     for level, name in enumerate(extension.design.spine.names):

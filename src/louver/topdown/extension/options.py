@@ -14,19 +14,29 @@ name = "spouses"
 cells = { relationship = ["spouse", "partner"] }
 at_most = 1
 of = { relationship = ["householder"] }
+
+[topdown.household]                      # a leaf with one head, and with members alone, is one household
+head = { relationship = ["householder"] }
+members = { relationship = ["householder", "spouse", "child", "parent"] }
+years = "age"
+
+[[topdown.household.gaps]]               # there: a child is at least 15 years younger than the head
+name = "children"
+cells = { relationship = ["child"] }
+younger = 15
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from louver.schema.validate import OWN, Options
 from louver.topdown.options import Labels, SharesOptions, TopDownOptions
 
-__all__ = ["ExtendOptions", "RefineOptions", "RuleOptions"]
+__all__ = ["ExtendOptions", "GapOptions", "HouseholdOptions", "RefineOptions", "RuleOptions"]
 
 
 class RefineOptions(Options):
@@ -45,6 +55,30 @@ class RuleOptions(Options):
     of: Annotated[Labels, Field(min_length=1)]
 
 
+class GapOptions(Options):
+    """One of `[[topdown.household.gaps]]`: the people in `cells` are so many years younger or older than the head, or more."""
+
+    name: Annotated[str, Field(min_length=1)]
+    cells: Annotated[Labels, Field(min_length=1)]
+    younger: Annotated[int, Field(ge=1)] | None = None
+    older: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> GapOptions:
+        if (self.younger is None) == (self.older is None):
+            raise PydanticCustomError(OWN, 'needs either "younger" or "older"')
+        return self
+
+
+class HouseholdOptions(Options):
+    """`[topdown.household]`: how a leaf of one household is known, and how far apart in years its people are."""
+
+    head: Annotated[Labels, Field(min_length=1)]
+    members: Annotated[Labels, Field(min_length=1)]
+    years: str
+    gaps: list[GapOptions] = Field(default_factory=list)
+
+
 class ExtendOptions(TopDownOptions):
     """`[topdown]` of an extension."""
 
@@ -56,6 +90,7 @@ class ExtendOptions(TopDownOptions):
     digest: str | None = None
     refines: dict[str, RefineOptions] = Field(default_factory=dict)
     rules: list[RuleOptions] = Field(default_factory=list)
+    household: HouseholdOptions | None = None
 
     @field_validator(
         "invariants",

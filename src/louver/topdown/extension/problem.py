@@ -11,6 +11,7 @@ from louver.errors import InputError
 from louver.run import Run
 from louver.topdown.design import Design
 from louver.topdown.extension.first import First, Refinement, read_first
+from louver.topdown.extension.household import Household, read_household
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.load import SpecLike, cell_set, read_design
@@ -50,6 +51,8 @@ class Extension:
     rules : tuple of Rule
     marks : ndarray of int64, shape (cells,)
         A bit for every bound whose set a cell is in.
+    household : Household or None
+        What ages must keep in leaves of one household.
     """
 
     plan: QueryPlan
@@ -57,6 +60,7 @@ class Extension:
     refinement: Refinement
     rules: tuple[Rule, ...]
     marks: Ints
+    household: Household | None
 
     @property
     def design(self) -> Design:
@@ -68,6 +72,10 @@ class Extension:
         """The spec's `[topdown]`."""
         assert isinstance(self.design.options, ExtendOptions)
         return self.design.options
+
+    def without_source(self) -> Extension:
+        """The same for a worker on another machine, which learns neither the records nor where they are."""
+        return replace(self, plan=replace(self.plan, design=self.design.without_source()))
 
     def first_levels(self) -> tuple[SparseLevel, ...]:
         """The first release at every level, the root first."""
@@ -119,8 +127,14 @@ def read_extension(
     marks = np.zeros(design.n_cells, dtype=np.int64)
     for number, statement in enumerate(design.statements):
         marks |= statement.cells.astype(np.int64) << number
-    rules = read_rules(design, where)
-    return Extension(plan=plan, first=first, refinement=refinement, rules=rules, marks=marks)
+    return Extension(
+        plan=plan,
+        first=first,
+        refinement=refinement,
+        rules=read_rules(design, where),
+        marks=marks,
+        household=read_household(design, where),
+    )
 
 
 def read_rules(design: Design, where: str) -> tuple[Rule, ...]:
@@ -128,8 +142,9 @@ def read_rules(design: Design, where: str) -> tuple[Rule, ...]:
     options = design.options
     assert isinstance(options, ExtendOptions)
     names = [rule.name for rule in options.rules]
+    names += [] if options.household is None else [gap.name for gap in options.household.gaps]
     if len(set(names)) < len(names):
-        raise InputError(f"{where}: two rules have one name; rename one.", option="rules")
+        raise InputError(f"{where}: two rules or gaps have one name; rename one.", option="rules")
     rules = []
     for number, given in enumerate(options.rules, start=1):
         place = f'{where}: key "rules[{number}]"'

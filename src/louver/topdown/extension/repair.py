@@ -6,13 +6,14 @@ where that can be done, all rules; nothing that the first release says changes. 
 Notes
 -----
 **Implements**: Abowd et al. (2019), section 8.2.3, the edit phase after Fellegi & Holt, for items 4 to 6 (ERRATA T2) and for bounds that
-sharing out could not keep.
+sharing out could not keep; items 8 to 10 are in `gaps`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -23,6 +24,8 @@ from louver.optim.highs import solve_linear
 from louver.optim.status import Status
 from louver.run import Run
 from louver.topdown.extension.constraints import Constraints
+from louver.topdown.extension.finder import Finder, allowed_kinds
+from louver.topdown.extension.gaps import People, settle
 from louver.topdown.extension.problem import Extension
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.problem import SparseLevel
@@ -40,7 +43,7 @@ class Edits:
     Parameters
     ----------
     broken_before, broken_after : mapping of str to int
-        For every rule and bound the leaves that break it; no bound is broken afterwards.
+        For every bound, rule and gap the leaves that break it; no bound is broken afterwards.
     leaves : int
         Leaves in which somebody was changed.
     people : int
@@ -64,7 +67,7 @@ def check_extendable(extension: Extension, run: Run | None = None) -> None:
     if not extension.design.statements:
         return
     known = Constraints.of(extension)
-    allowed = _allowed(extension, known)
+    allowed = allowed_kinds(extension, known)
     first = extension.first.leaves
     bounds = slice(0, known.n_bounds)
     in_set = known.coefficient[bounds] > 0
@@ -89,73 +92,62 @@ def check_extendable(extension: Extension, run: Run | None = None) -> None:
 
 
 def repair(extension: Extension, leaves: SparseLevel, run: Run | None = None) -> tuple[SparseLevel, Edits]:
-    """Edit all leaves that break something."""
-    known = Constraints.of(extension)
-    if not known.names:
+    """Edit all leaves that break something: for bounds and rules first, then for ages in leaves of one household."""
+    known, household = Constraints.of(extension), extension.household
+    if not known.names and household is None:
         return leaves, Edits(broken_before={}, broken_after={}, leaves=0, people=0)
-    before = known.broken(leaves)
-    finder = _Finder.of(extension, known)
-    edited: dict[int, tuple[Ints, Ints]] = {}
-    n_people = 0
-    to_edit = np.flatnonzero(before.any(axis=0)).tolist()
-    for number, leaf in enumerate(to_edit, start=1):
-        span = slice(leaves.start[leaf], leaves.start[leaf + 1])
-        cells, n_changed = _edit_leaf(extension, known, leaf, leaves.cell[span], leaves.count[span], finder)
-        if n_changed:
-            edited[leaf] = cells
-            n_people += n_changed
-        if run is not None:
-            run.report("editing", number, len(to_edit))
-    result = _replaced(leaves, edited)
-    after = known.broken(result)
-    assert not after[: known.n_bounds].any()
-    return result, Edits(
-        broken_before=dict(zip(known.names, before.sum(axis=1).tolist(), strict=True)),
-        broken_after=dict(zip(known.names, after.sum(axis=1).tolist(), strict=True)),
-        leaves=len(edited),
-        people=n_people,
+    before, finder = _broken(extension, known, leaves), Finder.of(extension, known)
+    editor = _Editor(extension, leaves, run or Run())
+    editor.edit(known.broken(leaves), partial(_edit_leaf, extension, known, finder))
+    if household is not None:
+        class_of = extension.refinement.class_of
+        editor.edit(household.broken(editor.leaves), partial(settle, household, known, finder, class_of))
+    after = _broken(extension, known, editor.leaves)
+    assert not any(after[name] for name in known.names[: known.n_bounds])
+    return editor.leaves, Edits(
+        broken_before=before, broken_after=after, leaves=len(editor.edited), people=editor.n_people
     )
 
 
-def _allowed(extension: Extension, known: Constraints) -> Bools:
-    """Which kinds of cells the people of each class can have, (classes, kinds)."""
-    allowed = np.zeros((extension.first.n_cells, known.coefficient.shape[1]), dtype=np.bool_)
-    possible = extension.design.is_possible
-    allowed[extension.refinement.class_of[possible], known.kind_of[possible]] = True
-    return allowed
+def _broken(extension: Extension, known: Constraints, leaves: SparseLevel) -> dict[str, int]:
+    """In how many leaves each bound, rule and gap is broken."""
+    found = dict(zip(known.names, known.broken(leaves).sum(axis=1).tolist(), strict=True))
+    if extension.household is not None:
+        gaps = extension.household.broken(leaves).sum(axis=1).tolist()
+        found |= {gap.name: n_leaves for gap, n_leaves in zip(extension.household.gaps, gaps, strict=True)}
+    return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Finder:
-    """The possible cells of every class."""
+@dataclass(slots=True)
+class _Editor:
+    """The leaves while they are edited; which were, and how many people."""
 
-    allowed: Bools
-    shape: tuple[int, ...]
-    kind_of: Ints
-    cell: Ints  # possible cells, by classes
-    start: Ints
+    extension: Extension
+    leaves: SparseLevel
+    run: Run
+    edited: set[int] = field(default_factory=set)
+    n_people: int = 0
 
-    @classmethod
-    def of(cls, extension: Extension, known: Constraints) -> _Finder:
-        class_of = extension.refinement.class_of
-        cell = np.flatnonzero(extension.design.is_possible)
-        cell = cell[np.argsort(class_of[cell], kind="stable")]
-        start = np.searchsorted(class_of[cell], np.arange(extension.first.n_cells + 1))
-        return cls(
-            allowed=_allowed(extension, known),
-            shape=extension.design.shape,
-            kind_of=known.kind_of,
-            cell=cell,
-            start=start,
-        )
+    def edit(self, broken: Bools, change: Callable[[int, People], tuple[People, int]]) -> None:
+        """Change every leaf that breaks something."""
+        done: dict[int, tuple[Ints, Ints]] = {}
+        to_edit = np.flatnonzero(broken.any(axis=0)).tolist()
+        for number, leaf in enumerate(to_edit, start=1):
+            span = slice(self.leaves.start[leaf], self.leaves.start[leaf + 1])
+            cells, counts = self.leaves.cell[span].tolist(), self.leaves.count[span].tolist()
+            people, n_changed = change(leaf, dict(zip(cells, counts, strict=True)))
+            if n_changed:
+                done[leaf] = self._ordered(people)
+                self.n_people += n_changed
+            self.run.report("editing", number, len(to_edit))
+        self.leaves = _replaced(self.leaves, done)
+        self.edited |= set(done)
 
-    def nearest(self, of_class: int, kind: int, cell: int) -> int:
-        """The cell of a class and kind that differs from a cell in the fewest attributes, and in these the least."""
-        found = self.cell[self.start[of_class] : self.start[of_class + 1]]
-        found = found[self.kind_of[found] == kind]
-        pairs = zip(np.unravel_index(cell, self.shape), np.unravel_index(found, self.shape), strict=True)
-        steps = np.array([np.abs(theirs - mine) for mine, theirs in pairs])
-        return int(found[np.lexsort((steps.sum(axis=0), (steps > 0).sum(axis=0)))[0]])
+    def _ordered(self, people: People) -> tuple[Ints, Ints]:
+        """Cells by classes of the first release, and counts."""
+        left = np.array(sorted(people), dtype=np.int64)
+        left = left[np.argsort(self.extension.refinement.class_of[left], kind="stable")]
+        return left, np.array([people[cell] for cell in left.tolist()], dtype=np.int64)
 
 
 def _reassigned(
@@ -199,27 +191,26 @@ def _reassigned(
 
 
 def _edit_leaf(
-    extension: Extension, known: Constraints, leaf: int, cells: Ints, counts: Ints, finder: _Finder
-) -> tuple[tuple[Ints, Ints], int]:
-    """Cells and counts of a leaf with as few people changed as possible, and how many those are."""
+    extension: Extension, known: Constraints, finder: Finder, leaf: int, people: People
+) -> tuple[People, int]:
+    """The people of a leaf with as few changed as possible, and how many those are."""
+    cells, counts = np.array(list(people), dtype=np.int64), np.array(list(people.values()), dtype=np.int64)
     classes, place = np.unique(extension.refinement.class_of[cells], return_inverse=True)
     kinds = known.kind_of[cells]
     held = np.zeros((len(classes), known.coefficient.shape[1]), dtype=np.int64)
     np.add.at(held, (place, kinds), counts)
     wanted = _reassigned(known, leaf, classes, held.sum(axis=1), finder.allowed, held)
     assert wanted is not None, "checked before anything was spent"
-    now = dict(zip(cells.tolist(), counts.tolist(), strict=True))
-    n_changed = 0
+    now, n_changed = dict(people), 0
     for row, old, new in _moves(held, wanted):
         mine = cells[(place == row) & (kinds == old)].tolist()
         source = max((cell for cell in mine if now[cell]), key=lambda cell: now[cell])
-        target = finder.nearest(int(classes[row]), new, source)
+        found = finder.cells(int(classes[row]))
+        target = finder.nearest(found[known.kind_of[found] == new], source)
         now[source] -= 1
         now[target] = now.get(target, 0) + 1
         n_changed += 1
-    left = np.array(sorted(cell for cell, count in now.items() if count), dtype=np.int64)
-    left = left[np.argsort(extension.refinement.class_of[left], kind="stable")]
-    return (left, np.array([now[cell] for cell in left.tolist()], dtype=np.int64)), n_changed
+    return {cell: count for cell, count in now.items() if count}, n_changed
 
 
 def _moves(held: Ints, wanted: Ints) -> Iterator[tuple[int, int, int]]:

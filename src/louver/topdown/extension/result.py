@@ -48,7 +48,12 @@ class ExtendedRelease(TopDownRelease):
             "first_release": {key: first.privacy.get(key) for key in ("measure", "amount", "neighbours")},
         }
         method = "likeliest counts within the classes of the first release, people shared out one by one"
-        promises = [*own.promises, self._extension_promise(), *self._rule_promises()]
+        promises = [
+            *own.promises,
+            self._extension_promise(),
+            *self._rule_promises(),
+            *self._household_promises(),
+        ]
         return replace(
             own,
             method=method,
@@ -96,6 +101,25 @@ class ExtendedRelease(TopDownRelease):
             }
         ]
 
+    def _household_promises(self) -> list[dict[str, Any]]:
+        """In how many leaves of one household each gap in years is still broken."""
+        given = self.extension.options.household
+        if given is None or not given.gaps:
+            return []
+        gaps = {
+            gap.name: {**gap.model_dump(exclude={"name"}), "broken": self.edits.broken_after[gap.name]}
+            for gap in given.gaps
+        }
+        return [
+            {
+                "promise": "households",
+                "file": MICRODATA_FILE,
+                "regions": list(self.plan.design.geography_columns),
+                **given.model_dump(),
+                "gaps": gaps,
+            }
+        ]
+
     def write_into(
         self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None, *, csv: bool = False
     ) -> Manifest:
@@ -105,7 +129,7 @@ class ExtendedRelease(TopDownRelease):
         return TopDownRelease.write_into(self, writer, parameters, report, csv=csv)
 
     def __repr__(self) -> str:
-        n_rules = sum(self.edits.broken_after[rule.name] for rule in self.extension.rules)
+        n_rules = sum(self.edits.broken_after.values())  # no bound is
         edits = f"  edited: {self.edits.people:,} people in {self.edits.leaves:,} leaves; rules still broken in {n_rules:,}"
         lines = TopDownRelease.__repr__(self).splitlines()
         return "\n".join(

@@ -1,0 +1,189 @@
+"""A spec that was uploaded, and the files that came with it.
+
+A spec names files by paths. None of these paths is ever opened: each stands for an uploaded file with the same name, and the spec that
+louver reads is a new one that names those. The records may also be the file that the explorer was started with.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from louver.app.copying import toml
+from louver.errors import InputError, printable
+from louver.schema.files import read_toml, toml_text
+from louver.schema.spec import VERBS
+
+__all__ = ["ENDING", "MAX_SPEC", "Named", "SpecFiles", "moved", "written"]
+
+ENDING = ".toml"
+MAX_SPEC = 1_000_000
+MOST_FILES, MOST_LETTERS = 30, 120
+READY = "read-this.toml"
+"""The spec that is read; its name is kept, for it stands in messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A file that a spec names.
+
+    Attributes
+    ----------
+    role : str
+        What it is for.
+    name : str
+        The last part of its path.
+    is_there : bool
+    """
+
+    role: str
+    name: str
+    is_there: bool
+
+
+@dataclass
+class SpecFiles:
+    """Uploaded files in a folder of their own, by name.
+
+    Attributes
+    ----------
+    folder : Path
+        Private to the session.
+    records : str or None
+        The file that the explorer was started with.
+    spec : str
+        Name of the spec among them; empty before one came.
+    """
+
+    folder: Path
+    records: str | None = None
+    spec: str = ""
+    names: set[str] = field(default_factory=set)
+
+    def take(self, path: Path, name: str) -> None:
+        """Take a file in; one of the same name gives way.
+
+        Raises
+        ------
+        InputError
+            If its name cannot be kept, the spec is too large, or there are too many.
+        """
+        is_plain = name.isprintable() and name[:1] not in ("", ".", "-") and not set(name) & set("/\\:")
+        if not is_plain or len(name.encode()) > MOST_LETTERS:
+            raise InputError("the file has a name that cannot be kept; give it a short, plain one.")
+        if len(self.names | {name}) > MOST_FILES:
+            raise InputError(f"there are more than {MOST_FILES} files; a spec names fewer.")
+        is_spec = name.lower().endswith(ENDING)
+        if is_spec and path.stat().st_size > MAX_SPEC:
+            raise InputError(f"the spec is larger than {MAX_SPEC // 1_000_000} MB; choose the spec itself.")
+        self.folder.mkdir(exist_ok=True)
+        path.replace(self.folder / name)
+        self.names.add(name)
+        self.spec = name if is_spec else self.spec
+
+    def content(self) -> dict[str, Any]:
+        """The spec as it was uploaded, with the sections of other verbs left out.
+
+        Raises
+        ------
+        InputError
+            If it is no TOML, or names what only the command line opens.
+        """
+        given = read_toml(self.folder / self.spec)
+        content = {key: value for key, value in given.items() if key not in VERBS or key == "topdown"}
+        source, section = content.get("source"), content.get("topdown")
+        if isinstance(source, dict) and "uri" in source:
+            raise InputError(
+                "the spec names a database; upload one that names a file, or start louver explore with --topdown SPEC.toml."
+            )
+        if not isinstance(section, dict):
+            raise InputError("the spec has no section [topdown]; choose one that has.")
+        if "extended_by" in section or "extends" in section:
+            raise InputError(
+                "the spec belongs to an extension, which names another spec or release; use `louver topdown` for it."
+            )
+        return content
+
+    def named(self) -> list[Named]:
+        """The files that the spec names, each once."""
+        found = {
+            (role, name): Named(role, name, self._place(role, name) is not None)
+            for role, name in _each(self.content(), lambda role, name: name)
+        }
+        return list(found.values())
+
+    def ready(self) -> Path:
+        """Write the spec that is read: every path is that of an uploaded file. The records alone may be missing, until they are measured.
+
+        Raises
+        ------
+        InputError
+            If another file is missing.
+        """
+        for one in self.named():
+            if not one.is_there and one.role != "records":
+                raise InputError(f"the spec names {printable(one.name)}; choose that file too.")
+        content = self.content()
+        list(_each(content, lambda role, name: self._place(role, name) or name))
+        path = self.folder / READY if self.spec != READY else self.folder / f"own-{READY}"
+        path.write_text(written(content), encoding="utf-8")
+        return path
+
+    def missing_records(self) -> str:
+        """The name of the records where nobody has given them, otherwise empty."""
+        return next((one.name for one in self.named() if one.role == "records" and not one.is_there), "")
+
+    def _place(self, role: str, name: str) -> str | None:
+        """How the spec that is read names a file: by its name beside it, or by the path that the explorer was started with."""
+        if name in self.names and not name.lower().endswith(ENDING):
+            return name
+        records = self.records
+        is_own = role == "records" and records is not None and Path(records).name == name
+        return records if is_own else None
+
+
+def written(content: Mapping[str, Any]) -> str:
+    """A spec as a file has it."""
+    return "".join(f"{toml_text(key)} = {toml(value)}\n" for key, value in content.items())
+
+
+def _each(content: dict[str, Any], named: Callable[[str, str], str]) -> Iterator[tuple[str, str]]:
+    """Every file that a spec names: what for, and its name; `named` says what shall stand there instead."""
+    for table, key, role in list(_places(content)):
+        if isinstance(table.get(key), str):
+            name = re.split(r"[/\\]", table[key])[-1]
+            table[key] = named(role, name)
+            yield role, name
+
+
+def _places(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Tables and keys that hold a path; `tests/app/test_spec_files.py` holds this against the options models."""
+    if isinstance(content.get("source"), dict):
+        yield content["source"], "file", "records"
+    attributes = content.get("attributes")
+    for attribute in attributes.values() if isinstance(attributes, dict) else ():
+        if isinstance(attribute, dict):
+            inner = attribute.get("hierarchy")
+            yield (
+                (inner, "file", "hierarchy")
+                if isinstance(inner, dict)
+                else (attribute, "hierarchy", "hierarchy")
+            )
+    section = content["topdown"]
+    if isinstance(section.get("geography"), dict):
+        yield section["geography"], "leaves", "list of regions"
+    bounds = section.get("bounds")
+    for bound in bounds if isinstance(bounds, list) else ():
+        if isinstance(bound, dict):
+            yield bound, "file", "public table"
+
+
+def moved(content: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec with what was moved on the page; None takes a key away."""
+    own = {**content["topdown"], **section}
+    kept = {key: value for key, value in own.items() if value is not None}
+    return {**copy.deepcopy(dict(content)), "topdown": kept}

@@ -1,0 +1,286 @@
+"""Batches on a Dask cluster: a scheduler that somebody started, and workers on machines that see the same files.
+
+What is submitted is a function by its name, the names and hashes of files that hold what is shared, and a piece. These files lie
+in a folder of their own on the shared path for as long as the engine is open. Nothing but the results comes back.
+
+A batch whose worker is lost is worked on by another, from the same files; so is one whose result was lost with its worker.
+Whoever connects to a scheduler is at its mercy, for Dask sends pickles: connect to your own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import platform
+import secrets
+import shutil
+import socket
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, wait
+from concurrent.futures import Future as Pending
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from urllib.parse import urlsplit
+
+from louver._version import __version__
+from louver.engine.shared import Published, forget
+from louver.errors import InputError
+from louver.run import Run
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+__all__ = ["DaskEngine", "open_dask"]
+
+CONNECT_SECONDS = 10.0
+"""In which a scheduler has to answer."""
+
+LOST_SECONDS = 30.0
+"""Without any worker after which nobody waits any longer."""
+
+POLL_SECONDS = 0.05
+LOOK_SECONDS = 1.0  # between questions whether there are workers
+CARRY_ON = "carry the run on (run and extend: with --resume)"
+DECIDING = ("numpy", "scipy", "numba", "pyarrow", "piqp", "ortools")  # results may depend on their versions
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+T = TypeVar("T")
+
+
+@contextmanager
+def open_dask(protocol: str, rest: str, folder: Path | None, run: Run) -> Iterator[DaskEngine]:
+    """The engine of an address written as "dask://HOST:PORT" or "tls://HOST:PORT".
+
+    Raises
+    ------
+    InputError
+        If nobody answers there, nobody works there, or a worker has other software or does not see the folder.
+    """
+    host, port = _host_and_port(rest)
+    if folder is None:
+        raise _error("this command works on this machine alone; give local:N")
+    scratch = folder.absolute() / f".louver-engine-{secrets.token_hex(8)}"
+    with _connected(f"{protocol}://{host}:{port}", (host.strip("[]"), port), run) as client:
+        scratch.mkdir()
+        try:
+            _check_workers(client, scratch, run)
+            yield DaskEngine(client, scratch)
+            run.attend(client.run, forget, on_error="ignore")
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _host_and_port(rest: str) -> tuple[str, int]:
+    """The two parts of "//HOST:PORT", and nothing beside them."""
+    message = "the address must be dask://HOST:PORT, such as dask://10.0.0.5:8786, with a port from 1 to 65535 and nothing after it"
+    try:
+        parts = urlsplit(rest)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise _error(message) from None
+    if not host or not port or any(letter.isspace() for letter in rest):
+        raise _error(message)
+    named = f"[{host}]" if ":" in host else host
+    if rest.lower() != f"//{named}:{port}":
+        raise _error(message)
+    return named, port
+
+
+@contextmanager
+def _connected(address: str, place: tuple[str, int], run: Run) -> Iterator[Client]:
+    """A client of the scheduler at an address."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise _error('Dask is not installed; install it with pip install "louver[cluster]"') from None
+    where = f"{place[0]}:{place[1]}"
+    try:
+        run.attend(socket.create_connection, place, CONNECT_SECONDS).close()
+    except OSError:
+        message = f"nothing listens at {where}; start a scheduler with dask scheduler, or correct the address"
+        raise _error(message) from None
+    if run.attend(_kind, address) != "Scheduler":
+        message = f"what listens at {where} does not answer as a Dask scheduler of this version; correct the address"
+        raise _error(message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # versions are compared here, in words of ours
+        client = run.attend(Client, address, timeout=CONNECT_SECONDS, set_as_default=False, name="louver")
+    try:
+        yield client
+    finally:
+        with suppress(OSError, TimeoutError, RuntimeError):
+            client.close(timeout=LOOK_SECONDS)
+
+
+def _kind(address: str) -> str | None:
+    """What somebody says to be who is asked in Dask's words; None for somebody who does not understand."""
+    from distributed import Security, rpc
+
+    async def ask() -> Any:
+        async with rpc(address, connection_args=Security().get_connection_args("client")) as there:
+            return await there.identity()
+
+    async def within() -> Any:
+        return await asyncio.wait_for(ask(), CONNECT_SECONDS)
+
+    try:
+        return str(asyncio.run(within())["type"])
+    except Exception:  # noqa: BLE001 - a stranger's answer may break anything
+        return None
+
+
+def _check_workers(client: Client, scratch: Path, run: Run) -> None:
+    """Refuse a cluster without workers, and workers that would not compute the same from the same files."""
+    probe, secret = scratch / "probe", secrets.token_bytes(32)
+    probe.write_bytes(secret)
+    told = run.attend(client.run, _introduce, str(probe), on_error="return")
+    if not told:
+        raise _error("the scheduler has no workers; start some with dask worker and the scheduler's address")
+    for worker, answer in told.items():
+        if not isinstance(answer, tuple):
+            raise _error(
+                f"the worker {worker} cannot load louver {__version__}; install the same version there"
+            )
+        _compare(worker, answer[0])
+        if answer[1] != secret:
+            message = f"the worker {worker} does not see {scratch.parent.name}, where this run keeps its files, under the same path"
+            raise _error(f"{message}; choose a folder that all machines share")
+
+
+def _introduce(probe: str) -> tuple[dict[str, str], bytes | None]:
+    """A worker's software, and what it finds in a file."""
+    try:
+        return software(), Path(probe).read_bytes()
+    except OSError:
+        return software(), None
+
+
+@cache
+def software() -> dict[str, str]:
+    """Versions that results depend on."""
+    found = {"louver": __version__, "Python": platform.python_version(), "machine": platform.machine()}
+    for name in DECIDING:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+def _compare(worker: str, theirs: dict[str, str]) -> None:
+    for name, own in software().items():
+        if theirs.get(name) != own:
+            message = f"the worker {worker} has another version of {name} ({theirs.get(name)}, here {own})"
+            raise _error(f"{message}; install the same on all machines")
+
+
+def _error(told: str) -> InputError:
+    return InputError(f"option --engine: {told}.", option="--engine")
+
+
+class WorkerRun(Run):
+    """Tells work on a worker to stop once nobody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from distributed import get_worker
+
+        worker = get_worker()
+        self._tasks, self._key = worker.state.tasks, worker.get_current_task()
+
+    def check(self) -> None:
+        """Raise `Cancelled` if the task was cancelled or its client has gone."""
+        task = self._tasks.get(self._key)
+        if task is None or task.state != "executing":
+            self.cancel()
+        super().check()
+
+
+def _work(packed: bytes, piece: bytes, expected: dict[str, str]) -> Any:
+    """One piece, on a worker, which may have come after the others were checked."""
+    _compare(socket.gethostname(), expected)
+    return pickle.loads(packed)(pickle.loads(piece), WorkerRun())
+
+
+class DaskEngine:
+    """Workers of a Dask cluster; see `engines.Engine`."""
+
+    def __init__(self, client: Client, scratch: Path) -> None:
+        self._client, self._scratch = client, scratch
+        self._loop = cast(Any, client.loop).asyncio_loop
+        self._looked = self._seen = time.monotonic()
+
+    @property
+    def folder(self) -> Path:
+        """What all workers see."""
+        return self._scratch
+
+    @property
+    def workers(self) -> int:
+        """Threads of all workers that are there now."""
+        return max(1, sum(self._client.nthreads().values()))
+
+    def share(self, what: T) -> Published[T]:
+        """Make something known to all workers, for as long as the answer is held."""
+        return Published(what, self._scratch)
+
+    def map(
+        self, work: Callable[[Piece, Run], Result], pieces: Iterable[Piece], run: Run | None
+    ) -> Iterator[Result]:
+        """Yield work(piece, run) for every piece, in order."""
+        told, packed, remaining = run or Run(), pickle.dumps(work), iter(pieces)
+        ahead = 8 + 2 * sum(told.attend(self._client.nthreads).values())
+        waiting: deque[Future[Any]] = deque()
+        try:
+            waiting.extend(self._submit(packed, piece) for piece in islice(remaining, ahead))
+            while waiting:
+                result = self._result(waiting[0], told)
+                waiting.popleft().release()
+                waiting.extend(self._submit(packed, piece) for piece in islice(remaining, 1))
+                yield result
+        finally:
+            for future in waiting:
+                future.release()
+
+    def _submit(self, packed: bytes, piece: object) -> Future[Any]:
+        return self._client.submit(_work, packed, pickle.dumps(piece), software(), pure=False)
+
+    def _result(self, future: Future[Any], run: Run) -> Any:
+        """What a worker found, as soon as it is here."""
+        from distributed import KilledWorker
+
+        gathered = self._client.gather(future, asynchronous=True)
+        pending: Pending[Any] = asyncio.run_coroutine_threadsafe(gathered, self._loop)
+        self._seen = time.monotonic()
+        try:
+            while not wait([pending], POLL_SECONDS).done:
+                run.check()
+                self._look(run)
+            return pending.result()
+        except KilledWorker:
+            message = "workers ended one after another at the same batch; give them more memory"
+        except (asyncio.CancelledError, CancelledError):
+            message = "the scheduler is gone; start it and its workers"
+        finally:
+            pending.cancel()
+        raise _error(f"{message}, and {CARRY_ON}")
+
+    def _look(self, run: Run) -> None:
+        """Give up where there have been no workers for a while."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS:
+            return
+        self._looked = now
+        with suppress(OSError):  # a scheduler that is gone is told of by the batches it had
+            if run.attend(self._client.nthreads):
+                self._seen = now
+        if now - self._seen > LOST_SECONDS:
+            raise _error(f"all workers are gone; start workers, and {CARRY_ON}")

@@ -1,0 +1,171 @@
+"""The page TopDown in a real browser: forecast, one debit, cancelling, an uploaded spec, regions as a tree and on a map."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.browser import Explorer, running, tab
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.neighbours import Relation
+from louver.release.verify import verify
+from topdown_town import BLOCKS, SPEC, write_town
+
+pytestmark = pytest.mark.chromium
+
+READY = "button:has-text('Measure…'):not([disabled])"
+CHANGED = (
+    "before => document.querySelectorAll('.lane')[3]?.innerHTML !== before && !document.querySelector('.dim')"
+)
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("topdown")
+    Ledger.create(made / "town.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(9))
+    Ledger.create(made / "county.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(9))
+    (made / "releases").mkdir()
+    write_town(
+        made / "town", SPEC.replace("intervals = 0", "intervals = 1").partition("[[topdown.bounds]]")[0]
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def explorer(folder: Path) -> Iterator[Explorer]:
+    given = [f"--ledger={folder / 'town.ledger'}", f"--releases={folder / 'releases'}"]
+    with running(*given, f"--topdown={folder / 'town' / 'town.toml'}") as found:
+        yield found
+
+
+def measure(page: Any, name: str) -> None:
+    page.wait_for_selector(READY)
+    page.get_by_label("Name of the release").fill(name)
+    page.keyboard.press("Tab")
+    page.click(READY)
+    page.click("dialog[open] >> button:has-text('Measure')")
+
+
+def test_a_measurement_is_confirmed_and_debits_once(browser: Any, explorer: Explorer, folder: Path) -> None:
+    with tab(browser, explorer, "topdown") as page:
+        page.wait_for_selector(READY)
+        before = page.locator(".lane").nth(3).inner_html()
+        page.get_by_label("Shares by level: block").evaluate(
+            "slider => { slider.value = 200; slider.dispatchEvent(new Event('input')) }"
+        )
+        page.wait_for_function(CHANGED, arg=before)
+        page.wait_for_selector(READY)
+        page.get_by_label("Name of the release").fill("town")
+        page.keyboard.press("Tab")
+        page.click(READY)
+        assert "The ledger has epsilon 9 and keeps 7." in page.inner_text("dialog[open]")
+        assert Ledger(folder / "town.ledger").state().spent == 0
+        page.click("dialog[open] >> button:has-text('Measure')")
+        page.wait_for_selector(".verdict:has-text('The ledger had 9 before and has 7 now.')")
+        page.wait_for_selector(".foot >> text=7 left")
+        page.wait_for_selector("[role=treegrid]")
+        measure(page, "town")
+        page.wait_for_selector(".problem:has-text('exists already')")
+    state = Ledger(folder / "town.ledger").state()
+    assert state.spent == 2 and len(state.sealed) == 1
+    assert verify(folder / "releases" / "town").passed
+
+
+def test_regions_by_keyboard_and_on_a_map(
+    browser: Any, explorer: Explorer, folder: Path, tmp_path: Path
+) -> None:
+    """Needs the release of the test before. A property's name and values are hostile."""
+    assert (folder / "releases" / "town").exists()
+    features = [
+        {
+            "type": "Feature",
+            "properties": {HOSTILE: block, "label": HOSTILE},
+            "geometry": {"type": "Polygon", "coordinates": [[[i, 0], [i + 1, 0], [i + 1, 1], [i, 0]]]},
+        }
+        for i, block in enumerate(BLOCKS)
+    ]
+    outlines, other = tmp_path / f"{HOSTILE.replace('/', '')}.geojson", tmp_path / "point.geojson"
+    outlines.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    point = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [0, 0]}}
+    other.write_text(json.dumps({"type": "FeatureCollection", "features": [point]}))
+    with tab(browser, explorer, "releases") as page:
+        page.focus("[role=treegrid]")
+        for key in ("ArrowDown", "ArrowRight", "ArrowDown", "ArrowRight", "ArrowDown"):
+            page.keyboard.press(key)
+        page.wait_for_selector(".rline.sel:has-text('1A1')")
+        assert page.get_attribute(".rline.sel", "aria-level") == "4"
+        page.get_by_label("Find a region").fill("2b")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".rline.sel:has-text('2B')")
+        page.set_input_files("#outlines", str(other))
+        page.wait_for_selector(".problem:has-text('neither a Polygon nor a MultiPolygon')")
+        page.set_input_files("#outlines", str(outlines))
+        page.wait_for_selector(".regionmap")
+        assert page.get_by_label("Property that names the region").input_value() == HOSTILE
+        page.wait_for_selector("text=9 of 9 regions of the level block have an outline.")
+        page.locator(".regionmap path").nth(4).click(force=True)
+        page.wait_for_selector(f".rline.sel:has-text('{BLOCKS[4]}')")
+        page.focus(".regionmap")
+        page.keyboard.press("ArrowRight")
+        page.wait_for_selector(f".rline.sel:has-text('{BLOCKS[5]}')")
+        page.click(".rline:has-text('1A3')")
+        page.wait_for_function("document.querySelector('.regionmap .own').getAttribute('d') === document.querySelectorAll('.regionmap path')[2].getAttribute('d')")  # fmt: skip
+        page.click("button:text-is('Error')")
+        page.wait_for_selector(".legend:has-text('too noisy alone')")
+        page.get_by_label("Property that names the region").select_option("label")
+        page.wait_for_selector("text=No outline has the name of a region")
+        assert page.query_selector(".main img") is None
+
+
+def test_cancelling_leaves_no_debit_without_its_noise(browser: Any, folder: Path) -> None:
+    """Wherever it is stopped: what was debited can be drawn again, and going on pays nothing more."""
+    given = [f"--ledger={folder / 'county.ledger'}", f"--releases={folder / 'releases'}"]
+    with running(*given) as explorer, tab(browser, explorer, "topdown") as page:
+        page.click("button:has-text('Try the sample')")
+        measure(page, "county")
+        page.wait_for_selector(".run:not(.gone) .stage, .verdict.ok")
+        page.keyboard.press("Escape")
+        page.wait_for_selector(".problem:has-text('ancelled'), .verdict.ok")
+        state = Ledger(folder / "county.ledger").state()
+        assert state.spent == 2 * (len(state.pending) + len(state.sealed)) <= 2
+        if not (folder / "releases" / "county").exists():
+            measure(page, "county")
+            page.wait_for_selector(".verdict.ok:has-text('Released')")
+    state = Ledger(folder / "county.ledger").state()
+    assert state.spent == 2 and len(state.sealed) == 1 and not state.pending
+    assert verify(folder / "releases" / "county").passed
+
+
+def test_a_spec_is_uploaded_with_what_it_names(browser: Any, explorer: Explorer, tmp_path: Path) -> None:
+    """Attributes and a file name are hostile; a path in the spec is never opened, a missing file is named."""
+    town = write_town(tmp_path).parent
+    hostile = town / f"{HOSTILE.replace('/', '')}.csv"
+    (town / "leaves.csv").rename(hostile)
+    spec = SPEC.replace('"leaves.csv"', f"'/etc/{hostile.name}'").replace('"ward total"', f"'{HOSTILE}'")
+    (town / "town.toml").write_text(spec)
+    with tab(browser, explorer, "topdown") as page:
+        page.wait_for_selector(READY)
+        page.set_input_files("#spec", [str(town / "town.toml"), str(town / "facilities.csv")])
+        page.wait_for_selector("tr:has-text('list of regions'):has-text('missing')")
+        page.set_input_files("#spec", str(hostile))
+        page.wait_for_selector("text=Records not given: people.csv")
+        assert HOSTILE in page.inner_text(".form")
+        measure(page, "uploaded")
+        page.wait_for_selector(".problem:has-text('choose people.csv too')")
+        page.click("button:text-is('epsilon, delta')")
+        page.get_by_label("delta").wait_for()
+        page.wait_for_selector(".card:has-text('no rho implies a pure epsilon')")
+        page.click("[data-copy]")
+        assert "END-OF-SPEC" in page.inner_text(".drawer pre")
+        page.click(".drawer [data-close]")
+        assert page.query_selector(".main img") is None
+        (town / "bad.toml").write_text("[topdown")
+        page.set_input_files("#spec", str(town / "bad.toml"))
+        page.wait_for_selector(".problem:has-text('not valid TOML')")
