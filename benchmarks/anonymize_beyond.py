@@ -116,21 +116,19 @@ def run(folder: Path, file: str, how: str, given: list[str], others: list[psutil
     if child.returncode:
         sys.exit(f"{file} {how}: exit {child.returncode}")
     n = told["records"]
-    began = time.perf_counter()
-    with (
-        subprocess.Popen(
-            [sys.executable, "-m", "louver", "verify", str(out)], stdout=subprocess.DEVNULL
-        ) as doubt,
-        peak_of(doubt.pid, []) as doubted,
-    ):
-        doubt.wait()
-    stages = ", ".join(f"{name} {took:.0f}" for name, took in told["stages"].items())
     cuts = f", {told['parts']} parts" if told["parts"] else ""
+    stages = ", ".join(f"{name} {took:.0f}" for name, took in told["stages"].items())
     print(
-        f"  {n:,} records {how}{cuts}: loss {told['gcp']:.4%}, "
-        f"{told['classes']:,} classes; {seconds:,.0f} s ({seconds / n * 1e6:.1f} s per million; {stages}), "
-        f"at most {max(peak) / 2**30:.2f} GB together; verify: exit {doubt.returncode}, "
-        f"{time.perf_counter() - began:,.0f} s, {max(doubted) / 2**30:.2f} GB",
+        f"  {n:,} records {how}{cuts}: loss {told['gcp']:.4%}, {told['classes']:,} classes; {seconds:,.0f} s "
+        f"({seconds / n * 1e6:.1f} s per million; {stages}), at most {max(peak) / 2**30:.2f} GB together",
+        flush=True,
+    )
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "louver", "verify", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as doubt, peak_of(doubt.pid, []) as doubted:
+        doubt.wait()
+    print(
+        f"    verify: exit {doubt.returncode}, {time.perf_counter() - began:,.0f} s, {max(doubted) / 2**30:.2f} GB",
         flush=True,
     )
 
@@ -198,9 +196,10 @@ def people(number: int) -> pa.Table:
     wage = np.exp(random.normal(6.0 + 0.09 * education + 0.008 * np.minimum(age, 55), 0.5))
     wage = np.minimum((wage / 5).astype(np.int64) * 5, 99_995)
     names = {"sex": sex, "race": race, "marital": marital, "occupation": occupation}
+    names["diagnosis"] = random.integers(0, 40, BATCH)
     columns = {"age": age, "education": education, "county": county, "wage": wage}
-    columns |= {name: np.char.add(name[0], codes.astype(str)) for name, codes in names.items()}
-    columns["diagnosis"] = np.char.add("d", random.integers(0, 40, BATCH).astype(str))
+    for name, codes in names.items():
+        columns[name] = pa.array([f"{name[0]}{code}" for code in range(40)]).take(pa.array(codes))
     return pa.table({name: columns[name] for name in (*QUASI, "diagnosis")})
 
 
