@@ -7,7 +7,7 @@ Makes a file of people (Parquet, seeded, streamed): 8 quasi-identifiers like tho
 another, and one sensitive column. Its first records are anonymised whole, and in parts with as many seconds a record; then the whole
 file in parts. --engine dask starts a scheduler and two worker processes of one thread on this machine, and ends them.
 Memory is the sum of the proportional set sizes (pages shared by processes counted once) of this process's child and all below it, and
-of the workers, looked at four times a second; the file cache is not in it. The files are removed at the end.
+of the workers, looked at every second; the file cache is not in it. The files are removed at the end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import louver as lv
 QUASI = ("age", "sex", "race", "education", "marital", "occupation", "county", "wage")
 K = 5
 BATCH = 500_000
-LOOK_SECONDS = 0.25
+LOOK_SECONDS = 1.0
 
 
 def main() -> None:
