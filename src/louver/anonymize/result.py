@@ -104,7 +104,7 @@ class AnonymizedRelease(Shown):
         Whether it may be written although it discloses too much together with earlier releases.
     """
 
-    table: pa.Table | StoredRecords
+    table: pa.Table
     mapping: pa.Table
     published_losses: list[tuple[str, float]]
     dictionary: pa.Table
