@@ -101,7 +101,8 @@ class _Page:
         with Tag("div", "panes"):
             with Tag("div", "stack centre"):
                 self.shelves = Shelves(self.state.shelves())
-                self.unusable = Tag("p", "s sub", self.state.told_unusable())
+                self.unusable = Tag("div", "row wrap")
+                self._paint_unusable()
                 self.told = Tag("div", aria_live="polite")
                 self.long = SearchBar(self.session, "long", _told_kept, is_kept=True)
                 self._draw_tiles()
@@ -120,7 +121,7 @@ class _Page:
             if found is None:
                 return
             self.state.open(found)
-            self.unusable.set_text(self.state.told_unusable())
+            self._paint_unusable()
         self.session.shape = f"{self.state.n:,} people, {len(self.state.attributes)} attributes"
         self.session.refresh_top()
         await self.check("As opened")
@@ -205,7 +206,21 @@ class _Page:
         found = await self.session.ask(window, self.asked(), self.view, key="window")
         self.grid.put(win={**found, "table": self.number})
 
+    def only_known(self) -> None:
+        """Leave out the records that lack a value of a column which could stand in a table."""
+        self.session.only_known(self.state.missing)
+        self.session.show("tables")
+
     # What is drawn.
+
+    def _paint_unusable(self) -> None:
+        self.unusable.clear()
+        with self.unusable:
+            if text := self.state.told_unusable():
+                Tag("p", "s sub", text)
+            if self.state.missing:
+                title = "Records that lack one of these values are then not counted, on any page"
+                button("Count only records that have them", self.only_known, kind="mini", title=title)
 
     def _draw_tiles(self) -> None:
         self.tile: dict[str, tuple[Tag, Tag]] = {}
