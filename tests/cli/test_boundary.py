@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import sys
 from pathlib import Path
 
@@ -97,10 +98,15 @@ def test_one_sentence(
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
-def test_terminals_without_arrows(run_louver: Runner, counted: Path, encoding: str) -> None:
-    done = run_louver("bounds", counted, *WEIGHTED, PYTHONIOENCODING=encoding)
+def test_terminals_without_arrows(
+    monkeypatch: pytest.MonkeyPatch, call_louver: Runner, counted: Path, encoding: str
+) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    done = call_louver("bounds", counted, *WEIGHTED)
     assert (done.code, done.err) == (0, "")
-    assert f"disclosed: site=A {'→' if encoding == 'utf-8' else '->'} ill=no: 4" in done.out
+    told = terminal.buffer.getvalue().decode(encoding)
+    assert f"disclosed: site=A {'→' if encoding == 'utf-8' else '->'} ill=no: 4" in told
 
 
 def test_json_keeps_labels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -21,10 +21,11 @@ from louver.privacy.measurements import Measured
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import documented
+from louver.schema.spec import as_spec
 from louver.schema.validate import validated
 from louver.topdown.area import Area, read_area
 from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
-from louver.topdown.extension.problem import read_extension
+from louver.topdown.extension.problem import Extension, read_extension
 from louver.topdown.extension.project import read_first_design
 from louver.topdown.extension.repair import check_extendable
 from louver.topdown.extension.solve import check_payer, estimate_extension, measure_extension
@@ -239,7 +240,7 @@ def measure(
     Parameters
     ----------
     spec, data
-        As for `topdown`.
+        As for `topdown`, or for `extend`.
     out : path
         Folder to make.
 
@@ -249,12 +250,16 @@ def measure(
         Its `folder` is what `estimate` works from, without the records.
     """
     folder = Path(out)
-    plan = _plan(spec, data, run, (folder,) if resume else ())
+    extension = _extension(spec, data, run)
+    plan = _plan(spec, data, run, (folder,) if resume else ()) if extension is None else extension.plan
     payer = open_payer(plan, ledger, run)
+    if extension is not None:
+        check_extendable(extension, run)
+        check_payer(extension, payer)
     if not resume:
         check_out(folder)
     began = time.perf_counter()
-    head = measure_into(plan, folder, payer, run)
+    head = (measure_into if extension is None else measure_extension)(plan, folder, payer, run)
     return Measured(folder=folder, loss=plan.loss, head=head, seconds=time.perf_counter() - began)
 
 
@@ -278,18 +283,21 @@ def estimate(
     Parameters
     ----------
     spec : path, mapping or Spec
-        The spec that was measured.
+        The spec that was measured; that of an extension is estimated in one way, and has no intervals.
     measurements : path
         The folder, or a release directory. Levels that an interrupted call finished are not computed again.
     out : path, optional
         Release directory to make.
     """
     folder = Path(measurements)
+    how = {"estimator": estimator, "shrink": shrink, "intervals": intervals}
+    extension = _extension(spec, None, run, **how)
     with open_engine(engine, folder_beside(folder), run) as workers:
-        plan = _plan(spec, None, run, (folder,), estimator=estimator, shrink=shrink, intervals=intervals)
+        plan = _plan(spec, None, run, (folder,), **how) if extension is None else extension.plan
         if out is not None:
             check_out(Path(out))
-        release = estimate_from(plan, folder, workers, run, {})
+        estimated = estimate_from if extension is None else partial(estimate_extension, extension)
+        release = estimated(plan, folder, workers, run, {})
     return write_release(release, folder, out=out, report=report, csv=csv, run=run)
 
 
@@ -372,6 +380,17 @@ def _paid_folder(out: str | Path | None, *, evaluate: bool) -> Path:
     if out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
     return Path(out)
+
+
+def _extension(spec: SpecLike, data: Data | None, run: Run | None, **how: Any) -> Extension | None:
+    """An extension where the spec is one."""
+    if "extends" not in as_spec(spec).options("topdown"):
+        return None
+    for name, value in how.items():
+        if value is not None:
+            message = f"option --{name} is not for an extension, which is estimated in one way; leave it out."
+            raise InputError(message, option=f"--{name}")
+    return read_extension(spec, data, run=run)
 
 
 def _plan(

@@ -16,7 +16,7 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from louver.report.topdown import topdown_report
-from louver.topdown import extend, topdown
+from louver.topdown import estimate, extend, measure, topdown
 from louver.topdown.extension import problem, repair, solve
 from releases import doubt, edit
 from topdown_larger import CONVENTS, LARGER, write_larger
@@ -130,6 +130,24 @@ def test_a_stopped_extension_is_carried_on_and_paid_for_once(tmp_path, monkeypat
     monkeypatch.setattr(solve, "true_levels", stop)  # nothing looks at the records any more
     extend(larger, out=tmp_path / "out", resume=True)
     assert verify(tmp_path / "out").passed and ledger.state().spent == 3
+
+
+def test_the_two_halves_of_an_extension(tmp_path):
+    """Measured once, then estimated without the records and as often as one likes."""
+    first, larger = write_larger(tmp_path)
+    ledger = Ledger.create(
+        tmp_path / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(3)
+    )
+    topdown(first, out=tmp_path / "first")
+    measured = measure(larger, out=tmp_path / "measured")
+    assert measure(larger, out=tmp_path / "measured", resume=True).head == measured.head
+    (tmp_path / "people.csv").unlink()
+    once = estimate(larger, measurements=tmp_path / "measured", out=tmp_path / "out")
+    again = estimate(larger, measurements=tmp_path / "out")
+    assert verify(tmp_path / "out").passed and ledger.state().spent == 3 and not ledger.state().pending
+    assert again.to_frame() == once.to_frame() and again.edits == once.edits
+    with pytest.raises(InputError, match="option --shrink is not for an extension"):
+        estimate(larger, measurements=tmp_path / "measured", shrink=1.0)
 
 
 def test_a_seeded_first_release_is_not_extended_for_release(made, tmp_path):
