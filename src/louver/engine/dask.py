@@ -10,6 +10,7 @@ Whoever connects to a scheduler is at its mercy, for Dask sends pickles: connect
 from __future__ import annotations
 
 import asyncio
+import logging
 import pickle
 import platform
 import secrets
@@ -113,11 +114,19 @@ def _connected(address: str, place: tuple[str, int], run: Run) -> Iterator[Clien
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # versions are compared here, in words of ours
         client = run.attend(Client, address, timeout=CONNECT_SECONDS, set_as_default=False, name="louver")
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    levels = [logger.level for logger in loggers]
     try:
+        for logger in loggers:
+            logger.setLevel(
+                logging.CRITICAL
+            )  # what is lost is told in a sentence of ours, or changes nothing
         yield client
     finally:
         with suppress(OSError, TimeoutError, RuntimeError):
             client.close(timeout=LOOK_SECONDS)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _kind(address: str) -> str | None:

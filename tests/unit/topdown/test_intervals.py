@@ -50,6 +50,7 @@ def test_every_published_number_has_an_interval_that_holds_it(released):
 def test_the_report_tells_errors_and_bias(released):
     page = topdown_report(released)
     assert "How far off the numbers are" in page and "bias, people" in page
+    assert "What is promised</dt><dd>Nothing: whoever guesses the seed" in page
     assert "How far off the numbers are" not in topdown_report(replace(released, known_error=None))
 
 
