@@ -74,7 +74,8 @@ def open_dask(protocol: str, rest: str, folder: Path | None, run: Run) -> Iterat
         try:
             _check_workers(client, scratch, run)
             yield DaskEngine(client, scratch)
-            run.attend(client.run, forget, on_error="ignore")
+            with suppress(Exception):  # the work is done; whatever fails now, or is stopped, changes nothing
+                run.attend(client.run, forget, on_error="ignore")
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -118,9 +119,7 @@ def _connected(address: str, place: tuple[str, int], run: Run) -> Iterator[Clien
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:
-            logger.setLevel(
-                logging.CRITICAL
-            )  # what is lost is told in a sentence of ours, or changes nothing
+            logger.setLevel(logging.CRITICAL)  # losses are told in a sentence of ours, or change nothing
         yield client
     finally:
         with suppress(OSError, TimeoutError, RuntimeError):

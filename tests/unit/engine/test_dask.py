@@ -235,6 +235,14 @@ def test_dask_is_not_installed(tmp_path, monkeypatch):
     )
 
 
+def test_what_is_done_stays_done_when_it_is_stopped_late(cluster, tmp_path):
+    run = Run()
+    with open_engine(cluster.address, tmp_path, run) as engine:
+        found = list(engine.map(partial(add, engine.share(1)), [1], run))
+        run.cancel()
+    assert found == [2] and not list(tmp_path.iterdir())
+
+
 def test_a_command_that_works_here_alone(town):
     with pytest.raises(InputError, match="works on this machine alone; give local:N"):
         plan(town, engine="dask://127.0.0.1:8786")
