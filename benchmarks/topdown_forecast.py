@@ -3,7 +3,8 @@
 Run: python benchmarks/topdown_forecast.py WHAT --data FOLDER [--seeds 4] [--simulations 4] [--epsilon 1]
 
 rhode-island  Hawaii 2020 stands in for Rhode Island 2010: forecast over observed error by level and query, for two plans. Once as it
-              is, once bent to the composition that Rhode Island had in 2020 (its voting districts).
+              is, then bent to the composition that Rhode Island had in 2020 (its voting districts), as a whole and by county.
+hawaii        the other way round; the composition is Hawaii's own, as a whole, since nothing else is known of it here
 strategies    no data: the closed form of shares chosen among the queries asked, among all marginals, and for the cells alone
 """
 
@@ -45,33 +46,62 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("rhode-island", "strategies"))
+    parser.add_argument("what", choices=("rhode-island", "hawaii", "strategies"))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--simulations", type=int, default=4)
     parser.add_argument("--epsilon", default="1")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        {"rhode-island": rhode_island, "strategies": strategies}[options.what](options, Path(folder))
+        what = {"rhode-island": rhode_island, "hawaii": hawaii, "strategies": strategies}[options.what]
+        what(options, Path(folder))
 
 
 def rhode_island(options: argparse.Namespace, folder: Path) -> None:
-    hawaii = _write_hawaii(folder, options.data)
-    composition = _composition(options.data)
+    counties, own = (np.array(part) for part in zip(*_districts(options.data), strict=True))
+    by_county = np.array([own[counties == county].sum(axis=0) for county in np.unique(counties)])
+    compositions = {
+        "as it is": None,
+        "bent to Rhode Island 2020": own.sum(axis=0)[None],
+        "bent to its counties in 2020": by_county,
+    }
+    stand_in = _write_blocks(folder / "hawaii.csv", options.data / "hi_2020_blocks.csv.gz")
+    _compare(options, folder, options.data, ("Hawaii", stand_in), compositions)
+
+
+def hawaii(options: argparse.Namespace, folder: Path) -> None:
+    blocks = options.data / "hi_2020_blocks.csv.gz"
+    (folder / "truth").mkdir()
+    (folder / "truth" / "ri_2010_blocks.csv.gz").symlink_to(
+        blocks.resolve()
+    )  # Hawaii under the name of the spec
+    with gzip.open(blocks, "rt", newline="") as file:
+        whole = np.sum([[_count(row, *cell) for cell in CELLS] for row in csv.DictReader(file)], axis=0)
+    stand_in = _write_blocks(folder / "stand-in.csv", options.data / "ri_2010_blocks.csv.gz")
+    compositions = {"as it is": None, "bent to Hawaii": whole[None]}
+    _compare(options, folder, folder / "truth", ("Rhode Island", stand_in), compositions)
+
+
+def _compare(
+    options: argparse.Namespace,
+    folder: Path,
+    data: Path,
+    stand_in: tuple[str, Path],
+    compositions: dict[str, np.ndarray | None],
+) -> None:
+    """Forecast over observed errors, plan by plan and composition by composition."""
     for name in ("below", "even"):
-        spec = write_rhode_island(
-            folder, options.data, epsilon=options.epsilon, shares=PLANS[name], name=name
-        )
+        spec = write_rhode_island(folder, data, epsilon=options.epsilon, shares=PLANS[name], name=name)
         plan = make_plan(read_design(spec))
         observed: dict[tuple[str, str], list[float]] = {}
         for seed in range(options.seeds):
             for one in lv.topdown(spec, seed=seed, evaluate=True, intervals=0).evaluation or ():
                 observed.setdefault((one.level, one.query), []).append(one.mean_absolute)
-        for words, bent in (("as it is", None), ("bent to Rhode Island 2020", composition)):
-            leaves = read_stand_in(plan.design, str(hawaii), composition=bent)
-            found = forecast({name: plan}, leaves, "Hawaii", simulations=options.simulations)
+        for words, composition in compositions.items():
+            leaves = read_stand_in(plan.design, str(stand_in[1]), composition=composition)
+            found = forecast({name: plan}, leaves, stand_in[0], simulations=options.simulations)
             print(
-                f"\nplan {name}, epsilon {options.epsilon}, Hawaii {words}: forecast, observed ({options.seeds} seeds), ratio"
+                f"\nplan {name}, epsilon {options.epsilon}, {stand_in[0]} {words}: forecast, observed ({options.seeds} seeds), ratio"
             )
             for line in found.lines:
                 true = float(np.mean(observed[line.level, line.query]))
@@ -87,13 +117,9 @@ def _count(row: dict[str, str], age: str, group: str) -> int:
     return adults if age == "18+" else int(row[f"pop_{group}"]) - adults
 
 
-def _write_hawaii(folder: Path, data: Path) -> Path:
-    """Laid out as the records of Rhode Island are."""
-    path = folder / "hawaii.csv"
-    with (
-        gzip.open(data / "hi_2020_blocks.csv.gz", "rt", newline="") as file,
-        path.open("w", newline="") as out,
-    ):
+def _write_blocks(path: Path, blocks: Path) -> Path:
+    """Laid out as the records of the spec are."""
+    with gzip.open(blocks, "rt", newline="") as file, path.open("w", newline="") as out:
         writer = csv.writer(out)
         writer.writerow(["GEOID", *(f"{age} {group}" for age, group in CELLS)])
         writer.writerows(
@@ -102,11 +128,11 @@ def _write_hawaii(folder: Path, data: Path) -> Path:
     return path
 
 
-def _composition(data: Path) -> np.ndarray:
-    """Counts of Rhode Island's cells ten years later."""
+def _districts(data: Path) -> list[tuple[str, list[int]]]:
+    """County and counts of Rhode Island's voting districts ten years later."""
     with gzip.open(data / "us_2020_vtd.csv.gz", "rt", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["state"] == "RI"]
-    return np.array([sum(_count(row, *cell) for row in rows) for cell in CELLS])
+    return [(row["county"], [_count(row, *cell) for cell in CELLS]) for row in rows]
 
 
 def strategies(options: argparse.Namespace, folder: Path) -> None:

@@ -59,11 +59,11 @@ def main() -> None:
         _stage(options)
         return
     for blocks in options.blocks:
-        folder = Path(tempfile.mkdtemp(prefix="nation-", dir=options.folder))
+        folder = options.again or Path(tempfile.mkdtemp(prefix="nation-", dir=options.folder))
         try:
             _measure_all(folder, blocks, options)
         finally:
-            if not options.keep:
+            if not options.keep and not options.again:
                 shutil.rmtree(folder)
 
 
@@ -72,13 +72,14 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--blocks", type=int, nargs="+", default=[2_000])
-    parser.add_argument("--estimators", nargs="+", default=["plain", "bayes"])
+    parser.add_argument("--estimators", nargs="*", default=["plain", "bayes"])
     parser.add_argument("--engine", default="local:2")
     parser.add_argument(
         "--intervals", type=int, default=0, help="simulations for standard errors; 3 in a release"
     )
     parser.add_argument("--folder", type=Path, help="where files go; the system's by default")
-    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--keep", action="store_true", help="leave the files of every size where they are")
+    parser.add_argument("--again", type=Path, help="such a folder: what was measured there is estimated")
     parser.add_argument("--stage", help=argparse.SUPPRESS)
     parser.add_argument("--estimator", default="bayes", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -86,26 +87,27 @@ def _options() -> argparse.Namespace:
 
 def _measure_all(folder: Path, blocks: int, options: argparse.Namespace) -> None:
     """All stages of one size, one process after another."""
-    _run(folder, "draw", blocks, options)
+    if not options.again:
+        _run(folder, "draw", blocks, options)
     print(f"\n{blocks:,} blocks, {options.engine}; {json.loads((folder / 'drawn.json').read_text())}")
-    print(
-        f"{'stage':<20}{'seconds':>9}{'ms/block':>10}{'GiB peak':>10}{'kB/block':>10}{'bytes on disk':>16}{'bytes/block':>13}"
-    )
-    _tell("tabulate", blocks, *_run(folder, "tabulate", blocks, options), folder / "people.parquet")
-    _tell("measure", blocks, *_run(folder, "measure", blocks, options), folder / "measured")
+    heads = ("seconds", "cpu s", "cpu ms/block", "GiB peak", "kB/block", "bytes on disk", "bytes/block")
+    print(f"{'stage':<20}" + "".join(f"{head:>14}" for head in heads))
+    if not options.again:
+        _tell("tabulate", blocks, _run(folder, "tabulate", blocks, options), folder / "people.parquet")
+        _tell("measure", blocks, _run(folder, "measure", blocks, options), folder / "measured")
     for estimator in options.estimators:
         options.estimator = estimator
         shutil.rmtree(folder / "measured/checkpoints", ignore_errors=True)
         found = _run(folder, "estimate", blocks, options)
-        _tell(f"estimate {estimator}", blocks, *found, folder / "measured/checkpoints")
+        _tell(f"estimate {estimator}", blocks, found, folder / "measured/checkpoints")
         found = _run(folder, "release", blocks, options)
-        _tell(f"release {estimator}", blocks, *found, folder / "release/data")
-        _tell(f"verify {estimator}", blocks, *_run(folder, "verify", blocks, options), None)
+        _tell(f"release {estimator}", blocks, found, folder / "release/data")
+        _tell(f"verify {estimator}", blocks, _run(folder, "verify", blocks, options), None)
         shutil.rmtree(folder / "release")
 
 
-def _run(folder: Path, stage: str, blocks: int, options: argparse.Namespace) -> tuple[float, int]:
-    """Seconds and peak resident bytes of one stage in a process of its own."""
+def _run(folder: Path, stage: str, blocks: int, options: argparse.Namespace) -> tuple[float, float, int]:
+    """Seconds, seconds of all cores and peak resident bytes of one stage in a process of its own."""
     command = [sys.executable, __file__, "--stage", stage, "--folder", str(folder), "--blocks", str(blocks),
                "--engine", options.engine, "--estimator", options.estimator, "--intervals", str(options.intervals)]  # fmt: skip
     began = time.perf_counter()
@@ -114,29 +116,22 @@ def _run(folder: Path, stage: str, blocks: int, options: argparse.Namespace) -> 
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise SystemExit(f"stage {stage} failed")
-    seconds = time.perf_counter() - began
-    inside = folder / "seconds.json"
-    if inside.exists():  # without the start of the interpreter
-        seconds = json.loads(inside.read_text())
-        inside.unlink()
-    return seconds, usage.ru_maxrss * 1024
+    return time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
-def _tell(stage: str, blocks: int, seconds: float, peak: int, place: Path | None) -> None:
-    size = (
-        0
-        if place is None
-        else sum(p.stat().st_size for p in ([place] if place.is_file() else place.rglob("*")))
+def _tell(stage: str, blocks: int, used: tuple[float, float, int], place: Path | None) -> None:
+    seconds, cpu, peak = used
+    files = (
+        [] if place is None else [place] if place.is_file() else [p for p in place.rglob("*") if p.is_file()]
     )
-    print(
-        f"{stage:<20}{seconds:>9.1f}{1e3 * seconds / blocks:>10.3f}{peak / 2**30:>10.2f}{peak / blocks / 1e3:>10.2f}"
-        f"{size:>16,}{size / blocks:>13.0f}", flush=True
-    )  # fmt: skip
+    size = sum(p.stat().st_size for p in files)
+    told = (f"{seconds:.1f}", f"{cpu:.1f}", f"{1e3 * cpu / blocks:.3f}", f"{peak / 2**30:.2f}",
+            f"{peak / blocks / 1e3:.2f}", f"{size:,}", f"{size / blocks:.0f}")  # fmt: skip
+    print(f"{stage:<20}" + "".join(f"{text:>14}" for text in told), flush=True)
 
 
 def _stage(options: argparse.Namespace) -> None:
     folder, spec = options.folder, options.folder / "nation.toml"
-    began = time.perf_counter()
     if options.stage == "draw":
         draw(folder, options.blocks[0])
     elif options.stage == "tabulate":
@@ -160,7 +155,6 @@ def _stage(options: argparse.Namespace) -> None:
             print(f"    {release.seconds['estimate']:.1f} s, of which by level: {told}; {release.n_people:,} people, "
                   f"{len(release.estimate.leaves.cell) / options.blocks[0]:.1f} occupied cells a block, "
                   f"{len(release.estimate.rescued)} rescued, {len(release.estimate.suboptimal)} without proof")  # fmt: skip
-    (folder / "seconds.json").write_text(str(time.perf_counter() - began))
 
 
 def draw(folder: Path, blocks: int, seed: int = 11) -> None:

@@ -13,13 +13,14 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from app.browser import chromium, running, tab
+from app.browser import Explorer, chromium, running, tab
 from louver.app.pages import PAGES
 from louver.cli import main as louver
 from louver.data.samples import write_samples
 
 FOLDER = Path(__file__).with_name("images")
 COLOURS = 256
+NOISE = ("groups", "topdown", "releases", "ledger")
 
 
 def prepared(folder: Path) -> list[str]:
@@ -40,10 +41,26 @@ def prepared(folder: Path) -> list[str]:
             f"--out={releases / 'people-k5'}",
         ],
     ):
-        sys.argv = ["louver", *map(str, command)]
-        with suppress(SystemExit):
-            louver()
+        _run(command)
     return [str(people), f"--ledger={ledger}", f"--releases={releases}"]
+
+
+def prepared_noise(folder: Path) -> list[str]:
+    """The same for the pages about noise: crashes, a ledger, releases of both kinds."""
+    prepared(folder)
+    crashes, ledger, releases = folder / "crashes.csv", folder / "crashes.csv.ledger", folder / "releases"
+    _run(["ledger", "init", ledger, "--epsilon=4"])
+    units = ["--unit=CASENUM", "--regions=REGION,PSU", f"--domain={folder / 'regions.csv'}", "--max-size=20"]
+    for epsilon in ("0.1", "0.5"):
+        out = f"--out={releases / f'crashes-{epsilon}'}"
+        _run(["groups", crashes, *units, f"--epsilon={epsilon}", f"--ledger={ledger}", out])
+    return [str(crashes), f"--ledger={ledger}", f"--releases={releases}"]
+
+
+def _run(command: list[object]) -> None:
+    sys.argv = ["louver", *map(str, command)]
+    with suppress(SystemExit):
+        louver()
 
 
 def take(page: Any, name: str, scheme: str) -> None:
@@ -63,7 +80,13 @@ def ready(page: Any, name: str) -> None:
         page.keyboard.press("n")
     elif name in ("groups", "topdown"):
         page.click("button:has-text('Try the sample')")
-        page.wait_for_timeout(4000)  # the forecast follows
+        page.wait_for_selector(".lane")
+        page.wait_for_timeout(1500)  # the forecast follows
+    elif name == "releases":
+        page.wait_for_selector("[role=treegrid]")
+        page.wait_for_selector("td:has-text('in a PSU')")
+        page.click("button:has-text('Try made-up outlines')")
+        page.wait_for_selector(".regionmap")
     elif name == "microdata":
         page.wait_for_selector("[data-run]")
         page.keyboard.press("Control+Enter")
@@ -71,26 +94,33 @@ def ready(page: Any, name: str) -> None:
 
 def main() -> None:
     wanted = sys.argv[1:] or list(PAGES)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        chromium() as browser,
-        running(*prepared(Path(folder))) as server,
+    for names, prepare in (
+        ([name for name in wanted if name not in NOISE], prepared),
+        ([name for name in wanted if name in NOISE], prepared_noise),
     ):
-        for scheme in ("light", "dark"):
-            for name in wanted:
-                with tab(browser, server, color_scheme=scheme) as page:
-                    page.wait_for_selector(".attr table")
-                    if name == "tables":
-                        page.click("button:has-text('Open another')")
-                        page.click(".drawer button:has(span:text-is('Survey'))")
-                        page.wait_for_selector(".verdict:has-text('Counted data')")
-                    elif name != "data":
-                        page.click("button:has-text('Take the suggested roles')")
-                        page.wait_for_selector(".verdict.ok")
-                    page.click(f".rail a[href='#{name}']")
-                    page.wait_for_selector(f".rail a.on[href='#{name}']")
-                    ready(page, name)
-                    take(page, name, scheme)
+        with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+            if names:
+                with running(*prepare(Path(folder))) as server:
+                    take_all(browser, server, names)
+
+
+def take_all(browser: Any, server: Explorer, names: list[str]) -> None:
+    """The pages named, light and dark."""
+    for scheme in ("light", "dark"):
+        for name in names:
+            with tab(browser, server, color_scheme=scheme) as page:
+                page.wait_for_selector(".attr table")
+                if name == "tables":
+                    page.click("button:has-text('Open another')")
+                    page.click(".drawer button:has(span:text-is('Survey'))")
+                    page.wait_for_selector(".verdict:has-text('Counted data')")
+                elif name == "microdata":
+                    page.click("button:has-text('Take the suggested roles')")
+                    page.wait_for_selector(".verdict.ok")
+                page.click(f".rail a[href='#{name}']")
+                page.wait_for_selector(f".rail a.on[href='#{name}']")
+                ready(page, name)
+                take(page, name, scheme)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,13 @@ import pytest
 
 from cli.command import child_environment
 
-__all__ = ["Explorer", "chromium", "running", "tab"]
+__all__ = ["Explorer", "chromium", "running", "serious_faults", "tab"]
 
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
 PATIENCE = 600_000  # ms: a limit that no machine reaches; nothing is measured here
+
+
+RULES = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations.map(v => [v.impact, v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 160))])"
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,11 @@ def tab(browser: Any, explorer: Explorer, page: str = "", **options: Any) -> Ite
         assert not complaints
     finally:
         context.close()
+
+
+def serious_faults(page: Any) -> list[Any]:
+    """What keeps people out of a page in which axe-core was evaluated."""
+    return [fault for fault in page.evaluate(RULES) if fault[0] in ("serious", "critical")]
 
 
 def _is_ours(url: str, explorer: Explorer) -> bool:

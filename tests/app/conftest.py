@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,3 +15,10 @@ from app.browser import chromium
 def browser() -> Iterator[Any]:
     with chromium() as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """axe-core, to be evaluated in a page."""
+    found = pytest.importorskip("axe_core_python", reason="axe-core is not installed")
+    return Path(found.__file__).with_name("axe.min.js").read_text(encoding="utf-8")

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.browser import Explorer, running, tab
+from app.browser import Explorer, running, serious_faults, tab
 from louver.app.pages import PAGES
 from louver.data.samples import sample_path
 
 pytestmark = pytest.mark.chromium
 
-RULES = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations.map(v => [v.impact, v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 160))])"
-
 SETTLED = "!document.querySelector('.dim, .run:not(.gone)') && [...document.querySelectorAll('.tile b')].every(b => b.textContent !== '–')"
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    found = pytest.importorskip("axe_core_python", reason="axe-core is not installed")
-    return Path(found.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +40,6 @@ def test_every_page(explorer: Explorer, browser: Any, axe: str, scheme: str) -> 
             page.wait_for_selector(".main h1")
             page.wait_for_timeout(300)
             page.wait_for_function(SETTLED)
-            found = [fault for fault in page.evaluate(RULES) if fault[0] in ("serious", "critical")]
-            if found:
+            if found := serious_faults(page):
                 faults[name] = found
     assert not faults

@@ -8,6 +8,7 @@ import pytest
 
 from louver.app import server
 from louver.app.guard import Keys
+from louver.errors import InputError
 
 
 def test_the_browser_is_opened_through_a_private_file(
@@ -27,3 +28,13 @@ def test_the_browser_is_opened_through_a_private_file(
 def test_a_database_is_no_path(tmp_path: Path) -> None:
     assert server._checked_file("postgresql://host/people") == "postgresql://host/people"
     assert server._checked_file(None) is None
+
+
+def test_what_pages_rely_on_is_there_before_they_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="none.ledger does not exist; make one"):
+        server._there(str(tmp_path / "none.ledger"), "--ledger", "make one")
+    with pytest.raises(InputError, match="file is no folder"):
+        server._made(str(tmp_path / "file"))
+    made = server._made(str(tmp_path / "releases"))
+    assert made is not None and made.is_dir()

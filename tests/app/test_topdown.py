@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from app.browser import Explorer, running, tab
+from app.browser import Explorer, running, serious_faults, tab
+from louver.groups import groups
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
@@ -23,6 +24,7 @@ READY = "button:has-text('Measure…'):not([disabled])"
 CHANGED = (
     "before => document.querySelectorAll('.lane')[3]?.innerHTML !== before && !document.querySelector('.dim')"
 )
+SAME_SHAPE = "n => document.querySelector('.regionmap .own')?.getAttribute('d') === document.querySelectorAll('.regionmap path')[n].getAttribute('d')"
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -32,6 +34,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Ledger.create(made / "town.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(9))
     Ledger.create(made / "county.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(9))
     (made / "releases").mkdir()
+    people, domain = made / "people.csv", made / "domain.csv"
+    people.write_text(f"state,home\n{HOSTILE},1\n{HOSTILE},1\nB,2\n")
+    domain.write_text(f"state\n{HOSTILE}\nB\n")
+    out = made / "releases" / HOSTILE
+    groups(people, unit="home", regions=["state"], domain=str(domain), max_size=3, epsilon=1, seed=1, out=out)
     write_town(
         made / "town", SPEC.replace("intervals = 0", "intervals = 1").partition("[[topdown.bounds]]")[0]
     )
@@ -53,7 +60,9 @@ def measure(page: Any, name: str) -> None:
     page.click("dialog[open] >> button:has-text('Measure')")
 
 
-def test_a_measurement_is_confirmed_and_debits_once(browser: Any, explorer: Explorer, folder: Path) -> None:
+def test_a_measurement_is_confirmed_and_debits_once(
+    browser: Any, explorer: Explorer, folder: Path, axe: str
+) -> None:
     with tab(browser, explorer, "topdown") as page:
         page.wait_for_selector(READY)
         before = page.locator(".lane").nth(3).inner_html()
@@ -71,6 +80,8 @@ def test_a_measurement_is_confirmed_and_debits_once(browser: Any, explorer: Expl
         page.wait_for_selector(".verdict:has-text('The ledger had 9 before and has 7 now.')")
         page.wait_for_selector(".foot >> text=7 left")
         page.wait_for_selector("[role=treegrid]")
+        page.evaluate(axe)
+        assert not serious_faults(page)
         measure(page, "town")
         page.wait_for_selector(".problem:has-text('exists already')")
     state = Ledger(folder / "town.ledger").state()
@@ -79,7 +90,7 @@ def test_a_measurement_is_confirmed_and_debits_once(browser: Any, explorer: Expl
 
 
 def test_regions_by_keyboard_and_on_a_map(
-    browser: Any, explorer: Explorer, folder: Path, tmp_path: Path
+    browser: Any, explorer: Explorer, folder: Path, tmp_path: Path, axe: str
 ) -> None:
     """Needs the release of the test before. A property's name and values are hostile."""
     assert (folder / "releases" / "town").exists()
@@ -96,6 +107,10 @@ def test_regions_by_keyboard_and_on_a_map(
     point = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [0, 0]}}
     other.write_text(json.dumps({"type": "FeatureCollection", "features": [point]}))
     with tab(browser, explorer, "releases") as page:
+        page.click(f"td button:has-text('{HOSTILE}')")
+        page.wait_for_selector(f".rline:has-text('{HOSTILE}')")
+        page.click("td button:has-text('town')")
+        page.wait_for_selector(".rline:has-text('town')")
         page.focus("[role=treegrid]")
         for key in ("ArrowDown", "ArrowRight", "ArrowDown", "ArrowRight", "ArrowDown"):
             page.keyboard.press(key)
@@ -115,10 +130,15 @@ def test_regions_by_keyboard_and_on_a_map(
         page.focus(".regionmap")
         page.keyboard.press("ArrowRight")
         page.wait_for_selector(f".rline.sel:has-text('{BLOCKS[5]}')")
-        page.click(".rline:has-text('1A3')")
-        page.wait_for_function("document.querySelector('.regionmap .own').getAttribute('d') === document.querySelectorAll('.regionmap path')[2].getAttribute('d')")  # fmt: skip
+        page.click(".rline:has-text('1A3') .rname")
+        page.wait_for_selector(".rline.sel:has-text('1A3')")
+        page.wait_for_function(SAME_SHAPE, arg=2)
         page.click("button:text-is('Error')")
         page.wait_for_selector(".legend:has-text('too noisy alone')")
+        page.evaluate(axe)
+        assert not serious_faults(page)
+        page.click("[aria-label='Light or dark']")
+        assert not serious_faults(page)
         page.get_by_label("Property that names the region").select_option("label")
         page.wait_for_selector("text=No outline has the name of a region")
         assert page.query_selector(".main img") is None
@@ -161,7 +181,8 @@ def test_a_spec_is_uploaded_with_what_it_names(browser: Any, explorer: Explorer,
         page.wait_for_selector(".problem:has-text('choose people.csv too')")
         page.click("button:text-is('epsilon, delta')")
         page.get_by_label("delta").wait_for()
-        page.wait_for_selector(".card:has-text('no rho implies a pure epsilon')")
+        page.wait_for_selector(".card:has-text('o rho implies a pure epsilon')")
+        assert page.is_disabled("[data-run]")
         page.click("[data-copy]")
         assert "END-OF-SPEC" in page.inner_text(".drawer pre")
         page.click(".drawer [data-close]")

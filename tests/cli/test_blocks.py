@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 GENERATED = ("cli.md", "json.md", "spec.md")
 BLOCK = re.compile(r"^(?:<!-- not run: (.+?) -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(louver [a-z][^`]*)`")
-OTHER_PROGRAMS = ("louver/bin/louver", "louver/bin/pip", "make", "pip", "podman", "python")
+OTHER_PROGRAMS = ("dask", "louver/bin/louver", "louver/bin/pip", "make", "pip", "podman", "python")
 
 
 @dataclass(frozen=True)

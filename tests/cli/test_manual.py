@@ -42,6 +42,17 @@ def test_links_of_the_readme_lead_somewhere() -> None:
     assert links and [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_pictures_are_there_small_and_shown() -> None:
+    shown = {
+        name
+        for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+        for name in re.findall(r"images/([\w-]+\.png)", page.read_text())
+    }
+    kept = {path.name: path.stat().st_size for path in (ROOT / "docs" / "images").iterdir()}
+    assert shown == set(kept)
+    assert max(kept.values()) < 100_000
+
+
 def test_no_page_loads_anything_from_elsewhere(manual: Path) -> None:
     found = [page.name for page in manual.rglob("*.html") if LOADED.search(page.read_text())]
     assert found == []

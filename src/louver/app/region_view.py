@@ -93,7 +93,7 @@ class RegionView:
                         regions.what,
                         "Standard error",
                         "90 % interval",
-                        "± 50 %",
+                        f"± {regions.scale:.0%}".replace("%", " %"),
                         "In words",
                     ],
                     label="Regions with their published numbers",
@@ -118,22 +118,24 @@ class RegionView:
                 "pad s sub",
                 f"{regions.left_out:,} smaller regions are left out here; the files have them all.",
             )
-        if self._looked.outlines is not None:
-            return
-        with tag("div", "pad row"):
-            tag("span", "s sub", "A map needs outlines: a public GeoJSON file, one outline for each region.")
-            choose = tag(
-                "input", "gone", type="file", id="outlines", accept=".geojson,.json", aria_label="Outlines"
-            )
-            choose.on("change", js_handler="(e) => louver.upload(e.target.files[0], 'outlines')")
-            button("Choose outlines", kind="mini").on(
-                "click", js_handler="() => document.getElementById('outlines').click()"
-            )
-            sample = sample_outlines(one.code for one in regions.regions)
-            if sample is not None:
-                button(
-                    "Try made-up outlines", lambda: self._take_outlines(str(sample), ""), kind="mini ghost"
+        if self._looked.outlines is None:
+            with tag("div", "pad row wrap"):
+                tag(
+                    "span",
+                    "s sub",
+                    "A map needs outlines: a public GeoJSON file, one outline for each region.",
                 )
+                self._choose_outlines("Choose outlines")
+
+    def _choose_outlines(self, text: str) -> None:
+        choose = tag(
+            "input", "gone", type="file", id="outlines", accept=".geojson,.json", aria_label="Outlines"
+        )
+        choose.on("change", js_handler="(e) => louver.upload(e.target.files[0], 'outlines')")
+        button(text, kind="mini").on("click", js_handler="() => document.getElementById('outlines').click()")
+        sample = sample_outlines(one.code for one in self._regions.regions)
+        if sample is not None:
+            button("Try made-up outlines", lambda: self._take_outlines(str(sample), ""), kind="mini ghost")
 
     def _tree_window(self) -> dict[str, Any]:
         assert self._tree is not None
@@ -249,7 +251,10 @@ class RegionView:
         elif (others := len(outlines.paths) - len(match.regions)) > 0:
             told += f" {others:,} outlines name no such region and are not drawn."
         tag("p", "s sub", told)
-        button("Take the map away", self._forget, kind="mini ghost start")
+        with tag("div", "row wrap"):
+            if not match.regions:
+                self._choose_outlines("Choose other outlines")
+            button("Take the map away", self._forget, kind="mini ghost")
 
     def _legend(self, legend: list[str], *, has_unknown: bool) -> None:
         with tag("div", "legend s"):

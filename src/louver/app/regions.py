@@ -16,8 +16,10 @@ from louver._arrays import Bools, Floats, Ints
 
 __all__ = ["WORDS", "Folded", "Region", "Regions", "in_words"]
 
-WIDEST = 0.5
-"""Where the pictures of intervals end."""
+SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+"""Where the pictures of intervals may end."""
+COVERED = 0.9
+"""Share of the intervals that shall fit."""
 WORDS = ((0.01, "very good", "ok"), (0.05, "usable", "acc"), (0.2, "rough", "care"))
 PAGE_LINES = 10
 """How far Page Up and Page Down go."""
@@ -101,6 +103,13 @@ class Regions:
         ]
         counts = np.array([max(one.count, 1) for one in self.regions])
         return np.asarray(np.array(halves) / counts, np.float64)
+
+    @cached_property
+    def scale(self) -> float:
+        """Where the pictures of intervals end: the least at which most of them fit."""
+        known = self.relative[~np.isnan(self.relative)]
+        most = float(np.quantile(known, COVERED)) if len(known) else SCALES[-1]
+        return next((scale for scale in SCALES if most <= scale), SCALES[-1])
 
     def find(self, text: str, after: int) -> int | None:
         """The next region whose name or code holds a text, beginning anew at the end."""
@@ -218,7 +227,7 @@ class Folded:
             return told
         count, relative = max(one.count, 1), float(self.regions.relative[i])
         ends = ((end - one.count) / count for end in (one.lower, one.upper))
-        start, end = (round(50 + 50 * max(-1.0, min(1.0, off / WIDEST)), 2) for off in ends)
+        start, end = (round(50 + 50 * max(-1.0, min(1.0, off / self.regions.scale)), 2) for off in ends)
         word, kind = in_words(relative)
         return told | {"start": start, "end": end, "word": word, "tone": kind, "off": _percent(relative)}
 

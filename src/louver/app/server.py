@@ -37,9 +37,9 @@ def explore(request: Request[ExploreOptions], say: Callable[[str], object]) -> N
         setup = Setup(
             file=_checked_file(request.data),
             source=request.source,
-            ledger=None if options.ledger is None else Path(options.ledger),
-            releases=None if options.releases is None else Path(options.releases),
-            topdown=None if options.topdown is None else Path(options.topdown),
+            ledger=_there(options.ledger, "--ledger", "make one with `louver ledger init`"),
+            releases=_made(options.releases),
+            topdown=_there(options.topdown, "--topdown", "check the path"),
             folder=folder,
         )
         os.environ["NICEGUI_STORAGE_PATH"] = str(folder)
@@ -69,6 +69,29 @@ def _checked_file(data: object) -> str | None:
     if not Path(file).exists():
         raise InputError(f"{Path(file).name} does not exist; check the path.", file=Path(file).name)
     return str(Path(file).absolute())
+
+
+def _there(file: str | None, option: str, instead: str) -> Path | None:
+    """A file that pages rely on; it must be there before they are shown."""
+    if file is None:
+        return None
+    if not Path(file).is_file():
+        raise InputError(f"option {option}: {Path(file).name} does not exist; {instead}.", option=option)
+    return Path(file)
+
+
+def _made(folder: str | None) -> Path | None:
+    """The folder of releases, made where there is none."""
+    if folder is None:
+        return None
+    with suppress(OSError):
+        Path(folder).mkdir(exist_ok=True)
+    if not Path(folder).is_dir():
+        raise InputError(
+            f"option --releases: {Path(folder).name} is no folder and cannot be made; name one.",
+            option="--releases",
+        )
+    return Path(folder)
 
 
 @contextmanager

@@ -23,8 +23,8 @@ __all__ = ["ENDING", "MAX_SPEC", "Named", "SpecFiles", "moved", "written"]
 ENDING = ".toml"
 MAX_SPEC = 1_000_000
 MOST_FILES, MOST_LETTERS = 30, 120
-READY = "read-this.toml"
-"""The spec that is read; its name is kept, for it stands in messages."""
+GIVEN = ".given"
+"""Folder of specs as they came; the one that is read lies beside the files, under the same name, for messages name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,9 @@ class SpecFiles:
         is_spec = name.lower().endswith(ENDING)
         if is_spec and path.stat().st_size > MAX_SPEC:
             raise InputError(f"the spec is larger than {MAX_SPEC // 1_000_000} MB; choose the spec itself.")
-        self.folder.mkdir(exist_ok=True)
-        path.replace(self.folder / name)
+        place = self.folder / GIVEN if is_spec else self.folder
+        place.mkdir(parents=True, exist_ok=True)
+        path.replace(place / name)
         self.names.add(name)
         self.spec = name if is_spec else self.spec
 
@@ -93,7 +94,7 @@ class SpecFiles:
         InputError
             If it is no TOML, or names what only the command line opens.
         """
-        given = read_toml(self.folder / self.spec)
+        given = read_toml(self.folder / GIVEN / self.spec)
         content = {key: value for key, value in given.items() if key not in VERBS or key == "topdown"}
         source, section = content.get("source"), content.get("topdown")
         if isinstance(source, dict) and "uri" in source:
@@ -129,7 +130,7 @@ class SpecFiles:
                 raise InputError(f"the spec names {printable(one.name)}; choose that file too.")
         content = self.content()
         list(_each(content, lambda role, name: self._place(role, name) or name))
-        path = self.folder / READY if self.spec != READY else self.folder / f"own-{READY}"
+        path = self.folder / self.spec
         path.write_text(written(content), encoding="utf-8")
         return path
 

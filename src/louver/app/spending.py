@@ -12,10 +12,10 @@ from louver.app.look import RunBar, button, card, field, pill, tag, verdict
 from louver.app.region_view import RegionView
 from louver.app.regions import in_words
 from louver.app.session import Session
-from louver.app.words import amount_text
+from louver.app.words import RELATIONS, amount_text
 from louver.errors import LouverError
 from louver.privacy.budget import Loss, Measure, convert
-from louver.privacy.neighbours import Relation
+from louver.privacy.neighbours import Relation, steps
 
 __all__ = ["Strip", "amount_at", "amount_slider", "loss_of", "position", "tell_in_words"]
 
@@ -88,11 +88,11 @@ class Strip:
         self._asks.text = (
             f"This asks for {'…' if loss is None else f'{loss.measure} {amount_text(loss.amount)}.'}"
         )
-        self._keeps.text = self._left(loss)
+        self._keeps.text, is_payable = self._left(loss)
         self._button.clear()
         with self._button:
-            made = button("Measure…", kind="pri", data_run="", disabled=True if loss is None else None)
-            if loss is not None:
+            made = button("Measure…", kind="pri", data_run="", disabled=None if is_payable else True)
+            if loss is not None and is_payable:
                 self._ask(loss).opens(made)
 
     @property
@@ -122,27 +122,34 @@ class Strip:
                 self._button = tag("div")
 
     def _ask(self, loss: Loss) -> Confirm:
-        what = f"The noise is drawn once, from {self._records}. This cannot be undone. {self._left(loss)}"
+        what = f"The noise is drawn once, from {self._records}. This cannot be undone. {self._left(loss)[0]}"
         return Confirm(f"Spend {amount_text(loss.amount)} of {loss.measure}?", what, "Measure", self._measure)
 
-    def _left(self, loss: Loss | None) -> str:
-        """What the ledger has, and what it would keep; in its own measure and for its own neighbours."""
+    def _left(self, loss: Loss | None) -> tuple[str, bool]:
+        """What the ledger has and would keep, in its own measure and for its own neighbours; and whether it can pay."""
         balance = self._session.balance
         if balance is None:
-            return "" if loss is not None else "Working out what it costs."
+            return "", loss is not None
         left = Fraction(balance["left"])
         has = f"The ledger has {balance['measure']} {amount_text(left)}"
         if loss is None:
-            return f"{has}."
-        ledger = Measure(balance["measure"]), Relation(balance["neighbours"])
+            return f"{has}.", False
+        measure, relation = Measure(balance["measure"]), Relation(balance["neighbours"])
+        largest = self._largest_unit()
+        if steps(loss.neighbours, relation, largest_unit=largest) is None:
+            means = RELATIONS[relation]
+            return (
+                f"The ledger is for {means}; choose that under Neighbours, or start with another ledger.",
+                False,
+            )
         try:
-            debit = convert(loss, *ledger, largest_unit=self._largest_unit()).amount
+            debit = convert(loss, measure, relation, largest_unit=largest).amount
         except LouverError as error:
-            return str(error)[:1].upper() + str(error)[1:]
+            return str(error)[:1].upper() + str(error)[1:], False
         counted = "" if debit == loss.amount else f"There it counts {amount_text(debit)}. "
         if debit > left:
-            return f"{counted}Not enough left: the ledger has {amount_text(left)}."
-        return f"{counted}{has} and keeps {amount_text(left - debit)}."
+            return f"{counted}Not enough left: the ledger has {amount_text(left)}.", False
+        return f"{counted}{has} and keeps {amount_text(left - debit)}.", True
 
     def _set_name(self, value: str) -> None:
         self._asked.name = value.strip()

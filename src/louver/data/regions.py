@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import overload
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class RegionTree:
         Names of the levels, the root first.
     codes : tuple of tuple of str
         Public names of the regions of each level, unique within it.
-    leaf_labels : tuple of tuple of str
+    leaf_labels : sequence of tuple of str
         For every leaf what the region columns of the data say: its labels from the first column on, or its code alone.
     starts : tuple of ndarray of int64
         For each level but the last: region i has the children starts[i] to starts[i + 1] of the next one.
@@ -52,7 +53,7 @@ class RegionTree:
 
     names: tuple[str, ...]
     codes: tuple[tuple[str, ...], ...]
-    leaf_labels: tuple[tuple[str, ...], ...]
+    leaf_labels: Sequence[tuple[str, ...]]
     starts: tuple[Ints, ...]
 
     def __post_init__(self) -> None:
@@ -86,8 +87,9 @@ class RegionTree:
                     f"leaf code {row} does not have {lengths[-1]} characters; correct the code or prefixes."
                 )
                 raise InputError(message, row=row, option="prefixes")
-        paths = [tuple(leaf[:length] for length in lengths) for leaf in leaves]
-        return cls._checked(names, paths, [(leaf,) for leaf in leaves])
+        # Codes of one length are in the order of their prefixes.
+        order = sorted(range(len(leaves)), key=leaves.__getitem__)
+        return cls._checked(names, _Prefixes(leaves, lengths), _Alone(leaves), order)
 
     @classmethod
     def from_columns(cls, rows: Sequence[Sequence[str]], names: Sequence[str]) -> RegionTree:
@@ -104,7 +106,8 @@ class RegionTree:
                     f"leaf row {row} has a label with a slash; rename it.", row=row, option="columns"
                 )
         paths = [tuple(SEPARATOR.join(labels[: depth + 1]) for depth in range(len(names))) for labels in rows]
-        return cls._checked(names, paths, [tuple(labels) for labels in rows])
+        order = sorted(range(len(paths)), key=paths.__getitem__)
+        return cls._checked(names, paths, [tuple(labels) for labels in rows], order)
 
     @classmethod
     def from_leaves(cls, levels: Sequence[str], leaves: Sequence[tuple[str, ...]]) -> RegionTree:
@@ -133,25 +136,30 @@ class RegionTree:
             raise InputError(
                 f'a region level is named "{ROOT}", which is the root\'s name; rename it.', option="regions"
             )
-        return cls._build((ROOT, *levels), [("", *leaf) for leaf in leaves], leaves, _joined)
+        paths = [("", *leaf) for leaf in leaves]
+        order = sorted(range(len(paths)), key=paths.__getitem__)
+        return cls._build((ROOT, *levels), paths, leaves, order, _joined)
 
     @classmethod
     def _checked(
-        cls, names: Sequence[str], paths: list[tuple[str, ...]], labels: Sequence[tuple[str, ...]]
+        cls,
+        names: Sequence[str],
+        paths: Sequence[tuple[str, ...]],
+        labels: Sequence[tuple[str, ...]],
+        order: list[int],
     ) -> RegionTree:
         """Build from codes that are whole on every level; refuse what is no tree with one root."""
         if not names or len(set(names)) < len(names):
             raise InputError("the spine needs at least one level and different names.", option="levels")
         if not paths:
             raise InputError("the list of leaves is empty; give at least one leaf.", option="leaves")
-        order = sorted(range(len(paths)), key=lambda i: paths[i])
         for before, after in pairwise(order):
-            if paths[before] == paths[after]:
+            if paths[before][-1] == paths[after][-1]:
                 row = max(before, after) + 1
                 raise InputError(
                     f"leaf row {row} occurs twice; list every leaf once.", row=row, option="leaves"
                 )
-        built = cls._build(names, paths, labels, lambda path: path[-1])
+        built = cls._build(names, paths, labels, order, lambda path: path[-1])
         if len(built.codes[0]) != 1:
             message = (
                 f'level "{names[0]}" has more than one region; add a level above it that holds them all.'
@@ -163,12 +171,12 @@ class RegionTree:
     def _build(
         cls,
         names: Sequence[str],
-        paths: list[tuple[str, ...]],
+        paths: Sequence[tuple[str, ...]],
         labels: Sequence[tuple[str, ...]],
+        order: list[int],
         code_of: Callable[[tuple[str, ...]], str],
     ) -> RegionTree:
-        """Put the leaves in order; a region begins where a path differs from the one before it."""
-        order = sorted(range(len(paths)), key=lambda i: paths[i])
+        """Go through the leaves in order; a region begins where a path differs from the one before it."""
         codes: list[list[str]] = [[] for _ in names]
         starts: list[list[int]] = [[] for _ in names[1:]]
         previous: tuple[str, ...] = ()
@@ -183,7 +191,7 @@ class RegionTree:
         return cls(
             names=tuple(names),
             codes=tuple(tuple(level) for level in codes),
-            leaf_labels=tuple(labels[i] for i in order),
+            leaf_labels=_Alone(codes[-1]) if isinstance(labels, _Alone) else tuple(labels[i] for i in order),
             starts=tuple(
                 np.array([*start, len(below)], dtype=np.int64)
                 for start, below in zip(starts, codes[1:], strict=True)
@@ -245,6 +253,43 @@ class RegionTree:
     def node_names(self) -> tuple[str, ...]:
         """One public name for every region, level by level, as measurements use it."""
         return tuple(code for level in self.codes for code in level)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alone(Sequence[tuple[str, ...]]):
+    """Labels of leaves that a single column names: millions of them, each made into a tuple only when it is asked for."""
+
+    codes: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[str, ...]: ...
+    @overload
+    def __getitem__(self, place: slice) -> _Alone: ...
+    def __getitem__(self, place: int | slice) -> tuple[str, ...] | _Alone:
+        return _Alone(self.codes[place]) if isinstance(place, slice) else (self.codes[place],)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefixes(Sequence[tuple[str, ...]]):
+    """Prefixes of codes, made likewise."""
+
+    codes: Sequence[str]
+    lengths: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[str, ...]: ...
+    @overload
+    def __getitem__(self, place: slice) -> _Prefixes: ...
+    def __getitem__(self, place: int | slice) -> tuple[str, ...] | _Prefixes:
+        if isinstance(place, slice):
+            return _Prefixes(self.codes[place], self.lengths)
+        return tuple(self.codes[place][:length] for length in self.lengths)
 
 
 def _joined(path: tuple[str, ...]) -> str:

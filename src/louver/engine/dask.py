@@ -10,6 +10,7 @@ Whoever connects to a scheduler is at its mercy, for Dask sends pickles: connect
 from __future__ import annotations
 
 import asyncio
+import logging
 import pickle
 import platform
 import secrets
@@ -73,7 +74,8 @@ def open_dask(protocol: str, rest: str, folder: Path | None, run: Run) -> Iterat
         try:
             _check_workers(client, scratch, run)
             yield DaskEngine(client, scratch)
-            run.attend(client.run, forget, on_error="ignore")
+            with suppress(Exception):  # the work is done; whatever fails now, or is stopped, changes nothing
+                run.attend(client.run, forget, on_error="ignore")
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -113,11 +115,17 @@ def _connected(address: str, place: tuple[str, int], run: Run) -> Iterator[Clien
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # versions are compared here, in words of ours
         client = run.attend(Client, address, timeout=CONNECT_SECONDS, set_as_default=False, name="louver")
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    levels = [logger.level for logger in loggers]
     try:
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL)  # losses are told in a sentence of ours, or change nothing
         yield client
     finally:
         with suppress(OSError, TimeoutError, RuntimeError):
             client.close(timeout=LOOK_SECONDS)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _kind(address: str) -> str | None:

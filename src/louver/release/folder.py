@@ -74,6 +74,11 @@ class Folder:
             for batch in file.iter_batches(BATCH_ROWS, columns=names):
                 yield pa.Table.from_batches([batch]).select(names)
 
+    def check_rows(self, name: str, most: int) -> None:
+        """Refuse a file of more rows than the promise allows."""
+        if self.rows(name) > most:
+            raise Malformed(f"{name} is larger than the promise allows; it was not read")
+
     def table(self, name: str, *, most_rows: int | None = None) -> pa.Table:
         """A whole Parquet file, refused where its metadata say that it is too large.
 

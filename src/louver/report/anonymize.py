@@ -14,7 +14,7 @@ from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import AnonymizedRelease
 from louver.anonymize.worked_out import NEARLY
 from louver.data.write import replacing
-from louver.report.page import facts, page, picture, sentence, table, tiles
+from louver.report.page import answers, facts, page, picture, table, tiles
 
 __all__ = ["anonymize_report", "inside_report", "reports"]
 
@@ -47,7 +47,7 @@ def anonymize_report(release: AnonymizedRelease) -> str:
     sections = [
         *_warning(release),
         f'<p class="verdict">{escape(MEANING[release.guarantee].format(k=release.k, others=release.k - 1))}</p>',
-        f"<p>{sentence(_plainly(release, gcp))}</p>",
+        _answers(release, gcp),
         tiles(
             [
                 (release.table.num_rows, "records published", False),
@@ -99,7 +99,7 @@ def inside_report(release: AnonymizedRelease) -> str:
     sections = [
         '<p class="verdict risk">This page describes confidential values. It is for the data steward; do not publish it.</p>',
         *_warning(release),
-        f"<p>{sentence(_plainly(release, u.gcp))}</p>",
+        _answers(release, u.gcp),
         f"<p>{escape(_verdict(release.gap))}</p>",
         table(
             ["measure", "value"],
@@ -193,22 +193,23 @@ NEEDED_BY = {"l_kind": "l", "distance": "t"}
 """Options that mean nothing without another one."""
 
 
-def _plainly(release: AnonymizedRelease, gcp: float) -> str:
+def _answers(release: AnonymizedRelease, gcp: float) -> str:
     """What an outsider may learn, how accurate it is, whether to publish it, what to do next."""
     kept = ", ".join(
         f"{name} {how}" if (how := release.coded.get(name)) else name for name in release.unchanged
     )
-    learnt = f"What is not generalised ({kept}) is published person by person" if kept else ""
-    parts = [
-        f"Whoever knows {listed(release.quasi)} of a person in this file finds a class of records, not the person, but learns "
-        "what the records of a class have in common.",
-        f"{learnt}: whoever knows these values as well may learn more." if learnt else "",
-        f"Of the detail of what was generalised {gcp:.1%} is lost; counts by generalised columns are rougher by that much.",
-        "Publish it if these columns are all that outsiders can know, and no other release of the same people is out. Next: read "
-        "the columns below, try --against earlier releases, and run louver verify. What each published value stands for is in "
+    more = f" Who knows what is not generalised ({kept}) as well may learn more." if kept else ""
+    left_out = f" {release.n_suppressed:,} records were left out." if release.n_suppressed else ""
+    return answers(
+        released=f"{release.table.num_rows:,} records, one for each person. Generalised: {', '.join(release.quasi)}. "
+        f"Person by person: {kept or 'nothing else'}.{left_out}",
+        promised=f"Whoever knows {listed(release.quasi)} of a person in this file finds a class of records, not the person, but "
+        f"learns what the records of a class have in common.{more}",
+        accuracy=f"Of the detail of what was generalised {gcp:.1%} is lost; counts by generalised columns are rougher by that much.",
+        check="Publish it if these columns are all that outsiders can know, and no other release of the same people is out: read the "
+        "columns below, try --against earlier releases, and run louver verify. What each published value stands for is in "
         "data/mapping.parquet.",
-    ]
-    return " ".join(part for part in parts if part)
+    )
 
 
 def _warning(release: AnonymizedRelease) -> list[str]:

@@ -13,7 +13,7 @@ from louver import __version__
 from louver.groups.plot import plot_errors, plot_regions, plot_release
 from louver.groups.result import GroupRelease
 from louver.privacy.budget import Measure, epsilon_at
-from louver.report.page import facts, page, picture, table, tiles
+from louver.report.page import answers, facts, page, picture, table, tiles
 
 __all__ = ["groups_report"]
 
@@ -38,7 +38,7 @@ def groups_report(release: GroupRelease) -> str:
     plan, loss = release.plan, release.plan.loss
     sections = [
         f'<p class="verdict{"" if release.is_private else " risk"}">{escape(_verdict(release))}</p>',
-        f"<p>{escape(_in_plain_words(release))}</p>",
+        _answers(release),
         tiles(
             [
                 (release.total_groups, "groups", False),
@@ -174,19 +174,26 @@ def _regions_table(release: GroupRelease, regions: Iterable[int]) -> str:
     return table(header, lines) + (more if len(told) > MOST_ROWS else "")
 
 
-def _in_plain_words(release: GroupRelease) -> str:
+def _answers(release: GroupRelease) -> str:
     """What may be learnt, how accurate it is, and what to do with it."""
-    levels = release.plan.regions.names
+    levels, n_leaves = release.plan.regions.names, release.plan.regions.tree.n_leaves
     accuracy = f"A number of groups of one size is typically within {_typical(release, 0)} of the truth for all regions together"
     if len(levels) > 1:
         accuracy += f", within {_typical(release, len(levels) - 1)} on the lowest level ({levels[-1]})"
-    if not release.is_private or release.evaluation is not None or not release.plan.is_private:
-        return f"{accuracy}. Do not publish this: run again without a seed, paid from a ledger."
+    is_private = release.is_private and release.evaluation is None and release.plan.is_private
     exact = "; ".join(release.invariants)
-    known = f"What is published exactly, and so protected from nobody, is {exact}. " if exact else ""
-    return (
-        f"An outsider learns about how many groups of each size a region has. {_bound(release)} {known}{accuracy}; numbers below {SMALL} are mostly noise. It may be published: "
-        "run louver verify on the folder, publish all of it, and keep the ledger, which says what is left for later releases."
+    known = f" What is published exactly, and so protected from nobody, is {exact}." if exact else ""
+    publish = (
+        "It may be published: run louver verify on the folder, publish all of it, and keep the ledger, which says what is left for "
+        "later releases."
+    )
+    return answers(
+        released=f"How many groups of each size every region has: {n_leaves:,} regions on the lowest level, adding up to the whole.",
+        promised=f"{_bound(release)}{known}"
+        if is_private
+        else "Nothing: whoever knows the seed can take the noise away.",
+        accuracy=f"{accuracy}; numbers below {SMALL} are mostly noise. Every number has a standard error and a 90 % interval.",
+        check=publish if is_private else "Do not publish this: run again without a seed, paid from a ledger.",
     )
 
 

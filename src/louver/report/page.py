@@ -16,7 +16,7 @@ from louver.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["check_page", "facts", "page", "picture", "sentence", "table", "tiles", "write_page"]
+__all__ = ["answers", "check_page", "facts", "page", "picture", "sentence", "table", "tiles", "write_page"]
 
 LONG, PART, NARROW = 40, 20, 44
 """Tables of more lines than the first, and no more characters in a line than the last, are cut into parts of PART lines."""
@@ -33,6 +33,8 @@ h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 8p
 p { max-width: 78ch; } .sub { color: var(--muted); margin: 0 0 20px; }
 .verdict { border-left: 5px solid var(--safe); background: #eef5f9; padding: 12px 16px; margin: 18px 0; font-size: 17px; }
 .verdict.risk { border-color: var(--risk); background: #fbeeeb; }
+.answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(380px, 1fr)); gap: 10px 32px; margin: 16px 0; }
+.answers dt { color: var(--muted); font-weight: 600; font-size: 13.5px; } .answers dd { margin: 0; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 18px 0; }
 .tile { border: 1px solid var(--line); border-radius: 6px; padding: 10px 14px; }
 .tile b { display: block; font-size: 24px; font-variant-numeric: tabular-nums; }
@@ -40,7 +42,8 @@ p { max-width: 78ch; } .sub { color: var(--muted); margin: 0 0 20px; }
 .tile.risk b { color: var(--risk); }
 .scroll { overflow-x: auto; } .many { columns: 3 300px; } .many table { break-inside: avoid; margin: 0 0 14px; }
 table { border-collapse: collapse; font-size: 13.5px; margin: 8px 0 4px; }
-.scroll table { width: max-content; } .scroll td, .scroll th { max-width: 36ch; }
+.scroll table { width: max-content; max-width: 100%; }
+.scroll td, .scroll th { max-width: 36ch; overflow-wrap: break-word; }
 th, td { text-align: left; padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { color: var(--muted); font-weight: 600; }
 .facts td:first-child { color: var(--muted); white-space: nowrap; }
@@ -48,18 +51,19 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 figure { margin: 14px 0; } figure svg { display: block; width: 100%; min-width: 700px; height: auto; }
 figcaption { color: var(--muted); font-size: 13.5px; margin-top: 4px; }
 footer { margin-top: 40px; color: var(--muted); font-size: 13px; border-top: 1px solid var(--line); padding-top: 12px; }
-@media (max-width: 600px) { main { padding: 20px 16px 40px; } h1 { font-size: 22px; } .verdict { font-size: 15px; } }
+@media (max-width: 600px) { .answers { grid-template-columns: 1fr; } main { padding: 20px 16px 40px; } h1 { font-size: 22px; } .verdict { font-size: 15px; } }
 code { font-size: 0.93em; white-space: nowrap; }
 @page { size: A4; margin: 14mm 13mm; }
 @media print {
   body { background: #fff; font-size: 11.5px; } main { max-width: none; min-height: 0; padding: 0; }
   h1 { font-size: 20px; } h2 { font-size: 15px; margin: 22px 0 6px; } .verdict { font-size: 13px; } p { max-width: none; }
+  .answers { grid-template-columns: 1fr 1fr; gap: 6px 22px; } .answers dt { font-size: 10px; }
   .tiles { grid-template-columns: repeat(auto-fit, minmax(105px, 1fr)); gap: 8px; }
   .tile { padding: 7px 9px; } .tile b { font-size: 17px; } .tile span { font-size: 10px; }
   .many { columns: 3 200px; } .scroll { overflow: visible; } .scroll table { width: auto; } figure svg { min-width: 0; }
   table { font-size: 10px; } th, td { padding: 2.5px 10px 2.5px 0; overflow-wrap: break-word; }
   figcaption, footer { font-size: 10px; } footer { margin-top: 16px; padding-top: 6px; break-before: avoid; }
-  h2, .tiles, thead { break-after: avoid; } figure, tr, .verdict, .tile { break-inside: avoid; }
+  h2, h2 + p, .tiles, thead { break-after: avoid; } figure, tr, .verdict, .tile { break-inside: avoid; }
   .tile, .verdict { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """
@@ -80,6 +84,18 @@ def page(title: str, subtitle: str, sections: Iterable[str], footer: str) -> str
 def sentence(text: str) -> str:
     """Plain text as HTML; options are set as code, so that no line breaks inside one."""
     return OPTION.sub(r"<code>\1</code>", escape(text))
+
+
+def answers(*, released: str, promised: str, accuracy: str, check: str) -> str:
+    """What a reader asks first, in plain words."""
+    asked = {
+        "What was released": released,
+        "What is promised": promised,
+        "What it costs in accuracy": accuracy,
+        "What to check": check,
+    }
+    told = "".join(f"<div><dt>{name}</dt><dd>{sentence(text)}</dd></div>" for name, text in asked.items())
+    return f'<dl class="answers">{told}</dl>'
 
 
 def tiles(entries: Sequence[tuple[int | str | None, str, bool]]) -> str:

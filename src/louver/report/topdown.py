@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from louver import __version__
-from louver.report.page import facts, page, picture, table, tiles
+from louver.report.page import answers, facts, page, picture, table, tiles
 from louver.topdown.plot import plot_release, plot_sizes
 from louver.topdown.result import TopDownRelease
 
@@ -24,7 +24,7 @@ def topdown_report(release: TopDownRelease) -> str:
     rescued = len(result.rescued)
     sections = [
         f'<p class="verdict{"" if release.is_private else " risk"}">{escape(_verdict(release))}</p>',
-        f"<p>{escape(_plainly(release))}</p>",
+        _answers(release),
         tiles(
             [
                 (release.n_people, "people", False),
@@ -82,12 +82,12 @@ def _verdict(release: TopDownRelease) -> str:
     return f"Promised: {release.plan.loss}. That is the most that these files can tell of whether {meaning}{given}."
 
 
-def _plainly(release: TopDownRelease) -> str:
+def _answers(release: TopDownRelease) -> str:
     """What an outsider may learn, how accurate it is, whether to publish it, what to do next."""
     plan, names = release.plan, release.plan.design.spine.names
     learnt = "Nobody can tell from these files with much confidence what any one person's record says"
     if not release.is_private:
-        learnt = "Whoever guesses the seed can take the noise away and work out true counts"
+        learnt = "Nothing: whoever guesses the seed can take the noise away and work out true counts"
     if plan.not_protected:
         learnt += f"; but they tell exactly, and so do not protect, {'; '.join(plan.not_protected)}"
     noise = _noise_of_sizes(release)[-1]
@@ -99,9 +99,12 @@ def _plainly(release: TopDownRelease) -> str:
     )
     if release.estimate.rescued:
         publish += "; some regions do not add up to those above them and are listed below"
-    return (
-        f"{learnt}. How many people live in one {names[-1]} {known}; larger regions are known better in proportion. {publish}. "
-        "Next: look at the levels you will quote, compare their noise with the counts, and run louver verify on the folder."
+    return answers(
+        released=f"One row for each of {release.n_people:,} people with region and attributes, and tables of {len(names)} levels, "
+        f"from {names[0]} to {names[-1]}; counts are whole and add up.",
+        promised=f"{learnt}.",
+        accuracy=f"How many people live in one {names[-1]} {known}; larger regions are known better in proportion.",
+        check=f"{publish}. Look at the levels you will quote, compare their noise with the counts, and run louver verify on the folder.",
     )
 
 

@@ -6,7 +6,7 @@ from html import escape
 
 from louver import __version__
 from louver.report.page import page, picture, table
-from louver.topdown.forecast import PlanForecast
+from louver.topdown.forecast import PlanForecast, percent
 
 __all__ = ["plan_report"]
 
@@ -14,7 +14,9 @@ __all__ = ["plan_report"]
 def plan_report(forecast: PlanForecast) -> str:
     """The page as HTML. It is public: nothing on it comes from the records."""
     sections = [
-        *(f"<p>{escape(sentence)}</p>" for sentence in (*forecast.in_words(), *forecast.notes)),
+        f'<p class="verdict">{escape(" ".join(forecast.in_words()))}</p>',
+        "<p>This page is public: it comes from the spec and public files, no record was opened, and nothing was spent.</p>",
+        *(f"<p>{escape(sentence)}</p>" for sentence in forecast.notes),
         picture(forecast.plot(), "How each plan shares the budget out, and what errors it leads to."),
         "<h2>Every query at every level</h2>",
         table(
@@ -38,7 +40,7 @@ def plan_report(forecast: PlanForecast) -> str:
                     f"{line.people:,.1f}",
                     f"{line.mean_absolute:,.2f}",
                     f"{line.standard_error:,.2f}",
-                    "-" if line.relative is None else f"{100 * line.relative:.2g} %",
+                    "-" if line.relative is None else percent(line.relative),
                     line.method,
                 )
                 for line in forecast.lines

@@ -37,7 +37,7 @@ FEWEST = 20
 
 MOST_REGIONS = 4_000  # whose cells a prior is learnt from
 
-_Part = tuple[Floats, Families | None, Entries, Floats, Floats]
+_Sample = tuple[Families | None, Entries, Floats, Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,38 +90,48 @@ def learn_level(
         Asked whether to go on.
     """
     is_last, variances = _is_leaf_prior(problem, level), tree.cell_variance[level]
-    parts = list(engine.map(partial(_look_at_batch, source, engine.share(variances)), batches, run))
+    looking = engine.map(partial(_look_at_batch, source, engine.share(variances)), batches, run)
     totals = np.zeros((problem.spine.sizes[level], problem.implied.n_types))
-    for span, part in zip(batches, parts, strict=True):
-        totals[slice(*region_range(problem.spine, level, span))] = part[0]
+    samples: list[_Sample] = []
+    for span, (own, sample) in zip(batches, looking, strict=True):
+        totals[slice(*region_range(problem.spine, level, span))] = own
+        samples += [sample] if sample is not None else []
     prior: CellPrior | LeafPrior
     if is_last:
-        samples = [(families, entries) for _, families, entries, _, _ in parts if families is not None]
-        prior = learn_leaves(problem, problem.workloads[level], samples, run)
+        prior = learn_leaves(
+            problem,
+            problem.workloads[level],
+            [(families, entries) for families, entries, _, _ in samples if families is not None],
+            run,
+        )
     else:
-        prior = learn_cells([(entries, values, own) for _, _, entries, values, own in parts])
+        prior = learn_cells([(entries, values, noise) for _, entries, values, noise in samples])
     return LevelPrior(prior=prior, totals=totals, variances=variances, shrink=shrink)
 
 
-def _look_at_batch(source: Shared[LevelSource], variances: Shared[Floats], span: Span, run: Run) -> _Part:
-    """What a prior is learnt from, of one batch: all totals, and the sampled families or their cells."""
-    families = source.value.gather(span, run)
-    problem, level = source.value.known.value.problem, families.level
+def _look_at_batch(
+    source: Shared[LevelSource], variances: Shared[Floats], span: Span, run: Run
+) -> tuple[Floats, _Sample | None]:
+    """What a prior is learnt from, of one batch: all totals, and what is sampled, if anything is."""
+    problem, level = source.value.known.value.problem, source.value.level
     is_last, every = _is_leaf_prior(problem, level), learning_stride(problem, level)
-    n_children = int(families.child_start[-1])
-    totals = np.zeros((n_children, problem.implied.n_types))
+    start, stop = region_range(problem.spine, level, span)
+    totals = np.zeros((stop - start, problem.implied.n_types))
+    is_sampled = -(-span[0] // every) * every < span[1]
+    if is_last and not is_sampled:
+        return totals, None
+    families = source.value.gather(span, run)
     if not is_last:
         totals = _totals(problem, families, solve(problem, families))
+    if not is_sampled:
+        return totals, None
     entries = Entries.of(problem, families, totals)
-    is_chosen = (families.first_parent + entries.family) % every == 0
-    entries = entries.part(is_chosen)
+    entries = entries.part((families.first_parent + entries.family) % every == 0)
     if is_last:
-        return totals, families if len(entries.child) else None, entries, np.zeros(0), np.zeros(0)
-    own = slice(families.first_child, families.first_child + n_children)
-    values, noise, _ = cell_evidence(
-        problem, families, entries, np.broadcast_to(variances.value, problem.spine.sizes[level])[own]
-    )
-    return totals, None, entries, values, noise
+        return totals, (families, entries, np.zeros(0), np.zeros(0)) if len(entries.child) else None
+    variance = np.broadcast_to(variances.value, problem.spine.sizes[level])[start:stop]
+    values, noise, _ = cell_evidence(problem, families, entries, variance)
+    return totals, (None, entries, values, noise)
 
 
 def learning_stride(problem: Problem, level: int) -> int:

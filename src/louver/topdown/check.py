@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from louver.data.regions import RegionTree
 from louver.data.tabulate import tabulate
 from louver.data.values import read_text
 from louver.errors import InfeasibleError, InputError, printable
+from louver.schema.attribute import Attribute
 from louver.topdown.design import Design
 from louver.topdown.implied import (
     UNBOUNDED,
@@ -195,12 +196,16 @@ def read_values(plan: QueryPlan, path: Path) -> dict[str, Ints]:
     return values
 
 
-def read_counts(design: Design, path: Path) -> Ints:
-    """Read the counts of all cells from a file with the attributes and a column `count`; others are zero."""
+def read_counts(design: Design, path: Path, by: Attribute | None = None) -> Ints:
+    """Read the counts of all cells from a file with the attributes and a column `count`; others are zero. `by` comes first."""
+    schema, attributes = design.spec.schema, design.attributes
+    if by is not None:
+        others = (attribute for attribute in schema.attributes if attribute.name != by.name)
+        schema, attributes = replace(schema, attributes=(by, *others)), (by, *attributes)
     with open_source(path) as source:
-        names = [attribute.name for attribute in design.attributes]
-        histogram = tabulate(source, names, weight="count", schema=design.spec.schema)
-    counts = np.zeros(design.shape, dtype=np.int64)
+        names = [attribute.name for attribute in attributes]
+        histogram = tabulate(source, names, weight="count", schema=schema)
+    counts = np.zeros([attribute.size for attribute in attributes], dtype=np.int64)
     counts[tuple(histogram.codes.T)] = histogram.counts
     return counts.ravel()
 

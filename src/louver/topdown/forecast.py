@@ -26,7 +26,7 @@ from louver.topdown.subspaces import least_squares_variances
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ForecastLine", "PlanForecast", "forecast", "total_query"]
+__all__ = ["ForecastLine", "PlanForecast", "forecast", "percent", "total_query"]
 
 MEAN_ABSOLUTE = math.sqrt(2.0 / math.pi)
 """Mean absolute error over the standard error, where many draws add up."""
@@ -154,7 +154,7 @@ def _told(line: ForecastLine) -> str:
 
 
 def _sentence(line: ForecastLine) -> str:
-    share = "" if line.relative is None else f" ({_percent(line.relative)})"
+    share = "" if line.relative is None else f" ({percent(line.relative)})"
     if line.mean_absolute == 0.0:
         return f"Totals of level {line.level} will be exact."
     return f"Totals of level {line.level} will be off by about {_round(line.mean_absolute)} people{share}."
@@ -164,7 +164,8 @@ def _round(value: float) -> str:
     return f"{value:,.0f}" if value >= 9.5 else f"{value:.1f}"
 
 
-def _percent(value: float) -> str:
+def percent(value: float) -> str:
+    """Two digits, or whole from 10 % on."""
     return f"{100 * value:.0f} %" if value >= 0.095 else f"{100 * value:.2g} %"
 
 

@@ -19,11 +19,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
 from louver.data.regions import RegionTree
 from louver.engine.engines import ONE_CORE, Engine
 from louver.run import Run
+from louver.topdown.bayes import FEWEST
 from louver.topdown.error_model import COVERAGE, ErrorClasses, ErrorModel, Interval, in_units
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import NoisyCounts, Problem, Query, SparseLevel
@@ -40,6 +42,9 @@ MOST_LEAVES = 3_000
 MOST_VALUES = 300_000
 """Numbers of one level and query that a simulation is looked at for, about."""
 
+LARGEST = 30
+"""Leaves that are in every simulation, because so few of their size would come by chance."""
+
 POOLED = 80
 """Least pairs that an interval is read from."""
 
@@ -49,6 +54,7 @@ ENOUGH_VALUES = 600_000
 MOST_RUNS = 12
 """Simulations that are added where leaves are so few that errors of their totals could not be pooled."""
 
+TAIL = (1.0 - COVERAGE) / 2
 GROWTH = 1.3  # from one class to the next
 N_STEPS = 8  # of finding how errors divide among siblings
 BOUNDED_AT_ONCE = 50_000  # regions
@@ -68,6 +74,8 @@ class Sample:
         Where each family begins.
     number, off : ndarray of int64, shape (regions, rows)
         What came out, and the truth less that.
+    is_fixed : ndarray of bool, shape (regions, rows)
+        Whether public knowledge leaves one number alone.
     seen, simulated : Squares
         Of a region's own noisy answers less what was published, and of simulated ones less what came out; where anybody is.
     """
@@ -76,6 +84,7 @@ class Sample:
     starts: Ints
     number: Ints
     off: Ints
+    is_fixed: NDArray[np.bool_]
     seen: Squares
     simulated: Squares
 
@@ -168,6 +177,7 @@ def simulate_errors(
         found = truth.simulate(
             public_seed("louver intervals", digest, str(i)),
             n_leaves=min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells)),
+            largest=LARGEST,
             turn=i,
             engine=engine,
             run=run,
@@ -180,7 +190,9 @@ def simulate_errors(
         levels=spine.names,
         queries=tuple(query.name for query in queries),
         classes={
-            (level, place): fit_classes(parts, own[level][:, place], final[level][:, place])
+            (level, place): fit_classes(
+                parts, own[level][:, place], final[level][:, place], is_shrunk=has_prior(plan, level)
+            )
             for (level, place), parts in samples.items()
         },
         unions={},
@@ -293,11 +305,14 @@ def _samples(
     seen, simulated = (own_answers(truth.plan, x, level, queries, regions) for x in (noisy, found.noisy))
     for place, query in enumerate(queries):
         number, published = query.answer(out), query.answer(true)[regions - first]
+        region, row = np.indices(number.shape).reshape(2, -1)
+        least, most = _known_bounds(truth.problem, level, query, regions[region], row)
         yield Sample(
             regions,
             starts,
             number,
             published - number,
+            (least == most).reshape(number.shape),
             _residuals(seen[place], published),
             _residuals(simulated[place], number),
         )
@@ -309,20 +324,42 @@ def _residuals(answers: Floats, numbers: Ints) -> Squares:
     return Squares.of((answers - held)[held > 0])
 
 
-def fit_classes(samples: Sequence[Sample], own: Floats, final: Floats) -> ErrorClasses:
-    """Classes of the numbers of one level and query, from all simulations; those of least squares where pairs are few."""
+def has_prior(plan: QueryPlan, level: int) -> bool:
+    """Whether numbers of a level are drawn towards what a prior expects."""
+    return plan.design.options.estimator == "bayes" and plan.design.spine.sizes[level] >= FEWEST
+
+
+def fit_classes(
+    samples: Sequence[Sample], own: Floats, final: Floats, *, is_shrunk: bool = False
+) -> ErrorClasses:
+    """Classes of the numbers of one level and query, from all simulations; those of least squares where pairs are few.
+
+    Numbers that public knowledge fixes are not among them: they are exact, and say nothing about the others. Where zero keeps
+    the truth from being below an interval, its upper end may leave out the whole tenth. Not where numbers are shrunk: what is
+    released is smoother than the truth there, and long upper tails are what simulations from it miss.
+    """
     unit = np.concatenate(
         [np.repeat(np.sqrt(final[s.regions])[:, None], s.number.shape[1], 1) for s in samples]
     )
     number = np.concatenate([s.number for s in samples])
     off = np.concatenate([s.off for s in samples])
-    is_open = unit > 0
-    size, error = in_units(number, unit)[is_open], (off / np.where(is_open, unit, 1.0))[is_open]
+    is_fixed = np.concatenate([s.is_fixed for s in samples])
+    is_open = (unit > 0) & ~is_fixed
+    unit, number, off = unit[is_open], number[is_open], off[is_open]
+    size, error = in_units(number, unit), off / unit
     if len(size) < POOLED:
-        return ErrorClasses.linear()
+        linear = ErrorClasses.linear()
+        return replace(linear, within=_within(linear, samples, own, final)) if is_fixed.any() else linear
     first = class_starts(size, POOLED)
     place = np.searchsorted(first, size, side="right") - 1
-    told = [_described(error[place == i]) for i in range(len(first))]
+    told = []
+    for i in range(len(first)):
+        here = place == i
+        lower = _tail(error[here], TAIL)
+        least = np.maximum(np.rint(number[here] + lower * unit[here]), 0)
+        freed = 0.0 if is_shrunk else TAIL - float((number[here] + off[here] < least).mean())
+        rms = float(np.sqrt(np.square(error[here]).mean()))
+        told.append((float(error[here].mean()), rms, lower, -_tail(-error[here], TAIL + max(freed, 0.0))))
     bias, rms, lower, upper = np.array(told).T
     classes = ErrorClasses(
         first=first,
@@ -353,17 +390,9 @@ def class_starts(size: Floats, least: int) -> Floats:
     return np.array(kept)
 
 
-def _described(errors: Floats) -> tuple[float, float, float, float]:
-    """Mean, root mean square and the quantiles that one more error would lie between in nine cases of ten."""
-    errors, n = np.sort(errors), len(errors)
-    tail = (1.0 - COVERAGE) / 2
-    low = max(int(np.floor(tail * (n + 1))) - 1, 0)
-    return (
-        float(errors.mean()),
-        float(np.sqrt(np.square(errors).mean())),
-        float(errors[low]),
-        float(errors[n - 1 - low]),
-    )
+def _tail(errors: Floats, tail: float) -> float:
+    """The quantile that one more error would lie below so often at most."""
+    return float(np.sort(errors)[max(int(np.floor(tail * (len(errors) + 1))) - 1, 0)])
 
 
 def _within(classes: ErrorClasses, samples: Sequence[Sample], own: Floats, final: Floats) -> Floats:

@@ -29,6 +29,9 @@ __all__ = ["QP_TOLERANCE", "Fractional", "TypeRows", "encode", "needed_sets", "o
 DUAL_RESIDUAL = 1e-8
 """Persons by which a constraint may be missed when Newton's method on the dual stops."""
 
+ROUNDING = 2.0**-48
+"""The same of the largest count, where that is more: sums of a nation's counts are not exact to a hundred-millionth of a person."""
+
 ACCEPTED_RESIDUAL = 1e-5
 """Persons by which a constraint may be missed in any least-squares solution that is rounded."""
 
@@ -79,7 +82,9 @@ def solve(problem: Problem, families: Families, batch: Batch | None = None) -> F
     n = families.n_families
     codes, steps, residual = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n)
     if problem.implied.is_integral and _Arrangement.choose(problem, families).fits:
-        solve_batch_inplace(batch, DUAL_RESIDUAL, counts, codes, steps, residual)
+        largest = float(np.max(batch.parent if batch.has_parent else batch.detail, initial=0.0))
+        accepted = max(DUAL_RESIDUAL, ROUNDING * largest)
+        solve_batch_inplace(batch, accepted, counts, codes, steps, residual)
     else:
         codes[:] = SOLVED + 1
     status = [Status.OPTIMAL] * n

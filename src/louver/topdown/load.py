@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from louver._arrays import Bools, Ints
+from louver.data.coding import text_sql
 from louver.data.read import open_source
 from louver.data.regions import RegionTree
 from louver.data.values import read_text
@@ -169,11 +172,11 @@ def _read_spine(
         raise InputError(message, option="geography")
     columns = geography.columns if geography.columns is not None else [geography.column or ""]
     path = _public_file(spec, records, geography.leaves, f'{where}: key "geography.leaves"')
-    rows = _read_rows(path, columns, run)
     try:
         if geography.prefixes is not None:
-            return RegionTree.from_prefixes([row[0] for row in rows], geography.levels, geography.prefixes)
-        return RegionTree.from_columns(rows, geography.levels)
+            codes = _read_column(path, columns[0], run).to_pylist()
+            return RegionTree.from_prefixes(codes, geography.levels, geography.prefixes)
+        return RegionTree.from_columns(_read_rows(path, columns, run), geography.levels)
     except InputError as error:
         message = f"{Path(geography.leaves).name}: {error}"
         raise InputError(message, file=geography.leaves, row=error.row, option=error.option) from None
@@ -201,6 +204,19 @@ def _read_rows(path: Path, columns: Sequence[str], run: Run | None) -> list[tupl
                 raise InputError(message, file=path.name, column=column, row=number)
         complete.append(tuple(str(value) for value in row))
     return complete
+
+
+def _read_column(path: Path, column: str, run: Run | None) -> pa.Array:
+    """A column of a public file as text; every value must be there."""
+    with open_source(path, run=run) as source:
+        sql = f"SELECT {text_sql(source, column)} FROM records"
+        parts = [batch.column(0).cast(pa.string()) for batch in source.batches(sql)]
+    found = pa.chunked_array(parts, pa.string()).combine_chunks()
+    if found.null_count:
+        number = pc.index(found.is_null(), True).as_py() + 1
+        message = f'column "{column}" in {path.name} has no value on row {number}; fill it in.'
+        raise InputError(message, file=path.name, column=column, row=number)
+    return found
 
 
 def _build_queries(
@@ -388,23 +404,34 @@ class _SideTable:
 
     @classmethod
     def read(cls, path: Path, geography: GeographyOptions, spine: RegionTree, run: Run | None) -> _SideTable:
-        columns = geography.columns if geography.columns is not None else [geography.column or ""]
-        rows = _read_rows(path, columns, run)
-        place = {labels: leaf for leaf, labels in enumerate(spine.leaf_labels)}
-        order = np.full(len(place), -1, dtype=np.int64)
-        for number, row in enumerate(rows):
-            leaf = place.get(row)
-            if leaf is None:
-                message = f"{path.name} names a region on row {number + 1} that is not in the list of leaves."
-                raise InputError(message, file=path.name, row=number + 1)
-            if order[leaf] >= 0:
-                message = f"{path.name} has a leaf twice, on row {number + 1}; give each leaf one row."
-                raise InputError(message, file=path.name, row=number + 1)
-            order[leaf] = number
+        leaf = cls._leaves(path, geography, spine, run)
+        unknown = np.flatnonzero(leaf < 0)
+        if len(unknown):
+            row = int(unknown[0]) + 1
+            message = f"{path.name} names a region on row {row} that is not in the list of leaves."
+            raise InputError(message, file=path.name, row=row)
+        _, first = np.unique(leaf, return_index=True)
+        if len(first) < len(leaf):
+            row = int(np.setdiff1d(np.arange(len(leaf)), first)[0]) + 1
+            message = f"{path.name} has a leaf twice, on row {row}; give each leaf one row."
+            raise InputError(message, file=path.name, row=row)
+        order = np.full(spine.sizes[-1], -1, dtype=np.int64)
+        order[leaf] = np.arange(len(leaf))
         if (order < 0).any():
             message = f"{path.name} has no row for some of the leaves; give each leaf one row."
             raise InputError(message, file=path.name)
         return cls(name=path.name, path=path, order=order, run=run)
+
+    @staticmethod
+    def _leaves(path: Path, geography: GeographyOptions, spine: RegionTree, run: Run | None) -> Ints:
+        """The leaf that each row of a file is about, -1 where it is none."""
+        if geography.columns is None:
+            codes = _read_column(path, geography.column or "", run)
+            found = pc.index_in(codes, value_set=pa.array(spine.leaves, pa.string()))
+            return np.asarray(np.from_dlpack(pc.fill_null(found, -1)), dtype=np.int64)
+        place = {labels: leaf for leaf, labels in enumerate(spine.leaf_labels)}
+        rows = _read_rows(path, geography.columns, run)
+        return np.array([place.get(row, -1) for row in rows], dtype=np.int64)
 
     def row_of(self, leaf: int) -> int:
         """Row of a leaf, counted from 1."""
@@ -418,12 +445,17 @@ class _SideTable:
 
     def column(self, name: str) -> Ints:
         """Whole numbers of zero or more, leaf by leaf."""
-        values = np.empty(len(self.order), dtype=np.int64)
-        for number, (text,) in enumerate(_read_rows(self.path, [name], self.run)):
-            if not text.isdecimal() or int(text) >= UNBOUNDED:
-                message = (
-                    f'column "{name}" in {self.name} is not a whole number on row {number + 1}; correct it.'
-                )
-                raise InputError(message, file=self.name, column=name, row=number + 1)
-            values[number] = int(text)
+        texts = _read_column(self.path, name, self.run)
+        is_number = pc.match_substring_regex(texts, "^0*[0-9]{1,12}$")
+        if not pc.all(is_number).as_py():
+            return self._odd_column(name, texts.to_pylist())
+        values = np.asarray(np.from_dlpack(texts.cast(pa.int64())), dtype=np.int64)
         return values[self.order]
+
+    def _odd_column(self, name: str, texts: list[str]) -> Ints:
+        """The same where something is no number of usual digits and size."""
+        for number, text in enumerate(texts, start=1):
+            if not text.isdecimal() or int(text) >= UNBOUNDED:
+                message = f'column "{name}" in {self.name} is not a whole number on row {number}; correct it.'
+                raise InputError(message, file=self.name, column=name, row=number)
+        return np.array([int(text) for text in texts], dtype=np.int64)[self.order]

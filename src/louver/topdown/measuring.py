@@ -91,9 +91,12 @@ def _true_leaves(design: Design, run: Run | None) -> SparseLevel:
         )
         raise InputError(message, file=name, column=columns[-1])
     cell = np.ravel_multi_index(tuple(histogram.codes[:, len(columns) :].T), design.shape)
-    order = np.lexsort((cell, leaf))
-    start = np.searchsorted(leaf[order], np.arange(len(design.spine.leaves) + 1))
-    return SparseLevel(start=start.astype(np.int64), cell=cell[order], count=histogram.counts[order])
+    counts = histogram.counts
+    if len(columns) > 1:  # a single column is in the order of the leaves, as the histogram is
+        order = np.lexsort((cell, leaf))
+        leaf, cell, counts = leaf[order], cell[order], counts[order]
+    start = np.searchsorted(leaf, np.arange(len(design.spine.leaves) + 1))
+    return SparseLevel(start=start.astype(np.int64), cell=cell, count=counts)
 
 
 def _region_attributes(design: Design) -> tuple[Attribute, ...]:
@@ -108,6 +111,8 @@ def _region_attributes(design: Design) -> tuple[Attribute, ...]:
 
 def _leaf_of(design: Design, regions: tuple[Attribute, ...], codes: Ints) -> Ints:
     """Number of the leaf each row belongs to, -1 where the combination of labels is none."""
+    if len(regions) == 1:
+        return codes[:, 0]
     place = {labels: leaf for leaf, labels in enumerate(design.spine.leaf_labels)}
     combinations, inverse = np.unique(codes, axis=0, return_inverse=True)
     found = [

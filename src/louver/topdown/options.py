@@ -261,7 +261,7 @@ class PlanOptions(Options):
     )
     composition: str | None = option(
         None,
-        "Counts of the whole area as they were once, with the attributes and a column count: bends the stand-in.",
+        "Counts as they were once, with the attributes, a column count and perhaps one of regions: bends the stand-in.",
         metavar="FILE",
         group="forecast",
     )

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from louver._arrays import Floats, Ints
+from louver.data.read import open_source
 from louver.data.write import replacing
 from louver.engine.engines import Engine
 from louver.errors import InputError
 from louver.run import Run
+from louver.schema.attribute import Attribute
 from louver.topdown.check import read_counts
 from louver.topdown.design import Design
 from louver.topdown.forecast import MEAN_ABSOLUTE, PlanForecast, forecast
@@ -83,8 +85,16 @@ def _stand_in(design: Design, options: PlanOptions) -> tuple[SparseLevel, str]:
 
 
 def _composition(design: Design, path: Path) -> Ints:
+    """Counts (regions, cells) of the level that the file has a column for; of the whole where it has none."""
     refuse_records(design, path, "--composition")
-    counts = read_counts(design, path)
+    with open_source(path) as source:
+        there = set(source.columns) - {attribute.name for attribute in design.attributes}
+    level = max((i for i, name in enumerate(design.spine.names) if name in there), default=None)
+    if level is None:
+        counts = read_counts(design, path)[None]
+    else:
+        by = Attribute(name=design.spine.names[level], labels=design.spine.codes[level])
+        counts = read_counts(design, path, by).reshape(by.size, -1)
     if not counts.any():
         message = f"{path.name} counts nobody; give the counts of an area."
         raise InputError(message, file=path.name, option="--composition")

@@ -113,6 +113,7 @@ class AssumedTruth:
         seed: int,
         *,
         n_leaves: int | None = None,
+        largest: int = 0,
         turn: int = 0,
         engine: Engine = ONE_CORE,
         run: Run | None = None,
@@ -124,6 +125,8 @@ class AssumedTruth:
         seed : int
         n_leaves : int, optional
             About how many leaves are estimated, whole families of them; all by default. The regions above are always all there.
+        largest : int
+            Families of so many of the largest leaves are among them.
         turn : int
             Another one takes other families.
         engine : Engine
@@ -132,7 +135,7 @@ class AssumedTruth:
             Told how far it is, and asked whether to go on.
         """
         noisy = SimulatedCounts(self.plan, self.levels, seed)
-        among = None if n_leaves is None else list(self._families(n_leaves, turn))
+        among = None if n_leaves is None else list(self._families(n_leaves, turn, largest))
         leaves = np.arange(self.problem.spine.sizes[-1])
         if among:
             starts = self.problem.spine.starts[-1]
@@ -157,13 +160,17 @@ class AssumedTruth:
             run=run,
         )
 
-    def _families(self, n_leaves: int, turn: int) -> Iterator[Span]:
-        """Parents of the leaves that are estimated: those a prior is learnt from, and of the others every so many-th."""
+    def _families(self, n_leaves: int, turn: int, largest: int) -> Iterator[Span]:
+        """Parents of the leaves that are estimated: of the largest, those a prior is learnt from, and every so many-th."""
         spine = self.problem.spine
+        large = np.argsort(-self.levels[-1].people, kind="stable")[:largest]
+        first = (
+            set(np.searchsorted(spine.starts[-1], large, side="right") - 1) if spine.n_levels > 1 else set()
+        )
         learnt = learning_stride(self.problem, spine.n_levels - 1)
         stride = max(1, spine.sizes[-1] // n_leaves)
         for parent in range(spine.sizes[-2] if spine.n_levels > 1 else 0):
-            if parent % learnt == 0 or parent % stride == turn % stride:
+            if parent in first or parent % learnt == 0 or parent % stride == turn % stride:
                 yield parent, parent + 1
 
 

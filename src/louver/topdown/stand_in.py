@@ -21,6 +21,7 @@ from louver.data.values import read_text
 from louver.errors import InputError
 from louver.release.open import open_release
 from louver.schema.source import SourceOptions
+from louver.topdown.bend import bent, by_popularity, gathered, leaf_of, rounded, without_zeros
 from louver.topdown.design import Design, Statement
 from louver.topdown.measuring import true_levels
 from louver.topdown.problem import Query, SparseLevel
@@ -49,8 +50,8 @@ def read_stand_in(
     given : path or dataframe
     people : int, optional
         How many there shall be in all; by default what the regions above the leaves bring along.
-    composition : ndarray of int64, shape (cells,), optional
-        Counts of the whole area as they were once: the cells of every leaf are bent towards them.
+    composition : ndarray of int64, shape (regions, cells), optional
+        Counts of the regions of one level as they were once: leaves are bent so that regions are mixed like that.
     seed : int
         Which regions stand for which.
     """
@@ -67,14 +68,14 @@ def read_stand_in(
         leaves = leaves.take(chosen)
     if people is not None:
         factor = factor * people / max(float((leaves.people * factor).sum()), 1.0)
-    ratio = np.ones(design.n_cells)
+    if composition is None and (factor == 1.0).all():
+        return _fitted(design, leaves)
+    wanted = leaves.count * factor[leaf_of(leaves)]
     if composition is not None:
-        weight = leaves.count * factor[_leaf_of(leaves)]
-        has = np.bincount(leaves.cell, weight, minlength=design.n_cells).astype(np.float64)
-        to = _by_popularity(design.shape, has, composition)
-        leaves = replace(leaves, cell=to[leaves.cell])
-        ratio = np.maximum(composition, 1e-9) / np.maximum(has[np.argsort(to)], 1.0)
-    return _fitted(design, _scaled(leaves, factor, ratio, draw))
+        leaves = by_popularity(leaves, wanted, design.shape, composition.sum(axis=0))
+        leaves = without_zeros(replace(leaves, count=leaves.count * design.is_possible[leaves.cell]))
+        wanted = bent(leaves, leaves.people * factor, _regions(design.spine, len(composition)), composition)
+    return _fitted(design, rounded(leaves, wanted, draw))
 
 
 def draw_stand_in(design: Design, people: int, seed: int = 0) -> SparseLevel:
@@ -92,11 +93,6 @@ def draw_stand_in(design: Design, people: int, seed: int = 0) -> SparseLevel:
         counts = np.bincount(possible[chosen], np.diff(upto, prepend=0.0)).astype(np.int64)
         parts.append(_region(np.flatnonzero(counts), counts[counts > 0]))
     return _fitted(design, SparseLevel.concatenate(parts))
-
-
-def _leaf_of(leaves: SparseLevel) -> Ints:
-    """The leaf that each count belongs to."""
-    return np.repeat(np.arange(leaves.n_regions), np.diff(leaves.start))
 
 
 def _region(cell: Ints, count: Ints) -> SparseLevel:
@@ -173,42 +169,9 @@ def _leaves_under(tree: RegionTree, level: int) -> Ints:
     return np.diff(ends)
 
 
-def _scaled(leaves: SparseLevel, factor: Floats, ratio: Floats, draw: random.Random) -> SparseLevel:
-    """Sizes of leaves times their factor, cells bent by their ratio; both rounded at random, systematically within a leaf."""
-    if (factor == 1.0).all() and (ratio == 1.0).all():
-        return leaves
-    leaf = _leaf_of(leaves)
-    bent = leaves.count * ratio[leaves.cell]
-    whole = np.bincount(leaf, bent, minlength=leaves.n_regions)
-    bent = np.where(whole[leaf] > 0.0, bent, leaves.count)
-    whole = np.where(whole > 0.0, whole, leaves.people)
-    wanted = bent * (leaves.people * factor / np.maximum(whole, 1e-300))[leaf]
-    upto = np.cumsum(wanted)
-    before = np.concatenate([[0.0], upto])[leaves.start[:-1]]
-    offset = np.array([draw.random() for _ in range(leaves.n_regions)]) - before
-    count = np.floor(upto + offset[leaf]) - np.floor(upto - wanted + offset[leaf])
-    some = count > 0
-    return _gathered(leaf[some], leaves.cell[some], count[some].astype(np.int64), leaves.n_regions)
-
-
-def _by_popularity(shape: tuple[int, ...], has: Floats, composition: Ints) -> Ints:
-    """For every cell of the stand-in the one it stands for: the most frequent label of each attribute for the most frequent."""
-    label = []
-    for axis in range(len(shape)):
-        others = tuple(other for other in range(len(shape)) if other != axis)
-        own, wanted = (values.reshape(shape).sum(axis=others) for values in (has, composition))
-        to = np.empty(shape[axis], dtype=np.int64)
-        to[np.argsort(-own, kind="stable")] = np.argsort(-wanted, kind="stable")
-        label.append(to)
-    codes = np.unravel_index(np.arange(len(has)), shape)
-    return np.ravel_multi_index(tuple(to[code] for to, code in zip(label, codes, strict=True)), shape)
-
-
-def _gathered(leaf: Ints, cell: Ints, count: Ints, n_regions: int) -> SparseLevel:
-    """Histograms from triples in any order, each cell of a leaf once."""
-    order = np.lexsort((cell, leaf))
-    start = np.searchsorted(leaf[order], np.arange(n_regions + 1)).astype(np.int64)
-    return SparseLevel(start=start, cell=cell[order], count=count[order])
+def _regions(spine: RegionTree, n_regions: int) -> Ints:
+    """For every leaf its region of the level that has so many; where two levels have, they are the same regions."""
+    return np.repeat(np.arange(n_regions), _leaves_under(spine, spine.sizes.index(n_regions)))
 
 
 def _fitted(design: Design, leaves: SparseLevel) -> SparseLevel:
@@ -232,10 +195,10 @@ def _counted(statement: Statement, leaves: SparseLevel) -> Ints:
 def _within(design: Design, statement: Statement, leaves: SparseLevel) -> SparseLevel:
     """People beyond an upper bound leave; those a lower one lacks come into the cell of the set that has most."""
     found = _counted(statement, leaves)
-    leaf = _leaf_of(leaves)
+    leaf = leaf_of(leaves)
     share = np.minimum(1.0, statement.upper / np.maximum(found, 1))[leaf]
     count = np.where(statement.cells[leaves.cell], np.floor(leaves.count * share + 1e-9), leaves.count)
-    kept = _gathered(leaf, leaves.cell, count.astype(np.int64), leaves.n_regions)
+    kept = gathered(leaf, leaves.cell, count.astype(np.int64), leaves.n_regions)
     lacking = np.maximum(statement.lower - _counted(statement, kept), 0)
     usable = np.flatnonzero(statement.cells & design.is_possible)
     weight = np.bincount(leaves.cell, leaves.count, minlength=design.n_cells)[usable]
@@ -245,7 +208,5 @@ def _within(design: Design, statement: Statement, leaves: SparseLevel) -> Sparse
         leaf, cell = np.append(leaf, there), np.append(kept.cell, added)
         place, group = np.unique(leaf * design.n_cells + cell, return_inverse=True)
         total = np.bincount(group, np.append(kept.count, lacking[there])).astype(np.int64)
-        kept = _gathered(place // design.n_cells, place % design.n_cells, total, leaves.n_regions)
-    leaf = _leaf_of(kept)
-    some = kept.count > 0
-    return _gathered(leaf[some], kept.cell[some], kept.count[some], leaves.n_regions)
+        kept = gathered(place // design.n_cells, place % design.n_cells, total, leaves.n_regions)
+    return without_zeros(kept)

@@ -196,6 +196,7 @@ def test_report_escapes_labels_and_needs_no_network() -> None:
     table = pa.table({"<script>": ["a", "b", "a", "b"]})
     html = anonymize_report(lv.anonymize(table, quasi=["<script>"], k=2))
     assert "<script" not in html and "http" not in html.replace("http://www.w3.org", "")
+    assert "What it costs in accuracy" in html and "4 records, one for each person" in html
 
 
 def test_closeness_with_suppression_holds_for_the_published_file(tmp_path):

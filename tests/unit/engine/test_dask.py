@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import pickle
 import socket
@@ -45,11 +46,10 @@ def started(tmp_path_factory):
 
 @pytest.fixture
 def cluster(started: Cluster):
-    """Three good workers, also after a test that lost or spoilt some."""
-    yield started
-    if any(worker.poll() is not None for worker in started.workers) or len(started.workers) != N_WORKERS:
-        started.end_workers()
-        started.add_workers(N_WORKERS)
+    """Three good workers, also after a test that lost some."""
+    started.workers = [worker for worker in started.workers if worker.poll() is None]
+    started.add_workers(N_WORKERS - len(started.workers))
+    return started
 
 
 @pytest.fixture
@@ -113,6 +113,19 @@ def test_extending_gives_the_same_bytes(cluster, tmp_path, monkeypatch):
     assert bytes_of(tmp_path / "dask") == bytes_of(tmp_path / "local")
 
 
+def test_the_benchmark_in_small(cluster, tmp_path, monkeypatch, capsys):
+    path = Path(__file__).parents[3] / "benchmarks" / "topdown_cluster.py"
+    if not path.is_file():
+        pytest.skip("the benchmarks are not part of this copy")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    spec = importlib.util.spec_from_file_location("topdown_cluster_benchmark", path)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    benchmark.compare(tmp_path, cluster.address, 60, "plain")
+    told = capsys.readouterr().out
+    assert "bytes the same" in told and "bytes of results" in told
+
+
 def test_workers_get_neither_records_nor_ledger(cluster, town, tmp_path, monkeypatch):
     """Nothing that is sent names them, and no worker opens any file but the measurements and what was shared."""
     Ledger.create(tmp_path / "purse.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(2))
@@ -144,25 +157,6 @@ def test_workers_get_neither_records_nor_ledger(cluster, town, tmp_path, monkeyp
             "measurements",
             "topdown.parquet",
         ]
-
-
-def test_a_run_whose_workers_are_all_gone_is_carried_on(cluster, town, tmp_path, monkeypatch):
-    Ledger.create(town.parent / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(2))
-    monkeypatch.setattr(dask, "LOST_SECONDS", 0.0)
-
-    def show(stage, done, total):
-        if stage == "estimating area" and cluster.workers:
-            cluster.end_workers()
-
-    with pytest.raises(
-        InputError, match=r"all workers are gone; start workers, and carry the run on .*--resume"
-    ):
-        topdown(town, out=tmp_path / "out", engine=cluster.address, run=Run(show))
-    assert not (tmp_path / "out").exists()
-    cluster.add_workers(N_WORKERS)
-    topdown(town, out=tmp_path / "out", engine=cluster.address, resume=True)
-    estimate(town, measurements=tmp_path / "out", out=tmp_path / "again")
-    assert bytes_of(tmp_path / "again") == bytes_of(tmp_path / "out")
 
 
 def test_cancelling_reaches_the_workers(cluster, tmp_path):
@@ -241,6 +235,14 @@ def test_dask_is_not_installed(tmp_path, monkeypatch):
     )
 
 
+def test_what_is_done_stays_done_when_it_is_stopped_late(cluster, tmp_path):
+    run = Run()
+    with open_engine(cluster.address, tmp_path, run) as engine:
+        found = list(engine.map(partial(add, engine.share(1)), [1], run))
+        run.cancel()
+    assert found == [2] and not list(tmp_path.iterdir())
+
+
 def test_a_command_that_works_here_alone(town):
     with pytest.raises(InputError, match="works on this machine alone; give local:N"):
         plan(town, engine="dask://127.0.0.1:8786")
@@ -249,28 +251,6 @@ def test_a_command_that_works_here_alone(town):
 def test_a_folder_that_is_not_there(cluster, town, tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         topdown(town, out=tmp_path / "nowhere" / "out", seed=1, engine=cluster.address)
-
-
-SPOILT = {
-    "has no workers": None,
-    r"has another version of louver \(0.0.1, here ": "import louver._version as v; v.__version__ = '0.0.1'",
-    r"has another version of numpy \(1.0, here ": (
-        "import importlib.metadata as m; old = m.version; m.version = lambda name: '1.0' if name == 'numpy' else old(name)"
-    ),
-    "cannot load louver": "import sys; sys.modules['louver'] = None",
-    "does not see .* where this run keeps its files": (
-        "import pathlib\ndef blind(path): raise FileNotFoundError\npathlib.Path.read_bytes = blind"
-    ),
-}
-
-
-def test_workers_that_would_not_do_the_same(cluster, tmp_path):
-    cluster.end_workers()
-    for match, before in SPOILT.items():
-        if before is not None:
-            cluster.add_workers(1, before)
-        refused(cluster.address, tmp_path, match)
-        cluster.end_workers()
 
 
 def test_a_worker_that_came_later_is_asked_too(monkeypatch):
@@ -305,3 +285,44 @@ def test_a_batch_that_never_comes_back(cluster, tmp_path, monkeypatch, error, ma
         monkeypatch.setattr(engine._client, "gather", lost)
         with pytest.raises(InputError, match=match):
             list(engine.map(partial(add, engine.share(1)), [1], None))
+
+
+def test_a_run_whose_workers_are_all_gone_is_carried_on(cluster, town, tmp_path, monkeypatch):
+    Ledger.create(town.parent / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(2))
+    monkeypatch.setattr(dask, "LOST_SECONDS", 0.0)
+
+    def show(stage, done, total):
+        if stage == "estimating area" and cluster.workers:
+            cluster.end_workers()
+
+    with pytest.raises(
+        InputError, match=r"all workers are gone; start workers, and carry the run on .*--resume"
+    ):
+        topdown(town, out=tmp_path / "out", engine=cluster.address, run=Run(show))
+    assert not (tmp_path / "out").exists()
+    cluster.add_workers(1)
+    topdown(town, out=tmp_path / "out", engine=cluster.address, resume=True)
+    estimate(town, measurements=tmp_path / "out", out=tmp_path / "again")
+    assert bytes_of(tmp_path / "again") == bytes_of(tmp_path / "out")
+
+
+SPOILT = {
+    "has no workers": None,
+    r"has another version of louver \(0.0.1, here ": "import louver._version as v; v.__version__ = '0.0.1'",
+    r"has another version of numpy \(1.0, here ": (
+        "import importlib.metadata as m; old = m.version; m.version = lambda name: '1.0' if name == 'numpy' else old(name)"
+    ),
+    "cannot load louver": "import sys; sys.modules['louver'] = None",
+    "does not see .* where this run keeps its files": (
+        "import pathlib\ndef blind(path): raise FileNotFoundError\npathlib.Path.read_bytes = blind"
+    ),
+}
+
+
+def test_workers_that_would_not_do_the_same(cluster, tmp_path):
+    cluster.end_workers()
+    for match, before in SPOILT.items():
+        if before is not None:
+            cluster.add_workers(1, before)
+        refused(cluster.address, tmp_path, match)
+        cluster.end_workers()

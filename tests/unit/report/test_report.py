@@ -20,7 +20,7 @@ from louver.bounds.suggestions import Suggestions
 from louver.data.samples import sample_path
 from louver.errors import InputError
 from louver.report.bounds import MAX_LISTED, bounds_report
-from louver.report.page import facts, page, picture, sentence, table, tiles, write_page
+from louver.report.page import answers, facts, page, picture, sentence, table, tiles, write_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -234,6 +234,8 @@ def test_parts_are_escaped() -> None:
     assert "<i>" not in tiles([(1, "<i>", True), ("<i>", "two", False)])
     assert "<i>" not in table(["<i>"], [["<i>"]])
     assert "<i>" not in facts([("<i>", "<i>")])
+    told = answers(released="<i>", promised="try --against", accuracy="<i>", check="<i>")
+    assert "<i>" not in told and "<code>--against</code>" in told and told.count("<dt>What ") == 4
 
 
 def test_parts() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from louver.data.regions import RegionTree
+from louver.topdown.estimation import estimate
 from louver.topdown.evidence import gather_evidence
 from louver.topdown.implied import LevelStatements, derive
 from louver.topdown.problem import Problem, Query, Workload
@@ -147,3 +148,16 @@ def test_variances_in_the_end_are_those_of_the_dense_system(is_known):
             marginal = (query.row_of == np.arange(query.n_rows)[:, None]).astype(float)
             wanted = np.diag(np.kron(part, marginal) @ covariance @ np.kron(part, marginal).T)
             assert np.repeat(found[level][:, i], query.n_rows) == pytest.approx(wanted, rel=1e-6, abs=1e-7)
+
+
+def test_counts_of_a_nation_are_solved_as_exactly_as_numbers_allow(monkeypatch):
+    monkeypatch.setattr("louver.topdown.least_squares._solve_generally", pytest.fail)
+    problem, answers = posed(((DETAILED, FIRST, SECOND),) * 4, 0)
+    random = np.random.default_rng(0)
+    answers.values = [
+        [random.integers(-9, 10**9 // 4**level, (n, query.n_rows)) for query in load.queries]
+        for level, (n, load) in enumerate(zip(SPINE.sizes, problem.workloads, strict=True))
+    ]
+    found = estimate(problem, answers)
+    assert not found.rescued and not found.suboptimal
+    assert found.levels[-1].largest_residual < 1e-5

@@ -50,6 +50,7 @@ def test_every_published_number_has_an_interval_that_holds_it(released):
 def test_the_report_tells_errors_and_bias(released):
     page = topdown_report(released)
     assert "How far off the numbers are" in page and "bias, people" in page
+    assert "What is promised</dt><dd>Nothing: whoever guesses the seed" in page
     assert "How far off the numbers are" not in topdown_report(replace(released, known_error=None))
 
 
@@ -152,9 +153,55 @@ def test_classes_hold_enough_pairs_and_zero_is_one_of_them():
     counts = np.histogram(sizes, [*first, np.inf])[0]
     assert first[0] == 0 and counts[0] == 100 and (counts >= 80).all()
     few = Sample(
-        np.arange(2), np.zeros(1, int), np.ones((2, 1), int), np.ones((2, 1), int), *[Squares(0, 0, 0)] * 2
+        np.arange(2),
+        np.zeros(1, int),
+        np.ones((2, 1), int),
+        np.ones((2, 1), int),
+        np.zeros((2, 1), bool),
+        *[Squares(0, 0, 0)] * 2,
     )
     assert fit_classes([few], np.ones(2), np.ones(2)).pairs.tolist() == [0]
+
+
+def sample_of(true, number, is_fixed=None):
+    true, number = (np.asarray(x)[:, None] for x in (true, number))
+    fixed = np.zeros(number.shape, bool) if is_fixed is None else np.asarray(is_fixed)[:, None]
+    nobody = Squares(0, 0, 0)
+    return Sample(np.arange(len(true)), np.zeros(1, int), number, true - number, fixed, nobody, nobody)
+
+
+def test_numbers_that_are_fixed_say_nothing_about_the_others():
+    rng = np.random.default_rng(3)
+    true = np.full(1000, 50)
+    number = true + np.where(np.arange(1000) < 900, 0, rng.integers(-9, 10, 1000))
+    ones = np.ones(1000)
+    found = fit_classes([sample_of(true, number, np.arange(1000) < 900)], ones, ones)
+    assert found.pairs.sum() == 100 and found.lower[0] < -6 and found.upper[0] > 6
+    few = fit_classes([sample_of(true, number, np.arange(1000) < 950)], ones, ones)
+    assert (
+        few.pairs.tolist() == [0] and few.within[0] < 5.0 and few.lower[0] == ErrorClasses.linear().lower[0]
+    )
+
+
+def test_an_upper_end_leaves_out_a_tenth_where_zero_is_the_lower_one():
+    rng = np.random.default_rng(3)
+    true = np.where(rng.random(4000) < 0.5, 0, rng.integers(0, 60, 4000))
+    sample = sample_of(true, np.full(4000, 5))
+    ones = np.ones(4000)
+    for is_shrunk, left_out in ((False, 0.1), (True, 0.05)):
+        found = fit_classes([sample], ones, ones, is_shrunk=is_shrunk).intervals(np.array([5]), ones[:1])
+        assert found.lower[0] == 0
+        assert (true > found.upper[0]).mean() == pytest.approx(left_out, abs=0.02)
+
+
+def test_the_largest_leaves_are_in_every_simulation(tmp_path):
+    plan = make_plan(read_design(write_town(tmp_path / "town", OPEN)))
+    counts = np.arange(1, 10)[:, None] * np.ones((1, 18), np.int64)
+    leaf, cell = np.nonzero(counts)
+    table = SparseLevel(start=np.arange(10) * 18, cell=cell, count=counts[leaf, cell])
+    truth = AssumedTruth.of(plan, table)
+    parents = [first for first, _ in truth._families(1, 0, largest=1)]
+    assert truth.problem.spine.sizes[-2] - 1 in parents
 
 
 def test_a_truth_that_is_rougher_is_seen_as_far_as_noise_allows():

@@ -14,7 +14,7 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from louver.report.topdown_plan import plan_report
-from louver.topdown import estimate, measure, plan, sealing, topdown
+from louver.topdown import estimate, measure, plan, planning, sealing, topdown
 from louver.topdown.forecast import forecast
 from louver.topdown.load import read_design
 from louver.topdown.measuring import true_levels
@@ -106,14 +106,38 @@ def test_a_composition_bends_a_stand_in(town, tmp_path):
     design = read_design(town)
     table = table_of(tmp_path, [record for record in people() for _ in range(20)])
     plain = read_stand_in(design, str(table))
-    wanted = np.zeros(18, np.int64)
-    wanted[[2, 5]] = 900, 100  # home, adult, c; home, child, c
+    wanted = np.zeros((1, 18), np.int64)
+    wanted[0, [2, 5]] = 900, 100  # home, adult, c; home, child, c
     bent = read_stand_in(design, str(table), composition=wanted)
     shares = np.bincount(bent.cell, bent.count, minlength=18)
     assert shares[2] > 5 * shares[5] > 0
     assert bent.count.sum() == pytest.approx(plain.count.sum(), rel=0.05)
     fewer = read_stand_in(design, str(table), people=500)
     assert fewer.count.sum() == pytest.approx(500, rel=0.1)
+
+
+def test_a_composition_by_region_is_read(town, tmp_path):
+    design = read_design(town)
+    (tmp_path / "counts.csv").write_text(
+        "ward,quarters,age,race,count\n1,home,adult,b,7\n2,home,adult,a,3\n2,home,child,c,4\n"
+    )
+    counts = planning._composition(design, tmp_path / "counts.csv")
+    assert counts.shape == (2, 18)
+    assert {(int(i), int(j)): int(counts[i, j]) for i, j in np.argwhere(counts)} == {
+        (0, 1): 7,
+        (1, 0): 3,
+        (1, 5): 4,
+    }
+    found = plan(
+        town,
+        stand_in=table_of(tmp_path, [record for record in people() for _ in range(20)]),
+        composition=tmp_path / "counts.csv",
+        simulations=1,
+    )
+    assert found.lines
+    (tmp_path / "counts.csv").write_text("ward,quarters,age,race,count\n9,home,adult,b,7\n")
+    with pytest.raises(InputError, match=r'column "ward" in counts.csv'):
+        planning._composition(design, tmp_path / "counts.csv")
 
 
 def test_a_drawn_stand_in_agrees_with_the_bounds(town):

@@ -174,7 +174,7 @@ class _Page:
                     button("Yes, count people by it", partial(self.count_by, guess), kind="pri")
             elif waiting:
                 need = "One column needs" if len(waiting) == 1 else f"{len(waiting)} columns need"
-                text = "They single people out, or give another column back."
+                text = "Such columns single people out, or give another column back."
                 with verdict(
                     "care", f"{need} a decision before anything is published.", text, self._together()
                 ):
@@ -202,7 +202,8 @@ class _Page:
             return "No small set of columns singles people out."
         worst = max(sets, key=lambda one: one["n_alone"])
         n_rows = self.columns.profile["n_rows"]
-        return f"{' + '.join(worst['columns'])} single out {worst['n_alone']:,} of {n_rows:,} people ({100 * worst['share']:.1f} %)."
+        verb = "singles" if len(worst["columns"]) == 1 else "single"
+        return f"{' + '.join(worst['columns'])} {verb} out {worst['n_alone']:,} of {n_rows:,} people ({100 * worst['share']:.1f} %)."
 
     def _paint_table(self, profile: dict[str, Any]) -> None:
         warnings = self.columns.warnings()

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from louver.app.columns import Columns
 from louver.app.copying import DRAWN_ANEW, Call
 from louver.app.jobs.groups import column_names, forecast, release
 from louver.app.look import (
@@ -106,7 +107,7 @@ class _Page:
                     loss=lambda: self._asked.loss,
                     job=self._job,
                     title=lambda found: (
-                        f"Released: {found['total_groups']:,} units, paid by entry {found['entry']}"
+                        f"Released: {found['total_groups']:,} units, paid by entry {found['entry']}."
                     ),
                     largest_unit=lambda: self._asked.max_size,
                 )
@@ -138,7 +139,7 @@ class _Page:
                         box.on("change", partial(self._toggle, name), args=[])
                         tag("span", text=name)
             with tag("div", "pad part"):
-                field("Column that says which unit a person is in", asked.unit, self._set_unit)
+                self._draw_unit()
                 field(
                     "Largest size told apart",
                     asked.max_size,
@@ -155,6 +156,21 @@ class _Page:
                 )
             with tag("div", "pad part"):
                 self._draw_budget()
+
+    def _draw_unit(self) -> None:
+        """The column of units: to choose from where the page Data has listed the columns, otherwise to type."""
+        label = "Column that says which unit a person is in"
+        columns = self._session.state(Columns)
+        if columns.profile is None:
+            field(label, self._asked.unit, self._set_unit)
+            return
+        names = [column["name"] for column in columns.profile["columns"]]
+        self._asked.unit = self._asked.unit or next(iter(columns.named("unit")), "")
+        with tag("label", "field"):
+            tag("span", "s sub", label)
+            select(
+                {"": "choose one"} | {name: name for name in names}, self._asked.unit, self._set_unit, label
+            )
 
     def _draw_budget(self) -> None:
         asked = self._asked

@@ -108,7 +108,8 @@ def _show(told: Told, do: Do) -> None:
             f"It counts {told['measure']} for neighbours that differ by {RELATIONS.get(told['neighbours'], told['neighbours'])}.",
         )
     else:
-        made = verdict("stop", "The past of this ledger was changed.", _problems(check["problems"]))
+        bold = "This ledger does not agree with itself or with the releases."
+        made = verdict("stop", bold, _problems(check["problems"]))
     with made:
         button("Check again", partial(do, ledger_read))
     with tag("div", "across ledger"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from louver._words import counted
 from louver.app.charts import points
 from louver.app.copying import Texts
 from louver.app.jobs.books import checked, listed, report_of
@@ -59,6 +61,15 @@ async def build(session: Session) -> None:
     await _Page(session, str(session.setup.releases)).start(actions)
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of the list, and the cells in it that are filled later."""
+
+    row: Tag
+    cost: Tag
+    state: Tag
+
+
 class _Page:
     """The page of one tab: the list, and one release in detail."""
 
@@ -67,6 +78,7 @@ class _Page:
         self._state = session.state(State)
         self._releases: dict[str, Told] = {}
         self._compared = self._state.compared
+        self._lines: dict[str, _Line] = {}
 
     async def start(self, actions: Tag) -> None:
         self._bar = RunBar(self._session, "quick")
@@ -103,7 +115,7 @@ class _Page:
         found = await self._bar.do(compared, self._folder, wanted, key="compare") if wanted else None
         if found:
             self._compared.update(found)
-            self._draw()
+            self._update(*found)
 
     async def _show_regions(self) -> None:
         """Numbers by region, where the chosen release has some."""
@@ -153,27 +165,37 @@ class _Page:
                 tag("span", text=APART)
 
     def _draw(self) -> None:
-        self._draw_charts()
-        self._list.clear()
+        """The list, once: what is found out later is put into its lines, so that no click is lost."""
         columns = {"#": "r", "Release": "", "Kind": "", "What is promised": "", "What it costs": ""}
         with self._list, table(columns | {"When": "", "State": ""}):
             for number, (name, one) in enumerate(self._releases.items(), start=1):
-                self._line(number, name, one)
-        self._detail.clear()
-        with self._detail:
-            self._draw_detail()
+                self._lines[name] = self._line(number, name, one)
+        self._update(*self._releases)
 
-    def _line(self, number: int, name: str, one: Told) -> None:
-        with tag("tr", "sel" if name == self._state.chosen else ""):
+    def _update(self, *names: str) -> None:
+        """What is known of releases now, in their lines, on the charts and beside."""
+        self._draw_charts()
+        for name in names:
+            line, one = self._lines[name], self._releases[name]
+            line.cost.text = _cost(one, self._compared.get(name, {}))
+            line.state.clear()
+            with line.state:
+                self._state_pill(name, one)
+        if self._state.chosen in names:
+            self._detail.clear()
+            with self._detail:
+                self._draw_detail()
+
+    def _line(self, number: int, name: str, one: Told) -> _Line:
+        with tag("tr", "sel" if name == self._state.chosen else "") as row:
             tag("td", "r", str(number))
             with tag("td"):
                 button(name, partial(self._choose, name), kind="ghost mini")
             tag("td", "", KINDS.get(one["kind"], str(one["kind"])))
             tag("td", "", _promised(one))
-            tag("td", "", _cost(one, self._compared.get(name, {})))
+            cost = tag("td")
             tag("td", "s nowrap", date_text(one["created"]) if one["created"] else "")
-            with tag("td"):
-                self._state_pill(name, one)
+            return _Line(row, cost, tag("td"))
 
     def _state_pill(self, name: str, one: Told) -> None:
         outcome = self._state.outcomes.get(name)
@@ -198,16 +220,27 @@ class _Page:
             return
         _part("What was released", [_released(one), *one["warnings"]])
         self._promises(name, one)
+        _part(
+            "Protected by noise",
+            [one["neighbours"] and f"It can hardly be told whether {one['neighbours']}."],
+        )
         _part("Published exactly", one["disclosures"])
         _part("Not protected", one["not_protected"])
         _part(
             "Off by, as forecast",
             [
-                f"{level['name']}: {level['forecast_l1']:,.0f} groups in {level['regions']:,} regions"
+                f"{level['name']}: {level['forecast_l1']:,.0f} groups in {counted(level['regions'], 'region')}"
                 for level in one["levels"]
                 if level["forecast_l1"] is not None
             ],
         )
+        off = self._compared.get(name, {}).get("off")
+        if off is not None:
+            level = one["levels"][-1]["name"]
+            _part(
+                "Off by, as published",
+                [f"{level}: its number of people has a standard error of {share_text(off)}"],
+            )
         with tag("div", "pad row"):
             button("Check its promises", partial(self._check, name))
             button("Open report", partial(self._open_report, name))
@@ -219,21 +252,24 @@ class _Page:
             return
         with tag("div", "pad part"):
             tag("h3", text="Promises, recomputed")
-            for check in outcome["checks"]:
+            for check in _shortened(outcome["checks"]):
                 with tag("div", "row top0 s check"):
                     icon("ok" if check["passed"] else "warning", "mini" + ("" if check["passed"] else " bad"))
                     tag("span", text=f"{check['name']}: {check['found']}")
 
     async def _choose(self, name: str) -> None:
+        if self._state.chosen is not None:
+            self._lines[self._state.chosen].row.classes(remove="sel")
+        self._lines[name].row.classes(add="sel")
         self._state.chosen = name
-        self._draw()
+        self._update(name)
         await self._show_regions()
 
     async def _check(self, name: str) -> bool:
         outcome = await self._bar.do(checked, self._folder, name, key="verify")
         if outcome is not None:
             self._state.outcomes[name] = outcome
-            self._draw()
+            self._update(name)
         return outcome is not None
 
     async def _check_all(self) -> None:
@@ -275,6 +311,13 @@ def _part(title: str, lines: list[str]) -> None:
         tag("h3", text=title)
         for line in filter(None, lines):
             tag("p", "s", line)
+
+
+def _shortened(checks: list[Told]) -> list[Told]:
+    """The checks of files that are unchanged as one line, below what is told of their content."""
+    same = [check for check in checks if check["passed"] and check["name"].startswith("file ")]
+    told = {"name": counted(len(same), "file"), "passed": True, "found": "unchanged"}
+    return [*(check for check in checks if check not in same), *([told] if same else [])]
 
 
 def _promised(one: Told) -> str:

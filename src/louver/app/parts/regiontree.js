@@ -10,7 +10,7 @@ export default {
         <div v-for="(line, i) in win.lines" :key="line.id" role="row" class="rline" :class="{sel: line.id === win.chosen}" :id="prefix + line.id" :style="{top: (win.first + i) * 28 + 'px'}"
              :aria-rowindex="win.first + i + 2" :aria-level="line.level + 1" :aria-expanded="line.has ? String(line.open) : null" :aria-selected="String(line.id === win.chosen)"
              @click="$emit('choose', line.id)">
-          <span role="gridcell" class="rname" :class="{b: line.level === 0}" :style="{paddingLeft: 4 + 16 * line.level + 'px'}" :title="line.kind + ' ' + line.name"><i class="fold" aria-hidden="true" @click.stop="line.has && $emit('toggle', line.id)">{{ line.has ? (line.open ? "▾" : "▸") : "" }}</i>{{ line.name }}</span>
+          <span role="gridcell" class="rname" :class="{b: line.level === 0}" :style="{paddingLeft: 4 + 16 * line.level + 'px'}" :title="line.kind + ' ' + line.name"><i class="fold" aria-hidden="true" @click="fold($event, line)">{{ line.has ? (line.open ? "▾" : "▸") : "" }}</i>{{ line.name }}</span>
           <span role="gridcell" class="r b">{{ line.count }}</span>
           <span role="gridcell" class="r s">{{ line.error }}</span>
           <span role="gridcell" class="r s">{{ line.interval }}</span>
@@ -29,8 +29,11 @@ export default {
     },
   },
   watch: {
-    "win.at"() {
-      this.reveal();
+    "win.at": {
+      handler() {
+        this.reveal();
+      },
+      flush: "post",
     },
   },
   methods: {
@@ -48,6 +51,11 @@ export default {
       const box = this.$refs.box, at = this.win.at * LINE;
       if (at < box.scrollTop) box.scrollTop = at;
       else if (at + 2 * LINE > box.scrollTop + box.clientHeight) box.scrollTop = at + 2 * LINE - box.clientHeight;
+    },
+    fold(event, line) {
+      if (!line.has) return;
+      event.stopPropagation();
+      this.$emit("toggle", line.id);
     },
     key(event) {
       if (!KEYS.includes(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ __all__ = [
     "TOLERANCE",
     "Context",
     "Outcome",
+    "Places",
     "Promise",
     "Registered",
     "codes_of",
@@ -112,3 +114,38 @@ def places_in(column: pa.Array | pa.ChunkedArray, values: pa.Array) -> Ints:
     found = pc.index_in(column.cast(pa.string()), value_set=values, skip_nulls=True)
     answer: Ints = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     return answer
+
+
+class Places:
+    """Positions in a long list of texts that is asked for again and again, mostly in its order.
+
+    Examples
+    --------
+    >>> Places(pa.array(["b", "c", "a"])).of(pa.array(["a", "b", "z", None])).tolist()
+    [2, 0, -1, -1]
+    """
+
+    def __init__(self, values: pa.Array) -> None:
+        order = pc.sort_indices(values)
+        self._order = np.append(order.to_numpy().astype(np.int64), -1)
+        self._sorted = values.take(order)
+
+    def of(self, column: pa.Array | pa.ChunkedArray) -> Ints:
+        """Position of each value of a text column, -1 where it is not there."""
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if pa.types.is_dictionary(column.type):
+            places = self.of(column.dictionary)
+            indices = pc.fill_null(column.indices, len(places)).to_numpy(zero_copy_only=False)
+            return np.asarray(np.append(places, -1)[indices], np.int64)
+        ends = pc.min_max(column.cast(pa.string()))
+        if ends["min"].as_py() is None:
+            return np.full(len(column), -1)
+        first = bisect_left(self._sorted, ends["min"].as_py(), key=_text)
+        last = bisect_right(self._sorted, ends["max"].as_py(), key=_text)
+        found = places_in(column, self._sorted.slice(first, last - first))
+        return self._order[np.where(found < 0, -1, found + first)]
+
+
+def _text(scalar: pa.Scalar) -> str:
+    return str(scalar.as_py())

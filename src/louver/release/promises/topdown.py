@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from louver._arrays import Bools, Ints
 from louver.data.write import spreadsheet_safe
 from louver.release.folder import BATCH_ROWS, Folder, Malformed, without_dictionary
-from louver.release.promises.base import Context, Outcome, Promise, count_distinct, places_in
+from louver.release.promises.base import Context, Outcome, Places, Promise, count_distinct, places_in
 from louver.release.promises.topdown_errors import ERROR_COLUMNS, PublishedErrors
 
 __all__ = ["Rows", "TopDown", "check_topdown", "leaf_codes"]
@@ -184,8 +184,9 @@ def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> People |
     if len(leaves) * n_cells > MOST_KEYS:
         raise Malformed("there are more cells than can be told apart")
     found: list[tuple[Ints, Ints]] = []
+    places = Places(leaves)
     for batch in folder.batches(promise.file, names):
-        leaf = places_in(leaf_codes(batch, promise.regions), leaves)
+        leaf = places.of(leaf_codes(batch, promise.regions))
         if (leaf < 0).any():
             return "a person is in a region that is not in the list of leaves"
         codes = [places_in(batch[name], pa.array(labels)) for name, labels in promise.attributes.items()]
@@ -294,19 +295,23 @@ def _invariant_problems(folder: Folder, promise: TopDown, people: People) -> Ite
 def _bound_problems(folder: Folder, promise: TopDown, people: People) -> Iterator[str]:
     """Bounds that are not respected."""
     last = len(promise.levels) - 1
-    n_most = len(people.regions[last]) * max(1, len(promise.cells))
-    bounds = without_dictionary(folder.table(promise.statements, most_rows=n_most))
-    for name in pc.unique(bounds["statement"]).to_pylist():
-        rows = bounds.filter(pc.equal(bounds["statement"], name))
-        region = places_in(rows["region"], people.regions[last])
-        if (region < 0).any():
-            yield "a bound speaks of a region that is no leaf"
-        held = people.by_region(last, promise.cells[name])[region]
-        upper = _whole(pc.fill_null(rows["upper"], MOST_KEYS))
-        broken = np.flatnonzero((held < _whole(rows["lower"])) | (held > upper))
-        if len(broken):
-            where = rows["region"][broken[0].item()].as_py()
-            yield f'bound "{name}" does not hold in {promise.levels[last]} {where}'
+    folder.check_rows(promise.statements, len(people.regions[last]) * max(1, len(promise.cells)))
+    places = Places(people.regions[last])
+    held: dict[str, Ints] = {}
+    for batch in folder.batches(promise.statements, ["statement", "region", "lower", "upper"]):
+        for name in pc.unique(batch["statement"]).to_pylist():
+            if name not in held:
+                held[name] = people.by_region(last, promise.cells[name])
+            rows = batch.filter(pc.equal(batch["statement"].cast(pa.string()), name))
+            region = places.of(rows["region"])
+            if (region < 0).any():
+                yield "a bound speaks of a region that is no leaf"
+            here = held[name][region]
+            upper = _whole(pc.fill_null(rows["upper"], MOST_KEYS))
+            broken = np.flatnonzero((here < _whole(rows["lower"])) | (here > upper))
+            if len(broken):
+                where = rows["region"][broken[0].item()].as_py()
+                yield f'bound "{name}" does not hold in {promise.levels[last]} {where}'
 
 
 def _whole(column: pa.ChunkedArray) -> Ints:
@@ -319,34 +324,57 @@ def _whole(column: pa.ChunkedArray) -> Ints:
 
 def _is_sum(folder: Folder, promise: TopDown, people: People, table: Table) -> bool:
     """Whether a table holds, for every level and region, exactly what the microdata add up to."""
-    names = list(table.attributes)
-    n_most = len(promise.levels) * max(1, len(people.count))
-    rows = without_dictionary(folder.table(table.file, most_rows=n_most))
+    folder.check_rows(table.file, len(promise.levels) * max(1, len(people.count)))
     told = [] if promise.errors is None else list(ERROR_COLUMNS)
-    if rows.column_names != ["level", "region", *names, "count", *told]:
+    names = ["level", "region", *table.attributes, "count"]
+    if folder.schema(table.file).names != [*names, *told]:
         return False
     shape = [len(merged) for merged in table.attributes.values()]
     if max(map(len, people.regions)) * prod(shape) > MOST_KEYS:
         raise Malformed("there are more cells than can be told apart")
     merged_cell = merged_cells(people, table, shape)
-    n_left = rows.num_rows
-    for level, level_name in enumerate(promise.levels):
-        keys = people.region_of[level][people.leaf] * prod(shape) + merged_cell
-        wanted = _added([(keys, people.count)])
-        here = rows.filter(pc.equal(rows["level"], level_name))
-        region = places_in(here["region"], people.regions[level])
-        codes = [places_in(here[name], pa.array(list(merged))) for name, merged in table.attributes.items()]
-        if any((code < 0).any() for code in (region, *codes)):
+    levels = [
+        _Wanted.of(people, level, people.region_of[level][people.leaf] * prod(shape) + merged_cell)
+        for level in range(len(promise.levels))
+    ]
+    for batch in folder.batches(table.file, names):
+        level_of = places_in(batch["level"], pa.array(promise.levels))
+        for level in np.unique(level_of):
+            rows = batch.filter(pa.array(level_of == level))
+            if level < 0 or not levels[level].takes(rows, table, shape):
+                return False
+    return all(level.is_met.all() for level in levels)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a table must hold of one level, and what of that was found in it."""
+
+    places: Places
+    keys: Ints
+    counts: Ints
+    is_met: Bools
+
+    @classmethod
+    def of(cls, people: People, level: int, keys: Ints) -> _Wanted:
+        keys, counts = _added([(keys, people.count)])
+        return cls(Places(people.regions[level]), keys, counts, np.zeros(len(keys), np.bool_))
+
+    def takes(self, rows: pa.Table, table: Table, shape: Sequence[int]) -> bool:
+        """Whether these rows of the table are wanted, with these counts, and were not there before."""
+        region = self.places.of(rows["region"])
+        codes = [places_in(rows[name], pa.array(list(merged))) for name, merged in table.attributes.items()]
+        if any((code < 0).any() for code in (region, *codes)) or not len(self.keys):
             return False
-        cell = np.ravel_multi_index(codes, shape) if shape else np.zeros(here.num_rows, np.int64)
-        found = region * prod(shape) + cell
-        order = np.argsort(found)
-        if not np.array_equal(found[order], wanted[0]) or not np.array_equal(
-            _whole(here["count"])[order], wanted[1]
-        ):
-            return False
-        n_left -= here.num_rows
-    return bool(n_left == 0)
+        cell = np.ravel_multi_index(codes, shape) if shape else np.zeros(rows.num_rows, np.int64)
+        key = region * prod(shape) + cell
+        at = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
+        is_new = not self.is_met[at].any() and len(np.unique(at)) == len(at)
+        self.is_met[at] = True
+        is_same = np.array_equal(self.keys[at], key) and np.array_equal(
+            self.counts[at], _whole(rows["count"])
+        )
+        return is_new and is_same
 
 
 def merged_cells(people: People, table: Table, shape: Sequence[int]) -> Ints:

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from louver._arrays import Floats
+from louver._arrays import Floats, Ints
 from louver.release.folder import Folder, Malformed, without_dictionary
-from louver.release.promises.base import places_in
+from louver.release.promises.base import Places
 
 __all__ = ["ERROR_COLUMNS", "PublishedErrors"]
 
@@ -59,7 +59,13 @@ class PublishedErrors:
 
     def problem(self, folder: Folder, query: str, file: str) -> str | None:
         """What is wrong with the columns of a table, if anything."""
-        rows = without_dictionary(folder.table(file))
+        places = {level: Places(codes) for level, (codes, _) in self.regions.items()}
+        found = (self._problem_of(rows, query, places)
+                 for rows in folder.batches(file, ["level", "region", "count", *ERROR_COLUMNS]))  # fmt: skip
+        return next((problem for problem in found if problem is not None), None)
+
+    def _problem_of(self, rows: pa.Table, query: str, places: Mapping[str, Places]) -> str | None:
+        """The same of some rows."""
         count, lower, upper, error = (
             rows[name].to_numpy().astype(np.float64)
             for name in ("count", "lower_90", "upper_90", "standard_error")
@@ -68,23 +74,23 @@ class PublishedErrors:
             return "has an interval that does not hold its number"
         if not (error >= 0).all():
             return "has a standard error that is none"
-        for level in pc.unique(rows["level"]).to_pylist():
-            here = pc.equal(rows["level"], level).combine_chunks().to_numpy(zero_copy_only=False)
-            expected = self._expected(level, query, rows["region"].filter(pa.array(here)), count[here])
+        levels = rows["level"].cast(pa.string())
+        for level in pc.unique(levels).to_pylist():
+            here = pc.equal(levels, level).combine_chunks().to_numpy(zero_copy_only=False)
+            expected = None
+            if level in places:
+                place = places[level].of(rows["region"].filter(pa.array(here)))
+                expected = self._expected(level, query, place, count[here])
             is_exact = (error[here] == 0) & (lower[here] == upper[here])
             if expected is None or not (is_exact | (np.abs(error[here] - expected) < ROUNDED)).all():
                 return "has a standard error that does not follow from the errors described"
         return None
 
-    def _expected(self, level: str, query: str, regions: pa.ChunkedArray, count: Floats) -> Floats | None:
-        """Standard errors that numbers must have; None where nothing is said of them."""
-        if (level, query) not in self.classes or level not in self.regions or query not in self.queries:
+    def _expected(self, level: str, query: str, place: Ints, count: Floats) -> Floats | None:
+        """Standard errors that numbers in these regions must have; None where nothing is said of them."""
+        if (level, query) not in self.classes or query not in self.queries or (place < 0).any():
             return None
-        codes, variances = self.regions[level]
-        place = places_in(regions, codes)
-        if (place < 0).any():
-            return None
-        unit = np.sqrt(variances[place, list(self.queries).index(query)])
+        unit = np.sqrt(self.regions[level][1][place, list(self.queries).index(query)])
         first, error = self.classes[level, query]
         size = count / np.where(unit > 0, unit, 1.0)
         return np.asarray(error[np.maximum(np.searchsorted(first, size, side="right") - 1, 0)] * unit)

@@ -1,0 +1,64 @@
+"""Tables and bounds of a TopDown release are doubted row by row, a batch at a time."""
+
+from __future__ import annotations
+
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import louver as lv
+from releases import doubt
+from topdown_town import write_town
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("town")
+    return lv.topdown(write_town(folder), seed=1, estimator="plain", out=folder / "release").path
+
+
+def first_again(rows):
+    return pa.concat_tables([rows, rows.slice(0, 1)])
+
+
+def with_value(column, value):
+    def change(rows):
+        place = rows.column_names.index(column)
+        return rows.set_column(place, column, pa.array([value, *rows[column].to_pylist()[1:]]))
+
+    return change
+
+
+TABLE, BOUNDS = "data/tables/quarters.parquet", "public/statements.parquet"
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "told"),
+    [
+        (TABLE, first_again, "add up to"),
+        (TABLE, lambda rows: rows.slice(1), "add up to"),
+        (TABLE, lambda rows: rows.slice(0, 0), "add up to"),
+        (TABLE, with_value("count", 10**6), "add up to"),
+        (TABLE, with_value("level", "other"), "add up to"),
+        (TABLE, with_value("region", "other"), "add up to"),
+        (TABLE, with_value("region", None), "add up to"),
+        (TABLE, lambda rows: pa.concat_tables([rows] * 99), "larger than the promise"),
+        (BOUNDS, with_value("upper", -1), "does not hold in block"),
+        (BOUNDS, with_value("region", "other"), "no leaf"),
+        (BOUNDS, with_value("lower", None), "missing or not whole"),
+        (BOUNDS, lambda rows: pa.concat_tables([rows] * 9), "larger than the promise"),
+    ],
+)
+@pytest.mark.parametrize("rows", [1 << 18, 4])
+def test_a_row_that_is_not_as_the_people_are_is_found(
+    released, tmp_path, monkeypatch, file, change, told, rows
+):
+    monkeypatch.setattr("louver.release.folder.BATCH_ROWS", rows)
+    assert doubt(released, "topdown").passed
+    out = tmp_path / "out"
+    shutil.copytree(released, out)
+    pq.write_table(change(pq.read_table(out / file)), out / file)
+    check = doubt(out, "topdown")
+    assert not check.passed and told in check.found
