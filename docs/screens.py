@@ -80,8 +80,7 @@ def ready(page: Any, name: str) -> None:
         page.keyboard.press("n")
     elif name in ("groups", "topdown"):
         page.click("button:has-text('Try the sample')")
-        page.wait_for_selector(".lane")
-        page.wait_for_timeout(1500)  # the forecast follows
+        page.wait_for_selector("td:visible")  # the forecast follows
     elif name == "releases":
         page.wait_for_selector("[role=treegrid]")
         page.wait_for_selector("td:has-text('in a PSU')")
@@ -90,6 +89,8 @@ def ready(page: Any, name: str) -> None:
     elif name == "microdata":
         page.wait_for_selector("[data-run]")
         page.keyboard.press("Control+Enter")
+        page.click("button:has-text('Compare other k')")
+        page.wait_for_function("document.querySelectorAll('.point').length > 3")
 
 
 def main() -> None:
