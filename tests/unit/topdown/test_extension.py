@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow.parquet as pq
@@ -18,6 +20,7 @@ from louver.release.verify import verify
 from louver.report.topdown import topdown_report
 from louver.topdown import estimate, extend, measure, topdown
 from louver.topdown.extension import problem, repair, solve
+from louver.topdown.extension.constraints import Constraints
 from releases import doubt, edit
 from topdown_larger import CONVENTS, LARGER, write_larger
 
@@ -325,6 +328,37 @@ def test_ages_fit_in_every_block_of_one_household(households):
     assert broken == {name: release.edits.broken_after[name] for name in names}
     assert not any(release.edits.broken_after.values())
     assert [check.name for check in verify(there / "larger").checks if not check.passed] == ["private noise"]
+
+
+def test_edits_that_go_one_way_are_answered_elsewhere(households, monkeypatch):
+    """Half of the town has one home in a block, and holders lost there are found in the other half."""
+    there, _ = households
+    table = (there / "convents.csv").read_text()
+    found = []
+
+    def town(extension, leaves):
+        at_root = leaves.to_dense(extension.design.n_cells).sum(axis=0).reshape(extension.design.shape)
+        return at_root.sum(axis=(0, 1, 2))
+
+    def compared(extension, leaves, run):
+        extension = replace(extension, household=None)
+        for answered in (repair.balance, lambda *_: {}):
+            with monkeypatch.context() as patch:
+                patch.setattr(repair, "balance", answered)
+                edited, _ = repair.repair(extension, leaves)
+            found.append(int(abs(town(extension, edited) - town(extension, leaves)).sum()))
+            assert (edited.people == leaves.people).all()
+            assert not Constraints.of(extension).broken(edited).any()
+        raise Cancelled
+
+    monkeypatch.setattr(solve, "repair", compared)
+    try:
+        (there / "convents.csv").write_text(re.sub(r"^(2.*),1$", r"\1,99", table, flags=re.MULTILINE))
+        with pytest.raises(Cancelled):
+            extend(there / "larger.toml", seed=4)
+    finally:
+        (there / "convents.csv").write_text(table)
+    assert found[0] < found[1], found
 
 
 def test_verify_finds_weak_promises_about_households(households, tmp_path):

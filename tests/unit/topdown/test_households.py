@@ -26,6 +26,7 @@ HOUSEHOLD = Household(
     head=PLACE == 0,
     members=PLACE != 4,
     years=np.array(YEARS)[AGE],
+    apart_from_years=PLACE,
     gaps=(
         Gap(name="children", cells=PLACE == 1, sign=-1, years=15),
         Gap(name="parents", cells=PLACE == 2, sign=1, years=15),

@@ -85,6 +85,9 @@ class _Leaf:
         found = found[self.household.members[found] & ~self.household.head[found]]
         found = found[~self.household.misfits(found, np.full(len(found), age)).any(axis=0)]
         alike = found[self.finder.kind_of[found] == self.finder.kind_of[cell]]
+        others = self.household.apart_from_years
+        aged = alike[others[alike] == others[cell]]
+        alike = aged if len(aged) else alike
         for n_left in range(self.people[cell], 0, -1):
             kept = alike if len(alike) else found[self._excess(cell, found) <= 0]
             if not len(kept):

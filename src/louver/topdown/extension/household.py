@@ -38,12 +38,15 @@ class Household:
     ----------
     head, members : ndarray of bool, shape (cells,)
     years : ndarray of int64, shape (cells,)
+    apart_from_years : ndarray of int64, shape (cells,)
+        A number for everything but the years.
     gaps : tuple of Gap
     """
 
     head: Bools
     members: Bools
     years: Ints
+    apart_from_years: Ints
     gaps: tuple[Gap, ...]
 
     def broken(self, leaves: SparseLevel) -> Bools:
@@ -83,7 +86,8 @@ def read_household(design: Design, where: str) -> Household | None:
     if (head & ~members).any():
         raise InputError(f"{place}: a head is a member too; add its labels to members.", option="household")
     gaps = tuple(_read_gap(gap, design, head, members, place) for gap in given.gaps)
-    return Household(head=head, members=members, years=_years(given.years, design, place), gaps=gaps)
+    years, others = _years(given.years, design, place)
+    return Household(head=head, members=members, years=years, apart_from_years=others, gaps=gaps)
 
 
 def _read_gap(given: GapOptions, design: Design, head: Bools, members: Bools, place: str) -> Gap:
@@ -96,13 +100,15 @@ def _read_gap(given: GapOptions, design: Design, head: Bools, members: Bools, pl
     return Gap(name=given.name, cells=cells, sign=sign, years=years)
 
 
-def _years(name: str, design: Design, place: str) -> Ints:
-    """The age of every cell."""
+def _years(name: str, design: Design, place: str) -> tuple[Ints, Ints]:
+    """The age of every cell, and a number for all else."""
     axis = next((axis for axis, one in enumerate(design.attributes) if one.name == name), None)
     if axis is None or not all(label.isdecimal() for label in design.attributes[axis].labels):
         message = f'{place}: key "years" must name an attribute whose labels are whole numbers.'
         raise InputError(message, option="household")
-    years = np.array([int(label) for label in design.attributes[axis].labels], dtype=np.int64)
-    shape = [1] * len(design.shape)
-    shape[axis] = -1
-    return np.ascontiguousarray(np.broadcast_to(years.reshape(shape), design.shape)).ravel()
+    labels = np.array([int(label) for label in design.attributes[axis].labels], dtype=np.int64)
+    code = list(np.indices(design.shape, sparse=True))
+    years = np.broadcast_to(labels[code[axis]], design.shape).reshape(-1)
+    code[axis] = np.zeros_like(code[axis])
+    others = np.broadcast_to(np.ravel_multi_index(np.broadcast_arrays(*code), design.shape), design.shape)
+    return years, np.ascontiguousarray(others).reshape(-1).astype(np.int64)

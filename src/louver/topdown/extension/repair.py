@@ -1,7 +1,8 @@
 """The final edit: leaves that break a bound or an edit rule are changed as little as possible.
 
 In every such leaf as few people as possible get another cell of their own class of the first release, so that all bounds hold and,
-where that can be done, all rules; nothing that the first release says changes. The regions above are the sums of the leaves.
+where that can be done, all rules; nothing that the first release says changes. The regions above are the sums of the leaves; for everybody
+who was changed somebody near is changed the other way (`balance`).
 
 Notes
 -----
@@ -11,18 +12,19 @@ sharing out could not keep; items 8 to 10 are in `gaps`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from louver._arrays import Bools, Ints
+from louver._arrays import Bools, Floats, Ints
 from louver.errors import InfeasibleError
 from louver.optim.highs import solve_linear
 from louver.optim.status import Status
 from louver.run import Run
+from louver.topdown.extension.balance import balance, people_of
 from louver.topdown.extension.constraints import Constraints
 from louver.topdown.extension.finder import Finder, allowed_kinds
 from louver.topdown.extension.gaps import People, settle
@@ -34,6 +36,9 @@ __all__ = ["Edits", "check_extendable", "repair"]
 
 BROKEN = 1e4
 """What it costs to leave a rule broken by one person, in people changed."""
+
+RARE = 1e-2
+"""What it costs to become what nobody of one's class is, in people changed: of several ways the likeliest is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +103,9 @@ def repair(extension: Extension, leaves: SparseLevel, run: Run | None = None) ->
         return leaves, Edits(broken_before={}, broken_after={}, leaves=0, people=0)
     before, finder = _broken(extension, known, leaves), Finder.of(extension, known)
     editor = _Editor(extension, leaves, run or Run())
-    editor.edit(known.broken(leaves), partial(_edit_leaf, extension, known, finder))
+    rare = _rarity(extension, known, leaves)
+    edited = editor.edit(known.broken(leaves), partial(_edit_leaf, extension, known, finder, rare))
+    editor.keep(balance(extension, known, finder, leaves, edited))
     if household is not None:
         class_of = extension.refinement.class_of
         editor.edit(household.broken(editor.leaves), partial(settle, household, known, finder, class_of))
@@ -107,6 +114,13 @@ def repair(extension: Extension, leaves: SparseLevel, run: Run | None = None) ->
     return editor.leaves, Edits(
         broken_before=before, broken_after=after, leaves=len(editor.edited), people=editor.n_people
     )
+
+
+def _rarity(extension: Extension, known: Constraints, leaves: SparseLevel) -> Floats:
+    """The share of a class that is not of a kind, everywhere taken together, (classes, kinds)."""
+    people = np.zeros((extension.first.n_cells, known.coefficient.shape[1]))
+    np.add.at(people, (extension.refinement.class_of[leaves.cell], known.kind_of[leaves.cell]), leaves.count)
+    return np.asarray(1.0 - people / np.maximum(people.sum(axis=1, keepdims=True), 1.0))
 
 
 def _broken(extension: Extension, known: Constraints, leaves: SparseLevel) -> dict[str, int]:
@@ -128,20 +142,26 @@ class _Editor:
     edited: set[int] = field(default_factory=set)
     n_people: int = 0
 
-    def edit(self, broken: Bools, change: Callable[[int, People], tuple[People, int]]) -> None:
-        """Change every leaf that breaks something."""
-        done: dict[int, tuple[Ints, Ints]] = {}
-        to_edit = np.flatnonzero(broken.any(axis=0)).tolist()
-        for number, leaf in enumerate(to_edit, start=1):
-            span = slice(self.leaves.start[leaf], self.leaves.start[leaf + 1])
-            cells, counts = self.leaves.cell[span].tolist(), self.leaves.count[span].tolist()
-            people, n_changed = change(leaf, dict(zip(cells, counts, strict=True)))
-            if n_changed:
-                done[leaf] = self._ordered(people)
-                self.n_people += n_changed
-            self.run.report("editing", number, len(to_edit))
-        self.leaves = _replaced(self.leaves, done)
-        self.edited |= set(done)
+    def edit(
+        self, broken: Bools, change: Callable[[int, People], tuple[People, int]]
+    ) -> dict[int, tuple[People, People]]:
+        """Change every leaf that breaks something; those that were changed, before and after."""
+        done: dict[int, tuple[People, int]] = {}
+        before = {leaf: people_of(self.leaves, leaf) for leaf in np.flatnonzero(broken.any(axis=0)).tolist()}
+        for number, (leaf, people) in enumerate(before.items(), start=1):
+            done[leaf] = change(leaf, people)
+            self.run.report("editing", number, len(before))
+        self.keep(done)
+        return {leaf: (before[leaf], people) for leaf, (people, n_changed) in done.items() if n_changed}
+
+    def keep(self, done: Mapping[int, tuple[People, int]]) -> None:
+        """Put changed leaves in their places."""
+        changed = {leaf: people for leaf, (people, n_changed) in done.items() if n_changed}
+        self.leaves = _replaced(
+            self.leaves, {leaf: self._ordered(people) for leaf, people in changed.items()}
+        )
+        self.n_people += sum(n_changed for _, n_changed in done.values())
+        self.edited |= set(changed)
 
     def _ordered(self, people: People) -> tuple[Ints, Ints]:
         """Cells by classes of the first release, and counts."""
@@ -151,7 +171,13 @@ class _Editor:
 
 
 def _reassigned(
-    known: Constraints, leaf: int, classes: Ints, people: Ints, allowed: Bools, held: Ints | None
+    known: Constraints,
+    leaf: int,
+    classes: Ints,
+    people: Ints,
+    allowed: Bools,
+    held: Ints | None,
+    rare: Floats | None = None,
 ) -> Ints | None:
     """People of each class by kind (classes, kinds) that keep the bounds and, at a price, the rules; None if none do.
 
@@ -166,6 +192,7 @@ def _reassigned(
     n_rules = len(known.names) - known.n_bounds if held is not None else 0
     rows = known.coefficient[: known.n_bounds + n_rules][:, kind]
     now = np.zeros(n) if held is None else held[place, kind].astype(np.float64)
+    price = np.ones(n) if rare is None else 1.0 + RARE * rare[classes[place], kind]
     # Unknowns: people, people who came, and by how much each rule is broken.
     matrix = np.zeros((n_classes + n + len(rows), 2 * n + n_rules))
     matrix[place, np.arange(n)] = 1.0
@@ -175,7 +202,7 @@ def _reassigned(
     matrix[n_classes + n + known.n_bounds :, 2 * n :] = np.eye(n_rules)
     upper = known.upper[: len(rows), leaf].astype(np.float64)
     status, x = solve_linear(
-        np.concatenate([np.zeros(n), np.ones(n), np.full(n_rules, BROKEN)]),
+        np.concatenate([np.zeros(n), price, np.full(n_rules, BROKEN)]),
         csr_array(matrix),
         np.concatenate([people, -now, known.lower[: len(rows), leaf]]),
         np.concatenate([people, np.full(n, np.inf), np.where(upper >= UNBOUNDED, np.inf, upper)]),
@@ -191,7 +218,7 @@ def _reassigned(
 
 
 def _edit_leaf(
-    extension: Extension, known: Constraints, finder: Finder, leaf: int, people: People
+    extension: Extension, known: Constraints, finder: Finder, rare: Floats, leaf: int, people: People
 ) -> tuple[People, int]:
     """The people of a leaf with as few changed as possible, and how many those are."""
     cells, counts = np.array(list(people), dtype=np.int64), np.array(list(people.values()), dtype=np.int64)
@@ -199,7 +226,7 @@ def _edit_leaf(
     kinds = known.kind_of[cells]
     held = np.zeros((len(classes), known.coefficient.shape[1]), dtype=np.int64)
     np.add.at(held, (place, kinds), counts)
-    wanted = _reassigned(known, leaf, classes, held.sum(axis=1), finder.allowed, held)
+    wanted = _reassigned(known, leaf, classes, held.sum(axis=1), finder.allowed, held, rare)
     assert wanted is not None, "checked before anything was spent"
     now, n_changed = dict(people), 0
     for row, old, new in _moves(held, wanted):
