@@ -181,6 +181,8 @@ ANONYMIZE_MEANINGS = {
     "utility.discernibility": "sum of squared class sizes, and all records for each suppressed one",
     "utility.average_class_size": "records per class, over k",
     "utility.by_column": "pairs of quasi-identifier and mean share lost",
+    "parts": "parts that the file was cut into (`--parts`); null where it was not",
+    "largest_part": "records of the largest of them",
     "subproblems": "Split & Carry: `number`, `largest` and `mean` size of the sub-problems, or null",
     "distributions": "shares of the records before and after, for each quasi-identifier; stays inside",
     "distributions[].name": "quasi-identifier",

@@ -89,6 +89,8 @@ def ready(page: Any, name: str) -> None:
     elif name == "microdata":
         page.wait_for_selector("[data-run]")
         page.keyboard.press("Control+Enter")
+        page.click("button:has-text('Compare other k')")
+        page.wait_for_function("document.querySelectorAll('.point').length > 3")
 
 
 def main() -> None:

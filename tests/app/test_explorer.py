@@ -111,6 +111,57 @@ def test_tables_by_mouse(explorer: Explorer, browser: Any) -> None:
         wait_for_tiles(page, 17, 36)
         page.click(".side .linky:has-text('Merge X7')")
         wait_for_tiles(page, 0, 39)
+        page.click(".side th .linky:text-is('C')")
+        page.wait_for_selector(".side th[aria-sort=ascending]:has-text('C')")
+        assert page.locator(".side tbody tr").first.inner_text().split()[0] == "2", "one row tells a status"
+
+
+def test_what_outsiders_know(explorer: Explorer, browser: Any) -> None:
+    """A statement about a cell: what falls is counted; one that cannot be true is refused where it was made."""
+    with tab(browser, explorer, "tables") as page:
+        wait_for_tiles(page, 17, 36)
+        page.focus(".heatgrid")
+        page.keyboard.press("n")
+        page.wait_for_selector(".heatgrid .tip")
+        page.keyboard.press("Enter")
+        page.click("button:has-text('What outsiders know')")
+        page.wait_for_selector(".drawer input[type=number]")
+        page.select_option(".drawer select[aria-label=Bound]", "at_least")
+        page.fill(".drawer input[type=number]", "40000")
+        page.click(".drawer button:has-text('Add')")
+        page.wait_for_selector(".drawer .problem:has-text('contradicts')")
+        page.select_option(".drawer select[aria-label=Bound]", "exactly")
+        page.fill(".drawer input[type=number]", "1")
+        page.click(".drawer button:has-text('Add')")
+        page.wait_for_selector(".verdict:has-text('With 1 thing that outsiders know besides')")
+        assert re.search(r"[0-9,]+ cells? falls? by the last", page.inner_text(".verdict"))
+
+
+def test_a_file_of_ones_own(explorer: Explorer, browser: Any, tmp_path: Path) -> None:
+    """Semicolons and decimal commas: the page asks how it is read, and the answer goes into what is copied."""
+    path = tmp_path / "own.csv"
+    rows = (f"{20 + i % 50};{1 + i % 3},5;{'ab'[i % 2]}" for i in range(80))
+    path.write_text("\n".join(["age;size;group", *rows]) + "\n")
+    with tab(browser, explorer) as page:
+        page.wait_for_selector(".attr table")
+        upload(page, path)
+        page.wait_for_selector(".problem:has-text('own.csv')")
+        page.select_option("select[aria-label='Decimals are marked by']", ",")
+        page.click("button:has-text('Read it like this')")
+        page.click(".attr .linky:text-is('age')")
+        page.click("button:has-text('Make a hierarchy')")
+        page.click(".treebody .seg button:has-text('Bins')")
+        page.fill(".treebody input", "30, 50")
+        page.click("button:has-text('Use it')")
+        page.wait_for_selector(".covered:has-text('50 of 50 values covered, each once; 3 at the top')")
+        page.click("[data-copy]")
+        assert "--decimal-mark=," in page.inner_text(".drawer pre")
+        page.click(".drawer [data-close]")
+        page.click(".rail a[href='#tables']")
+        page.wait_for_selector(".tile b:not(:text-is('–'))")
+        page.click("[data-chip=age]")
+        page.click(".drawer button:has-text('Level 1: 3 groups')")
+        page.wait_for_selector("[data-chip=age].mark")
 
 
 def test_tables_by_keyboard(explorer: Explorer, browser: Any) -> None:

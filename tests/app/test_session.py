@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from louver.app import session as sessions
+from louver.app.columns import Columns
 from louver.app.session import SAMPLES, Session, Setup
 from louver.errors import InputError
 
@@ -97,4 +98,26 @@ def test_the_same_file_can_be_read_in_another_way(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="where"):
         session.read_as(where="age >=")
     assert session.opened.source.where == "age >= 18", "what was there stays"
+    session.close()
+
+
+def test_rows_that_lack_a_value_can_be_passed_over(tmp_path: Path) -> None:
+    session = Session(Setup(folder=tmp_path))
+    session.open_sample("people")
+    columns = session.state(Columns)
+    columns.roles["age"] = "keep"
+    session.only_known(["employment", 'a"b'])
+    session.only_known(["age"])
+    assert session.opened is not None
+    where = '("employment" is not missing and "a""b" is not missing) and "age" is not missing'
+    assert session.opened.source.where == where
+    assert session.state(Columns) is columns and columns.profile is None, "roles stay, counts do not"
+    columns.take(
+        {
+            "columns": [{"name": "age", "role": "quasi", "share_alone": 0, "alone": 0}],
+            "dependencies": [],
+            "share": 0.5,
+        }
+    )
+    assert columns.roles == {"age": "keep"}
     session.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +21,16 @@ from louver.anonymize.entry import entry_of
 from louver.anonymize.intersection import as_earlier, intersect, known_values, read_earlier
 from louver.anonymize.load import load
 from louver.anonymize.options import AnonymizeOptions
+from louver.anonymize.parts import in_parts
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.publish import publish
-from louver.anonymize.result import AnonymizedRelease
+from louver.anonymize.result import DATA_FILE, AnonymizedRelease
 from louver.anonymize.solve import form_classes
+from louver.anonymize.stored import StoredRecords
 from louver.anonymize.watch import Watch
 from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
+from louver.errors import InputError
 from louver.privacy.ledger_finding import find_ledger
 from louver.release.register import Memory
 from louver.release.write import check_out
@@ -98,6 +102,8 @@ def anonymize(
     bottom_code: Mapping[str, float] | None = None,
     round_to: Mapping[str, float] | None = None,
     missing: str = "category",
+    parts: int | str | None = None,
+    engine: str = "local:1",
     format: str = "labels",
     registry: str | Path | None = None,
     csv: bool = False,
@@ -142,12 +148,27 @@ def anonymize(
             memory = Memory.of(
                 request.options.registry, fingerprint(request.data, **source.opening(), run=run)
             )
-    release = _anonymize(request, run)
-    if out is not None and not release.is_withheld:
-        page = None if report is None else (run or Run()).attend(report, release)
-        release = replace(release, ledger=payer)
-        release.write(out, page, payer, dataset=dataset, memory=memory, run=run)
+    if request.options.parts is not None and out is None:
+        raise InputError(
+            "option --parts holds no records in memory; name a folder for the release (out).", option="out"
+        )
+    with _made(request, out, run) as release:
+        if out is not None and not release.is_withheld:
+            page = None if report is None else (run or Run()).attend(report, release)
+            release = replace(release, ledger=payer)
+            release.write(out, page, payer, dataset=dataset, memory=memory, run=run)
+    if out is not None and isinstance(release.table, StoredRecords):
+        release = replace(release, table=StoredRecords(Path(out) / DATA_FILE))
     return release
+
+
+def _made(
+    request: Request[AnonymizeOptions], out: str | Path | None, run: Run | None
+) -> AbstractContextManager[AnonymizedRelease]:
+    """The release, for as long as what it was made from has to be there."""
+    if out is not None and request.options.parts is not None:
+        return in_parts(request, Path(out), run or Run())
+    return nullcontext(_anonymize(request, run))
 
 
 def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> AnonymizedRelease:

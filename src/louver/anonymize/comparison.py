@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from louver._arrays import Floats, Ints
 from louver.anonymize.columns import Column, NumericColumn, given_values
 from louver.anonymize.generalise import Meaning, Published, Sort
 from louver.schema.attribute import Attribute
 
-__all__ = ["Association", "Comparison", "Distribution", "compare"]
+__all__ = ["Association", "Bins", "Comparison", "Distribution", "Tally", "compare", "tally"]
 
 N_BINS = 20
 MISSING_BIN = "(missing)"
@@ -62,47 +63,76 @@ class Comparison:
     associations: tuple[Association, ...]
 
 
-def compare(columns: Sequence[Column], published: Sequence[Published], rows: Ints, sizes: Ints) -> Comparison:
-    """Compare source and release.
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """Records by bin, and by pairs of bins, before and after; tallies of parts of a file add up."""
+
+    before: tuple[Floats, ...]
+    after: tuple[Floats, ...]
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            tuple(a + b for a, b in zip(self.before, other.before, strict=True)),
+            tuple(a + b for a, b in zip(self.after, other.after, strict=True)),
+        )
+
+
+def tally(bins: Sequence[Bins], before: Sequence[Ints], published: Sequence[Published], sizes: Ints) -> Tally:
+    """Count source and release.
 
     Parameters
     ----------
-    columns, published : sequences
-        One of each for every quasi-identifier.
-    rows : int64 (n,)
-        Source rows of the sample.
+    bins, before, published : sequences
+        One of each for every quasi-identifier: its bins, the bin of each record, what is published of it.
     sizes : int64 (groups,)
         Records published as each group.
     """
-    bins = [_Bins(p.attribute, c, rows) for c, p in zip(columns, published, strict=True)]
-    before = [b.of_records for b in bins]
-    after = [
-        np.stack([b.spread(meaning) for meaning in p.meanings])[p.of_group]
-        for b, p in zip(bins, published, strict=True)
+    after = [_spread(b, p) for b, p in zip(bins, published, strict=True)]
+    pairs = list(combinations(range(len(bins)), 2))
+    counted = [
+        np.bincount(old, minlength=len(b.labels)).astype(np.float64)
+        for b, old in zip(bins, before, strict=True)
     ]
-    n_published = max(1, int(sizes.sum()))
+    crossed = [_crossed(before[i], before[j], bins[i], bins[j]) for i, j in pairs]
+    weighted = [new.multiply(sizes[:, None]).T.tocsr() for new in after]
+    return Tally(
+        (*counted, *crossed),
+        (*(new.T @ sizes for new in after), *((weighted[i] @ after[j]).toarray() for i, j in pairs)),
+    )
+
+
+def _spread(bins: Bins, published: Published) -> csr_array:
+    """Shares of the bins (groups, bins) that the records of each group have; most groups touch few bins."""
+    rows = [bins.spread(meaning) for meaning in published.meanings]
+    touched = [np.flatnonzero(row) for row in rows]
+    shares = np.concatenate([row[places] for row, places in zip(rows, touched, strict=True)])
+    starts = np.cumsum([0, *map(len, touched)])
+    return csr_array((shares, np.concatenate(touched), starts), shape=(len(rows), len(bins.labels)))[
+        published.of_group
+    ]
+
+
+def compare(bins: Sequence[Bins], found: Tally) -> Comparison:
+    """Compare source and release by their tally."""
+    n, n_published = found.before[0].sum(), max(1.0, round(found.after[0].sum()))
     distributions = tuple(
         Distribution(
             name=b.name,
             bins=b.labels,
-            before=tuple((np.bincount(old, minlength=len(b.labels)) / len(rows)).tolist()),
-            after=tuple((sizes @ new / n_published).tolist()),
+            before=tuple((old / n).tolist()),
+            after=tuple((new / n_published).tolist()),
         )
-        for b, old, new in zip(bins, before, after, strict=True)
+        for b, old, new in zip(bins, found.before, found.after, strict=False)
     )
+    m = len(bins)
     associations = tuple(
-        Association(
-            first=bins[i].name,
-            second=bins[j].name,
-            before=_cramers_v(_crossed(before[i], before[j], bins[i], bins[j])),
-            after=_cramers_v((after[i] * sizes[:, None]).T @ after[j]),
-        )
-        for i, j in combinations(range(len(bins)), 2)
+        Association(first=a.name, second=b.name, before=_cramers_v(old), after=_cramers_v(new))
+        for (a, b), old, new in zip(combinations(bins, 2), found.before[m:], found.after[m:], strict=True)
     )
     return Comparison(distributions=distributions, associations=associations)
 
 
-class _Bins:
+class Bins:
     """Bins of one quasi-identifier: its labels, or at most N_BINS equal steps of its range."""
 
     def __init__(self, attribute: Attribute, column: Column, rows: Ints) -> None:
@@ -152,7 +182,7 @@ class _Bins:
         return normalised
 
 
-def _crossed(first: Ints, second: Ints, a: _Bins, b: _Bins) -> Floats:
+def _crossed(first: Ints, second: Ints, a: Bins, b: Bins) -> Floats:
     n, m = len(a.labels), len(b.labels)
     return np.bincount(first * m + second, minlength=n * m).reshape(n, m).astype(np.float64)
 

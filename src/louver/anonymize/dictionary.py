@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from louver.anonymize.columns import Column, NumericColumn, TreeColumn
-from louver.anonymize.load import Loaded
 from louver.anonymize.number_codes import done_to
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.roles import dropped
@@ -16,21 +17,27 @@ __all__ = ["dictionary"]
 SCHEMA = pa.schema([(name, pa.string()) for name in ("name", "role", "kind", "done")])
 
 
-def dictionary(loaded: Loaded, table: pa.Table, options: AnonymizeOptions) -> pa.Table:
-    """One line for every column of the source, in its order; `table` is what is published."""
+def dictionary(
+    names: Sequence[str],
+    attributes: Sequence[Attribute],
+    columns: Sequence[Column],
+    published: pa.Schema,
+    options: AnonymizeOptions,
+) -> pa.Table:
+    """One line for each of the source's columns, by its name; quasi-identifiers are given as attributes and columns."""
     quasi = {
         attribute.name: _quasi(attribute, column)
-        for attribute, column in zip(loaded.attributes, loaded.problem.columns, strict=True)
+        for attribute, column in zip(attributes, columns, strict=True)
     }
     lines = []
-    for name in loaded.records.column_names:
+    for name in names:
         if name in quasi:
             role, (kind, done) = "quasi", quasi[name]
         elif name in dropped(options):
             role, kind, done = _role_of_dropped(name, options), "", "dropped"
         else:
             role = "sensitive" if name in options.sensitive else "keep"
-            kind, done = kind_of(table.schema.field(name).type), done_to(name, options)
+            kind, done = kind_of(published.field(name).type), done_to(name, options)
         lines.append({"name": name, "role": role, "kind": kind, "done": done})
     return pa.Table.from_pylist(lines, SCHEMA)
 

@@ -21,7 +21,7 @@ from louver.anonymize.recodes import binned, recoded_labels
 from louver.anonymize.requirements import Distance, LKind, Sensitive
 from louver.anonymize.roles import check_roles
 from louver.data.coded import read_coded
-from louver.data.coding import NUMBER, in_order
+from louver.data.coding import NUMBER, find_row, in_order, known_sql
 from louver.data.read import Source, open_source
 from louver.data.tabulate import Records, read_codes
 from louver.errors import InputError
@@ -31,7 +31,15 @@ from louver.schema.hierarchy import Hierarchy
 from louver.schema.recode import Recode
 from louver.schema.spec import Schema
 
-__all__ = ["Loaded", "load", "shown_codes"]
+__all__ = [
+    "Loaded",
+    "attribute_of",
+    "load",
+    "public_labels",
+    "quasi_identifier",
+    "sensitive_of",
+    "shown_codes",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,18 +88,19 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
     records = coded_numbers(records, source, options)
     check_roles(source, records, options, run)
     attributes = [
-        _attribute(source, records, name, options, schema) for name in (*options.quasi, *options.sensitive)
+        attribute_of(source, records.column(name), name, options, schema)
+        for name in (*options.quasi, *options.sensitive)
     ]
     sample = read_codes(source, [a.name for a in attributes], Schema(attributes=tuple(attributes)))
     people = _population(attributes[: len(options.quasi)], options, source.run)
     quasi, columns = [], []
     recodes = {recode.attribute: recode for recode in options.recodes()}
     for name in options.quasi:
-        attribute, column = _quasi_identifier(name, attributes, sample, people, options, recodes.get(name))
+        attribute, column = quasi_identifier(name, attributes, sample, people, options, recodes.get(name))
         quasi.append(attribute)
         columns.append(column)
     limited = options.sensitive if options.l is not None or options.t is not None else ()
-    found = [_sensitive(_of(sample, name), _codes(sample, name), options) for name in limited]
+    found = [sensitive_of(_of(sample, name), _codes(sample, name), options) for name in limited]
     sensitive = tuple(attribute for attribute, _ in found)
     problem = Problem.build(
         columns,
@@ -109,23 +118,28 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
         sensitive=sensitive,
         problem=problem,
         represents=_represents(source, options),
-        public={
-            a.name: recoded_labels(
-                (frozenset(a.labels) - _own_label(a, schema)) | _labels(people, a.name),
-                a,
-                recodes.get(a.name),
-            )
-            for a in attributes
-        },
+        public={a.name: public_labels(a, schema, options, _labels(people, a.name)) for a in attributes},
         is_text=source.is_text,
     )
 
 
-def shown_codes(attribute: Attribute, published: Ints, loaded: Loaded) -> list[int]:
+def shown_codes(attribute: Attribute, published: Ints, public: frozenset[str]) -> list[int]:
     """Codes of the values that are public or published; one that only records left out have is not named."""
     shown = set(np.unique(published).tolist())
-    public = loaded.public[attribute.name]
     return [code for code, label in enumerate(attribute.labels) if code in shown or label in public]
+
+
+def public_labels(
+    attribute: Attribute,
+    schema: Schema | None,
+    options: AnonymizeOptions,
+    known: frozenset[str] = frozenset(),
+) -> frozenset[str]:
+    """Labels that are known to exist, as published: those that were listed, and others that are `known`."""
+    recode = next((recode for recode in options.recodes() if recode.attribute == attribute.name), None)
+    return recoded_labels(
+        (frozenset(attribute.labels) - _own_label(attribute, schema)) | known, attribute, recode
+    )
 
 
 def _own_label(attribute: Attribute, schema: Schema | None) -> frozenset[str]:
@@ -214,7 +228,7 @@ def _check_rows(source: Source, column: str, bad: Bools, wanted: str) -> None:
         )
 
 
-def _quasi_identifier(
+def quasi_identifier(
     name: str,
     attributes: Sequence[Attribute],
     sample: Records,
@@ -276,10 +290,10 @@ def _united(parts: Sequence[tuple[Attribute, Ints]]) -> tuple[Attribute, Ints]:
     return first, np.concatenate(codes)
 
 
-def _attribute(
-    source: Source, records: pa.Table, name: str, options: AnonymizeOptions, schema: Schema | None
+def attribute_of(
+    source: Source, column: pa.ChunkedArray, name: str, options: AnonymizeOptions, schema: Schema | None
 ) -> Attribute:
-    """How a column is to be coded; a label for missing values where they are a category of their own."""
+    """How a column, of which every value is among those given, is to be coded; a label for missing values that are a category."""
     listed = {a.name: a for a in schema.attributes} if schema is not None else {}
     codes = options.missing_code.get(name, ())
     if name in options.hierarchy:
@@ -291,18 +305,17 @@ def _attribute(
         attribute = Attribute(name=name, kind=Kind.ORDERED, labels=options.ordered[name])
     elif name in listed:
         attribute = listed[name]
-    elif name not in options.ordered and _is_numeric(records.column(name), codes):
+    elif name not in options.ordered and _is_numeric(column, codes):
         attribute = Attribute(name=name, kind=Kind.NUMBER)
     else:
         attribute = Attribute(name=name)
     if name in options.sensitive and not attribute.labels:  # every number is a value
         attribute = replace(attribute, kind=Kind.CATEGORY)
     attribute = replace(attribute, missing_codes=codes)
-    is_missing = _missing(records.column(name), attribute.missing_codes)
-    if not is_missing.any() or attribute.missing is not None:
+    if not _missing(column, attribute.missing_codes).any() or attribute.missing is not None:
         return attribute
     if options.missing == "error":
-        row = source.row_of(int(np.argmax(is_missing)) + 1)
+        row = find_row(source, f"({known_sql(source, attribute)}) IS NULL")
         raise InputError(
             f'column "{name}" in {source.name} has no value on row {row}; fill it or choose --missing category or match.',
             file=source.name,
@@ -378,7 +391,7 @@ def _check_levels(name: str, hierarchy: Hierarchy) -> None:
                 )
 
 
-def _sensitive(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -> tuple[Attribute, Sensitive]:
+def sensitive_of(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -> tuple[Attribute, Sensitive]:
     """A sensitive column: its attribute without the label of missing values, unless these count, and what is asked of it."""
     name = attribute.name
     if attribute.missing is not None and not options.count_missing:

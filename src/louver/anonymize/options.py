@@ -229,6 +229,18 @@ class AnonymizeOptions(VerbOptions):
         metavar="category|match|error",
         group="columns",
     )
+    parts: Annotated[str, BeforeValidator(lambda v: str(v) if type(v) is int else v)] | None = option(
+        None,
+        "For files beyond memory: cut into N parts, or parts of about 250,000 records (auto), each read and generalised on its own.",
+        metavar="N|auto",
+        group="parts",
+    )
+    engine: str = option(
+        "local:1",
+        "Where parts are worked on: local:N for cores of this machine, dask://HOST:PORT for a Dask cluster; classes do not depend on it.",
+        metavar="ADDRESS",
+        group="parts",
+    )
     format: Literal["labels", "bounds"] = option(
         "labels", "Intervals as one label (default) or as two columns.", metavar="labels|bounds", group="file"
     )
@@ -382,6 +394,7 @@ class AnonymizeOptions(VerbOptions):
             self._check_unit()
         self._check_method()
         self._check_recoding()
+        self._check_parts()
         self._check_number_codes()
         for name in ("size", "accepted"):
             if getattr(self, name) is not None and self.carry != "bubble":
@@ -445,6 +458,26 @@ class AnonymizeOptions(VerbOptions):
                 option="--recode",
             )
 
+    def _check_parts(self) -> None:
+        """Refuse a number of parts that is none, and what needs all records at once."""
+        if self.parts is None:
+            if "engine" in self.model_fields_set:
+                raise InputError("option --engine needs --parts.", option="--engine")
+            return
+        if self.parts != "auto" and not (self.parts.isdecimal() and 1 <= int(self.parts) <= MOST_PARTS):
+            raise InputError(
+                f"option --parts must be auto or a whole number from 1 to {MOST_PARTS}.", option="--parts"
+            )
+        for flag, is_given, told in PARTS_REFUSES:
+            if is_given(self):
+                raise InputError(
+                    f"option --parts takes no {flag}: {told}; drop one of them.", option="--parts"
+                )
+
+    def n_parts(self, n_records: int) -> int:
+        """How many parts are asked for."""
+        return -(-n_records // PART_RECORDS) if self.parts == "auto" else int(self.parts or 1)
+
     def recodes(self) -> list[Recode]:
         """What is done to quasi-identifiers before anything else."""
         return recodes_of(self.recode)
@@ -484,6 +517,37 @@ NUMBER_CODES: dict[str, Callable[[AnonymizeOptions], dict[str, float]]] = {
     "round_to": lambda options: options.round_to,
 }
 """Options that code numbers which travel along."""
+
+MOST_PARTS = 10_000
+PART_RECORDS = 250_000
+"""Records of a part, where nobody says how many parts there shall be."""
+
+PARTS_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] = (
+    (
+        "--recoding global",
+        lambda o: o.recoding == "global",
+        "one recoding is chosen for all records together",
+    ),
+    (
+        "--t",
+        lambda o: o.t is not None,
+        "a part is not close to the whole file where values go with the quasi-identifiers",
+    ),
+    ("--unit", lambda o: o.unit is not None, "the records of a unit may lie in different parts"),
+    ("--population", lambda o: o.population is not None, "people match classes of several parts"),
+    ("--sampling-weight", lambda o: o.sampling_weight is not None, "weights are added up over all records"),
+    ("--against", lambda o: bool(o.against), "earlier releases are compared with all records"),
+    ("--curve", lambda o: bool(o.curve), "every point of it is made from all records"),
+    ("--register", lambda o: o.registry is not None, "an entry describes all classes together"),
+    ("--csv", lambda o: o.csv, "the copy is compared with all records"),
+    ("--method " + "|".join(WEAKER), lambda o: o.method in WEAKER, "every record is matched with all others"),
+    (
+        "--top-code, --bottom-code or --round-to",
+        lambda o: bool(o.top_code or o.bottom_code or o.round_to),
+        "whole columns are coded at once",
+    ),
+)
+"""What cannot be had in parts, and why."""
 
 GLOBAL_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] = (
     ("--method", lambda o: o.method != "auto", "a method forms classes one by one"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import given_values
-from louver.anonymize.comparison import compare
+from louver.anonymize.comparison import Bins, Comparison, compare, tally
 from louver.anonymize.dictionary import dictionary
-from louver.anonymize.generalise import generalise, mapping_table, released_table
+from louver.anonymize.generalise import Published, generalise, mapping_table, released_table
 from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.load import Loaded, shown_codes
 from louver.anonymize.methods import METHODS
@@ -23,6 +23,7 @@ from louver.anonymize.metrics import published_losses, risk_of, utility_of
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, column_as_published
 from louver.anonymize.reached import reached_by
+from louver.anonymize.requirements import Sensitive
 from louver.anonymize.result import (
     CLASSES_FILE,
     COLUMNS_FILE,
@@ -35,7 +36,7 @@ from louver.anonymize.roles import unchanged
 from louver.anonymize.worked_out import count_alone, worked_out
 from louver.run import Run
 
-__all__ = ["publish"]
+__all__ = ["Shown", "parameters_of", "promises_of", "publish", "published_texts", "shuffled"]
 
 
 def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run) -> AnonymizedRelease:
@@ -59,10 +60,10 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run)
         unchanged=carried,
         is_text=loaded.is_text,
         as_bounds=options.format == "bounds",
-        class_ids=_shuffled(len(answer.sizes)) if options.class_id else None,
+        class_ids=shuffled(len(answer.sizes)) if options.class_id else None,
     )
     if not options.keep_order:
-        table = table.take(pa.array(_shuffled(table.num_rows)))
+        table = table.take(pa.array(shuffled(table.num_rows)))
     quasi = tuple(name for p in published for name in p.column_names(options.format == "bounds"))
     guarantee = _guarantee(options)
     classes = None
@@ -77,7 +78,9 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run)
         table=table,
         mapping=mapping,
         published_losses=losses,
-        dictionary=dictionary(loaded, in_order, options),
+        dictionary=dictionary(
+            loaded.records.column_names, loaded.attributes, problem.columns, in_order.schema, options
+        ),
         worked_out=worked_out(loaded.records, carried, problem.columns, published, group_of, run),
         classes=classes,
         guarantee=guarantee,
@@ -102,14 +105,27 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run)
             answer.n_suppressed,
             options.k,
         ),
-        comparison=compare(problem.columns, published, problem.rows, answer.sizes),
-        promises=_promises(group_of >= 0, in_order, quasi, losses, loaded, options),
-        parameters=_parameters(options),
+        comparison=_compared(loaded, published, answer),
+        promises=promises_of(
+            in_order.num_rows,
+            quasi,
+            losses,
+            _shown(group_of >= 0, in_order, loaded),
+            options,
+            _matching_anything(loaded, options),
+        ),
+        parameters=parameters_of(options),
         is_order_kept=options.keep_order,
         reached=reached_by(problem, answer),
         n_alone=count_alone(in_order),
         subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
     )
+
+
+def _compared(loaded: Loaded, published: Sequence[Published], answer: Answer) -> Comparison:
+    problem = loaded.problem
+    bins = [Bins(a, c, problem.rows) for a, c in zip(loaded.attributes, problem.columns, strict=True)]
+    return compare(bins, tally(bins, [b.of_records for b in bins], published, answer.sizes))
 
 
 def _listed(classes: pa.Table, loaded: Loaded, answer: Answer) -> pa.Table:
@@ -133,10 +149,10 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
     return Guarantee.K_MAP if options.k_map and guarantee is Guarantee.K_ANONYMITY else guarantee
 
 
-def _parameters(options: AnonymizeOptions) -> dict[str, Any]:
+def parameters_of(options: AnonymizeOptions) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
     kept = options.model_dump(
-        exclude={"hierarchy", "population", "against", "accept", "curve", "registry", "recode"}
+        exclude={"hierarchy", "population", "against", "accept", "curve", "registry", "recode", "engine"}
     )
     return kept | {
         "hierarchy": list(options.hierarchy),
@@ -157,23 +173,52 @@ def _people(loaded: Loaded, answer: Answer) -> Floats | None:
     return None
 
 
-def _promises(
-    is_kept: Bools,
-    table: pa.Table,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A sensitive column as promises speak of it.
+
+    Attributes
+    ----------
+    codes : list of int
+        Values that are public or published.
+    texts : mapping of int to list
+        For every code the values of the file that stand for it, as text.
+    """
+
+    limits: Sensitive
+    codes: list[int]
+    texts: Mapping[int, list[str | None]]
+
+
+def _shown(is_kept: Bools, table: pa.Table, loaded: Loaded) -> list[Shown]:
+    return [
+        Shown(
+            limits=limits,
+            codes=shown_codes(attribute, limits.codes[is_kept], loaded.public[attribute.name]),
+            texts=published_texts(table[attribute.name], limits.codes[is_kept]),
+        )
+        for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True)
+    ]
+
+
+def promises_of(
+    n_records: int,
     quasi: tuple[str, ...],
     losses: list[tuple[str, float]],
-    loaded: Loaded,
+    shown: Sequence[Shown],
     options: AnonymizeOptions,
+    matching_anything: Sequence[str] = (),
 ) -> tuple[Mapping[str, Any], ...]:
+    """What `verify` shall recompute."""
     about: dict[str, Any] = {"file": DATA_FILE, "quasi": list(quasi), "k": options.k}
     guarantee = _guarantee(options)
     if guarantee in (Guarantee.K_MAP, Guarantee.K_UNITS):
         about["classes"] = CLASSES_FILE
     elif guarantee is Guarantee.FREEFORM:
         about["mapping"] = MAPPING_FILE
-        about["open"] = _matching_anything(loaded, options)
+        about["open"] = list(matching_anything)
     promises: list[Mapping[str, Any]] = [
-        {"promise": "records", "file": DATA_FILE, "records": int(is_kept.sum())},
+        {"promise": "records", "file": DATA_FILE, "records": n_records},
         {"promise": "mapping", "file": DATA_FILE, "mapping": MAPPING_FILE},
         {"promise": "losses", "mapping": MAPPING_FILE, "by_column": losses},
         {"promise": "columns", "file": DATA_FILE, "dictionary": COLUMNS_FILE},
@@ -184,27 +229,25 @@ def _promises(
     if options.recoding == "global":
         columns = list(options.quasi)
         promises.append({"promise": "one-recoding", "mapping": MAPPING_FILE, "columns": columns})
-    for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True):
-        shown = shown_codes(attribute, limits.codes[is_kept], loaded)
-        texts = _published_texts(table[attribute.name], limits.codes[is_kept])
+    for line in shown:
         common: dict[str, Any] = {
             "file": DATA_FILE,
             "quasi": list(quasi),
-            "sensitive": attribute.name,
-            "values": [texts.get(code, []) for code in shown],
+            "sensitive": line.limits.name,
+            "values": [line.texts.get(code, []) for code in line.codes],
         }
         if not options.count_missing:
-            common["unknown"] = texts.get(-1, [])
+            common["unknown"] = line.texts.get(-1, [])
         if options.l is not None:
             promises.append({"promise": "l-diversity", **common, "kind": options.l_kind, "l": options.l})
         if options.t is not None:
-            levels = [level[shown].tolist() for level in limits.ancestors]
-            closeness = {"distance": limits.distance.value, "hierarchy": levels, "t": options.t}
+            levels = [level[line.codes].tolist() for level in line.limits.ancestors]
+            closeness = {"distance": line.limits.distance.value, "hierarchy": levels, "t": options.t}
             promises.append({"promise": "t-closeness", **common, **closeness})
     return tuple(promises)
 
 
-def _published_texts(column: pa.ChunkedArray, codes: Ints) -> dict[int, list[str | None]]:
+def published_texts(column: pa.ChunkedArray, codes: Ints) -> dict[int, list[str | None]]:
     """For every code of a sensitive column the values of the file that stand for it, as text; None where there is none."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -225,6 +268,6 @@ def _matching_anything(loaded: Loaded, options: AnonymizeOptions) -> list[str]:
     return [c.name for c in loaded.problem.columns if np.isnan(given_values(c, rows)).any()]
 
 
-def _shuffled(n: int) -> Ints:
+def shuffled(n: int) -> Ints:
     """A random order from the operating system's randomness."""
     return np.argsort(np.frombuffer(os.urandom(8 * n), dtype=np.uint64), kind="stable")

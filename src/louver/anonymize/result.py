@@ -18,6 +18,7 @@ from louver.anonymize.comparison import Comparison
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.metrics import Risk, Utility
 from louver.anonymize.reached import Reached
+from louver.anonymize.stored import StoredRecords
 from louver.anonymize.worked_out import WorkedOut
 from louver.data.write import write_csv
 from louver.optim.status import Status
@@ -54,8 +55,9 @@ class AnonymizedRelease(Shown):
 
     Attributes
     ----------
-    table : pyarrow.Table
-        What is published: identifying columns dropped, quasi-identifiers generalised, all others as they were.
+    table : pyarrow.Table or StoredRecords
+        What is published: identifying columns dropped, quasi-identifiers generalised, all others as they were; where it was made in
+        parts, the file that holds it (`read` gives the table).
     mapping : pyarrow.Table
         Every published value of every quasi-identifier, what it stands for and how many records carry it.
     published_losses : list of (name, share)
@@ -72,6 +74,8 @@ class AnonymizedRelease(Shown):
         k-anonymity; k-map, where k counts people of the population; freeform, which is weaker.
     subproblem_sizes : tuple of int
         Records in each sub-problem of Split & Carry.
+    part_sizes : tuple of int
+        Records in each part that was worked on alone; empty where all were together.
     status : Status
         OPTIMAL only where no partition loses less.
     lower_bound : float or None
@@ -123,6 +127,7 @@ class AnonymizedRelease(Shown):
     reached: tuple[Reached, ...] = ()
     is_order_kept: bool = False
     subproblem_sizes: tuple[int, ...] = ()
+    part_sizes: tuple[int, ...] = ()
     intersection: Intersection | None = None
     curve: tuple[CurvePoint, ...] = ()
     beside: Beside | None = None
@@ -204,12 +209,14 @@ class AnonymizedRelease(Shown):
             "subproblems": {"number": len(sizes), "largest": max(sizes), "mean": sum(sizes) / len(sizes)}
             if sizes
             else None,
+            "parts": len(self.part_sizes) or None,
         }
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result, which stays inside; its keys are stable."""
         return {
             **self._counts(),
+            "largest_part": max(self.part_sizes, default=None),
             "columns": self.dictionary.to_pylist(),
             "worked_out": [asdict(line) for line in self.worked_out],
             "alone": self.n_alone,
@@ -237,7 +244,7 @@ class AnonymizedRelease(Shown):
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pa.Table:
-        return self.table
+        return self.table.read() if isinstance(self.table, StoredRecords) else self.table
 
     def plot(self) -> Figure:
         """Loss per attribute and class sizes."""
@@ -288,7 +295,10 @@ class AnonymizedRelease(Shown):
             Asked whether to go on, until the file is logged.
         """
         with ReleaseWriter(out, run) as writer:
-            pq.write_table(self.table, writer.path(DATA_FILE))
+            if isinstance(self.table, StoredRecords):
+                self.table.write(writer.path(DATA_FILE))
+            else:
+                pq.write_table(self.table, writer.path(DATA_FILE))
             pq.write_table(self.mapping, writer.path(MAPPING_FILE))
             pq.write_table(self.dictionary, writer.path(COLUMNS_FILE))
             if self.parameters["csv"]:
@@ -321,7 +331,8 @@ class AnonymizedRelease(Shown):
             f"method {self.method}\n"
             + (f"  {WEAKER}\n" if self.guarantee is Guarantee.FREEFORM else "")
             + f"  {self.n_classes:,} classes, the smallest of {self.smallest_class:,} records; {self.n_suppressed:,} suppressed\n"
-            f"  information loss {u.information_loss:.6g} ({u.gcp:.2%} of the quasi-identifiers' detail), {proof}\n"
+            + self._told_parts()
+            + f"  information loss {u.information_loss:.6g} ({u.gcp:.2%} of the quasi-identifiers' detail), {proof}\n"
             f"  highest re-identification risk {r.prosecutor_highest:.2%}, average {r.prosecutor_average:.2%}\n"
             f"  unique records: {r.uniques_before:,} before, {r.uniques_after:,} after"
             + "".join(f"\n  {line}" for line in self.reached)
@@ -333,6 +344,10 @@ class AnonymizedRelease(Shown):
             + "".join(f"\n  {warning}" for warning in self.warnings)
             + (f"\n  {_told(self.stages)}" if self.stages else "")
         )
+
+    def _told_parts(self) -> str:
+        sizes = self.part_sizes
+        return f"  in {len(sizes):,} parts of at most {max(sizes):,} records\n" if sizes else ""
 
     def _told_unchanged(self) -> Iterator[str]:
         """What travels along, and how many records it tells apart; k counts the quasi-identifiers alone."""

@@ -65,7 +65,7 @@ def _leaves_values_out(loaded: Loaded, answer: Partition) -> bool:
     """Whether an ordered distance counts values that are neither published nor public."""
     kept = loaded.problem.rows[answer.labels >= 0]
     return any(
-        len(shown_codes(attribute, limits.codes[kept], loaded)) < limits.n_values
+        len(shown_codes(attribute, limits.codes[kept], loaded.public[attribute.name])) < limits.n_values
         for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True)
         if limits.distance is Distance.ORDERED
     )

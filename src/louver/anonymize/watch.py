@@ -39,6 +39,8 @@ class Watch:
     run : Run, optional
     seconds : float, optional
         Limit on the search; none without it. Reading it is left to `attend`.
+    cores : int, optional
+        That a method may use; all without it.
 
     Attributes
     ----------
@@ -54,8 +56,11 @@ class Watch:
         What the shares are told of; answers to parts of it are no news.
     """
 
-    def __init__(self, run: Run | None = None, seconds: float | None = None) -> None:
+    def __init__(
+        self, run: Run | None = None, seconds: float | None = None, cores: int | None = None
+    ) -> None:
         self.run = Run() if run is None else run
+        self.cores = cores
         self.stop = np.zeros(1, dtype=np.uint8)
         self.took: dict[str, float] = {}
         self.share = 0.0

@@ -180,9 +180,14 @@ class Columns:
     def take(self, profile: dict[str, Any]) -> None:
         """Take a profile in: safe columns get the role it suggests, the others wait for a decision."""
         self.profile = profile
-        risky = self.warnings()
-        self.roles = {c["name"]: "" if c["name"] in risky else c["role"] for c in profile["columns"]}
+        risky, before = self.warnings(), self.roles
+        found = {c["name"]: "" if c["name"] in risky else c["role"] for c in profile["columns"]}
+        self.roles = {name: before.get(name) or role for name, role in found.items()}
         self.selected = next((name for name, role in self.roles.items() if role == "quasi"), "")
+
+    def reread(self) -> None:
+        """Forget what was counted, for other rows are read; roles and hierarchies stay."""
+        self.profile = None
 
     def warnings(self) -> dict[str, str]:
         """Columns that need a decision, and why in a few words."""

@@ -227,6 +227,7 @@ class RunBar:
         """The answer of a job, or None where there is none: it was cancelled, is late, or failed, which the bar then tells."""
         self._running += 1
         self.is_cancelled = False
+        self.tell("")
         self._mark("working", 0, 0)
         loop = asyncio.get_running_loop()
         waits = [
@@ -237,7 +238,6 @@ class RunBar:
             answer = await self._session.ask(
                 job, *args, key=key, lane=self._lane, progress=self._mark, standing=self.stand
             )
-            self.tell("")
             return answer
         except Late:
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -268,6 +268,18 @@ class Session:
         assert self.opened is not None
         kept = self.opened.source.model_dump(exclude={"query"} if given.get("table") else set())
         self._take(replace(self.opened, source=validated(SourceOptions, {**kept, **given})))
+
+    def only_known(self, names: Sequence[str]) -> None:
+        """Read only rows that have a value in these columns; what was decided about columns stays."""
+        assert self.opened is not None
+        before = self.opened.source.where
+        quoted = ('"{}"'.format(name.replace('"', '""')) for name in names)
+        known = " and ".join(f"{name} is not missing" for name in quoted)
+        kept = {kind: state for kind, state in self._states.items() if hasattr(state, "reread")}
+        self.read_as(where=known if before is None else f"({before}) and {known}")
+        self._states.update(kept)
+        for state in kept.values():
+            state.reread()
 
     def close(self) -> None:
         """End its processes and remove its uploads."""

@@ -120,6 +120,13 @@ class Source:
             self.connection.execute("CREATE OR REPLACE TEMP VIEW records AS SELECT * FROM held")
         return table
 
+    def hold(self) -> None:
+        """Keep the records in the database, which spills them, so that a CSV file is not parsed again for later queries."""
+        if self._header is not None:
+            for _ in self.batches("CREATE TEMP TABLE IF NOT EXISTS held AS SELECT * FROM records"):
+                pass
+            self.connection.execute("CREATE OR REPLACE TEMP VIEW records AS SELECT * FROM held")
+
     def batches(self, sql: str, **parameters: object) -> Iterator[pa.RecordBatch]:
         """Rows of a query on `records`, a batch at a time."""
         try:

@@ -27,6 +27,11 @@ LOCK = "lock"
 class Scratch:
     """A folder of our own in the system's temporary folder; use it in a `with` block or call `close`.
 
+    Parameters
+    ----------
+    parent : Path, optional
+        Another folder to make it in.
+
     Raises
     ------
     InputError
@@ -40,12 +45,13 @@ class Scratch:
     False
     """
 
-    def __init__(self) -> None:
-        _sweep_once()
+    def __init__(self, parent: Path | None = None) -> None:
+        place = Path(tempfile.gettempdir()) if parent is None else parent
+        _sweep_once(place)
         try:
-            self.path, lock = _make()
+            self.path, lock = _make(place)
         except OSError:
-            message = f"{tempfile.gettempdir()} has no room for temporary files; free some, or set TMPDIR to another folder."
+            message = f"{place} has no room for temporary files; free some, or set TMPDIR to another folder."
             raise InputError(message) from None
         self._remove = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
@@ -62,9 +68,9 @@ class Scratch:
         self._remove()
 
 
-def _make() -> tuple[Path, int]:
+def _make(parent: Path) -> tuple[Path, int]:
     """A new folder under its swept name, and the descriptor that holds its lock."""
-    fresh = Path(tempfile.mkdtemp(prefix=UNLOCKED))
+    fresh = Path(tempfile.mkdtemp(prefix=UNLOCKED, dir=parent))
     lock = os.open(fresh / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     _try_lock(lock)
     return fresh.rename(fresh.with_name(fresh.name.replace(UNLOCKED, PREFIX, 1))), lock
@@ -78,13 +84,13 @@ def _remove(folder: Path, lock: int, owner: int) -> None:
 
 
 @cache
-def _sweep_once() -> None:
-    sweep()
+def _sweep_once(parent: Path) -> None:
+    sweep(parent)
 
 
-def sweep() -> None:
+def sweep(parent: Path | None = None) -> None:
     """Remove the folders of this user's processes that have died."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in (Path(tempfile.gettempdir()) if parent is None else parent).glob(f"{PREFIX}*"):
         lock = _take_over(folder)
         if lock is not None:
             _remove(folder, lock, os.getpid())

@@ -6,7 +6,7 @@ Counts come from records (each row is one), from a table that was counted before
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from louver._arrays import Floats, Ints
 from louver.data.coding import Coder, binned_sql, find_row, known_sql, number_sql, text_sql
 from louver.data.histogram import Histogram
-from louver.data.read import Source
+from louver.data.read import Source, quoted
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
@@ -26,7 +26,7 @@ from louver.schema.recode import Recode
 if TYPE_CHECKING:
     from louver.schema.spec import Schema
 
-__all__ = ["Records", "read_codes", "tabulate"]
+__all__ = ["Records", "coded_batches", "read_codes", "read_values", "tabulate"]
 
 COUNT_PROBLEMS = {
     "missing": "has no value on row {row}; give every row a count",
@@ -143,31 +143,111 @@ def read_codes(source: Source, names: Sequence[str], schema: Schema | None = Non
     -----
     **Cost**: one pass; 4 bytes per coded value and 8 per number, plus one column while they are put together.
     """
-    _check_names(names)
-    coders, numeric = [], []
-    for name in names:
-        attribute, recode = _attribute(name, schema)
-        is_number = attribute.kind in (Kind.INTEGER, Kind.NUMBER)
-        if is_number and not attribute.labels and recode is None:
-            numeric.append(attribute)
-        else:
-            coders.append(_coder(source, name, schema))
-    texts = {attribute.name: known_sql(source, attribute) for attribute in numeric}
-    values = [f"coalesce({number_sql(texts[a.name], a.kind)}, CAST('nan' AS DOUBLE))" for a in numeric]
-    fields = ", ".join([*(coder.sql for coder in coders), *values])
-    chunks: list[list[NDArray[np.int32]]] = [[] for _ in coders]
-    number_chunks: list[list[Floats]] = [[] for _ in numeric]
+    plan = _Plan.of(source, names, schema)
+    chunks: list[list[NDArray[np.int32]]] = [[] for _ in plan.coders]
+    number_chunks: list[list[Floats]] = [[] for _ in plan.numeric]
+    for batch in source.batches(f"SELECT {plan.fields} FROM records"):
+        codes, found = plan.encode(batch)
+        for kept, new in zip(chunks, codes, strict=True):
+            kept.append(new)
+        for kept_numbers, numbers in zip(number_chunks, found, strict=True):
+            kept_numbers.append(numbers)
+    return _whole(plan, chunks, number_chunks, schema)
+
+
+def read_values(source: Source, name: str, schema: Schema | None = None) -> tuple[Records, Ints]:
+    """The different values of one column as records, ascending where they are numbers, and how many records have each.
+
+    Notes
+    -----
+    **Cost**: one pass; memory for the different values.
+    """
+    plan = _Plan.of(source, [name], schema)
+    codes: list[NDArray[np.int32]] = []
+    numbers: list[Floats] = []
+    counts: list[Ints] = []
+    for batch in source.batches(
+        f"SELECT {plan.fields} AS v, count(*) AS n FROM records GROUP BY v ORDER BY v"
+    ):
+        coded, found = plan.encode(batch)
+        codes += coded
+        numbers += found
+        counts.append(np.asarray(np.from_dlpack(batch.column(1)), dtype=np.int64))
+    records = _whole(plan, [codes] if plan.coders else [], [numbers] if plan.numeric else [], schema)
+    return records, np.concatenate(counts)
+
+
+def coded_batches(
+    source: Source, schema: Schema, also: Sequence[str] = ()
+) -> Iterator[tuple[list[NDArray[np.int32] | Floats], pa.RecordBatch]]:
+    """All records, some at a time in the order of the source: each attribute of a schema, coded, and other columns as read.
+
+    Parameters
+    ----------
+    schema : Schema
+        As `read_values` found it: every label that occurs is listed.
+    also : sequence of str
+        Columns to give beside them.
+    """
+    plan = _Plan.of(source, list(schema.names), schema)
+    place = {a.name: i for i, a in enumerate([*(c.attribute for c in plan.coders), *plan.numeric])}
+    fields = ", ".join([plan.fields, *map(quoted, also)])
     for batch in source.batches(f"SELECT {fields} FROM records"):
-        for axis, coder in enumerate(coders):
-            chunks[axis].append(coder.encode(batch.column(axis)).astype(np.int32))
-        for axis, kept in enumerate(number_chunks, start=len(coders)):
-            kept.append(np.asarray(np.from_dlpack(batch.column(axis)), dtype=np.float64))
-    for coder in coders:
-        coder.check(source)
-    numbers = {a.name: np.concatenate(kept) for a, kept in zip(numeric, number_chunks, strict=True)}
-    for attribute in numeric:
-        _check_numbers(source, attribute, texts[attribute.name], numbers[attribute.name])
-    return _assemble(source, coders, chunks, numbers, schema)
+        codes, numbers = plan.encode(batch)
+        columns: list[NDArray[np.int32] | Floats] = [*codes, *numbers]
+        others = pa.RecordBatch.from_arrays(batch.columns[len(columns) :], names=list(also))
+        yield [columns[place[name]] for name in schema.names], others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """How columns are read: labels by coders, numbers as they are; SQL for all of them, coders first."""
+
+    source: Source
+    coders: tuple[Coder, ...]
+    numeric: tuple[Attribute, ...]
+    texts: Mapping[str, str]
+
+    @classmethod
+    def of(cls, source: Source, names: Sequence[str], schema: Schema | None) -> _Plan:
+        _check_names(names)
+        coders, numeric = [], []
+        for name in names:
+            attribute, recode = _attribute(name, schema)
+            is_number = attribute.kind in (Kind.INTEGER, Kind.NUMBER)
+            if is_number and not attribute.labels and recode is None:
+                numeric.append(attribute)
+            else:
+                coders.append(_coder(source, name, schema))
+        texts = {attribute.name: known_sql(source, attribute) for attribute in numeric}
+        return cls(source=source, coders=tuple(coders), numeric=tuple(numeric), texts=texts)
+
+    @property
+    def fields(self) -> str:
+        """SQL for the columns, coders first."""
+        values = [
+            f"coalesce({number_sql(self.texts[a.name], a.kind)}, CAST('nan' AS DOUBLE))" for a in self.numeric
+        ]
+        return ", ".join([*(coder.sql for coder in self.coders), *values])
+
+    def encode(self, batch: pa.RecordBatch) -> tuple[list[NDArray[np.int32]], list[Floats]]:
+        """Codes and numbers of a batch."""
+        n = len(self.coders)
+        codes = [coder.encode(batch.column(axis)).astype(np.int32) for axis, coder in enumerate(self.coders)]
+        columns = (batch.column(axis) for axis in range(n, n + len(self.numeric)))
+        return codes, [np.asarray(np.from_dlpack(column), dtype=np.float64) for column in columns]
+
+
+def _whole(
+    plan: _Plan, chunks: list[list[NDArray[np.int32]]], numbers: list[list[Floats]], schema: Schema | None
+) -> Records:
+    """All batches together, checked."""
+    for coder in plan.coders:
+        coder.check(plan.source)
+    joined = {a.name: np.concatenate(kept) for a, kept in zip(plan.numeric, numbers, strict=True)}
+    for attribute in plan.numeric:
+        _check_numbers(plan.source, attribute, plan.texts[attribute.name], joined[attribute.name])
+    return _assemble(plan.source, plan.coders, chunks, joined, schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

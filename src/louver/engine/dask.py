@@ -231,6 +231,11 @@ class DaskEngine:
         """What all workers see."""
         return self._scratch
 
+    @property
+    def workers(self) -> int:
+        """Threads of all workers that are there now."""
+        return max(1, int(sum(self._client.nthreads().values())))
+
     def share(self, what: T) -> Published[T]:
         """Make something known to all workers, for as long as the answer is held."""
         return Published(what, self._scratch)

@@ -56,6 +56,11 @@ class Engine(Protocol):
         """Where files that the work reads have to lie; None where any place will do."""
         ...
 
+    @property
+    def workers(self) -> int:
+        """How many pieces are worked on at a time."""
+        ...
+
     def share(self, what: T) -> Shared[T]:
         """Make something known to all workers, for as long as the answer is held."""
         ...

@@ -131,3 +131,12 @@ def test_no_place_for_temporary_files(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     with pytest.raises(InputError, match="set TMPDIR"):
         Scratch()
+
+
+def test_a_folder_may_be_made_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    with Scratch(tmp_path / "shared") as scratch:
+        assert scratch.path.parent == tmp_path / "shared"
+    assert not list((tmp_path / "shared").iterdir())
+    with pytest.raises(InputError, match="has no room for temporary files"):
+        Scratch(tmp_path / "nowhere")

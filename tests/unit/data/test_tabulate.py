@@ -10,7 +10,7 @@ import pytest
 
 from louver.data.read import open_source
 from louver.data.samples import sample_path
-from louver.data.tabulate import read_codes, tabulate
+from louver.data.tabulate import coded_batches, read_codes, read_values, tabulate
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
@@ -422,3 +422,20 @@ def test_a_region_in_two_parents_is_refused():
     frame = pa.table({"block": ["b1", "b1"], "state": ["s", "t"]})
     with pytest.raises(InputError, match='the hierarchy of "block": row 2 repeats the leaf'):
         counted(frame, ["block"], schema=schema)
+
+
+def test_values_with_their_counts_and_records_a_batch_at_a_time(tmp_path):
+    """What is read column by column codes the records as reading them whole does."""
+    (tmp_path / "a.csv").write_text("x,y,z\n2,b,u\n,a,v\n1,b,w\n2,,u\n")
+    attributes = (Attribute(name="x", kind=Kind.NUMBER, missing="?"), Attribute(name="y", missing="?"))
+    with open_source(tmp_path / "a.csv") as source:
+        source.hold()
+        whole = read_codes(source, ["x", "y"], Schema(attributes=attributes))
+        (x, n_x), (y, n_y) = (read_values(source, a.name, Schema(attributes=(a,))) for a in attributes)
+        assert str(x.numbers["x"].tolist()) == "[1.0, 2.0, nan]" and n_x.tolist() == [1, 2, 1]
+        assert y.attributes[0].labels == ("a", "b", "?") and sorted(n_y.tolist()) == [1, 1, 2]
+        listed = Schema(attributes=(attributes[0], y.attributes[0]))
+        ((codes, others),) = coded_batches(source, listed, ["z"])
+    assert str(codes[0].tolist()) == str(whole.numbers["x"].tolist())
+    assert codes[1].tolist() == whole.codes[:, 0].tolist() == [1, 0, 1, 2]
+    assert others.to_pydict() == {"z": ["u", "v", "w", "u"]}

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import distributed
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dask_cluster
 from dask_cluster import Cluster, add, cluster_of, stop_for_good, until
+from louver.anonymize import anonymize
 from louver.engine import dask, shared
 from louver.engine.dask import DaskEngine
 from louver.engine.engines import open_engine
@@ -285,6 +287,17 @@ def test_a_batch_that_never_comes_back(cluster, tmp_path, monkeypatch, error, ma
         monkeypatch.setattr(engine._client, "gather", lost)
         with pytest.raises(InputError, match=match):
             list(engine.map(partial(add, engine.share(1)), [1], None))
+
+
+def test_parts_of_a_file_are_anonymised_by_workers(cluster, tmp_path):
+    """Same bytes; the records that workers read lie beside the release, and go with the run."""
+    random = np.random.default_rng(5)
+    people = pa.table({"age": random.integers(0, 60, 200), "town": random.choice(list("abcd"), 200)})
+    given = {"quasi": ["age", "town"], "k": 3, "method": "sorted", "keep_order": True, "parts": 4}
+    for name, engine in (("here", "local:1"), ("there", cluster.address)):
+        anonymize(people, **given, engine=engine, out=tmp_path / name)
+    assert bytes_of(tmp_path / "here") == bytes_of(tmp_path / "there")
+    assert {path.name for path in tmp_path.iterdir()} == {"here", "there"}
 
 
 def test_a_run_whose_workers_are_all_gone_is_carried_on(cluster, town, tmp_path, monkeypatch):

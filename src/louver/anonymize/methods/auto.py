@@ -306,6 +306,6 @@ def _loss_per_losing_record(problem: Problem, partition: Partition) -> float:
 
 METHOD = Method(
     name="auto",
-    solve=lambda problem, watch, options: solve(problem, watch, steps=options.steps),
+    solve=lambda problem, watch, options: solve(problem, watch, steps=options.steps, workers=watch.cores),
     warm_up=warm_up,
 )

@@ -30,22 +30,25 @@ Stamp = tuple[int, int] | None
 def counted(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
     """Columns that a table can be made of, with their labels, and why others cannot."""
     run.report("counting", 0, 0)
-    names, left = _usable(path, source.model_dump_json(), stamp_of(path))
+    names, left, missing = _usable(path, source.model_dump_json(), stamp_of(path))
     if len(names) < 2:
         raise InputError(
             "the file has fewer than two columns that a table can be made of; it needs categories."
         )
     histogram = histogram_of(path, source, names)
     sizes = [{"name": a.name, "labels": list(a.labels)} for a in histogram.attributes]
-    return {"attributes": sizes, "left": left, "n": histogram.total}
+    return {"attributes": sizes, "left": left, "missing": missing, "n": histogram.total}
 
 
 @lru_cache(maxsize=1)
-def _usable(path: str, source: str, stamp: Stamp) -> tuple[tuple[str, ...], dict[str, str]]:
+def _usable(path: str, source: str, stamp: Stamp) -> tuple[tuple[str, ...], dict[str, str], list[str]]:
+    """Columns of a table, why others are none, and those of them that only lack values."""
     about = SourceOptions.model_validate_json(source)
     with open_source(path, **about.opening()) as opened:
         columns = read_coded(opened, [name for name in opened.columns if name != about.weight], Run())
-    names, left = [], {}
+    names: list[str] = []
+    left: dict[str, str] = {}
+    missing: list[str] = []
     for column in columns:
         why = ""
         if guess_kind(column)[0] in (ColumnKind.EMPTY, ColumnKind.TEXT):
@@ -53,12 +56,13 @@ def _usable(path: str, source: str, stamp: Stamp) -> tuple[tuple[str, ...], dict
         elif column.n_values > MOST_LABELS:
             why = f"{column.n_values:,} different values: too many for a table"
         elif column.n_missing:
-            why = "has missing values: give them a label first"
+            why = f"{column.n_missing:,} values are missing"
+            missing.append(column.name)
         if why:
             left[column.name] = why
         else:
             names.append(column.name)
-    return tuple(names), left
+    return tuple(names), left, missing
 
 
 def histogram_of(path: str, source: SourceOptions, names: tuple[str, ...]) -> Histogram:

@@ -13,6 +13,7 @@ from louver.app.words import share_text
 __all__ = ["ClassesPanel", "curve", "distributions", "losses", "numbers", "tried"]
 
 MOST_BINS = 40
+SHORT = 14
 FIRST_CLASSES = {"ascending": "Smallest first", "descending": "Largest first"}
 Told = Mapping[str, Any]
 
@@ -159,4 +160,4 @@ class ClassesPanel:
                         for count in counts:
                             Tag("td", "r", f"{count:,}")
                         for label in labels:
-                            Tag("td", "s", label)
+                            Tag("td", "s nowrap" if len(label) < SHORT else "s", label)

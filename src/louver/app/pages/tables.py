@@ -23,9 +23,12 @@ from louver.app.look import (
     select,
     verdict,
 )
-from louver.app.pages.tables_state import SHELVES, Tables, Try, natural_name
+from louver.app.pages.tables_categories import CategoriesPanel
+from louver.app.pages.tables_knowledge import statement
+from louver.app.pages.tables_state import Tables
 from louver.app.pages.tables_together import TogetherPanel
-from louver.app.parts import HeatGrid, Points, Shelves
+from louver.app.pages.tables_tried import TriedPanel
+from louver.app.parts import HeatGrid, Shelves
 from louver.app.searching import SearchBar
 from louver.app.session import Session
 from louver.errors import LouverError
@@ -42,17 +45,7 @@ TILES = {
     "safe": ("", "safe"),
     "zero": ("0", "zeros visible"),
 }
-HEADS = {"#": "number", "Arrangement": "", "S": "small", "C": "certain", "Kept %": "kept"}
-SORT_WORDS = {
-    "number": "number",
-    "small": "small counts disclosed",
-    "certain": "rows that tell a status",
-    "kept": "information kept",
-}
-MOST_TRIED = 40
 SUGGEST_SECONDS = 15.0
-NAME_OF_MERGED = "Name of the merged category"
-BOUND_WORDS = {"exactly": "exactly", "at_least": "at least", "at_most": "at most"}
 
 
 async def build(session: Session) -> None:
@@ -86,8 +79,6 @@ class _Page:
         self.number = 0
         self.pinned: dict[str, Any] | None = None
         self.knowledge: Tag | None = None
-        self.listed: list[int] = []
-        self.lines: dict[int, Tag] = {}
 
     def draw(self) -> None:
         """The page before its numbers."""
@@ -101,14 +92,17 @@ class _Page:
         with Tag("div", "panes"):
             with Tag("div", "stack centre"):
                 self.shelves = Shelves(self.state.shelves())
-                self.unusable = Tag("p", "s sub", self.state.told_unusable())
+                self.unusable = Tag("div", "row wrap")
+                self._paint_unusable()
                 self.told = Tag("div", aria_live="polite")
                 self.long = SearchBar(self.session, "long", _told_kept, is_kept=True)
                 self._draw_tiles()
                 self.bar = RunBar(self.session, "quick", [self.told, self.tiles])
                 self._draw_grid()
             with Tag("aside", "card side"):
-                self._draw_side()
+                self.side = TriedPanel(
+                    self.state, go_back=self.go_back, undo=self.undo, together=self.open_together
+                )
         self.shelves.hear("move", self.moved)
         self.shelves.hear("open", self.open_categories)
         self.shelves.hear("split", lambda name: self.split(name, ()))
@@ -120,7 +114,7 @@ class _Page:
             if found is None:
                 return
             self.state.open(found)
-            self.unusable.set_text(self.state.told_unusable())
+            self._paint_unusable()
         self.session.shape = f"{self.state.n:,} people, {len(self.state.attributes)} attributes"
         self.session.refresh_top()
         await self.check("As opened")
@@ -175,9 +169,6 @@ class _Page:
         self.state.decimals = int(chosen) if chosen else None
         await self.check(f"Publish {FORMS[chosen]}")
 
-    async def merge(self, name: str, labels: Sequence[str], new: str) -> None:
-        await self.check(self.state.merge(name, labels, new))
-
     async def split(self, name: str, labels: Sequence[str]) -> None:
         await self.check(self.state.split(name, labels))
 
@@ -195,7 +186,7 @@ class _Page:
         if found is None:
             return
         self.state.take_suggestions(found)
-        self._paint_side()
+        self.side.paint()
         if self.long.is_hurried:
             self.long.tell("cancelled; what was found so far is kept.")
 
@@ -205,7 +196,21 @@ class _Page:
         found = await self.session.ask(window, self.asked(), self.view, key="window")
         self.grid.put(win={**found, "table": self.number})
 
+    def only_known(self) -> None:
+        """Leave out the records that lack a value of a column which could stand in a table."""
+        self.session.only_known(self.state.missing)
+        self.session.show("tables")
+
     # What is drawn.
+
+    def _paint_unusable(self) -> None:
+        self.unusable.clear()
+        with self.unusable:
+            if text := self.state.told_unusable():
+                Tag("p", "s sub", text)
+            if self.state.missing:
+                title = "Records that lack one of these values are then not counted, on any page"
+                button("Count only records that have them", self.only_known, kind="mini", title=title)
 
     def _draw_tiles(self) -> None:
         self.tile: dict[str, tuple[Tag, Tag]] = {}
@@ -265,30 +270,6 @@ class _Page:
             await self.look(lines=(max(0, found[0] - 60), found[0] + 60))
             self.grid.run_method("goto", *found)
 
-    def _draw_side(self) -> None:
-        with Tag("div", "pad row between"):
-            Tag("h2", text="Risk and usefulness")
-        self.chart = Points(
-            xlabel="small counts and rows that tell",
-            ylabel="information kept, %",
-            label="Arrangements tried",
-            band=(0, 0),
-        )
-        self.chart.hear("choose", lambda number: self.go_back(int(number)))
-        with Tag("div", "pad row between tried"):
-            Tag("h2", "nowrap", "Tried so far")
-            with Tag("span", "row"):
-                button(
-                    "Together…",
-                    self.open_together,
-                    kind="ghost mini",
-                    title="What several of them give away together",
-                )
-                button("Undo", self.undo, kind="ghost mini", icon_name="undo", data_undo="")
-        self.tried = Tag("div", "scroll")
-        self.best = Tag("div", "pad s sub best")
-        self._paint_side()
-
     def _paint(self, found: dict[str, Any]) -> None:
         self.number += 1
         summary, tiles = found["summary"], found["tiles"]
@@ -299,7 +280,7 @@ class _Page:
         self.grid.put(win={**found["window"], "table": self.number}, tip=None)
         self.session.say(f"{self.state.words_now()}. {_plural(tiles['small'], 'small count')} disclosed.")
         self._paint_verdict(summary, found["n"], found["fallen"])
-        self._paint_side()
+        self.side.paint()
 
     def _paint_verdict(self, summary: dict[str, Any], n: int, fallen: int | None) -> None:
         small, rows = summary["disclosed_small_cells"], summary["certain_rows"]
@@ -341,144 +322,11 @@ class _Page:
             if kind == "stop":
                 button("Suggest safer tables", self.suggest, kind="pri", icon_name="spark", data_run="")
 
-    def _paint_side(self) -> None:
-        tries = self.state.tries
-        points = [
-            {
-                "n": t.number,
-                "x": t.small + t.certain,
-                "y": round(100 * t.kept, 1),
-                "ok": t.is_safe,
-                "label": t.told,
-            }
-            for t in tries
-        ]
-        self.chart.put(points=points, chosen=self.state.current)
-        self._paint_tried()
-        self.best.set_text(self.state.best())
-
-    def _paint_tried(self) -> None:
-        """The list of what was tried; where only the choice has changed, only that is drawn."""
-        listed = self.state.sorted()
-        shown = [one.number for one in listed]
-        if shown == self.listed:
-            for number, line in self.lines.items():
-                line.classes(add="sel") if number == self.state.current else line.classes(remove="sel")
-            return
-        self.listed, self.lines = shown, {}
-        self.tried.clear()
-        with self.tried:
-            with Tag("table"):
-                with Tag("thead"), Tag("tr"):
-                    for text, by in HEADS.items():
-                        self._sort_head(text, by)
-                with Tag("tbody"):
-                    for one in listed[:MOST_TRIED]:
-                        self._line(one)
-            if len(listed) > MOST_TRIED:
-                Tag(
-                    "p",
-                    "pad s sub",
-                    f"{len(listed) - MOST_TRIED:,} more; sort by another column to see others.",
-                )
-
-    def _sort_head(self, text: str, by: str) -> None:
-        is_sorted = by == self.state.sort_by
-        way = ("descending" if self.state.is_reversed else "ascending") if is_sorted else None
-        with Tag("th", "r" if by in ("small", "certain", "kept") else "", scope="col", aria_sort=way):
-            if by:
-                title = f"Sort by {SORT_WORDS[by]}"
-                Tag("button", "linky", text, type="button", title=title, aria_label=title).click(
-                    partial(self.sort, by)
-                )
-            else:
-                Tag("span", text=text)
-
-    def sort(self, by: str) -> None:
-        self.state.sort(by)
-        self.listed = []
-        self._paint_tried()
-
-    def _line(self, one: Try) -> None:
-        with Tag("tr", "sel" if one.number == self.state.current else "") as self.lines[one.number]:
-            Tag("td", "b", str(one.number))
-            with Tag("td", "s"):
-                Tag("button", "linky", one.words, type="button", title=one.words).click(
-                    partial(self.go_back, one.number)
-                )
-            for text in (f"{one.small:,}", f"{one.certain:,}", f"{100 * one.kept:.1f}"):
-                Tag("td", "r", text)
-
     # Drawers.
 
     def open_categories(self, name: str) -> None:
         """Merge or split the categories of an attribute, or move it."""
-        groups = self.state.groups(name)
-        chosen: set[str] = set()
-        with drawer(name, is_slim=True):
-            Tag(
-                "p",
-                "sub s",
-                "Choose categories that belong together and merge them, or split what was merged.",
-            )
-            listed = Tag("div", "chips")
-            offer = Tag(
-                "input", "inp", aria_label="Name of the merged category", placeholder=NAME_OF_MERGED, value=""
-            )
-            with listed:
-                for label, members in groups.items():
-                    self._category(label, members, chosen, partial(self._offer, groups, chosen, offer))
-            typed: dict[str, str] = {}
-            offer.changed(lambda text: typed.update(name=text), "input")
-
-            async def act(what: str) -> None:
-                picked = [label for label in groups if label in chosen]
-                old = [member for label in picked for member in groups[label]]
-                if what == "merge" and len(picked) > 1:
-                    await self.merge(name, old, typed.get("name") or natural_name(picked))
-                elif what == "split":
-                    await self.split(name, picked)
-                self.open_categories(name)
-
-            with Tag("div", "row"):
-                button("Merge", partial(act, "merge"), kind="pri")
-                button("Split", partial(act, "split"))
-            self._hierarchy_levels(name)
-            Tag("h3", text="Move to")
-            with Tag("div", "row"):
-                for key, (title, _) in SHELVES.items():
-                    button(title, partial(self.moved, {"name": name, "to": key, "index": 999}), kind="mini")
-
-    def _hierarchy_levels(self, name: str) -> None:
-        """Offer the levels of the hierarchy that was made on the page Data."""
-        tree = self.session.state(Columns).trees.get(name)
-        if tree is None or not tree.steps:
-            return
-
-        async def take(level: int) -> None:
-            await self.check(self.state.regroup(name, tree.at(level), level))
-            self.open_categories(name)
-
-        Tag("h3", text="As merged on the page Data")
-        with Tag("div", "row wrap"):
-            for level in range(1, len(tree.steps) + 1):
-                text = f"Level {level}: {len(set(tree.at(level).values())):,} groups"
-                button(text, partial(take, level), kind="mini")
-
-    def _category(self, label: str, members: Sequence[str], chosen: set[str], then: Any) -> None:
-        made = Tag("button", "chip", label, type="button", aria_pressed="false", title="; ".join(members))
-
-        def toggle() -> None:
-            chosen.symmetric_difference_update({label})
-            made.set(aria_pressed=str(label in chosen).lower())
-            made.classes(add="mark") if label in chosen else made.classes(remove="mark")
-            then()
-
-        made.click(toggle)
-
-    def _offer(self, groups: dict[str, tuple[str, ...]], chosen: set[str], offer: Tag) -> None:
-        picked = [label for label in groups if label in chosen]
-        offer.set(placeholder=natural_name(picked) if len(picked) > 1 else NAME_OF_MERGED)
+        CategoriesPanel(self.state, name, self.session.state(Columns).trees.get(name), self.check)
 
     def open_together(self) -> None:
         """Audit several of the arrangements as if all were published."""
@@ -506,36 +354,7 @@ class _Page:
             if self.pinned is None:
                 Tag("p", "s", "Click a cell of the table to say something about it.")
                 return
-            self._statement(self.pinned)
-
-    def _statement(self, pinned: dict[str, Any]) -> None:
-        asked = {"about": "cell", "bound": "exactly", "number": ""}
-        Tag("p", "s b", str(pinned["where"]))
-        with Tag("div", "row"):
-            select(
-                {"cell": "this cell has", "row": "this row has"},
-                "cell",
-                lambda v: asked.update(about=v),
-                "About",
-            )
-            select(BOUND_WORDS, "exactly", lambda v: asked.update(bound=v), "Bound")
-            number = Tag(
-                "input", "inp", type="number", min=0, aria_label="Number of people", style="width:90px"
-            )
-            number.changed(lambda v: asked.update(number=v), "input")
-            Tag("span", "s", "people")
-
-        async def add() -> None:
-            if asked["number"].isdecimal():
-                row, col = pinned["labels"]
-                one = {
-                    "row": row,
-                    **({"col": col} if asked["about"] == "cell" else {}),
-                    asked["bound"]: int(asked["number"]),
-                }
-                await self.know([*self.state.given, one])
-
-        button("Add", add, kind="pri")
+            statement(self.pinned, lambda one: self.know([*self.state.given, one]))
 
     async def forget(self, position: int) -> None:
         await self.know([one for i, one in enumerate(self.state.given) if i != position])

@@ -61,6 +61,7 @@ class Tables:
 
     attributes: list[dict[str, Any]] = field(default_factory=list)
     unusable: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
     n: int = 0
     rows: list[str] = field(default_factory=list)
     cols: list[str] = field(default_factory=list)
@@ -82,6 +83,7 @@ class Tables:
     def open(self, found: dict[str, Any]) -> None:
         """Take a counted file: the last attributes with few categories are the columns, as many others as fit the rows."""
         self.attributes, self.unusable, self.n = found["attributes"], found["left"], found["n"]
+        self.missing = found["missing"]
         few = [a for a in self.attributes if 1 < len(a["labels"]) <= MOST_LEVELS]
         cols = few[-2:] if len(few) > 2 else few[-1:]
         cells, rows = 1, []

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 
 from louver._arrays import Ints
-from louver.release.folder import Folder, without_dictionary
+from louver.release.folder import Folder
 from louver.release.manifest import Manifest
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Promise",
     "Registered",
     "codes_of",
+    "count_codes",
     "count_distinct",
 ]
 
@@ -75,17 +76,52 @@ def count_distinct(folder: Folder, file: str, names: Sequence[str]) -> pa.Table:
     pyarrow.Table
         One column for each name, called by its position ("0", "1", ...), then `n`. A missing value equals itself.
     """
+    counted, values = count_codes(folder, file, names)
+    columns = [known.take(counted.column(place).combine_chunks()) for place, known in enumerate(values)]
+    return pa.table([*columns, counted["n"]], names=counted.column_names)
+
+
+def count_codes(folder: Folder, file: str, names: Sequence[str]) -> tuple[pa.Table, list[pa.Array]]:
+    """The same with numbers in the place of values, and for each column the values that they stand for.
+
+    Numbers take a fraction of the memory: the classes of a large file are millions of rows.
+    """
     keys = [str(place) for place in range(len(names))]
+    fields = folder.schema(file)
+    values = [_plain_type(fields.field(name).type) for name in names]
+    known = [pa.array([], kind) for kind in values]
     parts: list[pa.Table] = []
     for batch in folder.batches(file, names):
-        counted = batch.select(list(names)).rename_columns(keys).group_by(keys).aggregate([([], "count_all")])
-        parts.append(without_dictionary(counted.select([*keys, "count_all"]).rename_columns([*keys, "n"])))
+        columns = []
+        for place, name in enumerate(names):
+            numbers, known[place] = _numbered(batch[name].combine_chunks(), known[place])
+            columns.append(numbers)
+        counted = pa.table(columns, names=keys).group_by(keys).aggregate([([], "count_all")])
+        parts.append(counted.select([*keys, "count_all"]).rename_columns([*keys, "n"]))
         if sum(part.num_rows for part in parts) > MERGED_ROWS + 2 * parts[0].num_rows:
             parts = [_merged(parts, keys)]
     if parts:
-        return _merged(parts, keys)
-    fields = [(key, folder.schema(file).field(name).type) for key, name in zip(keys, names, strict=True)]
-    return without_dictionary(pa.schema([*fields, ("n", pa.int64())]).empty_table())
+        return _merged(parts, keys), known
+    return pa.schema([*((key, pa.int32()) for key in keys), ("n", pa.int64())]).empty_table(), known
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _numbered(column: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The place of each value in a list of values, which gets those that are new."""
+    if not pa.types.is_dictionary(column.type) or column.indices.null_count:
+        column = (
+            column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        ).dictionary_encode(null_encoding="encode")
+    own = column.dictionary
+    places = pc.index_in(own, value_set=known)
+    new = own.filter(pc.is_null(places))
+    if len(new):
+        known = pa.concat_arrays([known, pc.unique(new)])
+        places = pc.index_in(own, value_set=known)
+    return places.take(column.indices), known
 
 
 def _merged(parts: list[pa.Table], keys: list[str]) -> pa.Table:

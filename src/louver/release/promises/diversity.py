@@ -18,7 +18,7 @@ from louver.release.promises.base import (
     Outcome,
     Promise,
     codes_of,
-    count_distinct,
+    count_codes,
 )
 
 __all__ = ["AboutSensitive", "LDiversity", "SensitiveCounts", "check_l_diversity", "count_sensitive"]
@@ -103,9 +103,12 @@ def check_l_diversity(context: Context, promise: LDiversity) -> Outcome:
 
 def count_sensitive(context: Context, promise: AboutSensitive) -> SensitiveCounts:
     """Count the sensitive values, by their place in the promise, in every class."""
-    rows = count_distinct(context.folder, promise.file, [*promise.quasi, promise.sensitive])
+    rows, values = count_codes(context.folder, promise.file, [*promise.quasi, promise.sensitive])
     *keys, sensitive, _ = rows.column_names
-    classes, places = codes_of(rows, keys), _places(rows[sensitive], promise)
+    classes, places = (
+        codes_of(rows, keys),
+        _places(values[-1].take(rows[sensitive].combine_chunks()), promise),
+    )
     order = np.argsort(classes, kind="stable")
     order = order[places[order] != UNKNOWN]
     return SensitiveCounts(
@@ -117,7 +120,7 @@ def count_sensitive(context: Context, promise: AboutSensitive) -> SensitiveCount
     )
 
 
-def _places(column: pa.ChunkedArray, promise: AboutSensitive) -> Ints:
+def _places(column: pa.Array, promise: AboutSensitive) -> Ints:
     """Place of each row's sensitive value in the promise."""
     place_of: dict[str | None, int] = {}
     for place, texts in enumerate(promise.values):
@@ -130,7 +133,7 @@ def _places(column: pa.ChunkedArray, promise: AboutSensitive) -> Ints:
             raise Malformed("a sensitive value is listed twice")
         place_of[text] = UNKNOWN
     is_early = all(isinstance(texts, str) for texts in promise.values)
-    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    encoded = column.dictionary_encode(null_encoding="encode")
     places = [_place(value, place_of, is_early) for value in encoded.dictionary.to_pylist()]
     indices = encoded.indices.to_numpy(zero_copy_only=False)
     return np.asarray(np.array(places, np.int64)[indices])

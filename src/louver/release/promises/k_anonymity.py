@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from louver.release.folder import Malformed, without_dictionary
-from louver.release.promises.base import Context, Outcome, Promise, count_distinct
+from louver.release.promises.base import Context, Outcome, Promise, count_codes, count_distinct
 
 __all__ = ["KAnonymity", "KMap", "KUnits", "check_k_anonymity", "check_k_map", "check_k_units"]
 
@@ -47,7 +47,7 @@ class KUnits(Promise):
 
 def check_k_anonymity(context: Context, promise: KAnonymity) -> Outcome:
     """Count the records of every class."""
-    classes = count_distinct(context.folder, promise.file, promise.quasi)
+    classes, _ = count_codes(context.folder, promise.file, promise.quasi)
     if not classes.num_rows:
         return Outcome(True, "no records")
     smallest = int(pc.min(classes["n"]).as_py())

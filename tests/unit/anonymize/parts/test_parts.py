@@ -1,0 +1,243 @@
+"""Files cut into parts: the same records, the same promises, losses by the range of the whole file."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import louver as lv
+from louver.anonymize.parts import arrange, spill
+from louver.errors import Cancelled, InfeasibleError, InputError
+from louver.run import Run
+
+QUASI = ("age", "town", "size", "region")
+
+
+def records(n: int = 60, seed: int = 3) -> pa.Table:
+    """Numbers with gaps, labels, ordered labels, labels under a hierarchy, and what travels along."""
+    random = np.random.default_rng(seed)
+    age = random.integers(0, 30, n)
+    return pa.table(
+        {
+            "id": np.arange(n),
+            "age": pa.array(age, mask=age % 11 == 0),
+            "town": random.choice(["Ayr", "Bute", "Cairn"], n),
+            "size": random.choice(["1", "2", "3", "4"], n),
+            "region": random.choice(list("abcd"), n),
+            "ill": random.choice(["flu", "cold", "ulcer"], n),
+        }
+    )
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> dict[str, object]:
+    (tmp_path / "region.csv").write_text("a;west;*\nb;west;*\nc;east;*\nd;east;*\n")
+    return {
+        "quasi": QUASI,
+        "identifying": "id",
+        "sensitive": "ill",
+        "ordered": "size",
+        "hierarchy": {"region": tmp_path / "region.csv"},
+        "k": 3,
+        "method": "sorted",
+        "keep_order": True,
+    }
+
+
+def data_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / "data").iterdir()}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"format": "bounds"},
+        {"l": 2, "missing": "match"},
+        {"suppress": 0.2, "l": 2},
+        {"one_hot": ["town"], "weights": {"age": 2.0}, "normalise": True},
+        {"recode": {"age": {"bins": [10, 20]}}, "ordered": {"size": ["4", "3", "2", "1"]}},
+        {"where": "town != 'Bute'", "missing_code": {"age": ["7"]}},
+    ],
+)
+def test_one_part_is_the_ordinary_run(
+    more: dict[str, object], options: dict[str, object], tmp_path: Path
+) -> None:
+    whole = lv.anonymize(records(), **{**options, **more}, out=tmp_path / "whole")
+    alone = lv.anonymize(records(), **{**options, **more}, out=tmp_path / "alone", parts=1)
+    assert data_of(tmp_path / "whole") == data_of(tmp_path / "alone")
+    assert alone.utility == whole.utility and alone.risk == whole.risk and alone.promises == whole.promises
+    assert alone.comparison == whole.comparison and alone.reached == whole.reached
+    assert alone.n_alone == whole.n_alone and alone.to_frame().equals(whole.to_frame())
+
+
+def test_a_csv_file_gets_the_same_types(options: dict[str, object], tmp_path: Path) -> None:
+    """What every published record has decides, whichever part it is in."""
+    table = (
+        records()
+        .append_column("pay", pa.array(["1"] * 59 + ["2.5"]))
+        .append_column("code", pa.array(["07"] * 60))
+    )
+    pa.csv.write_csv(table, tmp_path / "people.csv")
+    given = {**options, "keep": ["pay", "code"], "l": 2}
+    for name, more in (("whole", {}), ("alone", {"parts": 1}), ("cut", {"parts": 4})):
+        lv.anonymize(tmp_path / "people.csv", **given, **more, out=tmp_path / name)
+    assert data_of(tmp_path / "whole") == data_of(tmp_path / "alone")
+    kinds = [pq.read_schema(tmp_path / name / "data/anonymized.parquet") for name in ("whole", "cut")]
+    assert kinds[0] == kinds[1] and kinds[0].field("pay").type == pa.float64()
+    assert lv.verify(tmp_path / "cut").passed
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"format": "bounds", "class_id": True}, {"l": 2, "l_kind": "entropy"}, {"suppress": 0.3}]
+)
+def test_parts_keep_every_promise(
+    more: dict[str, object], options: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrange, "STRETCH_ROWS", 16)
+    monkeypatch.setattr(spill, "FLUSH_ROWS", 10)
+    source = records()
+    release = lv.anonymize(source, **{**options, **more}, out=tmp_path / "release", parts=4)
+    assert lv.verify(tmp_path / "release").passed
+    assert len(release.part_sizes) == 4 and sum(release.part_sizes) == 60
+    assert release.smallest_class >= 3 and release.n_suppressed <= 0.3 * 60
+    assert release.lower_bound is None
+    if not release.n_suppressed:
+        assert release.to_frame()["ill"].to_pylist() == source["ill"].to_pylist()
+        covered(source, release)
+
+
+def covered(source: pa.Table, release: lv.AnonymizedRelease) -> None:
+    """Every record is published as something that its own values belong to, and what is lost follows from that."""
+    lines = {(line["attribute"], line["published"]): line for line in release.mapping.to_pylist()}
+    n_labels = {"town": 3, "region": 4}
+    published = release.to_frame()
+    if "age" not in published.column_names:
+        return
+    ages = [age for age in source["age"].to_pylist() if age is not None]
+    for name, loss in release.utility.by_column:
+        lost = 0.0
+        for value, label in zip(source[name].to_pylist(), published[name].to_pylist(), strict=True):
+            line = lines[name, label]
+            if name == "age":
+                if line["sort"] == "interval":
+                    assert line["lower"] <= value <= line["upper"]
+                    lost += (line["upper"] - line["lower"]) / (max(ages) - min(ages))
+                lost += line["sort"] == "anything"
+            else:
+                assert value in line["members"]
+                lost += (len(line["members"]) - 1) / n_labels.get(name, 3)
+        assert loss == pytest.approx(lost / source.num_rows)
+
+
+@pytest.mark.parametrize("engine", ["local:1", "local:2"])
+def test_classes_do_not_depend_on_the_engine(engine: str, options: dict[str, object], tmp_path: Path) -> None:
+    for name in ("one", engine):
+        address = "local:1" if name == "one" else name
+        lv.anonymize(records(), **options, out=tmp_path / name, parts=3, engine=address)
+    assert data_of(tmp_path / "one") == data_of(tmp_path / engine)
+    assert "engine" not in json.loads((tmp_path / engine / "manifest.json").read_text())["parameters"]
+
+
+def test_parts_lose_no_less_than_the_best_partition_of_the_whole(tmp_path: Path) -> None:
+    table = records(24).select(["age", "town"])
+    given = {"quasi": ["age", "town"], "k": 3, "method": "exact", "steps": 10_000}
+    whole = lv.anonymize(table, **given)
+    cut = lv.anonymize(table, **given, parts=2, out=tmp_path / "cut")
+    assert whole.status.name == "OPTIMAL" and whole.lower_bound is not None
+    assert cut.utility.information_loss >= whole.lower_bound - 1e-9
+    assert cut.status.name == "FEASIBLE" and "in 2 parts of at most" in repr(cut)
+
+
+def test_rows_come_in_a_random_order(
+    options: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrange, "STRETCH_ROWS", 16)
+    given = {**options, "keep": ["id"], "identifying": ()}
+    kept, mixed = (
+        lv.anonymize(
+            records(), **{**given, "keep_order": is_kept}, out=tmp_path / str(is_kept), parts=4
+        ).to_frame()
+        for is_kept in (True, False)
+    )
+    assert kept["id"].to_pylist() == list(range(60)) != mixed["id"].to_pylist()
+    assert Counter(map(str, kept.to_pylist())) == Counter(map(str, mixed.to_pylist()))
+
+
+def test_parts_without_enough_sensitive_values_are_taken_together(tmp_path: Path) -> None:
+    """Where one half of the file has a single sensitive value, no class could be formed there."""
+    table = pa.table({"age": list(range(40)), "ill": ["flu"] * 20 + ["flu", "cold"] * 10})
+    release = lv.anonymize(
+        table, quasi="age", sensitive="ill", k=2, l=2, parts=4, method="sorted", out=tmp_path / "out"
+    )
+    assert lv.verify(tmp_path / "out").passed and release.reached[0].l == 2
+    assert len(release.part_sizes) == 2 and max(release.part_sizes) == 30
+
+
+def test_auto_makes_one_part_of_a_small_file(options: dict[str, object], tmp_path: Path) -> None:
+    assert len(lv.anonymize(records(), **options, parts="auto", out=tmp_path / "out").part_sizes) == 1
+
+
+@pytest.mark.parametrize("stage", ["counting", "cutting", "forming classes", "arranging"])
+def test_a_cancelled_run_leaves_nothing(
+    stage: str, options: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = set(tmp_path.iterdir())
+
+    def stop(now: str, done: float, total: float) -> None:
+        if now == stage:
+            run.cancel()
+
+    run = Run(stop)
+    with pytest.raises(Cancelled):
+        lv.anonymize(records(), **options, parts=3, out=tmp_path / "out", run=run)
+    assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"recoding": "global", "method": "auto"}, "--recoding global: one recoding"),
+        ({"t": 0.3}, "--t: a part is not close"),
+        ({"unit": "id", "identifying": (), "method": "auto"}, "--unit: the records of a unit"),
+        ({"population": "people.csv"}, "--population: people match"),
+        ({"sampling_weight": "id", "identifying": ()}, "--sampling-weight: weights"),
+        ({"against": ["earlier"]}, "--against: earlier releases"),
+        ({"curve": [2]}, "--curve: every point"),
+        ({"registry": "folder"}, "--register: an entry"),
+        ({"csv": True}, "--csv: the copy"),
+        ({"method": "freeform-greedy"}, "every record is matched"),
+        ({"round_to": {"id": 10}, "identifying": (), "keep": "id"}, "whole columns are coded"),
+        ({"parts": 0}, "from 1 to 10000"),
+        ({"parts": "many"}, "must be auto or a whole number"),
+        ({"parts": 20_000}, "from 1 to 10000"),
+        ({"parts": None, "engine": "local:2"}, "--engine needs --parts"),
+        ({"engine": "local:0"}, "must be local:N"),
+        ({"engine": "nowhere:1"}, "must be local:N"),
+        ({"identifying": ()}, 'column "id" in the dataframe has no role, which --parts'),
+        ({"keep": "salary"}, 'has no column "salary"'),
+        ({"missing": "error"}, 'column "age" in the dataframe has no value on row'),
+        ({"k": 61}, "fewer than k = 61 records"),
+        ({"l": 4}, "not even all records together"),
+    ],
+)
+def test_what_cannot_be_had_in_parts_is_refused(
+    more: dict[str, object], says: str, options: dict[str, object], tmp_path: Path
+) -> None:
+    with pytest.raises((InputError, InfeasibleError), match=says):
+        lv.anonymize(records(), **{**options, "parts": 2, **more}, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_parts_need_a_folder(options: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="name a folder for the release"):
+        lv.anonymize(records(), **options, parts=2)
