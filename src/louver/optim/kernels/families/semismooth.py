@@ -33,10 +33,10 @@ __all__ = ["SOLVED", "STALLED", "Family", "solve_family_inplace", "weigh"]
 SOLVED = 0
 STALLED = 1
 
-MAX_STEPS = 60  # Newton steps on z
+MAX_STEPS = 120  # Newton steps on z
 MAX_GROUP_STEPS = 60  # Newton steps on the prices of one group
 MAX_TRIALS = 30  # step lengths tried along one direction
-MAX_IDLE = 24  # steps on z that may pass until the residual is halved again; beyond them it is rounding
+MAX_IDLE = 60  # steps on z that may pass until the residual is halved again; beyond them it is rounding
 MAX_GROUP_IDLE = 12  # the same for the prices of one group
 ENOUGH = 0.2  # a step may overshoot until the slope is minus this share of the first
 FAR = 0.7  # a step is too short while this share of the slope is left
@@ -241,11 +241,17 @@ def _price_group_inplace(family, j, price, zeta, h, work, tolerance):
         has_woken = False
         for p in range(size):
             if work[p, p] <= 0.0:
-                # No child fills this cell yet: raise its price to where the first one does.
-                price[start + p] += _wake(family, j, p, price, zeta, h) + base * gradient[p]
+                # No child fills this cell yet: raise its price to where the first one does, and on, but not far past the best.
+                wanted, beyond = gradient[p], base * gradient[p]
+                woken = price[start + p] + _wake(family, j, p, price, zeta, h)
+                for _ in range(MAX_TRIALS):
+                    price[start + p] = woken + beyond
+                    worst = _group_gradient(family, j, price, zeta, h, gradient, work)
+                    if gradient[p] >= -ENOUGH * wanted:
+                        break
+                    beyond *= 0.25
                 has_woken = True
         if has_woken:
-            worst = _group_gradient(family, j, price, zeta, h, gradient, work)
             continue
         for p in range(size):
             step[p], old[p] = gradient[p], price[start + p]
