@@ -19,7 +19,7 @@ from cli.command import child_environment
 __all__ = ["Explorer", "chromium", "running", "serious_faults", "tab"]
 
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
-PATIENCE = 600_000  # ms: a limit that no machine reaches; nothing is measured here
+PATIENCE = 300_000  # ms: a limit that no machine reaches; nothing is measured here
 
 
 RULES = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations.map(v => [v.impact, v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 160))])"

@@ -102,7 +102,7 @@ def test_numbers_that_were_coded_are_not_called_unchanged():
         release
     )
     report = anonymize_report(release)
-    assert "pay rounded to multiples of 50) is published person by person" in report
+    assert "Person by person: size, pay rounded to multiples of 50." in report
     assert "<td>pay=50</td>" in report
 
 
