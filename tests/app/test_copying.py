@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ import pytest
 import louver as lv
 from cli.command import child_environment
 from louver.anonymize.options import AnonymizeOptions
-from louver.app.copying import Call
+from louver.app.copying import Call, show_ledger, verify_release
 from louver.bounds.options import BoundsOptions
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Ledger
+from louver.privacy.neighbours import Relation
 from louver.schema.source import SourceOptions
 
 HOSTILE = "'; touch harm; echo $(touch harm) `touch harm` \" \\ , =cmd|' /C calc'!A0 <script>"
@@ -74,6 +78,22 @@ def test_copied_calls_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found: dict[str, object] = {}
     exec(call.python(), found)
     assert found["result"].to_dict() == expected
+    assert not Path("harm").exists()
+
+
+def test_what_releases_and_ledger_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("people.csv").write_text("age\n30\n30\n41\n41\n")
+    release, ledger = f"-{HOSTILE.replace('/', '')}", f"-{HOSTILE.replace('/', '')}.ledger"
+    lv.anonymize("people.csv", quasi=["age"], k=2, out=release)
+    Ledger.create(Path(ledger), Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(9))
+    checks, told = verify_release(release).texts(), show_ledger(ledger).texts()
+    assert json.loads(in_a_shell(checks["Command"], tmp_path))["passed"]
+    assert json.loads(in_a_shell(told["Command"], tmp_path))["granted"] == "9"
+    exec(checks["Python"] + "\n" + told["Python"], {})
+    assert capsys.readouterr().out == f"{lv.verify(release)}\n{Ledger(Path(ledger)).state()}\n"
     assert not Path("harm").exists()
 
 

@@ -16,7 +16,18 @@ from louver.schema.files import toml_text
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
 
-__all__ = ["BY_TIME", "DRAWN_ANEW", "SAME", "Call", "Repeatable", "Texts", "WithFiles", "toml"]
+__all__ = [
+    "BY_TIME",
+    "DRAWN_ANEW",
+    "SAME",
+    "Call",
+    "Repeatable",
+    "Texts",
+    "WithFiles",
+    "show_ledger",
+    "toml",
+    "verify_release",
+]
 
 SPEC = "louver-explore.toml"
 BY_TIME = "A search that ends by time finds another answer each time; choose rounds under Time for one that is repeated exactly."
@@ -47,6 +58,17 @@ class Texts:
     def texts(self) -> dict[str, str]:
         """Command and Python, by the name of their tab."""
         return {"Command": shlex.join(self.command), "Python": f"import louver as lv\n\n{self.python}"}
+
+
+def verify_release(path: str) -> Texts:
+    """The checks of a release."""
+    return Texts(("louver", "verify", _not_an_option(path)), f"print(lv.verify({path!r}))")
+
+
+def show_ledger(path: str) -> Texts:
+    """What a ledger says."""
+    python = f"from pathlib import Path\nfrom louver.privacy.ledger import Ledger\nprint(Ledger(Path({path!r})).state())"
+    return Texts(("louver", "ledger", "show", _not_an_option(path)), python)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from louver.app.charts import steps
-from louver.app.copying import Texts
+from louver.app.copying import show_ledger
 from louver.app.dialogs import Confirm
 from louver.app.jobs.books import given_up, granted, ledger_read
 from louver.app.look import (
@@ -78,8 +78,7 @@ async def build(session: Session) -> None:
 
     with actions:
         _grant_button(do)
-        python = f"from louver.privacy.ledger import Ledger\nprint(Ledger({str(ledger)!r}).state())"
-        copy_button(lambda: Texts(("louver", "ledger", "show", str(ledger)), python))
+        copy_button(lambda: show_ledger(str(ledger)))
     await do(ledger_read)
 
 

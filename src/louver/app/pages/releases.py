@@ -10,7 +10,7 @@ from typing import Any
 
 from louver._words import counted
 from louver.app.charts import points
-from louver.app.copying import Texts
+from louver.app.copying import Texts, verify_release
 from louver.app.jobs.books import checked, listed, report_of
 from louver.app.jobs.compare import compared
 from louver.app.look import (
@@ -300,8 +300,7 @@ class _Page:
         )
 
     def _texts(self) -> Texts:
-        path = f"{self._folder}/{self._state.chosen}"
-        return Texts(("louver", "verify", path), f"print(lv.verify({path!r}))")
+        return verify_release(f"{self._folder}/{self._state.chosen}")
 
 
 def _part(title: str, lines: list[str]) -> None:
