@@ -7,9 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,6 +80,16 @@ def chromium() -> Iterator[Any]:
             yield browser
         finally:
             browser.close()
+
+
+def take_release(page: Any, folder: Path) -> Path:
+    """The release that the page Microdata makes, downloaded and unpacked below a folder."""
+    page.click("button:has-text('Make the release…')")
+    with page.expect_download() as coming:
+        page.click("dialog[open] button:has-text('Make the release')")
+    coming.value.save_as(folder / "release.zip")
+    zipfile.ZipFile(folder / "release.zip").extractall(folder / "release")
+    return folder / "release"
 
 
 @contextmanager

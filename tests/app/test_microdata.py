@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from app.browser import Explorer, running, tab
+from app.browser import Explorer, running, tab, take_release
 from louver.release.verify import verify
 
 pytestmark = pytest.mark.chromium
@@ -40,13 +39,9 @@ def test_adult_is_anonymized_and_taken_away(explorer: Explorer, browser: Any, tm
         page.select_option("select[aria-label=Time]", "3")
         page.click("[data-run]")
         page.wait_for_selector(".tiles.four")
-        page.click("button:has-text('Make the release…')")
-        with page.expect_download() as coming:
-            page.click("dialog[open] button:has-text('Make the release')")
-        coming.value.save_as(tmp_path / "release.zip")
-    zipfile.ZipFile(tmp_path / "release.zip").extractall(tmp_path / "release")
-    assert verify(tmp_path / "release").passed
-    made = pq.read_table(tmp_path / "release" / "data" / "anonymized.parquet")
+        release = take_release(page, tmp_path)
+    assert verify(release).passed
+    made = pq.read_table(release / "data" / "anonymized.parquet")
     classes = made.group_by(quasi).aggregate([([], "count_all")])["count_all"].to_pylist()
     assert made.num_rows == PEOPLE and min(classes) >= 5
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.browser import Explorer, running, tab
+from app.browser import Explorer, running, tab, take_release
 from louver.data.samples import sample_path
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
@@ -67,9 +66,5 @@ def test_microdata_are_made_and_taken_away(browser: Any, tmp_path: Path) -> None
         page.locator("[aria-label=Method]").select_option("sorted")
         page.click("button:has-text('Run')")
         page.wait_for_selector("text=detail lost")
-        page.click("button:has-text('Make the release…')")
-        with page.expect_download() as taken:
-            page.click("dialog[open] >> button:has-text('Make the release')")
-        taken.value.save_as(tmp_path / "release.zip")
-    zipfile.ZipFile(tmp_path / "release.zip").extractall(tmp_path / "release")
-    assert verify(tmp_path / "release").passed
+        release = take_release(page, tmp_path)
+    assert verify(release).passed

@@ -7,7 +7,7 @@ Every sort knows its loss twice: in real numbers, as published (`class_losses`),
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -33,7 +33,7 @@ from louver.optim.kernels.classes.loss import (
     WORD_STOP,
 )
 
-__all__ = ["Column", "NumericColumn", "SetColumn", "TreeColumn", "encode", "given_values"]
+__all__ = ["Column", "NumericColumn", "SetColumn", "TreeColumn", "encode", "given_values", "of_rows"]
 
 
 TOTAL_UNITS = 2**30
@@ -294,6 +294,15 @@ def given_values(column: Column, rows: Ints) -> Floats:
     assert isinstance(column, SetColumn | TreeColumn)
     codes = column.codes[rows]
     return np.where(codes < 0, np.nan, codes).astype(np.float64)
+
+
+def of_rows(column: Column, rows: Ints) -> Column:
+    """A column of some rows, its range and categories unchanged."""
+    if isinstance(column, NumericColumn):
+        low, high = column.span
+        return replace(column, values=column.values[rows], lower=low, upper=high, n_sample=None)
+    assert isinstance(column, SetColumn | TreeColumn)
+    return replace(column, codes=column.codes[rows])
 
 
 def encode(columns: Sequence[Column]) -> tuple[NDArray[np.int32], Ints, float]:

@@ -197,14 +197,15 @@ def estimate_by_level(
         warm_up(run)
     current: SparseLevel | None = None
     tree: TreeEvidence | None = None
-    known = engine.share(Known(problem, noisy))
+    known: Shared[Known] | None = None
     for level in range(problem.spine.n_levels):
         saved = None if store is None else store.load(f"level-{level}")
         if saved is not None:
             current, report = _restore(*saved)
         else:
-            if estimator != "plain" and tree is None:
-                tree = gather_evidence(problem, noisy, engine=engine, run=run)
+            if known is None:
+                if estimator != "plain":
+                    tree = gather_evidence(problem, noisy, engine=engine, run=run)
                 known = engine.share(Known(problem, noisy, tree))
             is_improved = estimator == "bayes" and level > 0 and problem.spine.sizes[level] >= FEWEST
             batches = among if level == problem.spine.n_levels - 1 else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from louver._arrays import Ints
-from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn
+from louver.anonymize.columns import of_rows
 from louver.anonymize.methods import auto, greedy
 from louver.anonymize.problem import Partition, Problem, Units
 from louver.anonymize.requirements import Sensitive, build_requirements
@@ -112,7 +112,7 @@ def _cells(problem: Problem, units: Units, watch: Watch) -> Iterator[Ints]:
     yield np.zeros(problem.n_records, np.int64)
     of_record = units.codes[problem.rows]
     _, first = np.unique(of_record, return_index=True)
-    shared = [_of_rows(problem.columns[j], problem.rows[first]) for j in units.shared]
+    shared = [of_rows(problem.columns[j], problem.rows[first]) for j in units.shared]
     least = problem.k
     while shared and sum(c.weight for c in shared) and least < units.n and not watch.is_over:
         of_units = Problem.build(shared, k=least)
@@ -120,15 +120,6 @@ def _cells(problem: Problem, units: Units, watch: Watch) -> Iterator[Ints]:
         cell_of[of_units.rows] = greedy.solve(of_units, watch).labels
         yield cell_of[of_record]
         least *= 2
-
-
-def _of_rows(column: Column, rows: Ints) -> Column:
-    """A column of some rows, its range and categories unchanged."""
-    if isinstance(column, NumericColumn):
-        low, high = column.span
-        return replace(column, values=column.values[rows], lower=low, upper=high, n_sample=None)
-    assert isinstance(column, SetColumn | TreeColumn)
-    return replace(column, codes=column.codes[rows])
 
 
 def _within(

@@ -89,12 +89,13 @@ class Arranging:
                 for (name, codes), found in zip(sensitive.items(), values, strict=True):
                     _unite(texts[name], published_texts(table[name], codes[found[is_kept]]))
             self._store(parts[0], table)
-        first = self._stretch(0)
+        meant = self._published_values()
+        first = self._stretch(0, meant)
         with pq.ParquetWriter(path, first.schema) as writer:
             writer.write_table(first, row_group_size=STRETCH_ROWS)
             for number in range(1, self._n_stretches):
                 run.report("arranging", self._n_stretches + number, 2 * self._n_stretches)
-                writer.write_table(self._stretch(number), row_group_size=STRETCH_ROWS)
+                writer.write_table(self._stretch(number, meant), row_group_size=STRETCH_ROWS)
         return texts
 
     @property
@@ -147,7 +148,15 @@ class Arranging:
         half = np.uint64(32)
         return ((keys >> half) * np.uint64(self._n_stretches) >> half).astype(np.int64)
 
-    def _stretch(self, number: int) -> pa.Table:
+    def _published_values(self) -> dict[str, list[tuple[str, pa.Array]]]:
+        """For each quasi-identifier the columns it is published as, with one value for every meaning."""
+        found = {}
+        for p in self.published:
+            each = replace(p, of_group=np.arange(len(p.meanings)))
+            found[p.attribute.name] = list(each.columns(self.as_bounds))
+        return found
+
+    def _stretch(self, number: int, meant: Mapping[str, Sequence[tuple[str, pa.Array]]]) -> pa.Table:
         """The records of one stretch as they are published."""
         stored = []
         for parts in self.parts:
@@ -158,14 +167,13 @@ class Arranging:
         class_of = np.asarray(table[CLASS].combine_chunks())[order]
         names: list[str] = []
         arrays: list[pa.ChunkedArray | pa.Array] = []
-        of_name = {p.attribute.name: p for p in self.published}
+        group_of = {p.attribute.name: p.of_group for p in self.published}
         for name in self.columns:
-            if name in of_name:
-                each = replace(of_name[name], of_group=np.arange(len(of_name[name].meanings)))
-                places = pa.array(of_name[name].of_group[class_of])
-                for new_name, values in each.columns(self.as_bounds):
+            if name in group_of:
+                places = pa.array(group_of[name][class_of])
+                for new_name, each in meant[name]:
                     names.append(new_name)
-                    arrays.append(values.take(places))
+                    arrays.append(each.take(places))
             elif name in self.unchanged:
                 names.append(name)
                 arrays.append(table[name].take(pa.array(order)))

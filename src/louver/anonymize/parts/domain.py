@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
-from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn
+from louver.anonymize.columns import Column, of_rows
 from louver.anonymize.load import attribute_of, public_labels, quasi_identifier, sensitive_of
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem
@@ -69,7 +69,7 @@ class Domain:
 
     def columns_of(self, values: Sequence[Ints]) -> list[Column]:
         """The quasi-identifiers of some records; what is lost is measured by the range of the whole file."""
-        return [_of_records(column, chosen) for column, chosen in zip(self.columns, values, strict=False)]
+        return [of_rows(column, chosen) for column, chosen in zip(self.columns, values, strict=False)]
 
     def problem(self, values: Sequence[Ints], options: AnonymizeOptions, max_suppressed: int) -> Problem:
         """The problem of some records, given by the numbers of their values."""
@@ -137,11 +137,3 @@ def _places(by: Ints | Floats, given: NDArray[np.int32] | Floats) -> Ints:
     if np.issubdtype(by.dtype, np.floating):
         return np.searchsorted(by, given)
     return np.asarray(by[given.astype(np.int64)], np.int64)
-
-
-def _of_records(column: Column, chosen: Ints) -> Column:
-    if isinstance(column, NumericColumn):
-        low, high = column.span
-        return replace(column, values=column.values[chosen], lower=low, upper=high, n_sample=None)
-    assert isinstance(column, SetColumn | TreeColumn)
-    return replace(column, codes=column.codes[chosen])
