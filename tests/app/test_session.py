@@ -26,7 +26,7 @@ def test_uploads_are_private_and_go(tmp_path: Path) -> None:
     assert one.opened is not None and other.opened is None
     path = Path(one.opened.path)
     assert path.read_bytes() == b"a,b\n1,2\n"
-    assert path.parent.parent == tmp_path and path.name == "upload0.csv"
+    assert path.parent.parent == tmp_path and path.suffix == ".csv"
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert one.opened.name == "../../people?.CSV", "shown, and never a path"
     assert one.folder != other.folder
@@ -87,6 +87,28 @@ def test_a_page_says_what_it_takes(tmp_path: Path) -> None:
         asyncio.run(session.receive("other", "map.geojson", chunks(b"x")))
     asyncio.run(session.receive("outlines", "map.GeoJSON", chunks(b"x")))
     assert taken == [(b"x", "map.GeoJSON")]
+    session.close()
+
+
+def test_files_that_arrive_at_once_stay_apart(tmp_path: Path) -> None:
+    """Somebody chooses a second file while the first is on its way."""
+    session, taken = Session(Setup(folder=tmp_path)), []
+
+    async def take(path: str, name: str) -> None:
+        taken.append((name, Path(path).read_bytes()))
+
+    async def slowly(*parts: bytes) -> AsyncIterator[bytes]:
+        for part in parts:
+            await asyncio.sleep(0)
+            yield part
+
+    async def both() -> None:
+        arriving = {"a.csv": slowly(b"a", b"A"), "b.csv": slowly(b"b", b"B", b"B")}
+        await asyncio.gather(*(session.receive("spec", name, parts) for name, parts in arriving.items()))
+
+    session.receivers["spec"] = sessions.Receiver(take)
+    asyncio.run(both())
+    assert sorted(taken) == [("a.csv", b"aA"), ("b.csv", b"bBB")]
     session.close()
 
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from louver.app.work import Progress, Standing, Worker
 from louver.data.samples import sample_path
@@ -234,23 +234,14 @@ class Session:
         ending = next((end for end in endings if name.lower().endswith(end)), None)
         if ending is None:
             raise InputError(f"this kind of file is not read; choose {receiver.kinds}.")
-        path = self.folder / f"{stem}{len(list(self.folder.iterdir()))}{ending}"
-        size = 0
-        part = path.with_name("arriving")
-        with part.open("wb") as stream:
-            async for chunk in chunks:
-                size += len(chunk)
-                if size > receiver.most:
-                    part.unlink()
-                    most = f"the file is larger than {receiver.most // 1_000_000} MB"
-                    is_data = receiver.endings == ENDINGS
-                    instead = (
-                        "start louver explore with its path instead" if is_data else "choose a smaller one"
-                    )
-                    raise InputError(f"{most}; {instead}.")
-                stream.write(chunk)
-        part.replace(path)
-        return path
+        place, kept = tempfile.mkstemp(ending, f"{stem}-", self.folder)  # several may arrive at once
+        try:
+            with open(place, "wb") as stream:
+                await _write(stream, chunks, receiver)
+        except BaseException:
+            Path(kept).unlink(missing_ok=True)
+            raise
+        return Path(kept)
 
     def count_by(self, weight: str | None) -> None:
         """Read the same data with another column of counts, or with none."""
@@ -302,3 +293,14 @@ class Session:
 
 async def _nobody(path: str, name: str) -> None:
     """Takes nothing: the data themselves are opened."""
+
+
+async def _write(stream: BinaryIO, chunks: AsyncIterator[bytes], receiver: Receiver) -> None:
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > receiver.most:
+            is_data = receiver.endings == ENDINGS
+            instead = "start louver explore with its path instead" if is_data else "choose a smaller one"
+            raise InputError(f"the file is larger than {receiver.most // 1_000_000} MB; {instead}.")
+        stream.write(chunk)

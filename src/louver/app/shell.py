@@ -20,7 +20,7 @@ from louver.app.session import Session, Setup
 from louver.app.words import amount_text
 from louver.app.work import SPARE_AFTER_SECONDS, end_spares, prepare
 from louver.app.worker import where
-from louver.errors import Cancelled, InputError, LouverError
+from louver.errors import Cancelled, LouverError
 
 __all__ = ["install"]
 
@@ -136,7 +136,7 @@ class Shell:
                     await self._session.receive(purpose, name, request.stream())
                     return
                 await self._session.upload(name, request.stream())
-            except InputError as error:
+            except Exception as error:  # noqa: BLE001 - the page tells where
                 self._tell(error)
                 return
             self.show(FIRST)
