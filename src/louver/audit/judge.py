@@ -204,9 +204,7 @@ def _true(group: _Group) -> IntArray:
 # Bounds -----------------------------------------------------------------------------------------------------------
 
 
-def _bounded(
-    loaded: Loaded, cells: Cells, true: IntArray | None, options: AuditOptions, run: Run
-) -> _Bounds:
+def _bounded(loaded: Loaded, cells: Cells, true: IntArray | None, options: AuditOptions, run: Run) -> _Bounds:
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
     answer = solve(problem, forms_for(problem, cells), run, SHARE_BOUNDS * options.seconds)
     return _Bounds(

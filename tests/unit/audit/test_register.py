@@ -84,7 +84,9 @@ def test_targets_do_not_keep_small_cells_from_being_looked_at(people: Path) -> N
     elsewhere = [{"by": ["ill"]}]
     found = lv.audit(people, tables=[table], targets=elsewhere, publish=people.parent / "one", **kept)
     assert found.published is None and next(found.disclosed()).lower == 3
-    assert {cell.table for cell in lv.audit(people, tables=[table], targets=elsewhere, **kept).cells} == {"target 1"}
+    assert {cell.table for cell in lv.audit(people, tables=[table], targets=elsewhere, **kept).cells} == {
+        "target 1"
+    }
 
 
 @pytest.mark.parametrize("decide", [False, True])

@@ -17,6 +17,7 @@ from louver.topdown.implied import UNBOUNDED
 from louver.topdown.load import SpecLike, cell_set, read_design
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.problem import SparseLevel, add_levels
+from louver.topdown.result import MEASUREMENTS_FILE
 
 __all__ = ["MAX_BOUNDS", "Extension", "Rule", "read_extension", "read_rules"]
 
@@ -121,6 +122,7 @@ def read_extension(
     if len(design.statements) > MAX_BOUNDS:
         raise InputError(f"{where}: there are more than {MAX_BOUNDS} bounds; state fewer.", option="bounds")
     first, refinement = read_first(design, seeded=seeded, where=where, run=run)
+    design = replace(design, extends=first.manifest.files[MEASUREMENTS_FILE].sha256)
     # Bounds divide no types here, so that the plan does not see them.
     plan = make_plan(replace(design, statements=()))
     plan = replace(plan, design=replace(plan.design, statements=design.statements))
