@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import shutil
 from collections import Counter
@@ -78,6 +79,12 @@ def test_the_same_bytes_on_two_cores_and_from_a_mapping(made):
     again = extend(folder / "larger.toml", seed=4, engine="local:2")
     assert again.to_frame() == release.to_frame()
     assert again.to_dict()["edits"] == release.to_dict()["edits"]
+
+
+def test_what_workers_get_tells_nothing_of_where_the_records_are(made):
+    folder, _ = made
+    packed = pickle.dumps(problem.read_extension(folder / "larger.toml", seeded=True).without_source())
+    assert not any(word in packed for word in (b"people.csv", str(folder).encode()))
 
 
 def test_evaluation_tells_errors_and_leaves_out_what_is_too_large(made, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -76,7 +77,8 @@ class Extension:
 
     def without_source(self) -> Extension:
         """The same for a worker on another machine, which learns neither the records nor where they are."""
-        return replace(self, plan=replace(self.plan, design=self.design.without_source()))
+        plan = replace(self.plan, design=self.design.without_source())
+        return replace(self, plan=plan, first=replace(self.first, path=Path(self.first.path.name)))
 
     def first_levels(self) -> tuple[SparseLevel, ...]:
         """The first release at every level, the root first."""
