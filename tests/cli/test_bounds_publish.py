@@ -59,6 +59,17 @@ def test_a_table_becomes_a_release_that_verifies(
     assert entries(people) == 1
 
 
+def test_what_was_asked_for_is_not_advised_again(call_louver: Runner, people: Path) -> None:
+    alone = call_louver("bounds", people, *SHARES).out
+    assert "Next: --register" in alone
+    asked = call_louver("bounds", people, *SHARES, "--register", people.parent / "register").out
+    assert "--register" not in asked and "Next: --publish DIR writes it as a release." in asked
+    assert "Next:" not in published(call_louver, people, "out").out
+    rows = ("--rows", "town", "--cols", "ill", "--weight", "count", "--small", "60")
+    few = call_louver("bounds", people, *rows, "--register", people.parent / "register").out
+    assert "Next: --suggest looks for a redesign." in few
+
+
 def test_a_table_that_gives_away_small_counts_is_refused(call_louver: Runner, people: Path) -> None:
     people.write_text(COUNTED, encoding="utf-8")
     arranged = ("--rows", "site", "--cols", "ill", "--weight", "count")
