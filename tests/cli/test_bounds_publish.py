@@ -54,6 +54,8 @@ def test_a_table_becomes_a_release_that_verifies(
     table = pq.read_table(out / told["file"])
     assert table.column_names == ["town", "ill", "share"] and table.num_rows == 6
     assert (out / told["file"]).with_suffix(".csv").exists()
+    page = lv.open(out).report
+    assert page is not None and "What is promised" in page and f"{told['people']:,}" in page
     expected = {"A": "2/7", "B": "2/15", "C": "1/5"} if not more else {"A": "0.29", "B": "0.13", "C": "0.20"}
     assert {row["town"]: row["share"] for row in table.to_pylist() if row["ill"] == "y"} == expected
     assert entries(people) == 1
