@@ -232,3 +232,18 @@ def test_a_forecast_of_other_regions_is_not_shown(tmp_path: Path) -> None:
         assert asked.loss is None
 
     on_a_page(tmp_path, story)
+
+
+def test_neighbours_are_told_in_the_words_of_the_page(tmp_path: Path) -> None:
+    """Before the ledger is known nothing can be measured: its refusal would name an option of the command line."""
+
+    async def story(session: Held, page: ui.element) -> None:
+        strip, _ = strip_of(session)
+        assert strip._left(LOSS) == (strip._left(None)[0], False) and "not known yet" in strip._left(LOSS)[0]
+        await strip.start()
+        assert session.balance is not None and strip._left(LOSS)[1]
+        session.balance["neighbours"] = "add-remove-unit"
+        told, is_payable = strip._left(LOSS)
+        assert "choose that under Neighbours" in told and "--" not in told and not is_payable
+
+    on_a_page(tmp_path, story)

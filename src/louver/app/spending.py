@@ -71,6 +71,8 @@ class Strip:
 
     async def start(self) -> None:
         """What there is, and a measurement that was begun before the page was left."""
+        if self._session.balance is None:
+            await self._refresh_ledger()
         await self.show()
         if await self._bar.follow("measure"):
             await self._refresh_ledger()
@@ -138,7 +140,10 @@ class Strip:
         """What the ledger has and would keep, in its own measure and for its own neighbours; and whether it can pay."""
         balance = self._session.balance
         if balance is None:
-            return "", loss is not None
+            return (
+                "What the ledger has is not known yet; the page Ledger tells where it cannot be read.",
+                False,
+            )
         left = Fraction(balance["left"])
         has = f"The ledger has {balance['measure']} {amount_text(left)}"
         if loss is None:

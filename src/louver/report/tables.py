@@ -25,7 +25,7 @@ def tables_report(manifest: Manifest, tables: Sequence[pa.Table]) -> str:
     told = manifest.parameters["tables"]
     small = int(manifest.parameters["small"])
     verdict = (
-        f"The audit found no count from 1 to {small - 1} that follows exactly from these tables, alone or together with those that the "
+        f"The audit found no count above 0 and below {small} that follows exactly from these tables, alone or together with those that the "
         "register had before them."
     )
     sections = [f'<p class="verdict">{sentence(verdict)}</p>', _answers(told, tables, small)]
@@ -42,38 +42,40 @@ def _answers(told: Sequence[Mapping[str, Any]], tables: Sequence[pa.Table], smal
     names = ", ".join(str(one["name"]) for one in told)
     return answers(
         released=f"{names}: Parquet and CSV files with the same numbers.",
-        promised=f"Counts from 1 to {small - 1} are not given away exactly by what is in the register together. Nothing is promised about "
+        promised=f"Counts above 0 and below {small} are not given away exactly by what is in the register together. Nothing is promised about "
         "rows where everybody is alike, and there is no noise: who knows more than the tables may work out more.",
         accuracy=" ".join(dict.fromkeys(_accuracy(one, t) for one, t in zip(told, tables, strict=True))),
         check="Run louver verify on the folder, publish all of it, and keep the register: it guards later tables of the same people.",
     )
 
 
+def _is_shares(one: Mapping[str, Any]) -> bool:
+    return one["n_rows_by"] is not None
+
+
 def _accuracy(one: Mapping[str, Any], shown: pa.Table) -> str:
-    if "share" in shown.column_names:
+    if _is_shares(one):
         decimals = one["decimals"]
         return (
             "Shares are exact fractions."
             if decimals is None
             else f"Shares are rounded to {counted(decimals, 'digit')}."
         )
-    hidden = shown["count"].null_count
+    hidden = shown.column(shown.num_columns - 1).null_count
     exact = "Counts are exact" if one["base"] is None else f"Counts are rounded to multiples of {one['base']}"
     return f"{exact}; {counted(hidden, 'number')} hidden." if hidden else f"{exact}."
 
 
 def _facts(one: Mapping[str, Any], shown: pa.Table) -> list[tuple[str, str]]:
-    value = "row percentages" if "share" in shown.column_names else "counts of people"
+    value = "row percentages" if _is_shares(one) else "counts of people"
     rows = [("by", ", ".join(one["by"])), ("what", value), ("how exact", _accuracy(one, shown))]
     rows += [("people", f"{one['people']:,}")] if "people" in one else []
     return [*rows, ("file", one["file"])]
 
 
 def _lines(shown: pa.Table) -> str:
-    rows = [
-        [HIDDEN if value is None else value for value in row.values()]
-        for row in shown.slice(0, MOST_ROWS).to_pylist()
-    ]
+    columns = [column.to_pylist() for column in shown.slice(0, MOST_ROWS).columns]
+    rows = [[HIDDEN if value is None else value for value in row] for row in zip(*columns, strict=True)]
     more = (
         f"<p>The first {MOST_ROWS} of {shown.num_rows:,} numbers; the file has all.</p>"
         if shown.num_rows > MOST_ROWS
