@@ -126,9 +126,10 @@ def _published(
     memory: Memory | None,
     report: Report | None,
 ) -> JointAudit:
-    """Write the tables and remember them, unless cells are given away."""
+    """Write the tables and remember them, unless cells are given away, or may be."""
     options = request.options
-    if options.publish is None or memory is None or any(True for _ in found.disclosed()):
+    is_refused = any(True for _ in (*found.disclosed(), *found.undecided()))
+    if options.publish is None or memory is None or is_refused:
         return found
     run = request.run
     content = run.attend(to_content, loaded.pieces[: len(options.tables)], loaded.domain.attributes)
