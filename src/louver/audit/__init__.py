@@ -120,9 +120,10 @@ def _memory(request: Request[AuditOptions]) -> Memory | None:
 def _published(
     found: JointAudit, request: Request[AuditOptions], loaded: Loaded, memory: Memory | None
 ) -> JointAudit:
-    """Write the tables and remember them, unless cells are given away."""
+    """Write the tables and remember them, unless cells are given away, or may be."""
     options = request.options
-    if options.publish is None or memory is None or any(True for _ in found.disclosed()):
+    is_refused = any(True for _ in (*found.disclosed(), *found.undecided()))
+    if options.publish is None or memory is None or is_refused:
         return found
     run = request.run
     content = run.attend(to_content, loaded.pieces[: len(options.tables)], loaded.domain.attributes)

@@ -73,5 +73,7 @@ def _outcome(found: JointAudit, options: AuditOptions) -> list[str]:
 
 def why_refused(found: JointAudit) -> str:
     """The first reason, in words."""
-    worst = next(found.disclosed())
+    worst = next(found.disclosed(), None)
+    if worst is None:
+        return "it was not found out whether a small count can be worked out; give more --seconds."
     return f"{worst.words or 'a small count is given away.'} It is about {worst.named}."

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import pickle
 import socket
+import stat
 import sys
 import threading
 from concurrent.futures import CancelledError
@@ -289,8 +290,16 @@ def test_a_batch_that_never_comes_back(cluster, tmp_path, monkeypatch, error, ma
             list(engine.map(partial(add, engine.share(1)), [1], None))
 
 
-def test_parts_of_a_file_are_anonymised_by_workers(cluster, tmp_path):
-    """Same bytes; the records that workers read lie beside the release, and go with the run."""
+def test_parts_of_a_file_are_anonymised_by_workers(cluster, tmp_path, monkeypatch):
+    """Same bytes; what workers read of the records lies beside the release in a private folder, and goes with the run."""
+    write, modes = shared._write, []
+
+    def written(value, path):
+        inside = [folder for folder in path.parents if folder.is_relative_to(tmp_path) and folder != tmp_path]
+        modes.append(stat.S_IMODE(inside[-1].stat().st_mode))
+        return write(value, path)
+
+    monkeypatch.setattr(shared, "_write", written)
     random = np.random.default_rng(5)
     people = pa.table({"age": random.integers(0, 60, 200), "town": random.choice(list("abcd"), 200)})
     given = {"quasi": ["age", "town"], "k": 3, "method": "sorted", "keep_order": True, "parts": 4}
@@ -298,6 +307,7 @@ def test_parts_of_a_file_are_anonymised_by_workers(cluster, tmp_path):
         anonymize(people, **given, engine=engine, out=tmp_path / name)
     assert bytes_of(tmp_path / "here") == bytes_of(tmp_path / "there")
     assert {path.name for path in tmp_path.iterdir()} == {"here", "there"}
+    assert modes and set(modes) == {0o700}
 
 
 def test_a_run_whose_workers_are_all_gone_is_carried_on(cluster, town, tmp_path, monkeypatch):
