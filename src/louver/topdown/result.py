@@ -111,6 +111,16 @@ class TopDownRelease(Shown):
         """People in the release."""
         return int(self.estimate.leaves.count.sum())
 
+    @property
+    def not_protected(self) -> tuple[str, ...]:
+        """What is exact in these files or in those they rest on, in words."""
+        return self.plan.not_protected
+
+    @property
+    def lost_before(self) -> str | None:
+        """What the release that it extends lost, which is in these files too; None where it extends none."""
+        return None
+
     def levels(self) -> Iterator[SparseLevel]:
         """Histograms of every level, the leaves first: each level is the sum of the one below."""
         current = self.estimate.leaves
@@ -235,7 +245,7 @@ class TopDownRelease(Shown):
                 "meaning": loss.neighbours.meaning,
                 "conditional_on": "The guarantee holds among tables that share the exact values of the invariants.",
                 "invariants": invariants,
-                "not_protected": list(self.plan.not_protected),
+                "not_protected": list(self.not_protected),
                 "queries": [
                     {
                         "level": design.spine.names[m.level],
@@ -352,7 +362,7 @@ class TopDownRelease(Shown):
                 errors = {e.query: e.mean_absolute for e in self.evaluation if e.level == level.name}
                 line += ", mean absolute error " + ", ".join(f"{q} {x:.3g}" for q, x in errors.items())
             lines.append(line)
-        lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
+        lines[1:1] = [f"  not protected: {what}" for what in self.not_protected]
         lines.append(f"  failsafe used for {counted(len(self.estimate.rescued), 'region')}")
         return "\n".join(map(printable, lines[:10]))
 
