@@ -57,7 +57,9 @@ def test_topdown_gives_the_same_bytes_over_tls(
 def test_nobody_without_a_certificate_is_let_in(cluster: Cluster, tmp_path: Path, scheme: str) -> None:
     address = cluster.address.replace("tls", scheme)
     with (
-        pytest.raises(InputError, match="does not answer as a Dask scheduler .* write tls:// and give Dask the cert"),
+        pytest.raises(
+            InputError, match="does not answer as a Dask scheduler .* write tls:// and give Dask the cert"
+        ),
         open_engine(address, tmp_path),
     ):
         pass
