@@ -188,10 +188,9 @@ def test_an_upper_end_leaves_out_a_tenth_where_zero_is_the_lower_one():
     true = np.where(rng.random(4000) < 0.5, 0, rng.integers(0, 60, 4000))
     sample = sample_of(true, np.full(4000, 5))
     ones = np.ones(4000)
-    for is_shrunk, left_out in ((False, 0.1), (True, 0.05)):
-        found = fit_classes([sample], ones, ones, is_shrunk=is_shrunk).intervals(np.array([5]), ones[:1])
-        assert found.lower[0] == 0
-        assert (true > found.upper[0]).mean() == pytest.approx(left_out, abs=0.02)
+    found = fit_classes([sample], ones, ones).intervals(np.array([5]), ones[:1])
+    assert found.lower[0] == 0
+    assert (true > found.upper[0]).mean() == pytest.approx(0.1, abs=0.02)
 
 
 def test_the_largest_leaves_are_in_every_simulation(tmp_path):
@@ -200,7 +199,7 @@ def test_the_largest_leaves_are_in_every_simulation(tmp_path):
     leaf, cell = np.nonzero(counts)
     table = SparseLevel(start=np.arange(10) * 18, cell=cell, count=counts[leaf, cell])
     truth = AssumedTruth.of(plan, table)
-    parents = [first for first, _ in truth._families(1, 0, largest=1)]
+    parents = [first for first, _ in truth.families(1, largest=1)]
     assert truth.problem.spine.sizes[-2] - 1 in parents
 
 
