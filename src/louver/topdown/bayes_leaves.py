@@ -167,16 +167,11 @@ class _Leaves:
 
     def drawn(self, prior: LeafPrior, size: Ints, draws: Draws, first_child: int) -> tuple[Floats, Floats]:
         """Counts of every entry, in its own order, drawn given all children's sizes; and the variances they then have."""
-        child = np.repeat(self.children, np.diff(self.start)) + first_child
-        uniform = draws.uniform(
-            "counts", child, np.arange(len(child)) - np.repeat(self.start[:-1], np.diff(self.start))
-        )
-        begins = self.group_start[:-1]
-        by_group = draws.uniform(
-            "factors",
-            child[begins],
-            begins - self.start[np.searchsorted(self.start, begins, side="right") - 1],
-        )
+        lengths, groups = np.diff(self.start), self.group_start[:-1]
+        child = first_child + np.repeat(self.children, lengths)
+        place = np.arange(len(child)) - np.repeat(self.start[:-1], lengths)
+        uniform = draws.uniform("counts", child, place)
+        by_group = draws.uniform("factors", child[groups], place[groups])
         offset = np.where(size == 0, -(1 << 40), SIZE_STEPS[size])[self.children]
         drawn, variance = np.empty(len(child)), np.empty(len(child))
         draw_leaves_inplace(
