@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # One worker per core, at most eight: each takes up to a gigabyte. A file's tests stay in one worker.
 PARALLEL ?= -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+# Tests start hundreds of processes; each would translate its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all setup demo test lint unit wheel-test bench docs manual clean
+.PHONY: all setup demo test lint style types unit wheel wheel-test installed offline bench docs manual clean
 .DEFAULT_GOAL := all
 
 all: test
@@ -16,18 +18,26 @@ setup: $(STAMP)
 $(STAMP): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "louver needs Python 3.11 or newer; set PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true   # what pip does, on all cores; not every file is for this Python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
 demo: $(STAMP)
 	$(BIN)/louver demo
 
-test: lint unit wheel-test
+# Types and the wheel take one core for a minute, so they are made beside the tests.
+test: style
+	$(MAKE) --jobs types unit wheel
+	$(MAKE) --jobs installed offline
 
-lint: $(STAMP)
+lint: style types
+
+style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(STAMP)
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache
 
@@ -37,12 +47,20 @@ unit: $(STAMP)
 
 # Every verb once against the built wheel (made from the sdist) instead of the source tree, then the wheel alone without a network;
 # its kernels are those that the other tests compiled.
-wheel-test: $(STAMP)
+wheel-test: wheel
+	$(MAKE) --jobs installed offline
+
+wheel: $(STAMP)
 	rm -rf build/wheel && mkdir -p build/wheel
 	$(BIN)/python -m build --quiet --no-isolation --outdir build/wheel
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/wheel/site build/wheel/*.whl
+
+installed:
 	$(BIN)/python tests/compiling.py src build/wheel/site
 	LOUVER_SITE=$(CURDIR)/build/wheel/site $(BIN)/python -m pytest $(PARALLEL) tests/cli/test_installed.py tests/cli/test_imports.py
+
+offline:
+	rm -rf build/wheel/alone
 	$(BIN)/python tests/offline.py build/wheel/*.whl build/wheel/alone
 
 bench: $(STAMP)

@@ -61,7 +61,9 @@ def share(source: Path, site: Path) -> None:
         copy = site / family.relative_to(source)
         place = copy / "__pycache__" / cache
         place.mkdir(parents=True, exist_ok=True)
-        (place / f"{copy.name}_{hashlib.sha1(str(copy).encode()).hexdigest()}").symlink_to(made)
+        link = place / f"{copy.name}_{hashlib.sha1(str(copy).encode()).hexdigest()}"
+        if not link.is_symlink():
+            link.symlink_to(made)
 
 
 if __name__ == "__main__":

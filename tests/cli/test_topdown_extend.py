@@ -97,6 +97,7 @@ CASES = [
     Bad("bound below itself", "convents.csv is not a whole number", "2B1,1", f"2B1,{SECRET}", file="convents.csv"),
     Bad("query shares", "sums to 3/4", 'place = "1/2"', 'place = "1/4"'),
     Bad("no spec", "argument SPEC.toml is missing", arguments=("extend", *OUT)),
+    Bad("no neighbours", "nothing would be protected", "epsilon = 1", 'epsilon = 1\nneighbours = "add-remove-record"'),
     Bad("no out", "option --out is missing", arguments=("extend", "larger.toml")),
     Bad("evaluate without seed", "option --seed is missing", arguments=("extend", "larger.toml", *OUT, "--evaluate")),
     Bad("first spec", "is not for an extension", arguments=("extend", "town.toml", *OUT)),
@@ -154,5 +155,9 @@ def test_extend_from_the_command_line(here: Path, call_louver: Runner) -> None:
     assert told["epsilon"] == 1 and len(told["extends"]) == 64
     assert not any(told["edits"]["broken_after"].values())
     assert call_louver("verify", "out").code == 0
+    page = (here / "out/report.html").read_text()
+    assert "given the exact counts" in page and "nothing is exact" not in page
+    assert "beside epsilon = 2 (change-record)" in page and "the whole privacy loss" not in page
+    assert page.count("which ward a person lives in") == 2
     assert Ledger(here / "people.csv.ledger").state().spent == 3
     assert not (here / ".out.topdown").exists()

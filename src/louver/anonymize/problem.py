@@ -228,7 +228,7 @@ class Problem:
             max_suppressed=0,
             rows=self.rows[members],
             codes=self.codes[members],
-            requirements=build_requirements((), members, self.codes[:0], members[:0], 0),
+            requirements=build_requirements((), members, self.codes[:0], np.zeros(0, np.int64), 0),
         )
 
     def tiny(self) -> Problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -15,10 +15,10 @@ from louver.audit.contradiction import contradiction
 from louver.audit.domain import Domain
 from louver.audit.explain import Cells, Reason, explain, forms_for
 from louver.audit.hide import Pattern, hide
-from louver.audit.joint import decide, solve
+from louver.audit.joint import Answer, decide, solve
 from louver.audit.load import Loaded
 from louver.audit.options import AuditOptions
-from louver.audit.pieces import Cross
+from louver.audit.pieces import Cross, Piece
 from louver.audit.problem import build
 from louver.audit.result import Advice, AuditedCell, HidingPlan
 from louver.audit.system import IntArray
@@ -48,6 +48,11 @@ class _Group:
     true: IntArray | None
     labels: Callable[[int], dict[str, str]]
 
+    def among(self, is_kept: NDArray[np.bool_]) -> _Group:
+        """Some of the cells."""
+        true = None if self.true is None else self.true[is_kept]
+        return replace(self, cells=self.cells[is_kept], true=true)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Findings:
@@ -60,11 +65,21 @@ class Findings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Bounds:
-    """Bounds of all targets; in a decision, of those that are confined."""
+    """Bounds of all targets; in a decision, of those that are confined.
+
+    `is_undecided` where it was not found out whether a count that must not be given away is.
+    """
 
     lower: IntArray
     upper: IntArray
     certified: NDArray[np.bool_]
+    is_undecided: NDArray[np.bool_]
+
+    @classmethod
+    def told(cls, lower: IntArray, upper: IntArray) -> _Bounds:
+        """As a table tells them."""
+        nowhere = np.zeros(len(lower), dtype=bool)
+        return cls(lower=lower, upper=upper, certified=nowhere, is_undecided=nowhere)
 
 
 def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
@@ -77,7 +92,7 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
         bounds = _decided(loaded, cells, true, options, run)
     else:
         try:
-            bounds = _bounded(loaded, cells, SHARE_BOUNDS * options.seconds, run)
+            bounds = _bounded(loaded, cells, true, options, run)
         except InfeasibleError:
             if loaded.truth is not None:
                 raise
@@ -104,20 +119,37 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
 
 
 def _asked(loaded: Loaded, options: AuditOptions) -> list[_Group]:
-    """The named targets, or every cell of the tables and of the finest cross."""
-    if loaded.targets:
-        return [
-            _group(loaded, target.name, target.cross, options.small if target.only_small else None)
-            for target in loaded.targets
-        ]
+    """The named targets, or every cell of all tables, earlier ones too, and of the finest cross; both where tables are published."""
     groups = [
+        _group(loaded, target.name, target.cross, options.small if target.only_small else None)
+        for target in loaded.targets
+    ]
+    if groups and options.publish is None:
+        return groups
+    n_tables = len(options.tables)
+    groups += [
         _group(loaded, piece.name, cross, None)
-        for piece in loaded.pieces[: len(options.tables)]
+        for piece in loaded.pieces[:n_tables]
         for cross in _distinct(piece.crosses)
     ]
+    for piece in loaded.pieces[n_tables + len(options.known) :]:
+        groups += _left_open(loaded, piece, options)
     if loaded.domain.n_cells <= MAX_JOINT:
         groups.append(_joint(loaded))
     return groups
+
+
+def _left_open(loaded: Loaded, piece: Piece, options: AuditOptions) -> Iterator[_Group]:
+    """Cells of an earlier table that it did not tell itself, and that may be small: what is new may give them away."""
+    for margin in piece.margins:
+        own = _Bounds.told(margin.lower, margin.upper)
+        is_told = (own.lower == own.upper) | _is_disclosed(own, _statuses(own, None, options), options)
+        is_open = ~is_told & ((own.lower < options.small) | (options.within > 0))
+        if is_open.any():
+            group = _group(loaded, piece.name, margin.cross, None)
+            yield group.among(is_open[group.cells])
+    for shares in piece.shares:
+        yield _group(loaded, piece.name, shares.cross, None)
 
 
 def _distinct(crosses: tuple[Cross, ...]) -> list[Cross]:
@@ -136,14 +168,12 @@ def _group(loaded: Loaded, name: str, cross: Cross, only_below: int | None) -> _
     true = None
     if loaded.truth is not None:
         true = domain.sums(cross, loaded.truth)[cells]
-    if only_below is not None:
-        if true is None:
-            raise InputError(f"{name} asks for small cells only, which needs the records.", option="targets")
-        is_small = (true > 0) & (true < only_below)
-        cells, true = cells[is_small], true[is_small]
-    return _Group(
+    if only_below is not None and true is None:
+        raise InputError(f"{name} asks for small cells only, which needs the records.", option="targets")
+    group = _Group(
         name=name, assign=assign, cells=cells, true=true, labels=lambda cell: domain.labels(cross, cell)
     )
+    return group if only_below is None else group.among((_true(group) > 0) & (_true(group) < only_below))
 
 
 def _joint(loaded: Loaded) -> _Group:
@@ -174,10 +204,29 @@ def _true(group: _Group) -> IntArray:
 # Bounds -----------------------------------------------------------------------------------------------------------
 
 
-def _bounded(loaded: Loaded, cells: Cells, seconds: float, run: Run) -> _Bounds:
+def _bounded(loaded: Loaded, cells: Cells, true: IntArray | None, options: AuditOptions, run: Run) -> _Bounds:
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
-    answer = solve(problem, forms_for(problem, cells), run, seconds)
-    return _Bounds(lower=answer.lower, upper=answer.upper, certified=answer.certified)
+    answer = solve(problem, forms_for(problem, cells), run, SHARE_BOUNDS * options.seconds)
+    return _Bounds(
+        lower=answer.lower,
+        upper=answer.upper,
+        certified=answer.certified,
+        is_undecided=np.zeros(len(answer.lower), dtype=bool)
+        if true is None
+        else _is_undecided(answer, true, options),
+    )
+
+
+def _is_undecided(answer: Answer, true: IntArray, options: AuditOptions) -> NDArray[np.bool_]:
+    """Counts not to be given away that are neither confined to what is too close to them nor attained outside of it."""
+    floor, ceiling = window(true, options.within)
+    is_wanted = (true > 0) & ((true < options.small) | (options.within > 0))
+    is_confined = (answer.lower >= floor) & (answer.upper <= ceiling)
+    is_out = (answer.is_lower_tight & (answer.lower < floor)) | (
+        (answer.is_upper_tight | (answer.upper >= UNBOUNDED)) & (answer.upper > ceiling)
+    )
+    undecided: NDArray[np.bool_] = is_wanted & ~is_confined & ~is_out
+    return undecided
 
 
 def _decided(loaded: Loaded, cells: Cells, true: IntArray | None, options: AuditOptions, run: Run) -> _Bounds:
@@ -196,7 +245,9 @@ def _decided(loaded: Loaded, cells: Cells, true: IntArray | None, options: Audit
     confined = chosen[verdict == 1]
     lower[confined], upper[confined] = floor[verdict == 1], ceiling[verdict == 1]
     certified[chosen] = verdict >= 0
-    return _Bounds(lower=lower, upper=upper, certified=certified)
+    is_undecided = np.zeros(len(true), dtype=bool)
+    is_undecided[chosen] = verdict < 0
+    return _Bounds(lower=lower, upper=upper, certified=certified, is_undecided=is_undecided)
 
 
 # Further cells to hide --------------------------------------------------------------------------------------------
@@ -303,6 +354,7 @@ def _judged(
                     lower=int(bounds.lower[number]),
                     upper=None if upper >= UNBOUNDED else upper,
                     certified=bool(bounds.certified[number]),
+                    is_undecided=bool(bounds.is_undecided[number]),
                     status=status[number],
                     because=None if reason is None else tuple(names[piece] for piece in reason.pieces),
                     is_smallest=reason is not None and reason.is_smallest,

@@ -47,6 +47,8 @@ class AuditedCell:
         The reason in a sentence.
     true_count : int or None
         What the records say; confidential.
+    is_undecided : bool
+        Whether it was not found out if the count, which must not be, is given away.
     """
 
     table: str
@@ -59,6 +61,7 @@ class AuditedCell:
     is_smallest: bool = False
     words: str | None = None
     true_count: int | None = None
+    is_undecided: bool = False
 
     @property
     def is_exact(self) -> bool:
@@ -215,6 +218,8 @@ class JointAudit:
         if found:
             told = f"Anyone who puts the tables together learns {' and '.join(found)}."
             return f"{told} Do not publish them as they are.{'' if self.advice is None else ' What to change is below.'}"
+        if n_left := sum(1 for _ in self.undecided()):
+            return f"It was not found out whether {counted(n_left, 'small count')} can be worked out. Give more --seconds before you publish."
         proof = "every bound is proved and attained"
         if s.certified < s.targets:
             proof = "bounds are proved, not all attained"
@@ -232,6 +237,10 @@ class JointAudit:
         for cell in self.cells:
             if (cell.status == "exact" and 0 < cell.lower < self.small) or cell.status == "within":
                 yield cell
+
+    def undecided(self) -> Iterator[AuditedCell]:
+        """Cells of which it is not known whether they are given away."""
+        return (cell for cell in self.cells if cell.is_undecided)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""

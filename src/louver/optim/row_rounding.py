@@ -100,7 +100,7 @@ def round_children(parent: Ints, rows: Floats) -> Ints:
     means = (before[:, ends + 1] - before[:, starts]) / lengths
     if means.size > MOST_FLOW_CELLS:
         values = np.empty(means.shape, np.int64)
-        deal_inplace(parent[starts], means, values)
+        deal_inplace(parent[starts], np.ascontiguousarray(means), values)
     else:
         values = _closest(parent[starts], means, lengths)
     rounded[:, : ends[-1] + 1] = np.repeat(values, lengths, axis=1)

@@ -29,7 +29,7 @@ def topdown_report(release: TopDownRelease) -> str:
             [
                 (release.n_people, "people", False),
                 (plan.design.spine.sizes[-1], f"regions of level {plan.design.spine.names[-1]}", False),
-                (f"{float(plan.loss.amount):g}", f"{plan.loss.measure}, the whole privacy loss", False),
+                (f"{float(plan.loss.amount):g}", f"{plan.loss.measure}, {_whole(release)}", False),
                 (rescued, "regions that needed the failsafe", rescued > 0),
             ]
         ),
@@ -77,19 +77,31 @@ def _verdict(release: TopDownRelease) -> str:
         return "NOT PRIVATE and not for release: made to compare with the truth."
     if not release.is_private:
         return "NOT PRIVATE: the noise comes from a seed that anybody can repeat."
-    given = ", given the exact counts listed below" if release.plan.invariants else ""
+    given = ", given the exact counts listed below" if release.not_protected else ""
     meaning = release.plan.loss.neighbours.meaning
-    return f"Promised: {release.plan.loss}. That is the most that these files can tell of whether {meaning}{given}."
+    beside = (
+        "" if release.lost_before is None else f" beside {release.lost_before} for the release it extends"
+    )
+    return f"Promised: {release.plan.loss}{beside}. That is the most that these files can tell of whether {meaning}{given}."
+
+
+def _whole(release: TopDownRelease) -> str:
+    """What the loss is that of."""
+    return (
+        "the whole privacy loss"
+        if release.lost_before is None
+        else "the loss beside that of the first release"
+    )
 
 
 def _answers(release: TopDownRelease) -> str:
     """What an outsider may learn, how accurate it is, whether to publish it, what to do next."""
-    plan, names = release.plan, release.plan.design.spine.names
+    names = release.plan.design.spine.names
     learnt = "Nobody can tell from these files with much confidence what any one person's record says"
     if not release.is_private:
         learnt = "Nothing: whoever guesses the seed can take the noise away and work out true counts"
-    if plan.not_protected:
-        learnt += f"; but they tell exactly, and so do not protect, {'; '.join(plan.not_protected)}"
+    if release.not_protected:
+        learnt += f"; but they tell exactly, and so do not protect, {'; '.join(release.not_protected)}"
     noise = _noise_of_sizes(release)[-1]
     known = "is exact" if not noise else f"is uncertain by about {noise:.0f} people either way, often less"
     publish = (
@@ -169,7 +181,9 @@ def _known_error(release: TopDownRelease) -> list[str]:
 def _guarantee(release: TopDownRelease) -> list[tuple[str, str]]:
     plan = release.plan
     rows = [("neighbours", f"{plan.loss.neighbours}: {plan.loss.neighbours.meaning}")]
-    rows += [("not protected", what) for what in plan.not_protected] or [
+    if release.lost_before is not None:
+        rows.append(("lost before", f"{release.lost_before}, by the release that it extends; both add up"))
+    rows += [("not protected", what) for what in release.not_protected] or [
         ("not protected", "nothing is exact")
     ]
     if plan.promise is not None:

@@ -259,7 +259,8 @@ def measure(
     if not resume:
         check_out(folder)
     began = time.perf_counter()
-    head = (measure_into if extension is None else measure_extension)(plan, folder, payer, run)
+    measured = measure_into if extension is None else partial(measure_extension, extension)
+    head = measured(plan, folder, payer, run)
     return Measured(folder=folder, loss=plan.loss, head=head, seconds=time.perf_counter() - began)
 
 
@@ -349,9 +350,8 @@ def extend(
         payer = open_payer(extension.plan, ledger, run)
         check_payer(extension, payer)
         write = partial(write_release, report=report, csv=csv, run=run)
-        return release_paid(
-            extension.plan, folder, payer, workers, resume, run, write, measure_extension, estimated
-        )
+        measured = partial(measure_extension, extension)
+        return release_paid(extension.plan, folder, payer, workers, resume, run, write, measured, estimated)
 
 
 @documented(AreaOptions)

@@ -24,7 +24,7 @@ from louver.privacy.neighbours import Relation
 from louver.topdown.design import Design
 from louver.topdown.options import MAX_CELLS
 
-__all__ = ["Verdict", "check_together", "invariant_records", "judge", "space_of"]
+__all__ = ["Verdict", "check_extension", "check_together", "invariant_records", "judge", "space_of"]
 
 Record = Mapping[str, Any]
 Cells = NDArray[np.bool_]
@@ -101,6 +101,48 @@ def check_together(design: Design, published: Sequence[Record]) -> None:
             "invariants.",
             option="invariants",
         )
+    _check_decided(verdict, design)
+
+
+def check_extension(design: Design, class_of: Labels, published: Sequence[Record]) -> None:
+    """Refuse an extension that leaves nobody protected given the invariants published before; it adds none itself.
+
+    Cells of one class of the first release that agree in every attribute which invariants speak of are alike to all invariants: where
+    there are two, a changed record is protected.
+
+    Raises
+    ------
+    InputError
+        If it has no neighbours; or, unless the spec acknowledges it, if that cannot be decided.
+    """
+    relation, space = design.budget.neighbours, space_of(design)
+    if relation is Relation.CHANGE_RECORD:
+        seen = {name for one in published for name in one.get("attributes", ())}
+        if _has_unseen_change(design, class_of, seen):
+            return
+    else:  # who is counted at all depends on what invariants speak of, and on nothing else
+        space |= {"attributes": {}, "zeros": []}
+    verdict = judge(published, space, design.spine.leaves, relation)
+    if verdict is Verdict.EXPOSED:
+        raise InputError(
+            f"the invariants that this ledger has published leave no two tables that are neighbours ({relation}); nothing would be "
+            "protected.",
+            option="neighbours",
+        )
+    _check_decided(verdict, design)
+
+
+def _has_unseen_change(design: Design, class_of: Labels, seen: set[str]) -> bool:
+    """Whether two possible cells of one class agree in all of some attributes."""
+    possible = np.flatnonzero(design.is_possible)
+    alike = class_of[possible]
+    for attribute, codes in zip(design.attributes, np.unravel_index(possible, design.shape), strict=True):
+        if attribute.name in seen:
+            alike = np.unique(alike * attribute.size + codes, return_inverse=True)[1]
+    return len(np.unique(alike)) < len(possible)
+
+
+def _check_decided(verdict: Verdict, design: Design) -> None:
     if verdict is Verdict.UNDECIDED and not design.options.acknowledge_invariants:
         raise InputError(
             "this ledger has published invariants of other leaves or attributes, and what they give away together with this "

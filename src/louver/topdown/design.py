@@ -95,6 +95,8 @@ class Design:
         What somebody should read before anything is spent.
     has_chosen_shares : bool
         Whether the spec leaves the shares to louver; `options` has them all the same.
+    extends : str
+        Hash of the measurements of the release that it extends; empty where it extends none.
     """
 
     spec: Spec
@@ -112,6 +114,7 @@ class Design:
     budget: Loss
     notes: tuple[str, ...] = ()
     has_chosen_shares: bool = False
+    extends: str = ""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -159,6 +162,7 @@ class Design:
                 repr(self.spec.schema).encode(),
                 repr(self.attributes).encode(),
                 repr((self.spine.names, self.spine.leaves)).encode(),
+                *([self.extends.encode()] if self.extends else []),
             ]
         )
 

@@ -132,6 +132,7 @@ class QueryPlan:
             schema=repr(design.spec.schema),
             attributes=repr(design.attributes),
             regions=[design.spine.names, design.spine.leaves],
+            **({"first": design.extends} if design.extends else {}),
         )
 
     def earlier_request(self) -> str:

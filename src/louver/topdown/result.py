@@ -27,7 +27,7 @@ from louver.topdown.design import DETAILED
 from louver.topdown.estimation import Estimate
 from louver.topdown.intervals import KnownError
 from louver.topdown.plan import QueryPlan
-from louver.topdown.problem import Query, SparseLevel
+from louver.topdown.problem import Histograms, Query, SparseLevel
 from louver.topdown.row_groups import Part, answers_of, microdata, row_labels, statements, write_row_groups
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class QueryError:
     mean_absolute: float
 
 
-def mean_errors(query: Query, found: SparseLevel, truth: SparseLevel) -> NDArray[np.float64]:
+def mean_errors(query: Query, found: SparseLevel, truth: Histograms) -> NDArray[np.float64]:
     """Mean absolute and mean squared error (2,) of a query over all regions and rows."""
     sums, step = np.zeros(2), max(1, MOST_VALUES // query.n_rows)
     for first in range(0, truth.n_regions, step):
@@ -110,6 +110,16 @@ class TopDownRelease(Shown):
     def n_people(self) -> int:
         """People in the release."""
         return int(self.estimate.leaves.count.sum())
+
+    @property
+    def not_protected(self) -> tuple[str, ...]:
+        """What is exact in these files or in those they rest on, in words."""
+        return self.plan.not_protected
+
+    @property
+    def lost_before(self) -> str | None:
+        """What the release that it extends lost, which is in these files too; None where it extends none."""
+        return None
 
     def levels(self) -> Iterator[SparseLevel]:
         """Histograms of every level, the leaves first: each level is the sum of the one below."""
@@ -235,7 +245,7 @@ class TopDownRelease(Shown):
                 "meaning": loss.neighbours.meaning,
                 "conditional_on": "The guarantee holds among tables that share the exact values of the invariants.",
                 "invariants": invariants,
-                "not_protected": list(self.plan.not_protected),
+                "not_protected": list(self.not_protected),
                 "queries": [
                     {
                         "level": design.spine.names[m.level],
@@ -352,7 +362,7 @@ class TopDownRelease(Shown):
                 errors = {e.query: e.mean_absolute for e in self.evaluation if e.level == level.name}
                 line += ", mean absolute error " + ", ".join(f"{q} {x:.3g}" for q, x in errors.items())
             lines.append(line)
-        lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
+        lines[1:1] = [f"  not protected: {what}" for what in self.not_protected]
         lines.append(f"  failsafe used for {counted(len(self.estimate.rescued), 'region')}")
         return "\n".join(map(printable, lines[:10]))
 

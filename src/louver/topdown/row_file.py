@@ -58,5 +58,7 @@ class RowFile:
         rows = np.empty((stop - start, self.width))
         with self.path.open("rb") as file:
             file.seek(8 * self.width * start)
-            file.readinto(rows.data)
+            n_read = file.readinto(rows.data)
+        if n_read != rows.nbytes:  # what memory held before must never be taken for rows
+            raise OSError(f"{self.path.name} ends before its rows do")
         return rows

@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import louver as lv
+from louver.cli.audit import why_refused
 from louver.data.fingerprint import fingerprint
 from louver.errors import InputError
 from louver.release import told
@@ -59,6 +60,48 @@ def test_a_second_publication_that_gives_people_away_with_the_first_is_refused(p
     assert not (people.parent / "two").exists()
     assert len(Register(people.parent / "register").entries) == 1
     assert second.advice.leave_out == ("town A",)
+
+
+def test_what_an_earlier_table_hides_is_not_given_away_by_a_later_one(tmp_path: Path) -> None:
+    """Town A is neither a cell of the new table nor of the finest cross."""
+    counts = {"A": (1, 2), "B": (9, 11), "C": (30, 40)}
+    rows = [(town, sex, n) for town, both in counts.items() for sex, n in zip("fm", both, strict=True)]
+    town, sex, count = zip(*rows, strict=True)
+    path = tmp_path / "people.csv"
+    pa.csv.write_csv(pa.table({"town": town, "sex": sex, "count": count}), path)
+    hidden = {"name": "towns", "by": ["town"], "below": 5}
+    merged = {"name": "merged", "by": ["town", "sex"], "recode": {"town": {"X": ["A", "B"], "Y": ["C"]}}}
+    kept = {"weight": "count", "registry": tmp_path / "register"}
+    assert lv.audit(path, tables=[hidden], publish=tmp_path / "one", **kept).published
+    found = lv.audit(path, tables=[merged], publish=tmp_path / "two", **kept)
+    assert found.published is None
+    assert [(cell.cell, cell.lower, cell.upper) for cell in found.disclosed()] == [({"town": "A"}, 3, 3)]
+
+
+def test_targets_do_not_keep_small_cells_from_being_looked_at(people: Path) -> None:
+    kept = {"weight": "count", "registry": people.parent / "register"}
+    table = {"name": "all", "by": ["town", "ill"]}
+    elsewhere = [{"by": ["ill"]}]
+    found = lv.audit(people, tables=[table], targets=elsewhere, publish=people.parent / "one", **kept)
+    assert found.published is None and next(found.disclosed()).lower == 3
+    assert {cell.table for cell in lv.audit(people, tables=[table], targets=elsewhere, **kept).cells} == {
+        "target 1"
+    }
+
+
+@pytest.mark.parametrize("decide", [False, True])
+def test_what_was_not_found_out_in_time_is_not_published(people: Path, decide: bool) -> None:
+    found = lv.audit(
+        people,
+        weight="count",
+        tables=[{"name": "rounded", "by": ["town", "ill"], "base": 3, "totals": True}],
+        registry=people.parent / "register",
+        publish=people.parent / "one",
+        seconds=1e-9,
+        decide=decide,
+    )
+    assert found.published is None and not list(found.disclosed())
+    assert "Give more --seconds" in found.verdict and "give more --seconds" in why_refused(found)
 
 
 def test_the_same_again_is_no_more_than_before(people: Path) -> None:

@@ -82,7 +82,7 @@ def _many(n_children: int, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(n_columns)
     real = np.sort(rng.exponential(3.0, (n_children, n_columns)), axis=1)[:, ::-1] * n_columns
     parent = np.rint(real.sum(axis=0)).astype(np.int64)
-    return np.maximum.accumulate(parent[::-1])[::-1], np.ascontiguousarray(real)
+    return np.maximum.accumulate(parent[::-1])[::-1].copy(), np.ascontiguousarray(real)
 
 
 def test_large_problems_are_dealt_out() -> None:

@@ -105,6 +105,7 @@ def test_a_skipped_threshold_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table is not None
     moved = table.thresholds.copy()
     moved[4] -= np.uint64(int(0.003 * 2**63))
+    moved.setflags(write=False)
     monkeypatch.setattr(noise_module, "table_of", lambda _: table._replace(thresholds=moved))
     draws = KeyedNoise.from_seed(13).draw(distribution, 4 * N, Nonce(0, 0, 0))
     assert p_value(draws, _weights(distribution)) < REJECT

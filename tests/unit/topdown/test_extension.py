@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import shutil
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from louver.errors import BudgetError, Cancelled, InfeasibleError, InputError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
+from louver.release.manifest import file_entry
 from louver.release.verify import verify
 from louver.report.topdown import topdown_report
 from louver.topdown import estimate, extend, measure, topdown
@@ -79,6 +81,12 @@ def test_the_same_bytes_on_two_cores_and_from_a_mapping(made):
     assert again.to_dict()["edits"] == release.to_dict()["edits"]
 
 
+def test_what_workers_get_tells_nothing_of_where_the_records_are(made):
+    folder, _ = made
+    packed = pickle.dumps(problem.read_extension(folder / "larger.toml", seeded=True).without_source())
+    assert not any(word in packed for word in (b"people.csv", str(folder).encode()))
+
+
 def test_evaluation_tells_errors_and_leaves_out_what_is_too_large(made, monkeypatch):
     folder, _ = made
     told = extend(folder / "larger.toml", seed=4, evaluate=True).to_dict()["levels"][-1][
@@ -101,7 +109,19 @@ def test_both_debits_stand_in_one_ledger(tmp_path):
     with pytest.raises(InputError, match="did not pay for first"):
         other = Ledger.create(tmp_path / "other", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(3))
         extend(larger, out=tmp_path / "out", ledger=other.path)
-    extend(larger, out=tmp_path / "out")
+    shutil.copytree(tmp_path / "first", tmp_path / "kept")
+    pq.write_table(
+        pq.read_table(tmp_path / "first/invariants.parquet"), tmp_path / "first/invariants.parquet"
+    )
+    changed = asdict(file_entry(tmp_path / "first/invariants.parquet"))
+    edit(tmp_path / "first", lambda content: content["files"].update({"invariants.parquet": changed}))
+    assert verify(tmp_path / "first").passed
+    with pytest.raises(InputError, match="did not pay for first"):
+        extend(larger, out=tmp_path / "out")
+    shutil.rmtree(tmp_path / "first")
+    (tmp_path / "kept").rename(tmp_path / "first")
+    made = extend(larger, out=tmp_path / "out")
+    assert "not protected: which ward" in repr(made)
     assert verify(tmp_path / "out").passed and ledger.state().spent == 3
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert manifest["privacy"]["first_release"]["amount"] == "2" and manifest["privacy"]["amount"] == "1"
@@ -139,18 +159,23 @@ def test_the_two_halves_of_an_extension(tmp_path):
     """Measured once, then estimated without the records and as often as one likes."""
     first, larger = write_larger(tmp_path)
     ledger = Ledger.create(
-        tmp_path / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(3)
+        tmp_path / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(5)
     )
     topdown(first, out=tmp_path / "first")
+    topdown(first, out=tmp_path / "other")
     measured = measure(larger, out=tmp_path / "measured")
     assert measure(larger, out=tmp_path / "measured", resume=True).head == measured.head
     (tmp_path / "people.csv").unlink()
     once = estimate(larger, measurements=tmp_path / "measured", out=tmp_path / "out")
     again = estimate(larger, measurements=tmp_path / "out")
-    assert verify(tmp_path / "out").passed and ledger.state().spent == 3 and not ledger.state().pending
+    assert verify(tmp_path / "out").passed and ledger.state().spent == 5 and not ledger.state().pending
     assert again.to_frame() == once.to_frame() and again.edits == once.edits
     with pytest.raises(InputError, match="option --shrink is not for an extension"):
         estimate(larger, measurements=tmp_path / "measured", shrink=1.0)
+    shutil.rmtree(tmp_path / "first")
+    (tmp_path / "other").rename(tmp_path / "first")  # paid for by the same ledger, but another one
+    with pytest.raises(InputError, match="was not measured by this spec"):
+        estimate(larger, measurements=tmp_path / "measured")
 
 
 def test_a_seeded_first_release_is_not_extended_for_release(made, tmp_path):

@@ -23,3 +23,10 @@ def test_a_copy_reads_what_was_written_and_leaves_the_file_to_its_maker(tmp_path
     assert path.exists()
     del rows
     assert not path.exists()
+
+
+def test_a_file_that_was_cut_short_is_noticed(tmp_path):
+    rows = RowFile(3, tmp_path)
+    rows.write(0, np.ones((2, 3)))
+    with pytest.raises(OSError, match="ends before its rows do"):
+        rows.read(1, 3)

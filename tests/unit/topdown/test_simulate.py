@@ -9,7 +9,7 @@ from louver.engine.local import LocalEngine
 from louver.topdown import bayes, topdown
 from louver.topdown.draws import Draws
 from louver.topdown.load import read_design
-from louver.topdown.measuring import invariant_values, true_levels
+from louver.topdown.measuring import invariant_values, true_leaves
 from louver.topdown.plan import make_plan
 from louver.topdown.problem import Query, SparseLevel
 from louver.topdown.simulate import AssumedTruth, public_seed, simulate
@@ -22,14 +22,14 @@ OPEN = OPEN[0] + "[topdown]" + OPEN[2].partition("[topdown]")[2].replace('level 
 
 def assumed(folder, estimator):
     plan = make_plan(read_design(write_town(folder)).estimated(estimator=estimator))
-    return AssumedTruth.of(plan, true_levels(plan.design)[-1])
+    return AssumedTruth.of(plan, true_leaves(plan.design))
 
 
 @pytest.mark.parametrize("estimator", ["bayes", "plain"])
 def test_simulation_is_a_seeded_run_without_files(tmp_path, estimator):
     town = write_town(tmp_path)
     plan = make_plan(read_design(town).estimated(estimator=estimator))
-    leaves = true_levels(plan.design)[-1]
+    leaves = true_leaves(plan.design)
     for seed, found in zip((1, 2), simulate(plan, leaves, (1, 2)), strict=True):
         released = topdown(town, seed=seed, estimator=estimator).estimate.leaves
         assert np.array_equal(found.leaves.to_dense(18), released.to_dense(18))
@@ -72,7 +72,7 @@ def test_a_truth_is_drawn_given_the_answers(tmp_path, monkeypatch, spec):
     """It has the same public values, adds up, is no other where fewer leaves are drawn, and depends on its seed alone."""
     monkeypatch.setattr("louver.topdown.estimation.FEWEST", 2)
     plan = make_plan(read_design(write_town(tmp_path, spec)))
-    truth = AssumedTruth.of(plan, true_levels(plan.design)[-1])
+    truth = AssumedTruth.of(plan, true_leaves(plan.design))
     noisy = truth.simulate(public_seed("test")).noisy
     whole, again, other = (
         truth.drawn(noisy, public_seed("drawn", key), engine=LocalEngine(workers))
@@ -125,7 +125,7 @@ def test_a_family_without_people_is_simulated_alone(tmp_path, monkeypatch):
     """Nobody lives in the second ward, and its total is public: its parents have no cells at all."""
     monkeypatch.setattr("louver.topdown.estimation.FEWEST", 2)
     plan = make_plan(read_design(write_town(tmp_path, SPEC.partition("[[topdown.bounds]]")[0])))
-    dense = true_levels(plan.design)[-1].to_dense(18)
+    dense = true_leaves(plan.design).to_dense(18)
     dense[5:] = 0
     truth = AssumedTruth.of(plan, SparseLevel.from_dense(dense))
     found = truth.simulate(public_seed("test"), among=truth.families(9))

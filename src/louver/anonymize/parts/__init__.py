@@ -50,10 +50,9 @@ def in_parts(request: Request[AnonymizeOptions], out: Path, run: Run) -> Iterato
         Where it will go; workers on other machines see the folder above it.
     """
     options, started = request.options, time.perf_counter()
-    with (
-        open_engine(options.engine, out.absolute().parent, run) as engine,
-        Scratch(None if engine.folder is None else out.absolute().parent) as scratch,
-    ):
+    place = None if options.engine.startswith("local:") else out.absolute().parent
+    # What an engine shares between machines holds values of the records: it lies in the private folder, too.
+    with Scratch(place) as scratch, open_engine(options.engine, scratch.path, run) as engine:
         spill = Spill(scratch.path)
         with open_source(request.data, **request.source.opening(), run=run) as source:
             _check_columns(source, options)

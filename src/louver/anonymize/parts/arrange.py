@@ -90,12 +90,18 @@ class Arranging:
                     _unite(texts[name], published_texts(table[name], codes[found[is_kept]]))
             self._store(parts[0], table)
         meant = self._published_values()
-        first = self._stretch(0, meant)
-        with pq.ParquetWriter(path, first.schema) as writer:
-            writer.write_table(first, row_group_size=STRETCH_ROWS)
+        held = self._stretch(0, meant)
+        with pq.ParquetWriter(path, held.schema) as writer:
             for number in range(1, self._n_stretches):
                 run.report("arranging", self._n_stretches + number, 2 * self._n_stretches)
-                writer.write_table(self._stretch(number, meant), row_group_size=STRETCH_ROWS)
+                # Row groups are full whatever was left out: their sizes must not tell where that was.
+                held = pa.concat_tables([held, self._stretch(number, meant)])
+                n_full = len(held) // STRETCH_ROWS * STRETCH_ROWS
+                if n_full:
+                    writer.write_table(held.slice(0, n_full), row_group_size=STRETCH_ROWS)
+                held = held.slice(n_full)
+            if len(held):
+                writer.write_table(held, row_group_size=STRETCH_ROWS)
         return texts
 
     @property

@@ -96,7 +96,6 @@ class ExtendOptions(TopDownOptions):
         "invariants",
         "estimator",
         "shrink",
-        "acknowledge_invariants",
         "extended_by",
         "intervals",
         mode="before",

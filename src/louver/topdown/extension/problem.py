@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from louver.topdown.implied import UNBOUNDED
 from louver.topdown.load import SpecLike, cell_set, read_design
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.problem import SparseLevel, add_levels
+from louver.topdown.result import MEASUREMENTS_FILE
 
 __all__ = ["MAX_BOUNDS", "Extension", "Rule", "read_extension", "read_rules"]
 
@@ -75,7 +77,8 @@ class Extension:
 
     def without_source(self) -> Extension:
         """The same for a worker on another machine, which learns neither the records nor where they are."""
-        return replace(self, plan=replace(self.plan, design=self.design.without_source()))
+        plan = replace(self.plan, design=self.design.without_source())
+        return replace(self, plan=plan, first=replace(self.first, path=Path(self.first.path.name)))
 
     def first_levels(self) -> tuple[SparseLevel, ...]:
         """The first release at every level, the root first."""
@@ -121,6 +124,7 @@ def read_extension(
     if len(design.statements) > MAX_BOUNDS:
         raise InputError(f"{where}: there are more than {MAX_BOUNDS} bounds; state fewer.", option="bounds")
     first, refinement = read_first(design, seeded=seeded, where=where, run=run)
+    design = replace(design, extends=first.manifest.files[MEASUREMENTS_FILE].sha256)
     # Bounds divide no types here, so that the plan does not see them.
     plan = make_plan(replace(design, statements=()))
     plan = replace(plan, design=replace(plan.design, statements=design.statements))

@@ -31,6 +31,17 @@ class ExtendedRelease(TopDownRelease):
     extension: Extension
     edits: Edits
 
+    @property
+    def not_protected(self) -> tuple[str, ...]:
+        """What the first release has exactly; the extension adds nothing to it."""
+        return tuple(self.extension.first.manifest.privacy.get("not_protected", ()))
+
+    @property
+    def lost_before(self) -> str:
+        """What the first release lost."""
+        told = self.extension.first.manifest.privacy
+        return f"{told['measure']} = {told['amount']} ({told['neighbours']})"
+
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
         told = TopDownRelease.to_dict(self)
@@ -44,7 +55,6 @@ class ExtendedRelease(TopDownRelease):
             **own.privacy,
             "conditional_on": first.privacy.get("conditional_on"),
             "invariants": first.privacy.get("invariants", []),
-            "not_protected": first.privacy.get("not_protected", []),
             "first_release": {key: first.privacy.get(key) for key in ("measure", "amount", "neighbours")},
         }
         method = "likeliest counts within the classes of the first release, people shared out one by one"
@@ -133,5 +143,10 @@ class ExtendedRelease(TopDownRelease):
         edits = f"  edited: {self.edits.people:,} people in {self.edits.leaves:,} leaves; rules still broken in {n_rules:,}"
         lines = TopDownRelease.__repr__(self).splitlines()
         return "\n".join(
-            [lines[0], f"  extends {self.extension.first.path.name}, row by row", *lines[1:7], edits]
+            [
+                lines[0],
+                f"  extends {self.extension.first.path.name}, row by row, which lost {self.lost_before}",
+                *lines[1:7],
+                edits,
+            ]
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
+from louver.data.scratch import Scratch
 from louver.engine.engines import Engine
 from louver.errors import InputError
 from louver.privacy.ledger import Head, Ledger
@@ -14,6 +15,7 @@ from louver.privacy.measurements import Measurements, TrueBatch
 from louver.privacy.spend import Account, Payment, measure_into
 from louver.release.write import check_out
 from louver.run import Run
+from louver.topdown.composition import check_extension
 from louver.topdown.estimation import Estimate
 from louver.topdown.extension.estimation import estimate_classes
 from louver.topdown.extension.problem import Extension
@@ -37,35 +39,45 @@ def check_payer(extension: Extension, ledger: Ledger) -> None:
     manifest = extension.first.manifest
     head = None if manifest.ledger_head is None else Head.parse(manifest.ledger_head)
     sealed = {} if head is None else ledger.state().sealed.get(head.entry, {})
-    if sealed.get(Path(MEASUREMENTS_FILE).name) != manifest.files[MEASUREMENTS_FILE].sha256:
+    files = (MEASUREMENTS_FILE, INVARIANTS_FILE)
+    if any(sealed.get(Path(name).name) != manifest.files[name].sha256 for name in files):
         message = (
             f"this ledger did not pay for {extension.first.path.name}; name the one that did with --ledger."
         )
         raise InputError(message, option="--ledger")
 
 
-def measure_extension(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None) -> Head:
+def measure_extension(
+    extension: Extension, plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None
+) -> Head:
     """Measurements of an extension in a folder, paid for once.
 
     Notes
     -----
-    **Privacy**: nothing is published exactly, so no invariants join those before; the two releases compose sequentially.
+    **Privacy**: nothing is published exactly, so no invariants join those before, but all of them bind its neighbours, too; the two
+    releases compose sequentially.
     """
 
     def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
-        levels = true_levels(plan.design, run)
+        levels = true_levels(plan.design, scratch.path, run)
         return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, {})
 
-    return measure_into(
-        folder,
-        (MEASUREMENTS_FILE, INVARIANTS_FILE),
-        load,
-        account=Account(ledger, source_hash(plan.design)),
-        payment=Payment(loss=plan.loss, request=plan.request(), purpose="TopDown extension"),
-        check_out=check_out,
-        design=plan.design.measured_fingerprint(),
-        run=run,
-    )
+    with Scratch() as scratch:
+        return measure_into(
+            folder,
+            (MEASUREMENTS_FILE, INVARIANTS_FILE),
+            load,
+            account=Account(ledger, source_hash(plan.design, run)),
+            payment=Payment(
+                loss=plan.loss,
+                request=plan.request(),
+                purpose="TopDown extension",
+                composed=partial(check_extension, plan.design, extension.refinement.class_of),
+            ),
+            check_out=check_out,
+            design=plan.design.measured_fingerprint(),
+            run=run,
+        )
 
 
 def estimate_extension(

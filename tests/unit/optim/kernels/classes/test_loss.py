@@ -75,6 +75,7 @@ def test_unions_and_bounds(seed):
 def test_losses_of_labels(seed):
     problem = mixed_problem(12, seed)
     labels = np.random.default_rng(seed).integers(-1, 3, 12)
+    labels.flags.writeable = False
     spread_of = plain_spread(problem)
     classes = [np.flatnonzero(labels == c).tolist() for c in range(3)]
     expected = [len(members) * spread_of(members) if members else 0 for members in classes]

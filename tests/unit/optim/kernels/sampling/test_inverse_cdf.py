@@ -22,7 +22,10 @@ def table():
     thresholds = [int(c * 2**63) for c in CUMULATIVE] + [2**63 - 1]
     starts = [g << 63 - GUIDE_BITS for g in range(1 << GUIDE_BITS)]
     guide = [sum(t + 1 < start for t in thresholds[:-1]) for start in starts]
-    return np.array(thresholds, np.uint64), np.array(guide, np.uint16), 63 - GUIDE_BITS
+    arrays = np.array(thresholds, np.uint64), np.array(guide, np.uint16)
+    for array in arrays:
+        array.setflags(write=False)
+    return *arrays, 63 - GUIDE_BITS
 
 
 @pytest.mark.parametrize("sign", [0, 1])

@@ -68,7 +68,7 @@ def test_simplex_projection(total: float) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_what_is_dealt_adds_up_and_stays_near(seed):
     random = np.random.default_rng(seed)
-    truth = np.sort(random.integers(0, 30, (4, 7)), axis=1)[:, ::-1]
+    truth = np.sort(random.integers(0, 30, (4, 7)), axis=1)[:, ::-1].copy()
     means = truth + random.normal(0, 0.3, truth.shape)
     values = np.empty(truth.shape, np.int64)
     deal_inplace(truth.sum(axis=0), means, values)
