@@ -26,6 +26,13 @@ def wait_deafly(run: Run) -> None:
         time.sleep(0.01)
 
 
+def finish_anyway(run: Run) -> str:
+    run.report("waiting", 0, 0)
+    while not run.is_cancelled:
+        time.sleep(0.01)
+    return "made"
+
+
 def search(run: Run) -> str:
     while not run.is_hurried:
         run.report("searching", 0, 0, 0.5, 0.25)

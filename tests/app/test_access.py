@@ -15,6 +15,16 @@ from louver.data.samples import sample_path
 pytestmark = pytest.mark.chromium
 
 SETTLED = "!document.querySelector('.dim, .run:not(.gone)') && [...document.querySelectorAll('.tile b')].every(b => b.textContent !== '–')"
+DRAWN = {
+    "data": ".attr table",
+    "tables": ".verdict:has-text('publish'), .verdict:has-text('No small count')",
+    "microdata": ".main .verdict",
+    "groups": "h2:text-is('Forecast')",
+    "topdown": ".empty:has-text('no spec')",
+    "releases": ".empty:has-text('No folder')",
+    "ledger": ".empty:has-text('No ledger')",
+}
+"""What only the finished page has."""
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +47,7 @@ def test_every_page(explorer: Explorer, browser: Any, axe: str, scheme: str) -> 
         for name in PAGES:
             page.click(f".rail a[href='#{name}']")
             page.wait_for_selector(f".rail a.on[href='#{name}']")
-            page.wait_for_selector(".main h1")
-            page.wait_for_timeout(300)
+            page.wait_for_selector(DRAWN[name])
             page.wait_for_function(SETTLED)
             if found := serious_faults(page):
                 faults[name] = found

@@ -31,12 +31,15 @@ def people(tmp_path: Path) -> str:
 def test_what_is_shown_is_what_is_published(people: str, tmp_path: Path) -> None:
     told = anonymized(people, SourceOptions(), OPTIONS, Run())
     assert told["smallest_class"] >= 2 and [name for name, _ in told["by_column"]] == ["age"]
-    assert published(str(tmp_path / "out"), None, Run()) == "out"
+    assert published(told["number"], str(tmp_path / "out"), None, Run()) == "out"
     assert verify(tmp_path / "out").passed
     table = pq.read_table(tmp_path / "out" / "data" / "anonymized.parquet")
     assert KEPT.made is not None and table.equals(KEPT.made.table)
     with pytest.raises(InputError, match="out"):
-        published(str(tmp_path / "out"), None, Run())
+        published(told["number"], str(tmp_path / "out"), None, Run())
+    anonymized(people, SourceOptions(), OPTIONS | {"k": 3}, Run())
+    with pytest.raises(InputError, match="not kept any more"):
+        published(told["number"], str(tmp_path / "another"), None, Run())
 
 
 def test_people_who_share_a_status_are_counted(people: str) -> None:
@@ -47,20 +50,20 @@ def test_people_who_share_a_status_are_counted(people: str) -> None:
 
 
 def test_a_release_can_be_taken_away_as_one_file(people: str, tmp_path: Path) -> None:
-    anonymized(people, SourceOptions(), OPTIONS, Run())
-    names = zipfile.ZipFile(io.BytesIO(packed(str(tmp_path), None, Run()))).namelist()
+    number = anonymized(people, SourceOptions(), OPTIONS, Run())["number"]
+    names = zipfile.ZipFile(io.BytesIO(packed(number, str(tmp_path), None, Run()))).namelist()
     assert {"manifest.json", "report.html", "data/anonymized.parquet"} <= set(names)
 
 
 def test_classes_are_browsed_from_the_smallest(people: str) -> None:
-    anonymized(people, SourceOptions(), OPTIONS, Run())
-    found = browsed(0, "ascending", Run())
+    number = anonymized(people, SourceOptions(), OPTIONS, Run())["number"]
+    found = browsed(number, 0, "ascending", Run())
     sizes = [counts[0] for _, counts in found["rows"]]
     assert sizes == sorted(sizes) and sum(sizes) == 6 and found["columns"] == ["age"]
     assert found["sensitive"] == ["ill"] and all(1 <= counts[1] <= counts[0] for _, counts in found["rows"])
-    largest = browsed(0, "descending", Run())["rows"]
+    largest = browsed(number, 0, "descending", Run())["rows"]
     assert [counts[0] for _, counts in largest] == sizes[::-1]
-    assert browsed(1, "ascending", Run())["rows"] == found["rows"][1:]
+    assert browsed(number, 1, "ascending", Run())["rows"] == found["rows"][1:]
 
 
 def test_the_curve_loses_more_with_k(people: str) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from app import some_jobs
 from louver.app import session as sessions
 from louver.app.columns import Columns
 from louver.app.session import SAMPLES, Session, Setup
-from louver.errors import InputError
+from louver.errors import Cancelled, InputError
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
@@ -143,3 +144,33 @@ def test_rows_that_lack_a_value_can_be_passed_over(tmp_path: Path) -> None:
     )
     assert columns.roles == {"age": "keep"}
     session.close()
+
+
+def test_a_file_goes_to_the_page_that_is_shown_when_it_has_arrived(tmp_path: Path) -> None:
+    session, taken = Session(Setup(folder=tmp_path)), []
+
+    def receiver(page: str) -> sessions.Receiver:
+        async def take(path: str, name: str) -> None:
+            taken.append(page)
+
+        return sessions.Receiver(take)
+
+    async def redrawn() -> AsyncIterator[bytes]:
+        session.receivers["domain"] = receiver("drawn again")
+        yield b"a"
+
+    session.receivers["domain"] = receiver("first")
+    asyncio.run(session.receive("domain", "a.csv", redrawn()))
+    assert taken == ["drawn again"]
+    session.close()
+
+
+def test_a_tab_that_has_gone_starts_nothing(tmp_path: Path) -> None:
+    """What was under way when it went finds no process and no folder to go on with."""
+    session = Session(Setup(folder=tmp_path))
+    session.close()
+    with pytest.raises(Cancelled):
+        asyncio.run(session.ask(some_jobs.add, 1, 2, key="add"))
+    with pytest.raises(Cancelled):
+        asyncio.run(session.upload("people.csv", chunks(b"")))
+    assert list(tmp_path.iterdir()) == []

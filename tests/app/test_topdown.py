@@ -21,10 +21,13 @@ from topdown_town import BLOCKS, SPEC, write_town
 pytestmark = pytest.mark.chromium
 
 READY = "button:has-text('Measure…'):not([disabled])"
-CHANGED = (
-    "before => document.querySelectorAll('.lane')[3]?.innerHTML !== before && !document.querySelector('.dim')"
-)
+CHANGED = "before => ![undefined, before].includes(document.querySelectorAll('.lane')[3]?.innerHTML) && !document.querySelector('.dim')"
 SAME_SHAPE = "n => document.querySelector('.regionmap .own')?.getAttribute('d') === document.querySelectorAll('.regionmap path')[n].getAttribute('d')"
+STOPPED = (
+    ".problem:has-text('nothing was spent'), .problem:has-text('was debited'), .problem:has-text('too late'), "
+    ".verdict.ok:has-text('Released')"
+)
+"""What is told once it is known what became of the debit."""
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -74,7 +77,7 @@ def test_a_measurement_is_confirmed_and_debits_once(
         page.get_by_label("Name of the release").fill("town")
         page.keyboard.press("Tab")
         page.click(READY)
-        assert "The ledger has epsilon 9 and keeps 7." in page.inner_text("dialog[open]")
+        page.wait_for_selector("dialog[open]:has-text('The ledger has epsilon 9 and keeps 7.')")
         assert Ledger(folder / "town.ledger").state().spent == 0
         page.click("dialog[open] >> button:has-text('Measure')")
         page.wait_for_selector(".verdict:has-text('The ledger had 9 before and has 7 now.')")
@@ -150,9 +153,9 @@ def test_cancelling_leaves_no_debit_without_its_noise(browser: Any, folder: Path
     with running(*given) as explorer, tab(browser, explorer, "topdown") as page:
         page.click("button:has-text('Try the sample')")
         measure(page, "county")
-        page.wait_for_selector(".run:not(.gone) .stage, .verdict.ok")
+        page.wait_for_selector(".run:not(.gone) .stage, .verdict.ok:has-text('Released')")
         page.keyboard.press("Escape")
-        page.wait_for_selector(".problem:has-text('ancelled'), .verdict.ok")
+        page.wait_for_selector(STOPPED)
         state = Ledger(folder / "county.ledger").state()
         assert state.spent == 2 * (len(state.pending) + len(state.sealed)) <= 2
         if not (folder / "releases" / "county").exists():
@@ -174,17 +177,18 @@ def test_a_spec_is_uploaded_with_what_it_names(browser: Any, explorer: Explorer,
         page.wait_for_selector(READY)
         page.set_input_files("#spec", [str(town / "town.toml"), str(town / "facilities.csv")])
         page.wait_for_selector("tr:has-text('list of regions'):has-text('missing')")
+        page.wait_for_selector("tr:has-text('facilities.csv'):has-text('here')")  # both have arrived
         page.set_input_files("#spec", str(hostile))
         page.wait_for_selector("text=Records not given: people.csv")
-        assert HOSTILE in page.inner_text(".form")
+        page.locator(".card.form").filter(has_text=HOSTILE).wait_for()
         measure(page, "uploaded")
         page.wait_for_selector(".problem:has-text('choose people.csv too')")
         page.click("button:text-is('epsilon, delta')")
         page.get_by_label("delta").wait_for()
         page.wait_for_selector(".card:has-text('o rho implies a pure epsilon')")
-        assert page.is_disabled("[data-run]")
+        page.wait_for_selector("[data-run][disabled]")
         page.click("[data-copy]")
-        assert "END-OF-SPEC" in page.inner_text(".drawer pre")
+        page.wait_for_selector(".drawer pre:has-text('END-OF-SPEC')")
         page.click(".drawer [data-close]")
         assert page.query_selector(".main img") is None
         (town / "bad.toml").write_text("[topdown")

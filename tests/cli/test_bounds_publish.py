@@ -54,9 +54,22 @@ def test_a_table_becomes_a_release_that_verifies(
     table = pq.read_table(out / told["file"])
     assert table.column_names == ["town", "ill", "share"] and table.num_rows == 6
     assert (out / told["file"]).with_suffix(".csv").exists()
+    page = lv.open(out).report
+    assert page is not None and "What is promised" in page and f"{told['people']:,}" in page
     expected = {"A": "2/7", "B": "2/15", "C": "1/5"} if not more else {"A": "0.29", "B": "0.13", "C": "0.20"}
     assert {row["town"]: row["share"] for row in table.to_pylist() if row["ill"] == "y"} == expected
     assert entries(people) == 1
+
+
+def test_what_was_asked_for_is_not_advised_again(call_louver: Runner, people: Path) -> None:
+    alone = call_louver("bounds", people, *SHARES).out
+    assert "Next: --register" in alone
+    asked = call_louver("bounds", people, *SHARES, "--register", people.parent / "register").out
+    assert "--register" not in asked and "Next: --publish DIR writes it as a release." in asked
+    assert "Next:" not in published(call_louver, people, "out").out
+    rows = ("--rows", "town", "--cols", "ill", "--weight", "count", "--small", "60")
+    few = call_louver("bounds", people, *rows, "--register", people.parent / "register").out
+    assert "Next: --suggest looks for a redesign." in few
 
 
 def test_a_table_that_gives_away_small_counts_is_refused(call_louver: Runner, people: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -188,7 +189,7 @@ class RunBar:
 
     def __init__(self, session: Session, lane: str, dims: Sequence[Element] = ()) -> None:
         self._session, self._lane, self._dims = session, lane, list(dims)
-        self._running = 0
+        self._running: list[str] = []
         self.sentence = ""
         self.is_cancelled = False
         with Tag("div", "run gone", role="status") as self._bar:
@@ -206,18 +207,26 @@ class RunBar:
     def stand(self, lost: float, least: float | None) -> None:
         """Where a search stands."""
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether its page has been left, or drawn again."""
+        return self._bar.is_deleted
+
     def dim(self, *elements: Element) -> None:
         """What is out of date while something runs."""
         self._dims.extend(elements)
 
     def cancel(self) -> None:
-        """End what runs."""
+        """End what runs here; other work in the same lane goes on."""
         self._stage.text = "cancelling"
-        self._session.cancel(self._lane)
+        for key in set(self._running):
+            self._session.cancel(self._lane, key)
 
     def tell(self, sentence: str) -> None:
         """Say why there is no result; an empty sentence takes it back."""
         self.sentence = sentence
+        if self.is_gone:
+            return
         self._problem.clear()
         if sentence:
             with self._problem:
@@ -225,9 +234,34 @@ class RunBar:
 
     async def do(self, job: Callable[..., Any], *args: Any, key: str) -> Any:
         """The answer of a job, or None where there is none: it was cancelled, is late, or failed, which the bar then tells."""
-        self._running += 1
         self.is_cancelled = False
         self.tell("")
+        with self._showing(key):
+            try:
+                return await self._session.ask(
+                    job, *args, key=key, lane=self._lane, progress=self._mark, standing=self._stand
+                )
+            except Late:
+                return None
+            except Cancelled:
+                self.is_cancelled = True
+                self.tell("cancelled.")
+            except LouverError as error:
+                self.tell(self._session.told(error))
+        return None
+
+    async def follow(self, key: str) -> bool:
+        """Show work that was begun on a page that has gone since, until it ends; False where there is none."""
+        answer = self._session.follow(self._lane, key, self._mark, self._stand)
+        if answer is None:
+            return False
+        with self._showing(key):
+            await asyncio.wait([answer])
+        return True
+
+    @contextmanager
+    def _showing(self, key: str) -> Iterator[None]:
+        self._running.append(key)
         self._mark("working", 0, 0)
         loop = asyncio.get_running_loop()
         waits = [
@@ -235,35 +269,31 @@ class RunBar:
             loop.call_later(RUN_BAR_AFTER_SECONDS, self._appear),
         ]
         try:
-            answer = await self._session.ask(
-                job, *args, key=key, lane=self._lane, progress=self._mark, standing=self.stand
-            )
-            return answer
-        except Late:
-            return None
-        except Cancelled:
-            self.is_cancelled = True
-            self.tell("cancelled.")
-        except LouverError as error:
-            self.tell(self._session.told(error))
+            yield
         finally:
             for wait in waits:
                 wait.cancel()
-            self._running -= 1
-            if not self._running:
+            self._running.remove(key)
+            if not self._running and not self.is_gone:
                 self._bar.classes(add="gone")
                 for element in self._dims:
                     element.classes(remove="dim")
-        return None
 
     def _dim(self) -> None:
-        for element in self._dims:
+        for element in () if self.is_gone else self._dims:
             element.classes(add="dim")
 
     def _appear(self) -> None:
-        self._bar.classes(remove="gone")
+        if not self.is_gone:
+            self._bar.classes(remove="gone")
+
+    def _stand(self, lost: float, least: float | None) -> None:
+        if not self.is_gone:
+            self.stand(lost, least)
 
     def _mark(self, stage: str, done: float, total: float) -> None:
+        if self.is_gone:
+            return
         self._stage.text = stage
         self._done.classes(add="endless") if not total else self._done.classes(remove="endless")
         self._done.style(f"width:{100 * min(done / total, 1):.1f}%" if total else "width:30%")

@@ -37,23 +37,29 @@ class RegionView:
         self._looked = session.state(Looked)
         self._bar = RunBar(session, "quick")
         self._place = tag("div")
+        self._wanted: str | None = None
         self._tree: Folded | None = None
         self._map: RegionMap | None = None
         self._window = (0, FIRST_LINES)
 
     def clear(self) -> None:
         """Show nothing."""
+        self._wanted = None
         self._place.clear()
 
     async def show(self, name: str) -> None:
-        """Show the regions of a release; nothing where it has none."""
+        """Show the regions of a release; nothing where it has none, or where another was chosen meanwhile."""
+        self._wanted = name
         if name not in self._looked.trees:
             folder = str(self._session.setup.releases)
             found: Regions | None = await self._bar.do(regions_of, folder, name, key="regions")
-            if found is None or not found.regions:
+            if found is not None and found.regions:
+                self._looked.trees[name] = Folded(found)
+            if self._wanted != name or self._bar.is_gone:
+                return
+            if name not in self._looked.trees:
                 self._place.clear()
                 return
-            self._looked.trees[name] = Folded(found)
         self._tree = self._looked.trees[name]
         self._window = (0, FIRST_LINES)
         self._session.receivers["outlines"] = Receiver(
@@ -199,7 +205,8 @@ class RegionView:
             found.properties, key=lambda one: len(set(matched(found, self._regions, one).regions.values()))
         )
         self._looked.outlines, self._looked.property = found, best
-        self._draw()
+        if not self._bar.is_gone:
+            self._draw()
 
     def _forget(self) -> None:
         self._looked.outlines = None

@@ -39,8 +39,9 @@ class SearchBar(RunBar):
     ) -> None:
         self._told_by, self._is_kept = told, is_kept
         self._path: list[tuple[float, float]] = []
-        self._began = self._drawn = 0.0
+        self._began, self._drawn = time.monotonic(), 0.0
         self.is_hurried = False
+        self._search = 0
         super().__init__(session, lane)
         if is_kept:
             self._cancel.clear()
@@ -57,6 +58,7 @@ class SearchBar(RunBar):
             self._keep = button("Keep the best so far", self.hurry, kind="mini gone", data_keep="")
 
     async def do(self, job: Callable[..., Any], *args: Any, key: str) -> Any:
+        self._search += 1
         self._path, self._began, self._drawn, self.is_hurried = [], time.monotonic(), 0.0, False
         self._figures.text = ""
         self._line.classes(add="gone")
@@ -75,10 +77,10 @@ class SearchBar(RunBar):
             super().cancel()
             return
         self.hurry()
-        asyncio.get_running_loop().call_later(KEEP_SECONDS, self._end)
+        asyncio.get_running_loop().call_later(KEEP_SECONDS, self._end, self._search)
 
-    def _end(self) -> None:
-        if self._running:
+    def _end(self, search: int) -> None:
+        if self._running and search == self._search:  # not one that was begun since
             super().cancel()
 
     def stand(self, lost: float, least: float | None) -> None:

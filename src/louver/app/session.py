@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from asyncio import Future
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from louver.app.work import Progress, Standing, Worker
 from louver.data.samples import sample_path
-from louver.errors import InputError, LouverError, printable
+from louver.errors import Cancelled, InputError, LouverError, printable
 from louver.schema.source import SourceOptions
 from louver.schema.validate import validated
 
@@ -46,6 +47,8 @@ ENDINGS = (
     ".sas7bdat",
     ".xpt",
 )
+LASTING = ("measure", "release")
+"""Work that goes on when other data are opened: somebody has confirmed it, and it may have been paid for."""
 
 S = TypeVar("S")
 
@@ -132,6 +135,10 @@ class Session:
         self.refresh_ledger: Callable[[], Awaitable[None]] | None = None
         """Tells anew what is left in the ledger; set by the shell."""
         self.balance: dict[str, str] | None = None
+        self.is_spending = False
+        """Whether a measurement is under way, on whatever page it was begun."""
+        self.tell: Callable[[str], object] = lambda sentence: None
+        """Says what went wrong on the page that is shown; set by the shell."""
         self.say: Callable[[str], object] = lambda text: None
         """Tells people who listen to the page; set by the shell."""
         self.receivers: dict[str, Receiver] = {}
@@ -139,10 +146,18 @@ class Session:
         self._states: dict[type[Any], Any] = {}
         self._workers: dict[str, Worker] = {}
         self._folder: Path | None = None
+        self._is_closed = False
 
     @property
     def folder(self) -> Path:
-        """A directory of this session's own, removed with it."""
+        """A directory of this session's own, removed with it.
+
+        Raises
+        ------
+        Cancelled
+            If the tab has gone, as for `ask`: an upload or a handler may outlive it.
+        """
+        self._check()
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(dir=self.setup.folder))
         return self._folder
@@ -162,8 +177,16 @@ class Session:
         standing: Standing | None = None,
     ) -> Any:
         """Do a job of `louver.app.jobs` in this session's process; see `Worker.do`. A long one has a lane of its own."""
+        self._check()
         worker = self._workers.setdefault(lane, Worker())
         return await worker.do(job, *args, key=key, progress=progress, standing=standing)
+
+    def follow(
+        self, lane: str, key: str, progress: Progress | None, standing: Standing | None
+    ) -> Future[Any] | None:
+        """What was asked for from a page that has gone since; see `Worker.follow`."""
+        worker = self._workers.get(lane)
+        return None if worker is None else worker.follow(key, progress, standing)
 
     def told(self, error: LouverError) -> str:
         """What went wrong; an upload is called what people call it, not what it is kept as."""
@@ -227,6 +250,7 @@ class Session:
         if receiver is None:
             raise InputError("no page asked for this file; open it on the page Data.")
         path = await self._keep(name, f"public-{purpose}", chunks, receiver)
+        receiver = self.receivers.get(purpose, receiver)  # the page may have been drawn again meanwhile
         await receiver.take(str(path), printable(name))
 
     async def _keep(self, name: str, stem: str, chunks: AsyncIterator[bytes], receiver: Receiver) -> Path:
@@ -274,6 +298,7 @@ class Session:
 
     def close(self) -> None:
         """End its processes and remove its uploads."""
+        self._is_closed = True
         for worker in self._workers.values():
             worker.close()
         self._workers.clear()
@@ -288,7 +313,11 @@ class Session:
         self.shape = ""
         self._states.clear()
         for worker in self._workers.values():
-            worker.cancel()
+            worker.cancel(but=LASTING)
+
+    def _check(self) -> None:
+        if self._is_closed:
+            raise Cancelled
 
 
 async def _nobody(path: str, name: str) -> None:

@@ -82,10 +82,11 @@ class Shell:
         self._page = PAGES[FIRST]
         session.show, session.refresh_top = self.show, self._draw_top
         session.refresh_ledger = self.refresh_ledger
+        session.tell = self._tell_sentence
 
     async def start(self) -> None:
         """Draw the frame, open the first data, and show the page that the address names."""
-        wanted = await self._client.run_javascript("location.hash.slice(1)", timeout=10)
+        wanted = await self._client.run_javascript("location.hash.slice(1)", timeout=CONNECT_SECONDS)
         with self._client.content:
             Tag("a", "skip", "Skip to the page", href="#main")
             with Tag("div", "app"):
@@ -108,11 +109,13 @@ class Shell:
         if self._session.setup.ledger is None:
             return
         with suppress(LouverError):  # the page Ledger tells what is wrong with it
+            # Without a key: nobody is late, for who asks after spending must be told what is left then.
             self._session.balance = await self._session.ask(
-                ledger_left, str(self._session.setup.ledger), key="balance"
+                ledger_left, str(self._session.setup.ledger), key=""
             )
-        with self._client:
-            self._draw_rail()
+        if not self._rail.is_deleted:
+            with self._client:
+                self._draw_rail()
 
     def show(self, name: str) -> None:
         """Go to a page."""
@@ -143,10 +146,13 @@ class Shell:
 
     def _tell(self, error: Exception) -> None:
         """Say that something went wrong that should not have: where, never what. An answer that came too late is none."""
-        if isinstance(error, Cancelled):
+        if isinstance(error, Cancelled) or self._main.is_deleted:
             return
         with self._main:
             problem(str(error) if isinstance(error, LouverError) else where(error)).move(target_index=0)
+
+    def _tell_sentence(self, sentence: str) -> None:
+        self._tell(LouverError(sentence))
 
     async def _build(self, page: Page) -> None:
         with self._client, self._main:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Protocol
 
 from louver.app.dialogs import Confirm
@@ -68,6 +69,15 @@ class Strip:
         self._result = tag("div")
         self._regions = RegionView(session)
 
+    async def start(self) -> None:
+        """What there is, and a measurement that was begun before the page was left."""
+        if self._session.balance is None:
+            await self._refresh_ledger()
+        await self.show()
+        if await self._bar.follow("measure"):
+            await self._refresh_ledger()
+            await self.show()
+
     async def show(self) -> None:
         """The cost as it is now, and the release that there is."""
         self.draw()
@@ -89,6 +99,7 @@ class Strip:
             f"This asks for {'…' if loss is None else f'{loss.measure} {amount_text(loss.amount)}.'}"
         )
         self._keeps.text, is_payable = self._left(loss)
+        is_payable = is_payable and not self._session.is_spending
         self._button.clear()
         with self._button:
             made = button("Measure…", kind="pri", data_run="", disabled=None if is_payable else True)
@@ -129,7 +140,10 @@ class Strip:
         """What the ledger has and would keep, in its own measure and for its own neighbours; and whether it can pay."""
         balance = self._session.balance
         if balance is None:
-            return "", loss is not None
+            return (
+                "What the ledger has is not known yet; the page Ledger tells where it cannot be read.",
+                False,
+            )
         left = Fraction(balance["left"])
         has = f"The ledger has {balance['measure']} {amount_text(left)}"
         if loss is None:
@@ -155,7 +169,10 @@ class Strip:
         self._asked.name = value.strip()
 
     async def _measure(self) -> None:
-        session, job, before = self._session, self._job(), self._session.balance
+        session, job = self._session, self._job()
+        if session.is_spending:
+            self._bar.tell("a measurement is under way; wait for its end.")
+            return
         if isinstance(job, str):
             self._bar.tell(job)
             return
@@ -164,15 +181,41 @@ class Strip:
         except LouverError as error:
             self._bar.tell(str(error))
             return
-        name = self._asked.name
-        found = await self._bar.do(*job, str(session.setup.ledger), out, key="measure")
-        if session.refresh_ledger is not None:
-            await session.refresh_ledger()
+        session.is_spending = True
+        self.draw()
+        try:
+            if await self._is_as_shown():
+                await self._spend(job, out)
+        finally:
+            session.is_spending = False
+        if not self._bar.is_gone:
+            await self.show()
+        elif self._bar.sentence:
+            session.tell(f"the measurement for {self._asked.name}: {self._bar.sentence}")
+
+    async def _is_as_shown(self) -> bool:
+        """Whether the ledger has what it had when somebody confirmed; others may have spent from it."""
+        before = self._session.balance
+        await self._refresh_ledger()
+        now = self._session.balance
+        if before is None or now is None or before["left"] == now["left"]:
+            return True
+        self._bar.tell("others have used the ledger meanwhile; look at what is left, and measure then.")
+        return False
+
+    async def _spend(self, job: tuple[Any, ...], out: str) -> None:
+        before, name = self._session.balance, self._asked.name
+        found = await self._bar.do(*job, str(self._session.setup.ledger), out, key="measure")
+        await self._refresh_ledger()
+        after = self._session.balance
         if found is not None:
-            self._asked.result = {**found, "name": name, "paid": _paid(before, session.balance)}
+            self._asked.result = {**found, "name": name, "paid": _paid(before, after)}
         elif self._bar.is_cancelled:
-            self._bar.tell(_stopped(before, session.balance))
-        await self.show()
+            self._bar.tell(_stopped(before, after, is_there=Path(out).exists()))
+
+    async def _refresh_ledger(self) -> None:
+        if self._session.refresh_ledger is not None:
+            await self._session.refresh_ledger()
 
 
 def _paid(before: Told | None, after: Told | None) -> str:
@@ -181,8 +224,10 @@ def _paid(before: Told | None, after: Told | None) -> str:
     return f"The ledger had {amount_text(before['left'])} before and has {amount_text(after['left'])} now."
 
 
-def _stopped(before: Told | None, after: Told | None) -> str:
+def _stopped(before: Told | None, after: Told | None, *, is_there: bool) -> str:
     """What a cancelled measurement left."""
+    if is_there:
+        return "cancelled too late: the release is there, and paid for; see Releases."
     if before is None or after is None or before["left"] == after["left"]:
         return "cancelled: nothing was spent."
     return (

@@ -1,8 +1,8 @@
 """Work off the event loop, in a process of its own that Cancel really ends.
 
 A request has a number and a key; a newer one with the same key makes an older one late, and late answers are dropped. Cancelling
-asks first, as `Run` does everywhere; where nothing has ended after `GRACE_SECONDS` the process is killed, and the next request
-starts a new one.
+asks first, as `Run` does everywhere; where nothing has ended after `GRACE_SECONDS` the process is killed. Requests are worked on one
+after the other, so that whoever was not begun loses nothing by the end of a process: another one is asked.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from louver.app.worker import HURRY, load_jobs
+from louver.app.worker import END, HURRY, load_jobs
 from louver.errors import Cancelled, LouverError
 
 __all__ = ["SPARE_AFTER_SECONDS", "Late", "Progress", "Standing", "Worker", "end_spares", "prepare"]
@@ -30,6 +30,12 @@ _spares: list[subprocess.Popen[bytes]] = []
 """At most one process that belongs to nobody yet, so that a new tab need not wait for one to start."""
 Progress = Callable[[str, float, float], object]
 Standing = Callable[[float, float | None], object]
+OUTCOMES: dict[str, Callable[..., Any]] = {
+    "answer": lambda found: found,
+    "error": LouverError,
+    "cancelled": Cancelled,
+}
+"""How a process tells the end of a request, and what it comes to."""
 
 
 class Late(Cancelled):
@@ -39,6 +45,7 @@ class Late(Cancelled):
 @dataclass(slots=True)
 class _Request:
     key: str
+    packed: bytes
     answer: asyncio.Future[Any]
     progress: Progress | None
     standing: Standing | None
@@ -50,6 +57,8 @@ class Worker:
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._waiting: dict[int, _Request] = {}
+        self._sent: list[int] = []
+        """What the process has not answered yet, waited for or not; the first is what it works on."""
         self._numbers = count(1)
 
     @property
@@ -75,38 +84,56 @@ class Worker:
         LouverError
             What the job raised, as one sentence.
         """
-        for number, request in list(self._waiting.items()):
-            if key and request.key == key:
-                self._settle(number, Late())
-                self._write(number, None, ())
+        for number in self._named(key) if key else ():
+            self._settle(number, Late())
+            self._write(number, END)
         number = next(self._numbers)
         answer = asyncio.get_running_loop().create_future()
-        self._waiting[number] = _Request(key, answer, progress, standing)
+        request = _Request(key, pickle.dumps((number, function, args)), answer, progress, standing)
         self.start()
-        self._write(number, function, args)
+        self._waiting[number] = request
+        self._sent.append(number)
+        self._send(request.packed)
         try:
             return await answer
         finally:
-            self._waiting.pop(number, None)
+            if self._waiting.pop(number, None) is not None:  # whoever asked has gone
+                self._write(number, END)
 
-    def cancel(self, key: str = "") -> None:
-        """End the requests with this key, or all; a process that does not listen is killed."""
-        asked = [number for number, request in self._waiting.items() if not key or request.key == key]
+    def follow(
+        self, key: str, progress: Progress | None, standing: Standing | None
+    ) -> asyncio.Future[Any] | None:
+        """Tell somebody else how far a request is; what it comes to, or None where no such request is under way."""
+        found = self._named(key)
+        if not found:
+            return None
+        request = self._waiting[found[0]]
+        request.progress, request.standing = progress, standing
+        return request.answer
+
+    def cancel(self, key: str = "", but: Container[str] = ()) -> None:
+        """End the requests with this key, or all but some; a process that does not listen is killed."""
+        asked = [number for number in self._named(key) if self._waiting[number].key not in but]
+        running = self._sent[0] if self._sent else 0
         for number in asked:
-            self._write(number, None, ())
-        if asked:
-            asyncio.get_running_loop().call_later(GRACE_SECONDS, self._kill_if_waiting, asked)
+            self._write(number, END)
+            if number != running:
+                self._settle(number, Cancelled())
+        if asked and (running in asked or running not in self._waiting):
+            asyncio.get_running_loop().call_later(GRACE_SECONDS, self._kill_if_running, running)
 
     def hurry(self) -> None:
         """Ask searches for the best they have."""
-        for number in self._waiting:
-            self._write(number, None, HURRY)
+        for number in list(self._waiting):
+            self._write(number, HURRY)
 
     def start(self) -> None:
         """Start the process, unless it runs."""
-        if self._child is not None and self._child.poll() is None:
+        if self._child is not None and self._child.poll() is not None:
+            self._gone()
+        if self._child is not None:
             return
-        self._child = _spares.pop() if _spares else _spawn()
+        self._child = _spare() or _spawn()
         loop = asyncio.get_running_loop()
         threading.Thread(target=_listen, args=(self._child, loop, self._hear), daemon=True).start()
 
@@ -114,72 +141,86 @@ class Worker:
         """End the process and whoever waits for it."""
         for number in list(self._waiting):
             self._settle(number, Cancelled())
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait()
-            self._child = None
+        self._sent.clear()
+        self._end()
 
-    def _write(self, number: int, function: Callable[..., Any] | None, args: tuple[Any, ...]) -> None:
-        self._send(pickle.dumps((number, function, args)))
+    def _named(self, key: str) -> list[int]:
+        """Requests with a key that somebody waits for; without a key all."""
+        return [number for number, request in self._waiting.items() if not key or request.key == key]
 
-    def _send(self, packed: bytes) -> None:
-        assert self._child is not None and self._child.stdin is not None
+    def _write(self, number: int, word: tuple[str, ...]) -> None:
+        self._send(pickle.dumps((number, None, word)))
+
+    def _send(self, packed: bytes) -> bool:
+        """Whether the process could be told; one that has ended cannot."""
+        if self._child is None or self._child.stdin is None:
+            return False
         try:
             self._child.stdin.write(packed)
             self._child.stdin.flush()
         except OSError:
-            self._gone(self._child)
+            self._gone()
+            return False
+        return True
 
     def _hear(self, child: subprocess.Popen[bytes], message: tuple[str, int, tuple[Any, ...]] | None) -> None:
         """Take in what the process says; None is its end. What an older process still says is not heard."""
         if child is not self._child:
             return
         if message is None:
-            self._gone(child)
+            self._gone()
             return
         kind, number, what = message
         request = self._waiting.get(number)
-        if request is None:
+        if kind in OUTCOMES:
+            self._sent = [other for other in self._sent if other != number]
+            self._settle(number, OUTCOMES[kind](*what))
+        elif request is None:
             return
-        if kind == "answer":
-            self._settle(number, what[0])
-        elif kind == "error":
-            self._settle(number, LouverError(what[0]))
-        elif kind == "cancelled":
-            self._settle(number, Cancelled())
         elif kind == "standing" and request.standing is not None:
             request.standing(*what)
         elif kind == "progress" and request.progress is not None:
             request.progress(*what)
 
     def _settle(self, number: int, outcome: Any) -> None:
-        request = self._waiting.pop(number)
-        if request.answer.done():
+        request = self._waiting.pop(number, None)
+        if request is None or request.answer.done():
             return
         if isinstance(outcome, Exception):
             request.answer.set_exception(outcome)
         else:
             request.answer.set_result(outcome)
 
-    def _kill_if_waiting(self, asked: list[int]) -> None:
-        if any(number in self._waiting for number in asked):
-            for number in asked:
-                if number in self._waiting:
-                    self._settle(number, Cancelled())
-            child, self._child = self._child, None
-            if child is not None:
-                child.kill()
-                child.wait()
-            self._gone(None)
+    def _kill_if_running(self, number: int) -> None:
+        if self._sent[:1] == [number]:
+            self._settle(number, Cancelled())
+            self._end()
+            self._go_on()
 
-    def _gone(self, child: subprocess.Popen[bytes] | None) -> None:
-        """Nobody waits for a process that has ended."""
+    def _end(self) -> None:
+        child, self._child = self._child, None
         if child is not None:
-            self._child = None
-        for number in list(self._waiting):
+            child.kill()
+            child.wait()
+
+    def _gone(self) -> None:
+        """The process has ended: nobody waits for what it worked on."""
+        self._child = None
+        for number in self._sent[:1]:
             self._settle(
                 number, LouverError("the work ended early; free some memory, or use a smaller table.")
             )
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Ask another process for what the last one had not begun."""
+        self._sent = [number for number in self._sent[1:] if number in self._waiting]
+        if not self._sent:
+            return
+        self.start()
+        for number in list(self._sent):
+            if not self._send(self._waiting[number].packed):
+                return
 
 
 def prepare() -> None:
@@ -190,6 +231,12 @@ def prepare() -> None:
         child.stdin.write(pickle.dumps((0, load_jobs, ())))  # nobody waits for number 0
         child.stdin.flush()
         _spares.append(child)
+
+
+def _spare() -> subprocess.Popen[bytes] | None:
+    """The process that waits for somebody, if it still does."""
+    child = _spares.pop() if _spares else None
+    return child if child is not None and child.poll() is None else None
 
 
 def end_spares() -> None:

@@ -21,10 +21,10 @@ from louver.errors import Cancelled, LouverError, one_sentence
 from louver.optim.notice import listeners
 from louver.run import Run
 
-__all__ = ["HURRY", "load_jobs", "main", "where"]
+__all__ = ["END", "HURRY", "load_jobs", "main", "where"]
 
-HURRY = ("hurry",)
-"""What asks a search for the best it has; without it, a request without a function asks for the end."""
+END, HURRY = ("end",), ("hurry",)
+"""What a request without a function asks of one before: to end, or for the best that a search has."""
 Job = tuple[int, Callable[..., Any], tuple[Any, ...]]
 
 
@@ -81,8 +81,8 @@ def _read(stream: BinaryIO, line: _Line, jobs: queue.SimpleQueue[Job], runs: dic
 
                 runs[number] = Run(show, stand=stand)
                 jobs.put((number, function, args))
-            elif number in runs:
-                runs[number].hurry() if args == HURRY else runs[number].cancel()
+            elif (run := runs.get(number)) is not None:  # it may end at this very moment
+                run.hurry() if args == HURRY else run.cancel()
     finally:
         os._exit(0)
 
@@ -92,8 +92,7 @@ def _do(line: _Line, number: int, function: Callable[..., Any], args: tuple[Any,
         run.check()
         with one_sentence():
             answer = function(*args, run=run)
-        run.check()
-        line.send("answer", number, answer)
+        line.send("answer", number, answer)  # cancelled or not: what has been done is not to be denied
     except Cancelled:
         line.send("cancelled", number)
     except LouverError as error:

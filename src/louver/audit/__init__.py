@@ -31,6 +31,7 @@ from louver.schema.request import Request, SpecLike, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
+    from louver.audit.publish import Report
     from louver.data.read import ArrowStream
     from louver.schema.attribute import Attribute
 
@@ -66,6 +67,7 @@ def audit(
     no_advice: bool = False,
     seconds: float = 60.0,
     fail_on: str | None = None,
+    report: Report | None = None,
     run: Run | None = None,
 ) -> JointAudit:
     """Audit several tables together.
@@ -101,7 +103,7 @@ def audit(
     memory = _memory(request)
     loaded = _loaded(request, memory)
     found = request.run.attend(_found, request, loaded, memory, started)
-    return _published(found, request, loaded, memory)
+    return _published(found, request, loaded, memory, report)
 
 
 def _memory(request: Request[AuditOptions]) -> Memory | None:
@@ -118,7 +120,11 @@ def _memory(request: Request[AuditOptions]) -> Memory | None:
 
 
 def _published(
-    found: JointAudit, request: Request[AuditOptions], loaded: Loaded, memory: Memory | None
+    found: JointAudit,
+    request: Request[AuditOptions],
+    loaded: Loaded,
+    memory: Memory | None,
+    report: Report | None,
 ) -> JointAudit:
     """Write the tables and remember them, unless cells are given away, or may be."""
     options = request.options
@@ -127,7 +133,7 @@ def _published(
         return found
     run = request.run
     content = run.attend(to_content, loaded.pieces[: len(options.tables)], loaded.domain.attributes)
-    publish_tables(Path(options.publish), loaded, options, lambda: memory.append(content), run)
+    publish_tables(Path(options.publish), loaded, options, lambda: memory.append(content), run, report)
     return replace(found, published=options.publish)
 
 

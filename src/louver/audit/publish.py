@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,25 @@ from louver.release.manifest import Manifest
 from louver.release.write import ReleaseWriter
 from louver.run import Run
 
-__all__ = ["publish"]
+__all__ = ["Report", "publish"]
 
 DISCLOSURE = "counts of people, exact or rounded as told, audited together with all that is in the register"
 
 
-def publish(out: Path, loaded: Loaded, options: AuditOptions, log: Callable[[], str], run: Run) -> Manifest:
+Report = Callable[[Manifest, Sequence[pa.Table]], str]
+"""Makes the page of a release from what is published of it."""
+
+
+def publish(
+    out: Path,
+    loaded: Loaded,
+    options: AuditOptions,
+    log: Callable[[], str],
+    run: Run,
+    report: Report | None = None,
+) -> Manifest:
     """Write the tables; `log` enters them into the register once the files are known to keep their promises."""
-    tables = []
+    tables, published = [], []
     with ReleaseWriter(out, run) as writer:
         for number, table in enumerate(options.tables, start=1):
             file = f"data/{number:02d}-{_slug(table.name)}.parquet"
@@ -36,6 +47,7 @@ def publish(out: Path, loaded: Loaded, options: AuditOptions, log: Callable[[], 
             path = writer.path(file)
             pq.write_table(shown, path)
             pa.csv.write_csv(shown, path.with_suffix(".csv"))
+            published.append(shown)
             tables.append(_described(table, file))
         manifest = Manifest(
             verb="audit",
@@ -51,6 +63,9 @@ def publish(out: Path, loaded: Loaded, options: AuditOptions, log: Callable[[], 
             promises=[{"promise": "tables", "tables": tables}],
             disclosures=(DISCLOSURE,),
         )
+        if report is not None:
+            html = run.attend(report, manifest, published)
+            writer.path("report.html").write_text(html, encoding="utf-8")
         return writer.seal(manifest, log)
 
 

@@ -14,7 +14,7 @@ from louver.bounds.suggestions import Suggestions
 from louver.bounds.summary import Summary
 from louver.errors import printable
 
-__all__ = ["REDESIGNS_BELOW", "BoundsAnswer"]
+__all__ = ["BoundsAnswer", "advice_beside"]
 
 REDESIGNS_BELOW = "Redesigns are below."
 
@@ -72,7 +72,7 @@ class BoundsAnswer:
     def __repr__(self) -> str:
         parts = []
         if self.audit is not None:
-            advice = None if self.suggestions is None else REDESIGNS_BELOW
+            advice = advice_beside(self.audit, self.suggestions, self.publication)
             parts += [self.audit.words(advice), *_disclosed(self.audit), *_telling(self.audit)]
         if self.comparison is not None:
             parts += _ranked(self.comparison)
@@ -87,6 +87,18 @@ class BoundsAnswer:
         if self.recodes is None:
             return "--write-recodes DIR writes them as files that --recode reads."
         return printable(f"Recode files: {self.recodes}")
+
+
+def advice_beside(
+    audit: BoundsAudit, suggestions: Suggestions | None, publication: Publication | None
+) -> str | None:
+    """What to do next beside the other answers; None is what the audit says alone."""
+    if suggestions is not None:
+        return REDESIGNS_BELOW
+    if publication is None:
+        return None
+    is_publishable = publication.refused is publication.published is None and not publication.together
+    return audit.verdict.beside_register(is_publishable=is_publishable).advice
 
 
 def _disclosed(audit: BoundsAudit) -> list[str]:

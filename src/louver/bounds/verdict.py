@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from louver._words import counted
@@ -10,6 +10,8 @@ from louver.bounds.summary import Summary
 from louver.errors import printable
 
 __all__ = ["Verdict", "verdict"]
+REDESIGN = "Next: --suggest looks for a redesign"
+TOGETHER = "Next: --register audits it together with what was published before."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,14 @@ class Verdict:
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.learned, self.decision, self.advice) if part)
+
+    def beside_register(self, *, is_publishable: bool) -> Verdict:
+        """The verdict where the register was asked already; what may be published then is offered to be."""
+        if self.advice == TOGETHER:
+            return replace(
+                self, advice="Next: --publish DIR writes it as a release." if is_publishable else ""
+            )
+        return replace(self, advice=self.advice.replace(", --register for what other tables add", ""))
 
     def of_estimates(self, weight: str) -> Verdict:
         """The verdict where people may have been weighted up: one sampled person passes for hundreds."""
@@ -58,20 +68,20 @@ def verdict(summary: Summary, *, small: int, certain: Fraction, is_counted: bool
         return Verdict(
             learned,
             "Do not publish it as it is.",
-            "Next: --suggest looks for a redesign; fewer or broader categories help.",
+            f"{REDESIGN}; fewer or broader categories help.",
             is_risky,
         )
     if summary.disclosed_rows or summary.small_rows:
         return Verdict(
             learned,
             "Publish it only if that may be known.",
-            "Next: --suggest looks for a redesign, --register for what other tables add.",
+            f"{REDESIGN}, --register for what other tables add.",
             is_risky,
         )
     return Verdict(
         learned,
         "By itself it may be published.",
-        "Next: --register audits it together with what was published before.",
+        TOGETHER,
         is_risky,
     )
 

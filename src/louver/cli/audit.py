@@ -15,6 +15,7 @@ from louver.cli.parameters import CHECK_FAILED, Given, Html, Json, SpecAgain, co
 from louver.errors import InputError, printable
 from louver.report.audit import write_audit_report
 from louver.report.page import check_page
+from louver.report.tables import tables_report
 from louver.run import Run
 from louver.schema.request import ask
 
@@ -45,7 +46,7 @@ def audit(
     request = ask(AuditOptions, None, path, given)
     if html is not None:
         check_page(html, request.files())
-    found = audit_verb(spec=request, run=run)
+    found = audit_verb(spec=request, report=tables_report, run=run)
     if html is not None:
         # What was published gets its page, whatever comes.
         write_audit_report(found, request, html, run if found.published is None else Run())

@@ -55,6 +55,7 @@ def _publication(found: BoundsAudit, request: Request[BoundsOptions], run: Run) 
     from louver.audit import AuditOptions, audit
     from louver.audit.options import MAX_COUNT
     from louver.cli.audit import why_refused
+    from louver.report.tables import tables_report
 
     options = request.options
     refused = None if options.publish is None else refusal(found, options)
@@ -72,6 +73,7 @@ def _publication(found: BoundsAudit, request: Request[BoundsOptions], run: Run) 
             ),
             spec=request.spec,
         ),
+        report=tables_report,
         run=run,
     )
     if options.publish is not None and joint.published is None:

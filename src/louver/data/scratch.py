@@ -31,6 +31,8 @@ class Scratch:
     ----------
     parent : Path, optional
         Another folder to make it in.
+    prefix : str
+        How its name begins; folders whose names begin so are swept, so machines that share a path need prefixes of their own.
 
     Raises
     ------
@@ -45,11 +47,11 @@ class Scratch:
     False
     """
 
-    def __init__(self, parent: Path | None = None) -> None:
+    def __init__(self, parent: Path | None = None, prefix: str = PREFIX) -> None:
         place = Path(tempfile.gettempdir()) if parent is None else parent
-        _sweep_once(place)
+        _sweep_once(place, prefix)
         try:
-            self.path, lock = _make(place)
+            self.path, lock = _make(place, prefix)
         except OSError:
             message = f"{place} has no room for temporary files; free some, or set TMPDIR to another folder."
             raise InputError(message) from None
@@ -68,12 +70,14 @@ class Scratch:
         self._remove()
 
 
-def _make(parent: Path) -> tuple[Path, int]:
-    """A new folder under its swept name, and the descriptor that holds its lock."""
-    fresh = Path(tempfile.mkdtemp(prefix=UNLOCKED, dir=parent))
+def _make(parent: Path, prefix: str) -> tuple[Path, int]:
+    """A new folder under its swept name, and the descriptor that holds its lock; where there are no locks, it is never swept."""
+    unlocked = f".{UNLOCKED}" if prefix.startswith(".") else UNLOCKED
+    fresh = Path(tempfile.mkdtemp(prefix=unlocked, dir=parent))
     lock = os.open(fresh / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
-    _try_lock(lock)
-    return fresh.rename(fresh.with_name(fresh.name.replace(UNLOCKED, PREFIX, 1))), lock
+    if not _try_lock(lock):
+        return fresh, lock
+    return fresh.rename(fresh.with_name(fresh.name.replace(unlocked, prefix, 1))), lock
 
 
 def _remove(folder: Path, lock: int, owner: int) -> None:
@@ -84,13 +88,13 @@ def _remove(folder: Path, lock: int, owner: int) -> None:
 
 
 @cache
-def _sweep_once(parent: Path) -> None:
-    sweep(parent)
+def _sweep_once(parent: Path, prefix: str) -> None:
+    sweep(parent, prefix)
 
 
-def sweep(parent: Path | None = None) -> None:
+def sweep(parent: Path | None = None, prefix: str = PREFIX) -> None:
     """Remove the folders of this user's processes that have died."""
-    for folder in (Path(tempfile.gettempdir()) if parent is None else parent).glob(f"{PREFIX}*"):
+    for folder in (Path(tempfile.gettempdir()) if parent is None else parent).glob(f"{prefix}*"):
         lock = _take_over(folder)
         if lock is not None:
             _remove(folder, lock, os.getpid())

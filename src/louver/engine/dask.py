@@ -10,13 +10,14 @@ Whoever connects to a scheduler is at its mercy, for Dask sends pickles: connect
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import pickle
 import platform
 import secrets
-import shutil
 import socket
 import time
+import uuid
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -31,6 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from louver._version import __version__
+from louver.data.scratch import Scratch
 from louver.engine.shared import Published, forget
 from louver.errors import InputError
 from louver.run import Run
@@ -68,16 +70,34 @@ def open_dask(protocol: str, rest: str, folder: Path | None, run: Run) -> Iterat
     host, port = _host_and_port(rest)
     if folder is None:
         raise _error("this command works on this machine alone; give local:N")
-    scratch = folder.absolute() / f".louver-engine-{secrets.token_hex(8)}"
-    with _connected(f"{protocol}://{host}:{port}", (host.strip("[]"), port), run) as client:
-        scratch.mkdir()
-        try:
-            _check_workers(client, scratch, run)
-            yield DaskEngine(client, scratch)
-            with suppress(Exception):  # the work is done; whatever fails now, or is stopped, changes nothing
-                run.attend(client.run, forget, on_error="ignore")
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+    with (
+        _connected(f"{protocol}://{host}:{port}", (host.strip("[]"), port), run) as client,
+        _made(folder.absolute()) as scratch,
+    ):
+        _check_workers(client, scratch.path, run)
+        yield DaskEngine(client, scratch.path)
+        with suppress(Exception):  # the work is done; whatever fails now, or is stopped, changes nothing
+            run.attend(client.run, forget, on_error="ignore")
+
+
+def _made(folder: Path) -> Scratch:
+    """A folder for this run, which workers of other users may read; those of runs that were killed on this machine go."""
+    try:
+        made = Scratch(folder, f".louver-engine-{_machine()}-")
+        probe = made.path / "probe"
+        probe.mkdir()
+        made.path.chmod(probe.stat().st_mode & 0o777)
+        probe.rmdir()
+    except (InputError, OSError):
+        raise _error(
+            f"{folder.name} cannot be written to, where this run keeps its files; choose another folder"
+        ) from None
+    return made
+
+
+def _machine() -> str:
+    """This machine among those that share a path, some of which may have the same name."""
+    return hashlib.sha256(f"{socket.gethostname()} {uuid.getnode()}".encode()).hexdigest()[:12]
 
 
 def _host_and_port(rest: str) -> tuple[str, int]:
@@ -110,8 +130,8 @@ def _connected(address: str, place: tuple[str, int], run: Run) -> Iterator[Clien
         message = f"nothing listens at {where}; start a scheduler with dask scheduler, or correct the address"
         raise _error(message) from None
     if run.attend(_kind, address) != "Scheduler":
-        message = f"what listens at {where} does not answer as a Dask scheduler of this version; correct the address"
-        raise _error(message)
+        message = f"what listens at {where} does not answer as a Dask scheduler of this version; correct the address, or where it encrypts"
+        raise _error(f"{message} write tls:// and give Dask the certificates")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # versions are compared here, in words of ours
         client = run.attend(Client, address, timeout=CONNECT_SECONDS, set_as_default=False, name="louver")

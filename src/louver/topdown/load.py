@@ -185,8 +185,8 @@ def _read_spine(
 def _public_file(spec: Spec, records: Any, name: str, place: str) -> Path:
     """A file that everybody may know; the records are none."""
     path = spec.path.parent / name
-    source = Path(records) if isinstance(records, str | Path) else None
-    if source is not None and path.exists() and source.exists() and path.samefile(source):
+    sources = [Path(source) for source in (records, spec.data) if isinstance(source, str | Path)]
+    if path.exists() and any(source.exists() and path.samefile(source) for source in sources):
         message = f"{place} names the confidential source; write what is public to a file of its own."
         raise InputError(message, file=path.name, option=place)
     return path

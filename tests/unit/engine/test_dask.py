@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import pickle
+import shutil
 import socket
 import stat
+import subprocess
 import sys
 import threading
 from concurrent.futures import CancelledError
@@ -22,6 +24,7 @@ import pytest
 import dask_cluster
 from dask_cluster import Cluster, add, cluster_of, stop_for_good, until
 from louver.anonymize import anonymize
+from louver.data import scratch
 from louver.engine import dask, shared
 from louver.engine.dask import DaskEngine
 from louver.engine.engines import open_engine
@@ -32,7 +35,7 @@ from louver.privacy.neighbours import Relation
 from louver.run import Run
 from louver.topdown import estimate, extend, plan, topdown
 from louver.topdown.load import read_design
-from louver.topdown.measuring import true_levels
+from louver.topdown.measuring import true_leaves
 from louver.topdown.plan import make_plan
 from louver.topdown.simulate import AssumedTruth
 from topdown_larger import write_larger
@@ -77,12 +80,34 @@ def test_results_come_in_order_and_what_is_shared_goes_away(cluster, tmp_path):
         number = engine.share(100)
         assert number.value == 100
         assert list(engine.map(partial(add, number), iter(range(40)), None)) == list(range(100, 140))
-        assert (
-            len(list(engine.folder.iterdir())) == 2
-        )  # the number, and the file that all workers were asked about
+        of_the_engine = {"lock", "probe"}  # what all workers were asked about
+        assert len({path.name for path in engine.folder.iterdir()} - of_the_engine) == 1, "the number"
         del number
-        assert [path.name for path in engine.folder.iterdir()] == ["probe"]
+        assert {path.name for path in engine.folder.iterdir()} == of_the_engine
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_client_left_is_swept_by_the_next_on_its_machine(tmp_path, monkeypatch):
+    """Not what another holds, what another machine made, or what nobody could lock."""
+    code = "import os, pathlib, sys; from louver.engine.dask import _made; kept = _made(pathlib.Path(sys.argv[1])); os._exit(9)"
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 9
+    (left,) = tmp_path.iterdir()
+    elsewhere = tmp_path / ".louver-engine-000000000000-x"
+    shutil.copytree(left, elsewhere)
+    with dask._made(tmp_path) as first:
+        assert not left.exists()
+        scratch._sweep_once.cache_clear()
+        with dask._made(tmp_path) as second, monkeypatch.context() as without:
+            assert first.path.exists() and second.path != first.path
+            without.setattr(scratch, "_try_lock", lambda descriptor: False)
+            with dask._made(tmp_path) as unlocked:
+                assert unlocked.path.name.startswith(".louver-new-")
+    assert list(tmp_path.iterdir()) == [elsewhere]
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    with pytest.raises(InputError, match="cannot be written to"):
+        dask._made(tmp_path / "gone")
 
 
 def test_topdown_gives_the_same_bytes_also_when_a_worker_dies(cluster, town, tmp_path):
@@ -99,7 +124,7 @@ def test_topdown_gives_the_same_bytes_also_when_a_worker_dies(cluster, town, tmp
 
 def test_simulating_gives_the_same(cluster, town, tmp_path):
     plan = make_plan(read_design(town))
-    truth = AssumedTruth.of(plan, true_levels(plan.design)[-1])
+    truth = AssumedTruth.of(plan, true_leaves(plan.design))
     here = truth.simulate(1)
     with open_engine(cluster.address, tmp_path) as engine:
         there = truth.simulate(1, engine=engine)

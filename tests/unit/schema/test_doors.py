@@ -55,7 +55,7 @@ DOORS: list[tuple[Callable[..., Any], type[VerbOptions], set[str], set[str]]] = 
         {"given", "cells", "arrangements", "suggest"} | OTHERS_TABLE | COMMAND_ONLY,
         set(),
     ),
-    (audit, AuditOptions, set(), set()),
+    (audit, AuditOptions, set(), {"report"}),
     (profile, ProfileOptions, set(), set()),
     (anonymize, AnonymizeOptions, set(), {"out", "ledger", "report"}),
     (groups, GroupsOptions, {"schema"}, {"out", "ledger", "report"}),

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver.errors import InputError
 from louver.privacy.neighbours import Relation
-from louver.topdown.composition import Verdict, check_together, invariant_records, judge, space_of
+from louver.topdown.composition import (
+    Verdict,
+    check_extension,
+    check_together,
+    invariant_records,
+    judge,
+    space_of,
+)
 from louver.topdown.design import Design
 from louver.topdown.load import read_design
 from oracles.composition import every_spec_has_neighbours
@@ -166,3 +175,30 @@ def test_invariants_of_other_rows_decide_nothing() -> None:
     assert judge([record], space, LEAVES, relation) is Verdict.PROTECTED
     assert judge([record], space | {"where": "age = 1"}, LEAVES, relation) is Verdict.UNDECIDED
     assert judge([record | {"where": "age = 1"}], space, LEAVES, relation) is Verdict.UNDECIDED
+
+
+def test_an_extension_needs_neighbours_given_all_that_is_exact(tmp_path: Path) -> None:
+    """Of two classes by age, or of one for every cell; what is exact: ward totals, one race, or all cells of all blocks."""
+    design = _design(tmp_path / "larger", "")
+    cells = np.arange(design.n_cells)
+    by_age, alone = cells // 3 % 2, cells
+    totals, race = (
+        invariant_records(_design(tmp_path / name, exact))
+        for name, exact in (("a", _by("ward")), ("b", _by("block", race="b")))
+    )
+    unseen = [{**one, "attributes": {}} for one in totals]
+    removed = replace(design, budget=replace(design.budget, neighbours=Relation.ADD_REMOVE_RECORD))
+    check_extension(design, by_age, [])
+    check_extension(design, by_age, unseen)
+    check_extension(design, alone, totals)  # one who stays in a ward may move to another block
+    check_extension(removed, alone, race)
+    with pytest.raises(InputError, match="nothing would be protected"):
+        check_extension(removed, by_age, totals)
+    exact = "".join(
+        _by("block", quarters=q, age=a, race=r) for q in ("home", "dorm", "jail") for a in ("adult", "child") for r in "abc"
+        if (q, a) != ("jail", "child")
+    )  # fmt: skip
+    with pytest.raises(InputError, match="nothing would be protected"):
+        check_extension(design, alone, invariant_records(_design(tmp_path / "c", exact)))
+    with pytest.raises(InputError, match="acknowledge_invariants = true"):
+        check_extension(removed, by_age, [{"words": "the total number of groups by town"}])

@@ -105,3 +105,11 @@ def test_another_geography_is_refused(tmp_path):
     first, _ = write_larger(tmp_path, PLAIN, LARGER.replace("area", "district"))
     with pytest.raises(InputError, match=r"larger.toml \[topdown\]: the geography is not that of town.toml"):
         check(first)
+
+
+def test_bounds_of_a_larger_schema_are_not_the_records(tmp_path):
+    """Not even where only the first spec says what the records are."""
+    hidden = LARGER.replace('[source]\nfile = "people.csv"\n', "").replace("convents.csv", "people.csv")
+    first, _ = write_larger(tmp_path, PLAIN, hidden)
+    with pytest.raises(InputError, match=r"larger.toml .* names the confidential source"):
+        check(first)

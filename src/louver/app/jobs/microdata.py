@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import secrets
+import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ import pyarrow.compute as pc
 
 from louver.anonymize import AnonymizedRelease, anonymize
 from louver.data.fingerprint import fingerprint
+from louver.errors import InputError
 from louver.privacy.ledger_finding import find_ledger
 from louver.release.write import check_out
 from louver.report.anonymize import anonymize_report
@@ -27,9 +30,10 @@ CURVE_SECONDS = 2.0
 
 @dataclass
 class _Kept:
-    """The result that the page shows: what is published later is this one, not another search's."""
+    """The last result, under a number of its own: what is published later is the one that the page shows, not another search's."""
 
     made: AnonymizedRelease | None = None
+    number: str = ""
     path: str = ""
     source: SourceOptions | None = None
     sensitive: tuple[str, ...] = ()
@@ -41,9 +45,9 @@ KEPT = _Kept()
 def anonymized(path: str, source: SourceOptions, options: Mapping[str, Any], run: Run) -> dict[str, Any]:
     """Form classes; the numbers of the page."""
     made = anonymize(path, **source.opening(), **options, run=run)
-    KEPT.made, KEPT.path, KEPT.source = made, path, source
+    KEPT.made, KEPT.number, KEPT.path, KEPT.source = made, secrets.token_hex(8), path, source
     KEPT.sensitive = tuple(options.get("sensitive", ()))
-    told = made.to_dict()
+    told = made.to_dict() | {"number": KEPT.number}
     told["information_lost"] = made.utility.gcp
     told["bound"] = (
         None if not made.lower_bound else made.utility.gcp * made.lower_bound / made.utility.information_loss
@@ -67,9 +71,9 @@ def traced(
     return points
 
 
-def browsed(start: int, order: str, run: Run) -> dict[str, Any]:
+def browsed(number: str, start: int, order: str, run: Run) -> dict[str, Any]:
     """Published classes with their sizes and how many values of each sensitive column they have."""
-    made = _made()
+    made = _made(number)
     quasi = list(made.quasi)
     sensitive = [name for name in KEPT.sensitive if name in made.table.column_names]
     counts = ["count_all", *(f"{name}_count_distinct" for name in sensitive)]
@@ -89,9 +93,9 @@ def browsed(start: int, order: str, run: Run) -> dict[str, Any]:
     }
 
 
-def published(out: str, ledger: str | None, run: Run) -> str:
+def published(number: str, out: str, ledger: str | None, run: Run) -> str:
     """Write the result that is shown as a release directory."""
-    made, source = _made(), KEPT.source
+    made, source = _made(number), KEPT.source
     assert source is not None
     check_out(Path(out))
     payer = find_ledger(KEPT.path, ledger, table=source.table, query=source.query, run=run)
@@ -100,10 +104,10 @@ def published(out: str, ledger: str | None, run: Run) -> str:
     return Path(out).name
 
 
-def packed(folder: str, ledger: str | None, run: Run) -> bytes:
+def packed(number: str, folder: str, ledger: str | None, run: Run) -> bytes:
     """The same as one file to take away."""
-    out = Path(folder) / f"release-{len(list(Path(folder).iterdir()))}"
-    published(str(out), ledger, run)
+    out = Path(tempfile.mkdtemp(dir=folder)) / "release"
+    published(number, str(out), ledger, run)
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(out.rglob("*")):
@@ -112,8 +116,12 @@ def packed(folder: str, ledger: str | None, run: Run) -> bytes:
     return made.getvalue()
 
 
-def _made() -> AnonymizedRelease:
-    assert KEPT.made is not None, "the page asks only after a result"
+def _made(number: str) -> AnonymizedRelease:
+    """The result with a number; another search may have ended since, or have been cancelled with its process."""
+    if KEPT.made is None or KEPT.number != number:
+        raise InputError(
+            "the result that is shown is not kept any more, for another search was begun; run again."
+        )
     return KEPT.made
 
 

@@ -138,6 +138,9 @@ class _Page:
         self.session.show("data")
 
     def choose(self, name: str) -> None:
+        """Show a column at the side; one that is shown stays as it is."""
+        if name == self.columns.selected:
+            return
         self.columns.selected = name
         assert self.columns.profile is not None
         for one, line in self.lines.items():

@@ -63,7 +63,8 @@ class TreePanel:
                 problem(str(error))
             return
         self.columns.trees[self.name] = Tree(labels)
-        self._paint()
+        if not self.body.is_deleted:
+            self._paint()
 
     @property
     def tree(self) -> Tree:

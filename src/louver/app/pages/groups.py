@@ -113,7 +113,7 @@ class _Page:
                 )
         self._draw_form()
         await self._update()
-        await self._strip.show()
+        await self._strip.start()
 
     def _draw_form(self) -> None:
         asked = self._asked
@@ -200,13 +200,14 @@ class _Page:
         if columns is not None:
             self._asked.domain, self._asked.domain_name, self._asked.domain_copied = path, name, name
             self._asked.columns, self._asked.regions = columns, list(columns)
-            self._draw_form()
-            await self._update()
+            if not self._bar.is_gone:
+                self._draw_form()
+                await self._update()
 
     async def _take_sample(self) -> None:
         path = str(sample_path("ges2013_regions"))
         columns = await self._bar.do(column_names, path, key="columns")
-        if columns is not None:
+        if columns is not None and not self._bar.is_gone:
             self._session.open_sample("ges2013")
             asked = self._session.state(Asked)
             asked.unit, asked.expect = "CASENUM", 35_000
@@ -264,8 +265,9 @@ class _Page:
                 )
             return
         self._bar.dim(self._forecast)
-        found = await self._bar.do(forecast, asked.options(), asked.expect, key="forecast")
-        if found is not None:
+        options = asked.options()
+        found = await self._bar.do(forecast, options, asked.expect, key="forecast")
+        if found is not None and options == asked.options() and not self._bar.is_gone:
             asked.loss = loss_of(found["loss"])
             self._strip.draw()
             self._draw_forecast(found)

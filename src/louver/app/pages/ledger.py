@@ -68,11 +68,14 @@ async def build(session: Session) -> None:
     body = tag("div", "stack")
 
     async def do(job: Callable[..., Any], *args: Any) -> None:
-        told = await bar.do(job, str(ledger), releases, *args, key="ledger")
+        told = await bar.do(
+            job, str(ledger), releases, *args, key=job.__name__
+        )  # reading makes no grant late
         if told is not None:
-            body.clear()
-            with body:
-                _show(told, do)
+            if not bar.is_gone:
+                body.clear()
+                with body:
+                    _show(told, do)
             if session.refresh_ledger is not None:
                 await session.refresh_ledger()
 

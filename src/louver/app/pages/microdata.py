@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from nicegui import ui
@@ -123,9 +125,9 @@ class _Page:
             button("Browse classes", self._browse)
             copy_button(self._call)
             self._release_button()
-        bar = RunBar(self._session, "quick")
+        self._long = RunBar(self._session, "quick")  # until there is something to search
         if self._columns.profile is None:
-            found = await bar.do(profiled, self._opened.path, self._opened.source, key="profile")
+            found = await self._long.do(profiled, self._opened.path, self._opened.source, key="profile")
             if found is None:
                 return
             self._columns.take(found)
@@ -146,6 +148,9 @@ class _Page:
         self._long.dim(self._result, self._told)
         self._draw_form()
         self._draw_result()
+        for key in ("anonymize", "curve"):
+            if await self._long.follow(key):
+                self._draw_result()
 
     def _draw_form(self) -> None:
         asked = self._asked
@@ -254,10 +259,11 @@ class _Page:
         return {name: f"hierarchy-{number}.csv" for number, name in enumerate(wanted, start=1)}
 
     def _written(self) -> dict[str, str]:
-        """Column -> path of the file with its hierarchy, as it is now."""
+        """Column -> path of the file with its hierarchy, as it is now; an earlier search may still read what it was."""
         texts, files = self._columns.hierarchies(), {}
+        folder = Path(tempfile.mkdtemp(dir=self._session.folder))
         for name, file in self._files().items():
-            path = self._session.folder / file
+            path = folder / file
             path.write_text(texts[name], encoding="utf-8")
             files[name] = str(path)
         return files
@@ -270,7 +276,8 @@ class _Page:
         )
         if found is not None:
             self._asked.take(asked, found)
-            self._draw_result()
+            if not self._long.is_gone:
+                self._draw_result()
 
     def _draw_result(self) -> None:
         found = self._asked.result
@@ -351,7 +358,8 @@ class _Page:
         )
         if found is not None:
             self._asked.curve = dict(found)
-            self._draw_result()
+            if not self._long.is_gone:
+                self._draw_result()
 
     async def _choose_k(self, k: int) -> None:
         if self._asked.result is None or k != self._asked.result["k"]:
@@ -366,15 +374,17 @@ class _Page:
         self._draw_form()
 
     async def _browse(self) -> None:
-        if self._asked.result is None:
+        result = self._asked.result
+        if result is None:
             self._long.tell("run first: there are no classes yet.")
             return
-        found = await self._classes(0, "ascending")
-        if found is not None:
-            ClassesPanel(self._classes, found)
+        fetch = partial(self._classes, result["number"])
+        found = await fetch(0, "ascending")
+        if found is not None and not self._long.is_gone:
+            ClassesPanel(fetch, found)
 
-    async def _classes(self, start: int, order: str) -> Any:
-        return await self._long.do(browsed, start, order, key="browse")
+    async def _classes(self, number: int, start: int, order: str) -> Any:
+        return await self._long.do(browsed, number, start, order, key="browse")
 
     def _release_button(self) -> None:
         dialog = Confirm(
@@ -392,14 +402,15 @@ class _Page:
         self._asked.name = value.strip()
 
     async def _publish(self) -> None:
-        setup = self._session.setup
-        if self._asked.result is None:
+        setup, result = self._session.setup, self._asked.result
+        if result is None:
             self._long.tell("run first: there is nothing to release.")
             return
+        number = result["number"]
         ledger = None if setup.ledger is None else str(setup.ledger)
         if not self._asked.name:
-            content = await self._long.do(packed, str(self._session.folder), ledger, key="release")
-            if content is not None:
+            content = await self._long.do(packed, number, str(self._session.folder), ledger, key="release")
+            if content is not None and not self._long.is_gone:
                 ui.download.content(content, "release.zip")
             return
         try:
@@ -407,8 +418,12 @@ class _Page:
         except LouverError as error:
             self._long.tell(str(error))
             return
-        if await self._long.do(published, out, ledger, key="release") is not None:
-            self._session.show("releases")
+        made = await self._long.do(published, number, out, ledger, key="release")
+        if not self._long.is_gone:
+            if made is not None:
+                self._session.show("releases")
+        elif self._long.sentence:
+            self._session.tell(f"the release {self._asked.name}: {self._long.sentence}")
 
     def _call(self) -> Call | None:
         if not self._columns.named("quasi"):

@@ -97,6 +97,7 @@ class _Page:
                 self._regions = RegionView(self._session)
                 self._joint()
             self._detail = card("stack")
+        self._report = tag("div")
         with actions:
             button("Check all", self._check_all, kind="pri", data_run="")
             copy_button(self._texts)
@@ -266,11 +267,12 @@ class _Page:
         await self._show_regions()
 
     async def _check(self, name: str) -> bool:
-        outcome = await self._bar.do(checked, self._folder, name, key="verify")
+        outcome = await self._bar.do(checked, self._folder, name, key=f"verify {name}")
         if outcome is not None:
             self._state.outcomes[name] = outcome
-            self._update(name)
-        return outcome is not None
+            if not self._bar.is_gone:
+                self._update(name)
+        return outcome is not None and not self._bar.is_gone
 
     async def _check_all(self) -> None:
         for name, one in self._releases.items():
@@ -279,9 +281,13 @@ class _Page:
 
     async def _open_report(self, name: str) -> None:
         page = await self._bar.do(report_of, self._folder, name, key="report")
-        if page is None:
+        if self._bar.is_gone:
             return
-        with self._detail, Tag("dialog", "sheet", aria_label="Report") as dialog:
+        if page is None:
+            self._bar.tell(self._bar.sentence or "this release was made without a report.")
+            return
+        self._report.clear()
+        with self._report, Tag("dialog", "sheet", aria_label="Report") as dialog:
             with tag("div", "row between"):
                 tag("h2", text="Report")
                 button("Close", dialog.delete, data_close="")

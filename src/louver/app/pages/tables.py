@@ -76,6 +76,8 @@ class _Page:
         self.session, self.opened = session, session.opened
         self.state = session.state(Tables)
         self.view = View()
+        self.shown: Asked | None = None
+        """The table on the screen; what is arranged may be ahead of it."""
         self.number = 0
         self.pinned: dict[str, Any] | None = None
         self.knowledge: Tag | None = None
@@ -118,6 +120,8 @@ class _Page:
         self.session.shape = f"{self.state.n:,} people, {len(self.state.attributes)} attributes"
         self.session.refresh_top()
         await self.check("As opened")
+        if await self.long.follow("suggest"):
+            self.side.paint()
 
     async def check(self, words: str, before: Asked | None = None) -> None:
         """Audit what is arranged now; what is on the screen is out of date until then. What falls since `before` is shown."""
@@ -136,7 +140,9 @@ class _Page:
         found = await self.bar.do(audited, asked, self.view, key="audit")
         if found is not None:
             self.state.remember(words, asked.options, found)
-            self._paint(found)
+            if not self.bar.is_gone:
+                self.shown = asked
+                self._paint(found)
 
     def asked(self) -> Asked:
         return Asked(
@@ -186,15 +192,23 @@ class _Page:
         if found is None:
             return
         self.state.take_suggestions(found)
+        if self.long.is_gone:
+            return
         self.side.paint()
         if self.long.is_hurried:
             self.long.tell("cancelled; what was found so far is kept.")
 
     async def look(self, **changes: Any) -> None:
-        """Look at another part of the same table."""
+        """Look at another part of the table on the screen."""
         self.view = replace(self.view, **changes)
-        found = await self.session.ask(window, self.asked(), self.view, key="window")
-        self.grid.put(win={**found, "table": self.number})
+        if (shown := self.shown) is not None:
+            found = await self.session.ask(window, shown, self.view, key="window")
+            if self._is_shown(shown):
+                self.grid.put(win={**found, "table": self.number})
+
+    def _is_shown(self, asked: Asked) -> bool:
+        """Whether a table is still on the screen."""
+        return asked is self.shown and not self.bar.is_gone
 
     def only_known(self) -> None:
         """Leave out the records that lack a value of a column which could stand in a table."""
@@ -250,23 +264,30 @@ class _Page:
         self.grid.hear("fold", lambda group: self.look(folded=self.view.folded ^ {int(group)}))
         self.grid.hear("next", self.next_disclosed)
 
-    async def explain(self, cell: dict[str, int]) -> dict[str, Any]:
+    async def explain(self, cell: dict[str, int], key: str = "cell") -> dict[str, Any] | None:
+        """Tell about a cell; None where another table is shown by then."""
+        if (shown := self.shown) is None:
+            return None
         found: dict[str, Any] = await self.session.ask(
-            explained, self.asked(), int(cell["row"]), int(cell["col"]), key="cell"
+            explained, shown, int(cell["row"]), int(cell["col"]), key=key
         )
+        if not self._is_shown(shown):
+            return None
         self.grid.put(tip={key: value for key, value in found.items() if key != "labels"})
         return found
 
     async def pin(self, cell: dict[str, int] | None) -> None:
-        self.pinned = None if cell is None else await self.explain(cell)
-        if self.knowledge is not None and not self.knowledge.is_deleted:
+        self.pinned = None if cell is None else await self.explain(cell, "pin")
+        if self._knows:
             self.open_knowledge()
 
     async def next_disclosed(self, at: dict[str, int]) -> None:
+        if (shown := self.shown) is None:
+            return
         found = await self.session.ask(
-            find_disclosed, self.asked(), self.view, int(at["line"]), int(at["col"]), key="next"
+            find_disclosed, shown, self.view, int(at["line"]), int(at["col"]), key="next"
         )
-        if found is not None:
+        if found is not None and self._is_shown(shown):
             await self.look(lines=(max(0, found[0] - 60), found[0] + 60))
             self.grid.run_method("goto", *found)
 
@@ -368,10 +389,16 @@ class _Page:
         wrong = self.bar.sentence
         if wrong:
             self.state.given = before
-        self.open_knowledge()
-        if wrong and self.knowledge is not None:
-            with self.knowledge:
-                problem(wrong)
+        if self._knows:
+            self.open_knowledge()
+            if wrong and self.knowledge is not None:
+                with self.knowledge:
+                    problem(wrong)
+
+    @property
+    def _knows(self) -> bool:
+        """Whether the drawer about it is open."""
+        return self.knowledge is not None and not self.knowledge.is_deleted
 
 
 def _told_kept(lost: float, least: float | None) -> str:

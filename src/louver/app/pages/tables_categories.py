@@ -28,7 +28,7 @@ class CategoriesPanel:
         self._chosen: set[str] = set()
         self._typed = ""
         about = "Choose categories that belong together and merge them, or split what was merged."
-        with drawer(self._name, is_slim=True):
+        with drawer(self._name, is_slim=True) as self._drawer:
             Tag("p", "sub s", about)
             with Tag("div", "chips"):
                 for label, members in self._groups.items():
@@ -90,4 +90,5 @@ class CategoriesPanel:
 
     async def _do(self, words: str) -> None:
         await self._check(words)
-        self._draw()
+        if not self._drawer.is_deleted:  # closed, or the page left, while it was audited
+            self._draw()

@@ -234,7 +234,7 @@ class Tables:
         if len(self.path) < 2:
             return None
         self.path.pop()
-        return self.path.pop()
+        return self.path[-1]
 
     def now(self) -> Try | None:
         return next((one for one in self.tries if one.number == self.current), None)

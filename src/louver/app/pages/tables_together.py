@@ -52,7 +52,7 @@ class TogetherPanel:
         found = await self.bar.do(
             together, self.asked.path, self.asked.source, options, SECONDS, key="together"
         )
-        if found is not None:
+        if found is not None and not self.bar.is_gone:
             self._paint(found, [one.number for one in tries])
 
     def _paint(self, found: dict[str, Any], numbers: list[int]) -> None:

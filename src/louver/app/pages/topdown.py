@@ -115,7 +115,7 @@ async def build(session: Session) -> None:
     if asked.spec is None and asked.files is None:
         asked.spec = session.setup.topdown
     session.receivers["spec"] = Receiver(
-        partial(_take, session, asked),
+        partial(_take, session),
         (ENDING, *TABLES),
         MAX_UPLOAD,
         "a spec (.toml), or a table that it names",
@@ -134,8 +134,9 @@ def _choose_files(text: str, kind: str) -> None:
     button(text, kind=kind).on("click", js_handler="() => document.getElementById('spec').click()")
 
 
-async def _take(session: Session, asked: Asked, path: str, name: str) -> None:
+async def _take(session: Session, path: str, name: str) -> None:
     """Take in a spec, or a file that one names; what is complete is opened."""
+    asked = session.state(Asked)  # as it is when the file has arrived
     files = asked.files or SpecFiles(session.folder / "spec", session.setup.file)
     files.take(Path(path), name)
     asked.open(None)
@@ -245,7 +246,7 @@ class _Page:
         self._bar.dim(self._forecast)
         self._draw_form()
         await self._update()
-        await self._strip.show()
+        await self._strip.start()
 
     def _job(self) -> tuple[Any, ...] | str:
         files = self._asked.files
@@ -391,7 +392,7 @@ class _Page:
         self._asked.loss = None
         self._strip.draw()
         found = await self._bar.do(planned, self._spec, self._asked.section(), simulations, key="forecast")
-        if found is not None:
+        if found is not None and not self._bar.is_gone:
             self._asked.loss = loss_of(found["loss"])
             self._strip.draw()
             self._draw_forecast(found)

@@ -48,7 +48,7 @@ def read_first_design(
     name = design.options.extended_by
     if name is None:
         return design
-    larger = read_design(design.spec.path.parent / name, data, ExtendOptions, run)
+    larger = read_design(design.spec.path.parent / name, design.data, ExtendOptions, run)
     where = f"{larger.spec.path.name} [topdown]"
     if larger.spine.leaves != design.spine.leaves or larger.spine.names != design.spine.names:
         message = f"{where}: the geography is not that of {design.spec.path.name}; an extension has the levels and leaves of it."
