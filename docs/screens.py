@@ -1,4 +1,7 @@
-"""Pictures of every page of the explorer, light and dark: python docs/screens.py [PAGE...]. Needs Chromium and the extra `app`."""
+"""Pictures of every page of the explorer, light and dark, and of the report in the README: python docs/screens.py [PAGE|report...].
+
+Needs Chromium and the extra `app`.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from louver.data.samples import write_samples
 
 FOLDER = Path(__file__).with_name("images")
 COLOURS = 256
+REPORT: Any = {"width": 1130, "height": 1330}
 NOISE = ("groups", "topdown", "releases", "ledger")
 
 
@@ -66,10 +70,33 @@ def _run(command: list[object]) -> None:
 def take(page: Any, name: str, scheme: str) -> None:
     page.wait_for_timeout(1500)
     page.wait_for_function("!document.querySelector('.dim, .run:not(.gone)')")
-    picture = (
-        Image.open(io.BytesIO(page.screenshot())).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-    )
-    picture.save(FOLDER / f"explore-{name}-{scheme}.png", optimize=True)
+    save(page, f"explore-{name}-{scheme}.png")
+
+
+def save(page: Any, name: str) -> None:
+    seen = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    seen.quantize(COLOURS, dither=Image.Dither.NONE).save(FOLDER / name, optimize=True)
+
+
+def take_report() -> None:
+    """The first report that `make demo` makes, as it begins."""
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        write_samples(Path(folder) / "data")
+        html = Path(folder) / "bounds.html"
+        _run(
+            [
+                "bounds",
+                "--spec",
+                html.with_name("data") / "survey.toml",
+                "--suggest",
+                "--seconds=10",
+                "--html",
+                html,
+            ]
+        )
+        page = browser.new_page(viewport=REPORT, color_scheme="light")
+        page.goto(html.as_uri())
+        save(page, "report.png")
 
 
 def ready(page: Any, name: str) -> None:
@@ -94,7 +121,10 @@ def ready(page: Any, name: str) -> None:
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or list(PAGES)
+    wanted = sys.argv[1:] or [*PAGES, "report"]
+    if "report" in wanted:
+        take_report()
+        wanted.remove("report")
     for names, prepare in (
         ([name for name in wanted if name not in NOISE], prepared),
         ([name for name in wanted if name in NOISE], prepared_noise),

@@ -11,24 +11,43 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from distributed import Client
+from distributed import Client, Security
 
 WAIT_SECONDS = 120  # for a busy machine; nothing takes that long
 TESTS = Path(__file__).parent
 
 
 class Cluster:
-    """A scheduler and some workers, each a process."""
+    """A scheduler and some workers, each a process; `tls` are a certificate and its key, which all of them show and trust."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tls: tuple[Path, Path] | None = None) -> None:
         self._folder = folder
         self._file = folder / "scheduler.json"
+        self._given, security = [], None
+        if tls is not None:
+            self._given = [f"--tls-ca-file={tls[0]}", f"--tls-cert={tls[0]}", f"--tls-key={tls[1]}"]
+            files = {
+                "tls_ca_file": str(tls[0]),
+                "tls_client_cert": str(tls[0]),
+                "tls_client_key": str(tls[1]),
+            }
+            security = Security(require_encryption=True, **files)
         self.workers: list[subprocess.Popen[bytes]] = []
+        protocol = [] if tls is None else ["--protocol=tls"]
         self.scheduler = self._start(
-            "scheduler", "--host=127.0.0.1", "--port=0", "--no-dashboard", f"--scheduler-file={self._file}"
+            *(
+                "scheduler",
+                "--host=127.0.0.1",
+                "--port=0",
+                "--no-dashboard",
+                f"--scheduler-file={self._file}",
+            ),
+            *(*protocol, *self._given),
         )
         until(self._file.is_file)
-        self.client = Client(scheduler_file=str(self._file), set_as_default=False, timeout=WAIT_SECONDS)
+        self.client = Client(
+            scheduler_file=str(self._file), set_as_default=False, timeout=WAIT_SECONDS, security=security
+        )
         self.address = self.client.scheduler.address.replace("tcp://", "dask://")
 
     def add_workers(self, number: int, before: str = "") -> None:
@@ -56,7 +75,8 @@ class Cluster:
     def _start_worker(self, before: str) -> subprocess.Popen[bytes]:
         given = [f"--scheduler-file={self._file}", "--host=127.0.0.1", "--no-nanny", "--nthreads=1"]
         return self._start(
-            "worker", *given, "--no-dashboard", f"--local-directory={self._folder}", before=before
+            *("worker", *given, "--no-dashboard", f"--local-directory={self._folder}", *self._given),
+            before=before,
         )
 
     def _start(self, *command: str, before: str = "") -> subprocess.Popen[bytes]:
@@ -72,9 +92,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster_of(folder: Path, workers: int) -> Iterator[Cluster]:
+def cluster_of(folder: Path, workers: int, tls: tuple[Path, Path] | None = None) -> Iterator[Cluster]:
     """A cluster for as long as this lasts."""
-    cluster = Cluster(folder)
+    cluster = Cluster(folder, tls)
     try:
         cluster.add_workers(workers)
         yield cluster

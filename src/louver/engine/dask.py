@@ -130,8 +130,8 @@ def _connected(address: str, place: tuple[str, int], run: Run) -> Iterator[Clien
         message = f"nothing listens at {where}; start a scheduler with dask scheduler, or correct the address"
         raise _error(message) from None
     if run.attend(_kind, address) != "Scheduler":
-        message = f"what listens at {where} does not answer as a Dask scheduler of this version; correct the address"
-        raise _error(message)
+        message = f"what listens at {where} does not answer as a Dask scheduler of this version; correct the address, or where it encrypts"
+        raise _error(f"{message} write tls:// and give Dask the certificates")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # versions are compared here, in words of ours
         client = run.attend(Client, address, timeout=CONNECT_SECONDS, set_as_default=False, name="louver")
