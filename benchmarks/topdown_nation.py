@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from synthetic_state import N_HISPANIC, N_RACES, N_VOTING, _facilities
 
 import louver as lv
+from louver.data.scratch import Scratch
 from louver.schema.ready import with_ready
 from louver.topdown.measuring import true_levels
 from louver.topdown.plan import make_plan
@@ -137,7 +138,8 @@ def _stage(options: argparse.Namespace) -> None:
     elif options.stage == "tabulate":
         from louver.topdown.load import read_design
 
-        true_levels(make_plan(read_design(spec)).design)
+        with Scratch() as scratch:
+            true_levels(make_plan(read_design(spec)).design, scratch.path)
     elif options.stage == "measure":
         lv.topdown.measure(spec, out=folder / "measured")
     elif options.stage == "verify":

@@ -158,6 +158,8 @@ class Coder:
         return replace(self.attribute, labels=tuple(labels), missing=missing), codes
 
     def _code_of(self, text: str | None) -> int:
+        if self.attribute.labels and self.attribute.kind in (Kind.CATEGORY, Kind.ORDERED):
+            return self._look_up(text)  # as fast, and the texts of millions of regions are not kept
         code = self._codes.get(text)
         if code is None:
             code = self._codes[text] = self._look_up(text)

@@ -1,8 +1,4 @@
-"""Tabulating: from records to a histogram by one GROUP BY, and to coded records.
-
-Counts come from records (each row is one), from a table that was counted before (a weight column), or wide
-(one column of counts per cell).
-"""
+"""Tabulating: from records to a histogram, at once or in parts, and to coded records."""
 
 from __future__ import annotations
 
@@ -15,7 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
-from louver.data.coding import Coder, binned_sql, find_row, known_sql, number_sql, text_sql
+from louver.data.coding import Coder, find_row, known_sql, number_sql, text_sql
+from louver.data.counting import Wide, attribute_of, coder_of, counted_rows
 from louver.data.histogram import Histogram
 from louver.data.read import Source, quoted
 from louver.errors import InputError
@@ -26,15 +23,7 @@ from louver.schema.recode import Recode
 if TYPE_CHECKING:
     from louver.schema.spec import Schema
 
-__all__ = ["Records", "coded_batches", "read_codes", "read_values", "tabulate"]
-
-COUNT_PROBLEMS = {
-    "missing": "has no value on row {row}; give every row a count",
-    "text": "is not a number on row {row}; counts are whole numbers",
-    "negative": "is negative on row {row}; counts are zero or more",
-    "fraction": "has a fraction on row {row}; counts are whole numbers",
-    "large": "has a number too large for a count on row {row}; check the column",
-}
+__all__ = ["Records", "coded_batches", "read_codes", "read_values", "tabulate", "tabulate_in_parts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,30 +90,91 @@ def tabulate(
     -----
     **Cost**: one pass over the data; memory for the cells that occur.
     """
-    _check_names(names)
-    if weight is not None and wide:
-        raise InputError("a source has either a weight column or wide columns; give one of them.")
-    if weight in names:
-        raise InputError(f'column "{weight}" cannot be both weight and attribute.', column=weight)
-    layout = _Wide.build(wide or {}, schema)
-    plain = [name for name in names if name not in layout.names]
-    coders = [_coder(source, name, schema) for name in plain]
-    columns = list(layout.columns) or ([] if weight is None else [weight])
-    codes, counts = _group(source, coders, columns)
-    attributes: dict[str, Attribute] = {}
-    for axis, coder in enumerate(coders):
-        attribute, mapping = coder.finish()
-        attributes[attribute.name] = _with_hierarchy(source, attribute, schema)
+    counting = _Counting.of(source, names, weight, wide or {}, schema)
+    parts = list(counted_rows(source, counting.coders, counting.columns, is_grouped=True))
+    codes, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    finished = [coder.finish() for coder in counting.coders]
+    for axis, (_, mapping) in enumerate(finished):
         if mapping is not None:
             codes[:, axis] = mapping[codes[:, axis]]
-    cells, flat_counts = layout.unpivot(codes, counts)
-    by_name = {name: cells[:, axis] for axis, name in enumerate((*plain, *layout.names))}
-    attributes.update((attribute.name, attribute) for attribute in layout.attributes)
-    ordered = np.column_stack([by_name[name] for name in names]) if names else np.empty((len(cells), 0), int)
-    histogram = Histogram.from_codes([attributes[name] for name in names], ordered, flat_counts)
-    histogram = histogram.recode(*_late_recodes(names, schema))
-    _check_structural_zeros(source, histogram, schema)
-    return histogram
+    attributes = counting.attributes([attribute for attribute, _ in finished])
+    return counting.histogram(codes, counts, attributes)
+
+
+def tabulate_in_parts(
+    source: Source,
+    names: Sequence[str],
+    *,
+    weight: str | None = None,
+    wide: Mapping[str, Mapping[str, str]] | None = None,
+    schema: Schema,
+) -> Iterator[Histogram]:
+    """Count the records some at a time, in their order: histograms that add up to the one of `tabulate`.
+
+    Parameters and errors are those of `tabulate`; every attribute lists its labels.
+
+    Notes
+    -----
+    **Cost**: one pass over the data; memory for one batch.
+    """
+    counting = _Counting.of(source, names, weight, wide or {}, schema)
+    attributes = counting.attributes([coder.attribute for coder in counting.coders])
+    for codes, counts in counted_rows(source, counting.coders, counting.columns, is_grouped=False):
+        yield counting.histogram(codes, counts, attributes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counting:
+    """What is counted by what: columns that are coded, columns of counts, and the schema."""
+
+    source: Source
+    names: tuple[str, ...]
+    coders: tuple[Coder, ...]
+    columns: tuple[str, ...]
+    layout: Wide
+    schema: Schema | None
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        names: Sequence[str],
+        weight: str | None,
+        wide: Mapping[str, Mapping[str, str]],
+        schema: Schema | None,
+    ) -> _Counting:
+        _check_names(names)
+        if weight is not None and wide:
+            raise InputError("a source has either a weight column or wide columns; give one of them.")
+        if weight in names:
+            raise InputError(f'column "{weight}" cannot be both weight and attribute.', column=weight)
+        layout = Wide.build(wide, schema)
+        return cls(
+            source=source,
+            names=tuple(names),
+            coders=tuple(coder_of(source, name, schema) for name in names if name not in layout.names),
+            columns=layout.columns or (() if weight is None else (weight,)),
+            layout=layout,
+            schema=schema,
+        )
+
+    def attributes(self, coded: Sequence[Attribute]) -> tuple[Attribute, ...]:
+        """What is counted by, in the order of the names, given the attributes of the coders."""
+        found = {one.name: _with_hierarchy(self.source, one, self.schema) for one in coded}
+        found.update((attribute.name, attribute) for attribute in self.layout.attributes)
+        return tuple(found[name] for name in self.names)
+
+    def histogram(self, codes: Ints, counts: Ints, attributes: Sequence[Attribute]) -> Histogram:
+        """Rows of codes and counts added up, recoded, and checked for structural zeros."""
+        cells, flat_counts = self.layout.unpivot(codes, counts)
+        columns = [*(coder.attribute.name for coder in self.coders), *self.layout.names]
+        if columns != list(self.names):
+            cells = cells[:, [columns.index(name) for name in self.names]]
+        histogram = Histogram.from_codes(attributes, cells, flat_counts)
+        recodes = _late_recodes(self.names, self.schema)
+        histogram = histogram.recode(*recodes) if recodes else histogram
+        _check_structural_zeros(self.source, histogram, self.schema)
+        return histogram
 
 
 def read_codes(source: Source, names: Sequence[str], schema: Schema | None = None) -> Records:
@@ -213,12 +263,12 @@ class _Plan:
         _check_names(names)
         coders, numeric = [], []
         for name in names:
-            attribute, recode = _attribute(name, schema)
+            attribute, recode = attribute_of(name, schema)
             is_number = attribute.kind in (Kind.INTEGER, Kind.NUMBER)
             if is_number and not attribute.labels and recode is None:
                 numeric.append(attribute)
             else:
-                coders.append(_coder(source, name, schema))
+                coders.append(coder_of(source, name, schema))
         texts = {attribute.name: known_sql(source, attribute) for attribute in numeric}
         return cls(source=source, coders=tuple(coders), numeric=tuple(numeric), texts=texts)
 
@@ -250,138 +300,15 @@ def _whole(
     return _assemble(plan.source, plan.coders, chunks, joined, schema)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wide:
-    """Columns of counts and the cell each one counts."""
-
-    columns: tuple[str, ...]
-    attributes: tuple[Attribute, ...]
-    cells: Ints  # (columns, attributes)
-
-    @classmethod
-    def build(cls, wide: Mapping[str, Mapping[str, str]], schema: Schema | None) -> _Wide:
-        first = next(iter(wide.values()), {})
-        attributes = []
-        for name in first:
-            attribute, recode = _attribute(name, schema)
-            if recode is not None and recode.bins is not None:
-                attribute = attribute.recoded(recode)[0]
-            if not attribute.labels:
-                labels = dict.fromkeys(cell[name] for cell in wide.values() if name in cell)
-                attribute = replace(attribute, kind=Kind.CATEGORY, labels=tuple(labels), missing=None)
-            attributes.append(attribute)
-        cells = np.empty((len(wide), len(attributes)), dtype=np.int64)
-        for number, (column, cell) in enumerate(wide.items()):
-            if set(cell) != set(first) or not cell:
-                message = f'the wide column "{column}" must name the same attributes as the first.'
-                raise InputError(message, column=column)
-            for axis, attribute in enumerate(attributes):
-                if not attribute.has_label(cell[attribute.name]):
-                    message = (
-                        f'the wide column "{column}" names a label that "{attribute.name}" does not have.'
-                    )
-                    raise InputError(message, column=column)
-                cells[number, axis] = attribute.code_of(cell[attribute.name])
-        if len(np.unique(cells, axis=0)) < len(cells):
-            raise InputError("two wide columns count the same cell; give each cell one column.")
-        return cls(columns=tuple(wide), attributes=tuple(attributes), cells=cells)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(attribute.name for attribute in self.attributes)
-
-    def unpivot(self, codes: Ints, counts: Ints) -> tuple[Ints, Ints]:
-        """One row per group and column of counts; without wide columns nothing changes."""
-        if not self.columns:
-            return codes, counts[:, 0]
-        repeated = np.repeat(codes, len(self.columns), axis=0)
-        return np.hstack([repeated, np.tile(self.cells, (len(codes), 1))]), counts.ravel()
-
-
 def _check_names(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         raise InputError("a column is named twice; name each column once.")
 
 
-def _attribute(name: str, schema: Schema | None) -> tuple[Attribute, Recode | None]:
-    """What the schema says about a column: its domain as read, and its recode."""
-    if schema is None or name not in schema.names:
-        return Attribute(name=name), None
-    return schema.attribute(name), schema.recode_of(name)
-
-
-def _coder(source: Source, name: str, schema: Schema | None) -> Coder:
-    """A coder for the column; numbers with bins are cut in SQL, before they are grouped."""
-    attribute, recode = _attribute(name, schema)
-    text = known_sql(source, attribute)
-    if recode is not None and recode.bins is not None:
-        return Coder(attribute=attribute.recoded(recode)[0], sql=binned_sql(text, attribute, recode))
-    return Coder(attribute=attribute, sql=text)
-
-
 def _late_recodes(names: Sequence[str], schema: Schema | None) -> list[Recode]:
     """Recodes that are applied to codes: all but bins."""
-    found = [_attribute(name, schema)[1] for name in names]
+    found = [attribute_of(name, schema)[1] for name in names]
     return [recode for recode in found if recode is not None and recode.bins is None]
-
-
-def _group(source: Source, coders: Sequence[Coder], columns: Sequence[str]) -> tuple[Ints, Ints]:
-    """Codes (groups, coders) and counts (groups, columns of counts) of the one GROUP BY."""
-    keys = [coder.sql for coder in coders]
-    weights = [_weight_sql(text_sql(source, column)) for column in columns]
-    # A sum that leaves 64 bits comes back as -1, beside the number of rows without a valid count.
-    sums = [f"coalesce(TRY_CAST(sum({sql}) AS BIGINT), -1), count(*) - count({sql})" for sql in weights]
-    fields = ", ".join([*keys, *(sums or ["count(*), 0"])])
-    grouping = "GROUP BY " + ", ".join(str(number) for number in range(1, len(keys) + 1)) if keys else ""
-    codes, counts = [], []
-    faulty: set[int] = set()
-    for batch in source.batches(f"SELECT {fields} FROM records {grouping}"):
-        measures = batch.columns[len(coders) :]
-        codes.append(
-            _stack([c.encode(array) for c, array in zip(coders, batch.columns, strict=False)], batch)
-        )
-        counts.append(_stack([_sums(array) for array in measures[::2]], batch))
-        faulty.update(axis for axis, bad in enumerate(measures[1::2]) if np.from_dlpack(bad).any())
-    for coder in coders:
-        coder.check(source)
-    if faulty:
-        raise _count_error(source, columns[min(faulty)], weights[min(faulty)])
-    all_counts = np.concatenate(counts)
-    if (all_counts < 0).any():
-        message = f"the counts in {source.name} add up to more than a 64-bit number holds."
-        raise InputError(message, file=source.name)
-    return np.concatenate(codes), all_counts
-
-
-def _stack(columns: list[Ints], batch: pa.RecordBatch) -> Ints:
-    """Columns side by side, also when there are none."""
-    return np.column_stack(columns) if columns else np.empty((batch.num_rows, 0), dtype=np.int64)
-
-
-def _sums(array: pa.Array) -> Ints:
-    return np.asarray(np.from_dlpack(array), dtype=np.int64)
-
-
-def _weight_sql(text: str) -> str:
-    """SQL for a count, NULL where the text is not a whole number of zero or more."""
-    valid = rf"regexp_full_match(trim({text}), '\+?[0-9]+(\.0*)?')"
-    return f"CASE WHEN {valid} THEN TRY_CAST(regexp_extract({text}, '[0-9]+') AS BIGINT) END"
-
-
-def _count_error(source: Source, column: str, sql: str) -> InputError:
-    """What is wrong with the first count that is not one."""
-    row = find_row(source, f"({sql}) IS NULL")
-    text = text_sql(source, column)
-    value = f"TRY_CAST({text} AS DOUBLE)"
-    found = source.first_row(
-        f"SELECT CASE WHEN {text} IS NULL THEN 'missing' WHEN {value} IS NULL OR isnan({value}) THEN 'text'"
-        f" WHEN {value} < 0 THEN 'negative' WHEN {value} <> trunc({value}) THEN 'fraction' ELSE 'large' END"
-        f" AS kind FROM whole LIMIT 1 OFFSET {row - 1}"
-    )
-    assert found is not None
-    problem = COUNT_PROBLEMS[found["kind"]].format(row=row)
-    message = f'column "{column}" in {source.name} {problem}.'
-    return InputError(message, file=source.name, column=column, row=row)
 
 
 def _with_hierarchy(source: Source, attribute: Attribute, schema: Schema | None) -> Attribute:

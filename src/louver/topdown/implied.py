@@ -22,7 +22,7 @@ and split into integers (Frank & Tardos 1988).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
@@ -32,9 +32,19 @@ from louver._arrays import Ints
 from louver.data.regions import RegionTree
 from louver.errors import InfeasibleError, InputError
 from louver.optim.elimination import Row
-from louver.optim.kernels.families.polymatroid import UNBOUNDED as _UNBOUNDED
 from louver.optim.kernels.families.polymatroid import box_inplace
 from louver.topdown.crossing import eliminate
+from louver.topdown.type_bounds import (
+    UNBOUNDED,
+    Bounds,
+    bit,
+    bound_union,
+    cut_total,
+    is_laminar,
+    is_two_by_two,
+    leaf_bounds,
+    set_sums,
+)
 
 __all__ = [
     "MAX_TYPES",
@@ -51,13 +61,13 @@ __all__ = [
     "set_sums",
 ]
 
-UNBOUNDED = int(_UNBOUNDED)
-"""Stands for "no upper bound"."""
-
 MAX_TYPES = 10
 """Types a problem may have: every region carries 2^types bounds."""
 
-LEAF_CHUNK = 4096  # leaves whose bounds are held at once while they are added up
+LEAF_CHUNK, PARENT_CHUNK = 4096, 512  # leaves, and parents of leaves, whose bounds are worked out at once
+
+MOST_HELD = 4096
+"""Parents of leaves whose bounds are held, 2^(types + 4) bytes each; those of more are derived again when they are asked for."""
 
 
 class Kind(StrEnum):
@@ -136,8 +146,9 @@ class Implied:
     kind : Kind
     statements : tuple of LevelStatements
         What they were derived from.
-    above : tuple of (lower, upper)
-        For every level but the last, arrays (regions, 2^types). Those of leaves are derived when asked for.
+    above : tuple of (lower, upper) or None
+        For every level but the last, arrays (regions, 2^types). Those of leaves, and of many parents of leaves (None), are derived
+        when asked for.
     constrained : tuple of bool
         Whether any region of a level is constrained at all.
     """
@@ -146,7 +157,7 @@ class Implied:
     n_types: int
     kind: Kind
     statements: tuple[LevelStatements, ...]
-    above: tuple[tuple[Ints, Ints], ...]
+    above: tuple[Bounds | None, ...]
     constrained: tuple[bool, ...]
 
     @property
@@ -154,11 +165,13 @@ class Implied:
         """Whether rounding is integral by structure (ERRATA T10)."""
         return self.kind is Kind.NESTED
 
-    def bounds(self, level: int, start: int, stop: int) -> tuple[Ints, Ints]:
+    def bounds(self, level: int, start: int, stop: int) -> Bounds:
         """Lower and upper bounds of the regions start to stop of a level, arrays (regions, 2^types)."""
         if level < self.spine.n_levels - 1:
-            lower, upper = self.above[level]
-            return lower[start:stop], upper[start:stop]
+            held = self.above[level]
+            if held is None:
+                return _from_leaves(self.spine, self.n_types, self.statements, start, stop)
+            return held[0][start:stop], held[1][start:stop]
         leaves = self.statements[-1]
         return leaf_bounds(self.n_types, leaves.masks, leaves.lower[start:stop], leaves.upper[start:stop])
 
@@ -238,23 +251,20 @@ def derive(
         raise InputError(f"there are {n_types} types of cells; at most {MAX_TYPES} can be bounded.")
     leaves = statements[-1]
     kind = classify(n_types, statements)
-    bounds: tuple[Ints, Ints] | None = None
-    above: list[tuple[Ints, Ints]] = []
-    for level in range(spine.n_levels - 2, -1, -1):
-        if not above_leaves:
-            bounds = leaf_bounds(n_types, (), *_no_bounds(spine.sizes[level]))
-        elif bounds is None:
-            bounds = _add_up_leaves(spine, n_types, leaves)
-        else:
-            bounds = (spine.add_up(level, bounds[0]), np.minimum(spine.add_up(level, bounds[1]), UNBOUNDED))
-        bounds = _cut(spine, level, n_types, statements[level], bounds)
-        above.append(bounds)
-    above.reverse()
-    if not above:
+    above: list[Bounds | None] = []
+    constrained: list[bool] = []
+    if spine.n_levels == 1:
         _check_leaves(spine, *leaf_bounds(n_types, leaves.masks, leaves.lower, leaves.upper), 0)
-    elif kind is Kind.CROSSING and above_leaves:
+    elif above_leaves:
+        above, constrained = _derive_above(spine, n_types, statements, kind)
+    else:
+        for level, size in enumerate(spine.sizes[:-1]):
+            free = leaf_bounds(n_types, (), *_no_bounds(size))
+            bounds = _cut(spine, level, n_types, statements[level], free)
+            above.append(bounds)
+            constrained.append(_binds(*bounds))
+    if kind is Kind.CROSSING and above_leaves and above:
         kind, above = _by_elimination(spine, n_types, statements, above)
-    constrained = [bool((low > 0).any() or (high[:, 1:] < UNBOUNDED).any()) for low, high in above]
     constrained.append(bool((leaves.lower > 0).any() or (leaves.upper < UNBOUNDED).any()))
     return Implied(
         spine=spine,
@@ -267,14 +277,14 @@ def derive(
 
 
 def _by_elimination(
-    spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], above: list[tuple[Ints, Ints]]
-) -> tuple[Kind, list[tuple[Ints, Ints]]]:
+    spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], above: list[Bounds | None]
+) -> tuple[Kind, list[Bounds | None]]:
     """Bounds of crossing statements, sharpened where the tree is small enough, and what they are worth then."""
     found = eliminate(
         spine,
         n_types,
         [_rows(n_types, stated, n) for stated, n in zip(statements, spine.sizes, strict=True)],
-        above,
+        [bounds for bounds in above if bounds is not None],  # all of them, for crossing statements
     )
     if found is None:
         return Kind.CROSSING, above
@@ -299,128 +309,11 @@ def _rows(n_types: int, stated: LevelStatements, n_regions: int) -> list[list[Ro
     return regions
 
 
-def is_laminar(masks: Sequence[int]) -> bool:
-    """Whether any two sets are nested or disjoint.
-
-    Examples
-    --------
-    >>> is_laminar([0b1111, 0b0011, 0b0100]), is_laminar([0b0011, 0b0110])
-    (True, False)
-    """
-    return all(a & b in (0, a, b) for a in masks for b in masks)
-
-
-def set_sums(counts: Ints) -> Ints:
-    """Sum of every set of columns: (rows, types) to (rows, 2^types)."""
-    sums = np.zeros((len(counts), 1 << counts.shape[1]), dtype=np.int64)
-    for t in range(counts.shape[1]):
-        sums[:, 1 << t : 2 << t] = sums[:, : 1 << t] + counts[:, t, None]
-    return sums
-
-
-def leaf_bounds(n_types: int, masks: Sequence[int], lower: Ints, upper: Ints) -> tuple[Ints, Ints]:
-    """Bounds on every set of types in each leaf.
-
-    Parameters
-    ----------
-    n_types : int
-    masks : sequence of int
-        The sets stated about.
-    lower, upper : ndarray of int64, shape (leaves, sets)
-
-    Returns
-    -------
-    lower, upper : ndarray of int64, shape (leaves, 2^types)
-        Least and greatest number of people in each set. Contradictions show as lower > upper.
-
-    Notes
-    -----
-    **Implements**: for laminar sets, bottom up: parts that were not bounded together yet are independent;
-    a bound [a, b] on their union A gives upper(S) = min(upper(S), b - lower(A - S)) and, from below,
-    lower(S) = max(lower(S), a - upper(A - S)) for S within A.
-    """
-    everything = (1 << n_types) - 1
-    if _is_two_by_two(n_types, masks, lower, upper):
-        return _two_by_two(n_types, masks, lower)
-    low = np.zeros((len(lower), everything + 1), dtype=np.int64)
-    high = set_sums(np.full((len(lower), n_types), UNBOUNDED))
-    np.minimum(high, UNBOUNDED, out=high)
-    for column in sorted(range(len(masks)), key=lambda j: masks[j].bit_count()):
-        _bound_union(masks[column], lower[:, column], upper[:, column], low, high)
-    if not is_laminar(masks):
-        # Necessary conditions only: once more, now that every other set is bounded.
-        for column in range(len(masks)):
-            _bound_union(masks[column], lower[:, column], upper[:, column], low, high)
-    return low, high
-
-
-def cut_total(lower: Ints, upper: Ints, total: int) -> tuple[Ints, Ints]:
-    """Bounds of one region (2^types) cut by a fixed number of people."""
-    low, high = lower[None, :].copy(), upper[None, :].copy()
-    fixed = np.array([total])
-    _bound_union(len(lower) - 1, fixed, fixed, low, high)
-    return low[0], high[0]
-
-
-def _bound_union(union: int, at_least: Ints, at_most: Ints, low: Ints, high: Ints) -> None:
-    """Cut all sets by a bound on one union of types, in place."""
-    size = low.shape[1]
-    inside = np.array([s for s in range(size) if s & ~union == 0])
-    at_most = np.where(at_most >= UNBOUNDED, 2 * UNBOUNDED, at_most)
-    new_high = np.minimum(high[:, inside], at_most[:, None] - low[:, union - inside])
-    new_low = np.maximum(low[:, inside], at_least[:, None] - high[:, union - inside])
-    low[:, inside], high[:, inside] = new_low, np.minimum(new_high, UNBOUNDED)
-    part = np.arange(size) & union
-    rest = np.arange(size) & ~union
-    across = np.flatnonzero((part > 0) & (rest > 0))
-    low[:, across] = np.maximum(low[:, across], low[:, part[across]] + low[:, rest[across]])
-    high[:, across] = np.minimum(high[:, across], high[:, part[across]] + high[:, rest[across]])
-
-
-def _is_two_by_two(n_types: int, masks: Sequence[int], lower: Ints, upper: Ints) -> bool:
-    """Whether the statements fix the margins of four types seen as two crossing pairs."""
-    if n_types != 4 or not np.array_equal(lower, upper):
-        return False
-    pairs = {min(mask, 15 - mask) for mask in masks if mask.bit_count() == 2}
-    return len(pairs) == 2 and all(mask.bit_count() in (2, 4) for mask in masks) and _fixes_total(masks)
-
-
-def _fixes_total(masks: Sequence[int]) -> bool:
-    return 15 in masks or any(15 - mask in masks for mask in masks)
-
-
-def _two_by_two(n_types: int, masks: Sequence[int], fixed: Ints) -> tuple[Ints, Ints]:
-    """Bounds where both margins of a two by two table are fixed: one count is free, between two ends.
-
-    **Implements**: Abowd et al. (2019), Lemma 1.
-    """
-    known = dict(zip(masks, fixed.T, strict=True))
-    pairs = [mask for mask in masks if mask.bit_count() == 2]
-    total = known[15] if 15 in known else next(known[m] + known[15 - m] for m in pairs if 15 - m in known)
-    row = pairs[0]
-    column = next(mask for mask in pairs if mask not in (row, 15 - row))
-    corner = row & column
-    ends = (np.maximum(0, known[row] + known[column] - total), np.minimum(known[row], known[column]))
-    tables = []
-    for count in ends:
-        table = np.empty((len(fixed), n_types), dtype=np.int64)
-        table[:, _bit(corner)] = count
-        table[:, _bit(row & ~column)] = known[row] - count
-        table[:, _bit(column & ~row)] = known[column] - count
-        table[:, _bit(15 & ~row & ~column)] = total - known[row] - known[column] + count
-        tables.append(set_sums(table))
-    return np.minimum(*tables), np.maximum(*tables)
-
-
-def _bit(mask: int) -> int:
-    return mask.bit_length() - 1
-
-
 def classify(n_types: int, statements: Sequence[LevelStatements]) -> Kind:
     """What can be derived from statements about these sets of types."""
     everything = (1 << n_types) - 1
     leaves = statements[-1]
-    if _is_two_by_two(n_types, leaves.masks, leaves.lower, leaves.upper):
+    if is_two_by_two(n_types, leaves.masks, leaves.lower, leaves.upper):
         is_complete = all(mask == everything for level in statements[:-1] for mask in level.masks)
         return Kind.TWO_BY_TWO if is_complete else Kind.CROSSING
     # Above the leaves only single types and the total keep the bounds complete.
@@ -429,27 +322,76 @@ def classify(n_types: int, statements: Sequence[LevelStatements]) -> Kind:
     return Kind.NESTED if is_simple and is_laminar(leaves.masks) else Kind.CROSSING
 
 
-def _no_bounds(n_regions: int) -> tuple[Ints, Ints]:
+def _no_bounds(n_regions: int) -> Bounds:
     return np.zeros((n_regions, 0), np.int64), np.zeros((n_regions, 0), np.int64)
 
 
-def _add_up_leaves(spine: RegionTree, n_types: int, leaves: LevelStatements) -> tuple[Ints, Ints]:
-    """Sums of the leaves' bounds for the level above them, some thousand leaves at a time."""
-    level = spine.n_levels - 2
-    starts = spine.starts[level]
-    lower = np.zeros((spine.sizes[level], 1 << n_types), dtype=np.int64)
+def _derive_above(
+    spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], kind: Kind
+) -> tuple[list[Bounds | None], list[bool]]:
+    """Bounds of every level above the leaves, None for many parents of leaves; and whether they bind anybody."""
+    is_held = kind is Kind.CROSSING or spine.sizes[-2] <= MOST_HELD
+    lowest, is_bound, sums = _parents_of_leaves(spine, n_types, statements, is_held=is_held)
+    above, constrained = [lowest], [is_bound]
+    for level in range(spine.n_levels - 3, -1, -1):
+        bounds = _cut(spine, level, n_types, statements[level], sums)
+        above.insert(0, bounds)
+        constrained.insert(0, _binds(*bounds))
+        if level > 0:
+            lower, upper = (spine.add_up(level - 1, own) for own in bounds)
+            sums = lower, np.minimum(upper, UNBOUNDED)
+    return above, constrained
+
+
+def _binds(lower: Ints, upper: Ints) -> bool:
+    return bool((lower > 0).any() or (upper[:, 1:] < UNBOUNDED).any())
+
+
+def _parents_of_leaves(
+    spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], *, is_held: bool
+) -> tuple[Bounds | None, bool, Bounds]:
+    """Bounds of the level above the leaves, None unless they shall be held; whether they bind; and their sums for the level above."""
+    level, held, is_bound = spine.n_levels - 2, [], False
+    lower = np.zeros((spine.sizes[max(0, level - 1)], 1 << n_types), dtype=np.int64)
     upper = np.zeros_like(lower)
-    first = 0
-    while first < len(lower):
-        last = max(first + 1, int(np.searchsorted(starts, starts[first] + LEAF_CHUNK, side="right")) - 1)
-        span = slice(starts[first], starts[last])
+    for first in range(0, spine.sizes[level], PARENT_CHUNK):
+        own = _from_leaves(spine, n_types, statements, first, min(first + PARENT_CHUNK, spine.sizes[level]))
+        is_bound |= _binds(*own)
+        if is_held:
+            held.append(own)
+        if level > 0:
+            _add_into(lower, spine.starts[level - 1], first, own[0])
+            _add_into(upper, spine.starts[level - 1], first, own[1])
+    bounds = (
+        (np.concatenate([low for low, _ in held]), np.concatenate([high for _, high in held]))
+        if held
+        else None
+    )
+    return bounds, is_bound, (lower, np.minimum(upper, UNBOUNDED))
+
+
+def _from_leaves(
+    spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], start: int, stop: int
+) -> Bounds:
+    """Bounds of the parents of leaves start to stop: those of the leaves added up, cut by what is stated about the parents."""
+    level, leaves = spine.n_levels - 2, statements[-1]
+    starts = spine.starts[level][start : stop + 1]
+    lower = np.zeros((stop - start, 1 << n_types), dtype=np.int64)
+    upper = np.zeros_like(lower)
+    for first in range(int(starts[0]), int(starts[-1]), LEAF_CHUNK):
+        span = slice(first, min(first + LEAF_CHUNK, int(starts[-1])))
         low, high = leaf_bounds(n_types, leaves.masks, leaves.lower[span], leaves.upper[span])
-        _check_leaves(spine, low, high, int(starts[first]))
-        offsets = starts[first:last] - starts[first]
-        lower[first:last] = np.add.reduceat(low, offsets, axis=0)
-        upper[first:last] = np.minimum(np.add.reduceat(high, offsets, axis=0), UNBOUNDED)
-        first = last
-    return lower, upper
+        _check_leaves(spine, low, high, first)
+        _add_into(lower, starts, first, low)
+        _add_into(upper, starts, first, high)
+    return _cut(spine, level, n_types, statements[level], (lower, np.minimum(upper, UNBOUNDED)), start)
+
+
+def _add_into(sums: Ints, starts: Ints, first: int, rows: Ints) -> None:
+    """Add the rows of regions from `first` on to those of their parents, whose children begin at `starts`."""
+    parent = np.searchsorted(starts, np.arange(first, first + len(rows)), side="right") - 1
+    begin = np.flatnonzero(np.r_[True, parent[1:] > parent[:-1]])
+    sums[parent[begin]] += np.add.reduceat(rows, begin, axis=0)
 
 
 def _check_leaves(spine: RegionTree, lower: Ints, upper: Ints, first: int) -> None:
@@ -467,9 +409,11 @@ def _contradiction(spine: RegionTree, level: int, region: int) -> InfeasibleErro
 
 
 def _cut(
-    spine: RegionTree, level: int, n_types: int, stated: LevelStatements, bounds: tuple[Ints, Ints]
-) -> tuple[Ints, Ints]:
-    """Cut the bounds that follow from below by what is stated about the regions themselves."""
+    spine: RegionTree, level: int, n_types: int, stated: LevelStatements, bounds: Bounds, first: int = 0
+) -> Bounds:
+    """Cut the bounds that follow from below by what is stated about the regions themselves, from `first` on."""
+    span = slice(first, first + len(bounds[0]))
+    stated = replace(stated, lower=stated.lower[span], upper=stated.upper[span])
     everything = (1 << n_types) - 1
     lower, upper = bounds[0].copy(), bounds[1].copy()
     at_least = np.zeros((len(lower), n_types), dtype=np.int64)
@@ -477,8 +421,8 @@ def _cut(
     for column, mask in enumerate(stated.masks):
         low, high = stated.lower[:, column], stated.upper[:, column]
         if mask.bit_count() == 1:
-            at_least[:, _bit(mask)] = np.maximum(at_least[:, _bit(mask)], low)
-            at_most[:, _bit(mask)] = np.minimum(at_most[:, _bit(mask)], high)
+            at_least[:, bit(mask)] = np.maximum(at_least[:, bit(mask)], low)
+            at_most[:, bit(mask)] = np.minimum(at_most[:, bit(mask)], high)
         elif mask != everything:
             np.maximum(lower[:, mask], low, out=lower[:, mask])
             np.minimum(upper[:, mask], high, out=upper[:, mask])
@@ -488,12 +432,12 @@ def _cut(
         new_lower, new_upper = np.empty_like(lower[0]), np.empty_like(upper[0])
         box = (lower[region], upper[region], n_types, at_least[region], at_most[region])
         if not box_inplace(*box, new_lower, new_upper):
-            raise _contradiction(spine, level, int(region))
+            raise _contradiction(spine, level, first + int(region))
         lower[region], upper[region] = new_lower, new_upper
     for column, mask in enumerate(stated.masks):
         if mask == everything:
-            _bound_union(mask, stated.lower[:, column], stated.upper[:, column], lower, upper)
+            bound_union(mask, stated.lower[:, column], stated.upper[:, column], lower, upper)
     clash = np.flatnonzero((lower > upper).any(axis=1))
     if len(clash):
-        raise _contradiction(spine, level, int(clash[0]))
+        raise _contradiction(spine, level, first + int(clash[0]))
     return lower, upper

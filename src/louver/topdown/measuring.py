@@ -6,9 +6,10 @@ invariants are all that leaves it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ import pyarrow.parquet as pq
 from louver._arrays import Ints
 from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
-from louver.data.tabulate import tabulate
+from louver.data.scratch import Scratch
+from louver.data.spilling import SortedCounts
+from louver.data.tabulate import tabulate_in_parts
 from louver.data.write import replacing
 from louver.errors import InputError
 from louver.privacy.ledger import KeyedHash
@@ -30,7 +33,8 @@ from louver.schema.attribute import Attribute
 from louver.topdown.design import Design
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.plan import QueryPlan
-from louver.topdown.problem import Query, SparseLevel, add_levels, region_range, split_batches
+from louver.topdown.problem import Histograms, Query, SparseLevel, region_range, split_batches
+from louver.topdown.stored_level import StoredLevel, store_levels
 
 __all__ = [
     "SealedCounts",
@@ -39,9 +43,13 @@ __all__ = [
     "read_invariants",
     "source_hash",
     "true_batches",
+    "true_leaves",
     "true_levels",
     "write_invariants",
 ]
+
+REGIONS = 1 << 16
+"""Whose exact values are worked out together."""
 
 
 def source_hash(design: Design, run: Run | None = None) -> KeyedHash:
@@ -58,50 +66,61 @@ def _source(design: Design) -> Any:
     return design.data
 
 
-def true_levels(design: Design, run: Run | None = None) -> tuple[SparseLevel, ...]:
-    """Count the records of every region, level by level. Confidential.
+def true_levels(design: Design, folder: Path, run: Run | None = None) -> tuple[StoredLevel, ...]:
+    """Count the records of every region, level by level, in files without names in a private folder. Confidential.
 
     Raises
     ------
     InputError
         On a record outside the public domain: a value or a region that is not listed; or on too many people.
+
+    Notes
+    -----
+    **Cost**: one pass over the source; memory for one batch and 8 bytes a region; disk for 16 bytes of each cell that is occupied
+    in a region, and as many again for the leaves and the level above while they are sorted.
     """
-    leaves = _true_leaves(design, run)
-    if int(leaves.count.sum()) >= UNBOUNDED:
-        raise InputError(
-            f"the source counts {UNBOUNDED:,} people or more; release smaller parts.", option="source"
-        )
-    return add_levels(design.spine, leaves, design.n_cells)
+    run = run or Run()
+    return store_levels(design.spine, _true_counts(design, folder, run), design.n_cells, folder, run)
 
 
-def _true_leaves(design: Design, run: Run | None) -> SparseLevel:
-    """Histograms of the leaves by one pass over the source."""
+def true_leaves(design: Design, run: Run | None = None) -> SparseLevel:
+    """The histograms of the leaves, in memory: for records that stand for others."""
+    with Scratch() as scratch:
+        return true_levels(design, scratch.path, run)[-1].whole()
+
+
+def _true_counts(design: Design, folder: Path, run: Run) -> SortedCounts:
+    """Counts by leaf and cell, by one pass over the source."""
     spec, columns = design.spec, design.geography_columns
     names = [*columns, *(attribute.name for attribute in design.attributes)]
     regions = _region_attributes(design)
     others = [a for a in spec.schema.attributes if a.name not in columns]
     schema = replace(spec.schema, attributes=(*regions, *others))
+    leaf_of = _leaf_finder(design, regions)
+    counts, n_people = SortedCounts(folder, run), 0
     with open_source(_source(design), **spec.source.opening(), run=run) as source:
-        histogram = tabulate(source, names, weight=spec.source.weight, wide=spec.source.wide, schema=schema)
-        name = source.name
-    leaf = _leaf_of(design, regions, histogram.codes[:, : len(columns)])
-    if (leaf < 0).any():
-        message = (
-            f"{name} has a record in a region that the list of leaves does not have; add it or drop the rows."
+        parts = tabulate_in_parts(
+            source, names, weight=spec.source.weight, wide=spec.source.wide, schema=schema
         )
-        raise InputError(message, file=name, column=columns[-1])
-    cell = np.ravel_multi_index(tuple(histogram.codes[:, len(columns) :].T), design.shape)
-    counts = histogram.counts
-    if len(columns) > 1:  # a single column is in the order of the leaves, as the histogram is
-        order = np.lexsort((cell, leaf))
-        leaf, cell, counts = leaf[order], cell[order], counts[order]
-    start = np.searchsorted(leaf, np.arange(len(design.spine.leaves) + 1))
-    return SparseLevel(start=start.astype(np.int64), cell=cell, count=counts)
+        for part in parts:
+            leaf = leaf_of(part.codes[:, : len(columns)])
+            if (leaf < 0).any():
+                message = f"{source.name} has a record in a region that the list of leaves does not have; add it or drop the rows."
+                raise InputError(message, file=source.name, column=columns[-1])
+            cell = np.ravel_multi_index(tuple(part.codes[:, len(columns) :].T), design.shape)
+            n_people += part.total
+            if n_people >= UNBOUNDED:
+                message = f"the source counts {UNBOUNDED:,} people or more; release smaller parts."
+                raise InputError(message, option="source")
+            counts.add(leaf * design.n_cells + cell, part.counts)
+    return counts
 
 
 def _region_attributes(design: Design) -> tuple[Attribute, ...]:
     """Region columns with the labels of the public list, so that no other is accepted."""
     columns = design.geography_columns
+    if len(columns) == 1:
+        return (Attribute(name=columns[0], labels=design.spine.leaves),)
     paths = design.spine.leaf_labels
     labels = [dict.fromkeys(path[axis] for path in paths) for axis in range(len(columns))]
     return tuple(
@@ -109,26 +128,30 @@ def _region_attributes(design: Design) -> tuple[Attribute, ...]:
     )
 
 
-def _leaf_of(design: Design, regions: tuple[Attribute, ...], codes: Ints) -> Ints:
-    """Number of the leaf each row belongs to, -1 where the combination of labels is none."""
+def _leaf_finder(design: Design, regions: tuple[Attribute, ...]) -> Callable[[Ints], Ints]:
+    """From the codes of region columns (rows, columns) to the leaf of each row, -1 where the combination of labels is none."""
     if len(regions) == 1:
-        return codes[:, 0]
+        return lambda codes: codes[:, 0]
     place = {labels: leaf for leaf, labels in enumerate(design.spine.leaf_labels)}
-    combinations, inverse = np.unique(codes, axis=0, return_inverse=True)
-    found = [
-        place.get(tuple(region.labels[code] for region, code in zip(regions, row, strict=True)), -1)
-        for row in combinations
-    ]
-    return np.array(found, dtype=np.int64)[inverse.ravel()]
+
+    def found(codes: Ints) -> Ints:
+        combinations, inverse = np.unique(codes, axis=0, return_inverse=True)
+        paths = (tuple(r.labels[code] for r, code in zip(regions, row, strict=True)) for row in combinations)
+        return np.array([place.get(path, -1) for path in paths], dtype=np.int64)[inverse.ravel()]
+
+    return found
 
 
-def invariant_values(plan: QueryPlan, levels: tuple[SparseLevel, ...]) -> dict[str, Ints]:
+def invariant_values(plan: QueryPlan, levels: Sequence[Histograms]) -> dict[str, Ints]:
     """Exact counts of every invariant, one for each region of its level."""
     values = {}
     for statement in plan.design.statements:
         if statement.is_invariant:
             inside = Query(name=statement.name, row_of=statement.cells.astype(np.int64), n_rows=2)
-            values[statement.name] = inside.answer(levels[statement.level])[:, 1]
+            level = levels[statement.level]
+            ends = [*range(0, level.n_regions, REGIONS), level.n_regions]
+            answers = (inside.answer(level.part(*span))[:, 1] for span in pairwise(ends))
+            values[statement.name] = np.concatenate([*answers])
     return values
 
 
@@ -190,7 +213,7 @@ def read_invariants(path: Path, plan: QueryPlan) -> dict[str, Ints]:
     return values
 
 
-def true_batches(plan: QueryPlan, levels: tuple[SparseLevel, ...]) -> Iterator[TrueBatch]:
+def true_batches(plan: QueryPlan, levels: Sequence[Histograms]) -> Iterator[TrueBatch]:
     """Yield the exact answers of all queries, batch by batch in a fixed order. Confidential."""
     spine = plan.design.spine
     for level, batches in enumerate(batches_of(plan)):

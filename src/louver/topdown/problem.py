@@ -17,6 +17,7 @@ __all__ = [
     "Evidence",
     "EvidenceSource",
     "Families",
+    "Histograms",
     "NoisyCounts",
     "Problem",
     "Query",
@@ -146,6 +147,19 @@ class Problem:
             if not any(query.is_detailed for query in workload.queries):
                 message = f'level "{name}" does not measure the detailed cells; add a share for them.'
                 raise InputError(message, option="workload")
+
+
+class Histograms(Protocol):
+    """Histograms of all regions of a level, wherever they lie."""
+
+    @property
+    def n_regions(self) -> int:
+        """Number of regions."""
+        ...
+
+    def part(self, first: int, last: int) -> SparseLevel:
+        """The regions first to last."""
+        ...
 
 
 class NoisyCounts(Protocol):

@@ -27,7 +27,7 @@ from louver.topdown.design import DETAILED
 from louver.topdown.estimation import Estimate
 from louver.topdown.intervals import KnownError
 from louver.topdown.plan import QueryPlan
-from louver.topdown.problem import Query, SparseLevel
+from louver.topdown.problem import Histograms, Query, SparseLevel
 from louver.topdown.row_groups import Part, answers_of, microdata, row_labels, statements, write_row_groups
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class QueryError:
     mean_absolute: float
 
 
-def mean_errors(query: Query, found: SparseLevel, truth: SparseLevel) -> NDArray[np.float64]:
+def mean_errors(query: Query, found: SparseLevel, truth: Histograms) -> NDArray[np.float64]:
     """Mean absolute and mean squared error (2,) of a query over all regions and rows."""
     sums, step = np.zeros(2), max(1, MOST_VALUES // query.n_rows)
     for first in range(0, truth.n_regions, step):

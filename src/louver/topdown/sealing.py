@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from louver.data.scratch import Scratch
 from louver.data.write import replacing
 from louver.errors import InputError
 from louver.privacy.ledger import Head, Ledger, Publication
@@ -47,7 +48,7 @@ def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None 
     """Measurements and invariants in `folder`, paid for once; nothing to do where they are there already."""
 
     def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
-        levels = true_levels(plan.design, run)
+        levels = true_levels(plan.design, scratch.path, run)
         values = invariant_values(plan, levels)
         plan.problem(values)  # contradictions end here, before anything is spent
         if plan.design.has_chosen_shares:
@@ -56,17 +57,18 @@ def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None 
 
     for words in crossing_words(plan):
         (run or Run()).tell(words)
-    return spend_into(
-        folder,
-        (MEASUREMENTS_FILE, INVARIANTS_FILE),
-        load,
-        account=Account(ledger, source_hash(plan.design, run)),
-        payment=payment_of(plan),
-        check_out=check_out,
-        noted=(SHARES_FILE,),
-        design=plan.design.measured_fingerprint(),
-        run=run,
-    )
+    with Scratch() as scratch:
+        return spend_into(
+            folder,
+            (MEASUREMENTS_FILE, INVARIANTS_FILE),
+            load,
+            account=Account(ledger, source_hash(plan.design, run)),
+            payment=payment_of(plan),
+            check_out=check_out,
+            noted=(SHARES_FILE,),
+            design=plan.design.measured_fingerprint(),
+            run=run,
+        )
 
 
 def _note_shares(plan: QueryPlan, folder: Path) -> None:

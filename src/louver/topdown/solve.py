@@ -6,10 +6,11 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from louver.data.scratch import Scratch
 from louver.engine.engines import Engine
 from louver.errors import InputError
 from louver.privacy.ledger import Ledger
@@ -29,7 +30,7 @@ from louver.topdown.measuring import (
     write_invariants,
 )
 from louver.topdown.plan import QueryPlan
-from louver.topdown.problem import SparseLevel
+from louver.topdown.problem import Histograms
 from louver.topdown.result import (
     INVARIANTS_FILE,
     MEASUREMENTS_FILE,
@@ -79,10 +80,11 @@ def release_seeded(
     estimate: Estimation | None = None,
 ) -> TopDownRelease:
     """Run with noise that anyone can repeat, in a temporary folder."""
-    with tempfile.TemporaryDirectory(prefix=".louver-topdown-", dir=engine.folder) as name:
+    beside = tempfile.TemporaryDirectory(prefix=".louver-topdown-", dir=engine.folder)
+    with beside as name, Scratch() as scratch:
         folder = Path(name)
         began = time.perf_counter()
-        levels = true_levels(plan.design, run)
+        levels = true_levels(plan.design, scratch.path, run)
         tabulated = time.perf_counter()
         values = invariant_values(plan, levels)
         write_invariants(folder / INVARIANTS_FILE, plan, values)
@@ -195,7 +197,7 @@ def write_release(
     return replace(release, seconds={**release.seconds, "write": time.perf_counter() - began})
 
 
-def _errors(release: TopDownRelease, truth: tuple[SparseLevel, ...]) -> tuple[QueryError, ...]:
+def _errors(release: TopDownRelease, truth: Sequence[Histograms]) -> tuple[QueryError, ...]:
     """Mean absolute errors of every query at every level."""
     design = release.plan.design
     errors = []

@@ -23,7 +23,7 @@ from louver.release.open import open_release
 from louver.schema.source import SourceOptions
 from louver.topdown.bend import bent, by_popularity, gathered, leaf_of, rounded, without_zeros
 from louver.topdown.design import Design, Statement
-from louver.topdown.measuring import true_levels
+from louver.topdown.measuring import true_leaves
 from louver.topdown.problem import Query, SparseLevel
 from louver.topdown.result import MICRODATA_FILE
 
@@ -60,7 +60,7 @@ def read_stand_in(
     if isinstance(given, str | Path) and Path(given).is_dir():
         given = open_release(given).tables[Path(MICRODATA_FILE).stem]
     tree = _own_tree(design, given)
-    leaves = true_levels(replace(design, data=given, spine=tree))[-1]
+    leaves = true_leaves(replace(design, data=given, spine=tree))
     draw = random.Random(seed)
     factor = np.ones(leaves.n_regions)
     if tree.codes != design.spine.codes:

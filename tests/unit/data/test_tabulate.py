@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from louver.data import read as read_module
+from louver.data.histogram import Histogram
 from louver.data.read import open_source
 from louver.data.samples import sample_path
-from louver.data.tabulate import coded_batches, read_codes, read_values, tabulate
+from louver.data.tabulate import coded_batches, read_codes, read_values, tabulate, tabulate_in_parts
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
@@ -439,3 +441,48 @@ def test_values_with_their_counts_and_records_a_batch_at_a_time(tmp_path):
     assert str(codes[0].tolist()) == str(whole.numbers["x"].tolist())
     assert codes[1].tolist() == whole.codes[:, 0].tolist() == [1, 0, 1, 2]
     assert others.to_pydict() == {"z": ["u", "v", "w", "u"]}
+
+
+LISTED = Schema(
+    attributes=(
+        Attribute(name="county", labels=("A", "B")),
+        Attribute(name="sex", labels=("m", "f", "x")),
+        Attribute(name="age", labels=("young", "old")),
+    ),
+    recodes=(Recode("sex", merge={"not x": ("m", "f")}),),
+)
+COUNTED = pa.table({"county": ["A", "B", "A", "A"], "sex": ["m", "f", "m", "m"], "n": [1, 0, 4, 2]})
+
+
+@pytest.mark.parametrize(
+    ("data", "names", "options"),
+    [
+        (COUNTED, ["sex", "county"], {}),
+        (COUNTED, ["county", "sex"], {"weight": "n"}),
+        (WIDE_FRAME, ["age", "county", "sex"], {"wide": WIDE}),
+    ],
+    ids=["records", "weight", "wide"],
+)
+def test_parts_add_up_to_the_whole(data, names, options, monkeypatch):
+    whole = counted(data, names, schema=LISTED, **options)
+    monkeypatch.setattr(read_module, "BATCH_ROWS", 1)
+    with open_source(data) as source:
+        parts = list(tabulate_in_parts(source, names, schema=LISTED, **options))
+    codes, counts = (np.concatenate([getattr(p, name) for p in parts]) for name in ("codes", "counts"))
+    assert Histogram.from_codes(parts[0].attributes, codes, counts) == whole
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("county", "C", 'column "county" .* on row 3 that is not among'),
+        ("county", None, 'column "county" .* has no value on row 3'),
+        ("n", "-1", 'column "n" .* is negative on row 3'),
+    ],
+)
+def test_a_fault_in_a_part_is_located(column, value, message):
+    values = COUNTED[column].cast(pa.string()).to_pylist()
+    values[2] = value
+    data = COUNTED.set_column(COUNTED.column_names.index(column), column, pa.array(values))
+    with open_source(data) as source, pytest.raises(InputError, match=message):
+        list(tabulate_in_parts(source, ["county"], weight="n", schema=LISTED))

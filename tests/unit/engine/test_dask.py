@@ -35,7 +35,7 @@ from louver.privacy.neighbours import Relation
 from louver.run import Run
 from louver.topdown import estimate, extend, plan, topdown
 from louver.topdown.load import read_design
-from louver.topdown.measuring import true_levels
+from louver.topdown.measuring import true_leaves
 from louver.topdown.plan import make_plan
 from louver.topdown.simulate import AssumedTruth
 from topdown_larger import write_larger
@@ -124,7 +124,7 @@ def test_topdown_gives_the_same_bytes_also_when_a_worker_dies(cluster, town, tmp
 
 def test_simulating_gives_the_same(cluster, town, tmp_path):
     plan = make_plan(read_design(town))
-    truth = AssumedTruth.of(plan, true_levels(plan.design)[-1])
+    truth = AssumedTruth.of(plan, true_leaves(plan.design))
     here = truth.simulate(1)
     with open_engine(cluster.address, tmp_path) as engine:
         there = truth.simulate(1, engine=engine)

@@ -17,7 +17,7 @@ from louver.report.topdown_plan import plan_report
 from louver.topdown import estimate, measure, plan, planning, sealing, topdown
 from louver.topdown.forecast import forecast
 from louver.topdown.load import read_design
-from louver.topdown.measuring import true_levels
+from louver.topdown.measuring import true_leaves
 from louver.topdown.plan import make_plan
 from louver.topdown.simulate import public_seed, simulate
 from louver.topdown.stand_in import draw_stand_in, read_stand_in
@@ -69,7 +69,7 @@ def test_the_same_forecast_for_any_number_of_workers(town):
 def test_a_forecast_is_what_releases_of_the_stand_in_are_off_by(tmp_path):
     spec = write_town(tmp_path)
     design = read_design(spec)
-    leaves, asked = true_levels(design)[-1], make_plan(design)
+    leaves, asked = true_leaves(design), make_plan(design)
     found = forecast({"one": asked}, leaves, "the town itself", simulations=2)
     off = []
     for run in simulate(asked, leaves, [public_seed("forecast", str(n)) for n in range(2)]):

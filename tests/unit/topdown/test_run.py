@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from louver.errors import BudgetError, InfeasibleError, InputError
+from louver.errors import BudgetError, Cancelled, InfeasibleError, InputError
 from louver.privacy.budget import Measure, epsilon_at
 from louver.privacy.composition import Coordinates, delta_at
 from louver.privacy.ledger import Ledger
@@ -86,6 +86,36 @@ def test_results_do_not_depend_on_the_workers(town, tmp_path, monkeypatch):
         topdown(town, out=out, seed=3, engine=f"local:{workers}")
         seen.append(data_bytes(out))
     assert seen[0] == seen[1] == seen[2]
+
+
+def test_what_is_counted_and_bounded_in_small_parts_is_the_same_release(town, tmp_path, monkeypatch):
+    topdown(town, out=tmp_path / "whole", seed=3)
+    monkeypatch.setattr("louver.data.read.BATCH_ROWS", 5)
+    monkeypatch.setattr("louver.data.spilling.AT_ONCE", 2)
+    for name, at_once in (("PARENT_CHUNK", 1), ("LEAF_CHUNK", 2), ("MOST_HELD", 0)):
+        monkeypatch.setattr(f"louver.topdown.implied.{name}", at_once)
+    topdown(town, out=tmp_path / "parts", seed=3)
+    assert data_bytes(tmp_path / "parts") == data_bytes(tmp_path / "whole")
+
+
+def test_a_stopped_measurement_leaves_no_true_count_behind(town, ledger, tmp_path, monkeypatch):
+    """Cancelled while noise is drawn: what was counted lay in a private folder, without a name, and is gone."""
+    seen = []
+    real = sealing.true_batches
+
+    def stop(plan, levels):
+        yield next(real(plan, levels))
+        seen.extend(path for folder in temporary.iterdir() for path in (folder, *folder.iterdir()))
+        raise Cancelled
+
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.setattr(sealing, "true_batches", stop)
+    with pytest.raises(Cancelled):
+        measure(town, out=tmp_path / "out")
+    assert [path.name for path in seen[1:]] == ["lock"] and seen[0].name.startswith("louver-scratch-")
+    assert not list(temporary.iterdir())
 
 
 def test_the_whole_result_is_readable(town, tmp_path):
@@ -232,8 +262,8 @@ def test_a_refused_debit_leaves_nothing(town, tmp_path):
 def test_data_that_change_while_they_are_read_are_refused(town, ledger, tmp_path, monkeypatch):
     real = sealing.true_levels
 
-    def write_meanwhile(design, run=None):
-        levels = real(design, run)
+    def write_meanwhile(*asked):
+        levels = real(*asked)
         with (town.parent / "people.csv").open("a") as file:
             file.write("1A1,home,adult,a\n")
         return levels

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
+from louver.data.scratch import Scratch
 from louver.engine.engines import Engine
 from louver.errors import InputError
 from louver.privacy.ledger import Head, Ledger
@@ -58,24 +59,25 @@ def measure_extension(
     """
 
     def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
-        levels = true_levels(plan.design, run)
+        levels = true_levels(plan.design, scratch.path, run)
         return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, {})
 
-    return measure_into(
-        folder,
-        (MEASUREMENTS_FILE, INVARIANTS_FILE),
-        load,
-        account=Account(ledger, source_hash(plan.design)),
-        payment=Payment(
-            loss=plan.loss,
-            request=plan.request(),
-            purpose="TopDown extension",
-            composed=partial(check_extension, plan.design, extension.refinement.class_of),
-        ),
-        check_out=check_out,
-        design=plan.design.measured_fingerprint(),
-        run=run,
-    )
+    with Scratch() as scratch:
+        return measure_into(
+            folder,
+            (MEASUREMENTS_FILE, INVARIANTS_FILE),
+            load,
+            account=Account(ledger, source_hash(plan.design, run)),
+            payment=Payment(
+                loss=plan.loss,
+                request=plan.request(),
+                purpose="TopDown extension",
+                composed=partial(check_extension, plan.design, extension.refinement.class_of),
+            ),
+            check_out=check_out,
+            design=plan.design.measured_fingerprint(),
+            run=run,
+        )
 
 
 def estimate_extension(

@@ -1,0 +1,171 @@
+"""Counts from records: each row is one, or a column holds its count (weight), or one column of counts per cell (wide)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from louver._arrays import Ints
+from louver.data.coding import Coder, binned_sql, find_row, known_sql, text_sql
+from louver.data.read import Source
+from louver.errors import InputError
+from louver.schema.attribute import Attribute, Kind
+from louver.schema.recode import Recode
+
+if TYPE_CHECKING:
+    from louver.schema.spec import Schema
+
+__all__ = ["Wide", "attribute_of", "coder_of", "counted_rows"]
+
+COUNT_PROBLEMS = {
+    "missing": "has no value on row {row}; give every row a count",
+    "text": "is not a number on row {row}; counts are whole numbers",
+    "negative": "is negative on row {row}; counts are zero or more",
+    "fraction": "has a fraction on row {row}; counts are whole numbers",
+    "large": "has a number too large for a count on row {row}; check the column",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wide:
+    """Columns of counts and the cell each one counts."""
+
+    columns: tuple[str, ...]
+    attributes: tuple[Attribute, ...]
+    cells: Ints  # (columns, attributes)
+
+    @classmethod
+    def build(cls, wide: Mapping[str, Mapping[str, str]], schema: Schema | None) -> Wide:
+        first = next(iter(wide.values()), {})
+        attributes = []
+        for name in first:
+            attribute, recode = attribute_of(name, schema)
+            if recode is not None and recode.bins is not None:
+                attribute = attribute.recoded(recode)[0]
+            if not attribute.labels:
+                labels = dict.fromkeys(cell[name] for cell in wide.values() if name in cell)
+                attribute = replace(attribute, kind=Kind.CATEGORY, labels=tuple(labels), missing=None)
+            attributes.append(attribute)
+        cells = np.empty((len(wide), len(attributes)), dtype=np.int64)
+        for number, (column, cell) in enumerate(wide.items()):
+            if set(cell) != set(first) or not cell:
+                message = f'the wide column "{column}" must name the same attributes as the first.'
+                raise InputError(message, column=column)
+            for axis, attribute in enumerate(attributes):
+                if not attribute.has_label(cell[attribute.name]):
+                    message = (
+                        f'the wide column "{column}" names a label that "{attribute.name}" does not have.'
+                    )
+                    raise InputError(message, column=column)
+                cells[number, axis] = attribute.code_of(cell[attribute.name])
+        if len(np.unique(cells, axis=0)) < len(cells):
+            raise InputError("two wide columns count the same cell; give each cell one column.")
+        return cls(columns=tuple(wide), attributes=tuple(attributes), cells=cells)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(attribute.name for attribute in self.attributes)
+
+    def unpivot(self, codes: Ints, counts: Ints) -> tuple[Ints, Ints]:
+        """One row per group and column of counts; without wide columns nothing changes."""
+        if not self.columns:
+            return codes, counts[:, 0]
+        repeated = np.repeat(codes, len(self.columns), axis=0)
+        return np.hstack([repeated, np.tile(self.cells, (len(codes), 1))]), counts.ravel()
+
+
+def attribute_of(name: str, schema: Schema | None) -> tuple[Attribute, Recode | None]:
+    """What the schema says about a column: its domain as read, and its recode."""
+    if schema is None or name not in schema.names:
+        return Attribute(name=name), None
+    return schema.attribute(name), schema.recode_of(name)
+
+
+def coder_of(source: Source, name: str, schema: Schema | None) -> Coder:
+    """A coder for the column; numbers with bins are cut in SQL, before they are grouped."""
+    attribute, recode = attribute_of(name, schema)
+    text = known_sql(source, attribute)
+    if recode is not None and recode.bins is not None:
+        return Coder(attribute=attribute.recoded(recode)[0], sql=binned_sql(text, attribute, recode))
+    return Coder(attribute=attribute, sql=text)
+
+
+def counted_rows(
+    source: Source, coders: Sequence[Coder], columns: Sequence[str], *, is_grouped: bool
+) -> Iterator[tuple[Ints, Ints]]:
+    """Codes (rows, coders) and counts (rows, columns of counts) of all records, a batch at a time.
+
+    Parameters
+    ----------
+    is_grouped : bool
+        Whether equal records are one row, by one GROUP BY, which holds or spills what differs. Otherwise records come as they
+        are and in their order, and a fault ends the reading.
+    """
+    keys = [coder.sql for coder in coders]
+    weights = [_weight_sql(text_sql(source, column)) for column in columns]
+    count_sql, plain = (_sum_sql, "count(*), 0") if is_grouped else (_row_sql, "1, 0")
+    fields = [*keys, *(map(count_sql, weights) if weights else [plain])]
+    grouping = "GROUP BY " + ", ".join(map(str, range(1, len(keys) + 1))) if is_grouped and keys else ""
+    faulty: set[int] = set()
+    is_large = False
+    for batch in source.batches(f"SELECT {', '.join(fields)} FROM records {grouping}"):
+        measures = batch.columns[len(coders) :]
+        codes = _stack([c.encode(array) for c, array in zip(coders, batch.columns, strict=False)], batch)
+        counts = _stack([_sums(array) for array in measures[::2]], batch)
+        faulty.update(axis for axis, bad in enumerate(measures[1::2]) if np.from_dlpack(bad).any())
+        if not is_grouped and (faulty or (codes < 0).any()):
+            break
+        is_large |= bool((counts < 0).any())
+        yield codes, counts
+    for coder in coders:
+        coder.check(source)
+    if faulty:
+        raise _count_error(source, columns[min(faulty)], weights[min(faulty)])
+    if is_large:
+        message = f"the counts in {source.name} add up to more than a 64-bit number holds."
+        raise InputError(message, file=source.name)
+
+
+def _sum_sql(sql: str) -> str:
+    """The sum of a group, -1 where it leaves 64 bits, beside the number of rows without a valid count."""
+    return f"coalesce(TRY_CAST(sum({sql}) AS BIGINT), -1), count(*) - count({sql})"
+
+
+def _row_sql(sql: str) -> str:
+    """The count of one row, beside whether it is none."""
+    return f"coalesce({sql}, 0), CAST(({sql}) IS NULL AS TINYINT)"
+
+
+def _stack(columns: list[Ints], batch: pa.RecordBatch) -> Ints:
+    """Columns side by side, also when there are none."""
+    return np.column_stack(columns) if columns else np.empty((batch.num_rows, 0), dtype=np.int64)
+
+
+def _sums(array: pa.Array) -> Ints:
+    return np.asarray(np.from_dlpack(array), dtype=np.int64)
+
+
+def _weight_sql(text: str) -> str:
+    """SQL for a count, NULL where the text is not a whole number of zero or more."""
+    valid = rf"regexp_full_match(trim({text}), '\+?[0-9]+(\.0*)?')"
+    return f"CASE WHEN {valid} THEN TRY_CAST(regexp_extract({text}, '[0-9]+') AS BIGINT) END"
+
+
+def _count_error(source: Source, column: str, sql: str) -> InputError:
+    """What is wrong with the first count that is not one."""
+    row = find_row(source, f"({sql}) IS NULL")
+    text = text_sql(source, column)
+    value = f"TRY_CAST({text} AS DOUBLE)"
+    found = source.first_row(
+        f"SELECT CASE WHEN {text} IS NULL THEN 'missing' WHEN {value} IS NULL OR isnan({value}) THEN 'text'"
+        f" WHEN {value} < 0 THEN 'negative' WHEN {value} <> trunc({value}) THEN 'fraction' ELSE 'large' END"
+        f" AS kind FROM whole LIMIT 1 OFFSET {row - 1}"
+    )
+    assert found is not None
+    problem = COUNT_PROBLEMS[found["kind"]].format(row=row)
+    message = f'column "{column}" in {source.name} {problem}.'
+    return InputError(message, file=source.name, column=column, row=row)
