@@ -1,8 +1,9 @@
 """TopDown's intervals: how often they hold the truth, by level, by size of the number, and for random unions of leaves.
 
-Run: python benchmarks/topdown_intervals.py --data FOLDER [--seeds 10] [--first 0] [--plan below] [--estimator bayes] [--epsilon 1]
+Run: python benchmarks/topdown_intervals.py --data FOLDER [--truth hawaii] [--seeds 10] [--first 0] [--plan below] [--estimator bayes]
+     [--epsilon 1]
 
-Rhode Island 2010, 25,181 blocks, state total invariant. Each seed is a whole release: measured, estimated, simulated as `louver topdown
+Rhode Island 2010 (25,181 blocks) or Hawaii 2020, state total invariant. Each seed is a whole release: measured, estimated, simulated as `louver topdown
 run` does, and compared with the truth. Coverage is that of numbers above zero, as the tables have them, and of zeros beside it; standard
 errors are compared with true errors as root mean squares. The unions are 100 for each kind of region they lie in: neighbours in the
 order of codes, or chosen at random, 2 to 2,000 leaves.
@@ -23,11 +24,12 @@ from topdown_specs import write_rhode_island
 from louver.topdown.area import ErrorTree
 from louver.topdown.intervals import KnownError, simulate_errors
 from louver.topdown.load import read_design
-from louver.topdown.measuring import true_levels
+from louver.topdown.measuring import true_leaves
 from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.problem import SparseLevel
 from louver.topdown.simulate import AssumedTruth
 
+BLOCKS = {"rhode-island": "ri_2010_blocks.csv.gz", "hawaii": "hi_2020_blocks.csv.gz"}
 SIZES = (1, 10, 50, 100, 250, 1_000)
 Tally = dict[tuple[str, str, str], list[np.ndarray]]
 
@@ -37,6 +39,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--truth", choices=BLOCKS, default="rhode-island")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--plan", choices=PLANS, default="below")
@@ -44,11 +47,12 @@ def main() -> None:
     parser.add_argument("--epsilon", default="1")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        spec = write_rhode_island(
-            Path(name), options.data, epsilon=options.epsilon, shares=PLANS[options.plan]
-        )
+        data = Path(name) / "truth"
+        data.mkdir()
+        (data / BLOCKS["rhode-island"]).symlink_to((options.data / BLOCKS[options.truth]).resolve())
+        spec = write_rhode_island(Path(name), data, epsilon=options.epsilon, shares=PLANS[options.plan])
         plan = make_plan(read_design(spec).estimated(estimator=options.estimator))
-        truth = AssumedTruth.of(plan, true_levels(plan.design)[-1])
+        truth = AssumedTruth.of(plan, true_leaves(plan.design))
     unions = random_unions(plan)
     tally: Tally = defaultdict(list)
     seconds = [0.0, 0.0]
@@ -133,7 +137,7 @@ def add(
 def report(tally: Tally, options: argparse.Namespace, seed: int, seconds: list[float]) -> None:
     n = seed - options.first + 1
     print(
-        f"\nRhode Island 2010, epsilon {options.epsilon}, plan {options.plan}, {options.estimator}, {n} seeds; "
+        f"\n{options.truth}, epsilon {options.epsilon}, plan {options.plan}, {options.estimator}, {n} seeds; "
         f"{seconds[0] / n:.1f} s to estimate, {seconds[1] / n:.1f} s more to simulate"
     )
     labels = ["0", *(f"{size}+" for size in SIZES)]

@@ -30,9 +30,9 @@ from louver.privacy.noise import KeyedNoise
 from louver.topdown.implied import UNBOUNDED
 from louver.topdown.least_squares import Fractional, TypeRows, encode, objective, solve
 from louver.topdown.load import read_design
-from louver.topdown.measuring import SealedCounts, invariant_values, true_batches, true_levels
+from louver.topdown.measuring import SealedCounts, invariant_values, true_batches, true_leaves
 from louver.topdown.plan import make_plan
-from louver.topdown.problem import Families, Problem, SparseLevel, region_range, split_batches
+from louver.topdown.problem import Families, Problem, SparseLevel, add_levels, region_range, split_batches
 from louver.topdown.rounding import round_counts
 
 TOLERANCE = 1e-8  # asked of every peer, relative
@@ -105,7 +105,7 @@ def compare_solvers(*, small: bool = False) -> None:
 
 def _place(spec: Path, folder: Path) -> Place:
     plan = make_plan(read_design(spec))
-    truth = true_levels(plan.design)
+    truth = add_levels(plan.design.spine, true_leaves(plan.design), plan.design.n_cells)
     path = folder / "measurements.parquet"
     write_measurements(path, true_batches(plan, truth), KeyedNoise.from_seed(1))
     return Place(plan.problem(invariant_values(plan, truth)), truth, SealedCounts(path, plan))

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from one_database import one_database
+
 NOTHING_SKIPPED = os.environ.get("LOUVER_NOTHING_SKIPPED") == "1"
 
 # A shared machine is slow at times; a slow example is not a fault. In CI the examples are the same every time, so that a
@@ -50,6 +52,13 @@ def fail_if_skipped(report):
         report.outcome = "failed"
         report.longrepr = f"skipped although LOUVER_NOTHING_SKIPPED=1: {report.longrepr}"
     return report
+
+
+@pytest.fixture(autouse=True)
+def shares_database() -> Iterator[None]:
+    """Sources share a database. Tests of reading and of DuckDB's files leave it out by a fixture of this name."""
+    with one_database():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -8,17 +8,17 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import duckdb
 from typer.main import get_command
 
 from fuzz.hostile import MARKER
+from one_database import one_database
 
 __all__ = ["Case", "Hanging", "Outcome", "judge", "run", "run_command"]
 
@@ -53,9 +53,10 @@ class Outcome:
 
 
 def run(case: Case, *, pages: bool = True) -> Outcome:
-    """Run a case and judge it; without `pages`, reports are empty, and all sources are read in one database."""
+    """Run a case and judge it; without `pages`, reports are empty, and sources share a database unless one is a file of such."""
     if not pages:
-        with without_pages(), one_database(case.folder):
+        has_database = any(path.suffix in (".duckdb", ".db") for path in case.folder.rglob("*"))
+        with without_pages(), nullcontext() if has_database else one_database():
             return run(case)
     before = contents(case.folder)
     if case.call is None:
@@ -184,23 +185,6 @@ def without_pages() -> Iterator[None]:
         for name in names:
             stack.enter_context(patch(f"louver.{name}", empty))
         yield
-
-
-@contextmanager
-def one_database(folder: Path) -> Iterator[None]:
-    """Sources share a database, for a new one takes longer than most cases; a case with a database file keeps its own."""
-    if any(path.suffix in (".duckdb", ".db") for path in folder.rglob("*")):
-        yield
-        return
-    database = _database()
-    with patch("duckdb.connect", lambda *_, **__: database.cursor()):
-        yield
-
-
-@cache
-def _database() -> duckdb.DuckDBPyConnection:
-    keys = ("autoinstall_known_extensions", "autoload_known_extensions", "python_enable_replacements")
-    return duckdb.connect(":memory:", config=dict.fromkeys(keys, "false") | {"temp_directory": ""})
 
 
 def clear(folder: Path) -> None:

@@ -16,6 +16,11 @@ N_CASES = 200
 SLOW = {"topdown": 120, "against": 10, "spending": 10, "estimate": 10}
 
 
+@pytest.fixture
+def shares_database() -> None:
+    """The judge decides."""
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_is_handed_in(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 0, 1 or 2, one sentence, nothing half-written, no confidential value, no forged line."""

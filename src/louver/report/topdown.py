@@ -168,8 +168,8 @@ def _known_error(release: TopDownRelease) -> list[str]:
         "<h2>How far off the numbers are</h2>",
         "<p>Every number of the tables has a standard error and an interval from <code>lower_90</code> to <code>upper_90</code>: of all such "
         "intervals about nine in ten hold the true number. They come from "
-        f"{known.simulations} simulations of this very release with the same noise, widened by as much as the measurements say that the "
-        "truth is rougher than the release. A number that a table leaves out is 0, with an error like those below. "
+        f"{known.simulations} simulations with the same noise of truths drawn given the measurements, widened by as much as these say "
+        "that the truth is rougher. A number that a table leaves out is 0, with an error like those below. "
         "<code>louver topdown area</code> tells the same for any union of leaves.</p>",
         table(["level", "query", "typical standard error", "from"], lines[:MOST_LISTED]),
         f"<p>Bias: how much larger than in truth the size of a {escape(last)} comes out on average, by its true size (each class "

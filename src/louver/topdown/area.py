@@ -138,7 +138,8 @@ class ErrorTree:
         classes, deviation = self.model.unions[place], np.sqrt(variance)
         own = classes.place(np.full(1, float(len(leaves))))
         lower = np.rint(count + bias + classes.lower[own] * deviation)
-        upper = np.rint(count + bias + classes.upper[own] * deviation)
+        left = np.where(lower <= 0, classes.within[own], 1.0)
+        upper = np.rint(count + bias + left * classes.upper[own] * deviation)
         return count, Interval(
             np.asarray(np.hypot(classes.error[own] * deviation, bias).round(2), np.float64),
             np.minimum(np.maximum(lower, 0), count).astype(np.int64),

@@ -25,6 +25,7 @@ from louver.run import Run
 from louver.topdown.batches import LevelSource, Span
 from louver.topdown.bayes_cells import CellPrior, cell_evidence, leans_on_marginals, learn_cells
 from louver.topdown.bayes_leaves import MOST_LEAVES, LeafPrior, learn_leaves
+from louver.topdown.draws import Draws
 from louver.topdown.entries import Entries
 from louver.topdown.evidence import TreeEvidence
 from louver.topdown.least_squares import Fractional, solve
@@ -42,22 +43,32 @@ _Sample = tuple[Families | None, Entries, Floats, Floats]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LevelPrior:
-    """What was learnt about a level: a prior, and its regions' people (regions, types) by least squares."""
+    """What was learnt about a level: a prior, and its regions' people (regions, types) by least squares; and what steers a draw."""
 
     prior: CellPrior | LeafPrior
     totals: Floats
     variances: Floats
     shrink: float | None
+    draws: Draws | None = None
 
     def improve(self, problem: Problem, families: Families, run: Run) -> Families:
-        """The same families with posterior means for evidence."""
+        """The same families with posterior means for evidence, or with one draw of the posteriors."""
         own = slice(families.first_child, families.first_child + int(families.child_start[-1]))
         entries = Entries.of(problem, families, self.totals[own])
-        if isinstance(self.prior, LeafPrior):
-            evidence = self.prior.improve(problem, families, entries, self.shrink, run)
+        prior, draws = self.prior, self.draws
+        if isinstance(prior, LeafPrior):
+            evidence = (
+                prior.improve(problem, families, entries, self.shrink, run)
+                if draws is None
+                else prior.draw(problem, families, entries, draws, run)
+            )
         else:
             variances = np.broadcast_to(self.variances, len(self.totals))[own]
-            evidence = self.prior.improve(problem, families, entries, variances, self.shrink)
+            evidence = (
+                prior.improve(problem, families, entries, variances, self.shrink)
+                if draws is None
+                else prior.draw(problem, families, entries, variances, draws)
+            )
         return replace(families, evidence=evidence)
 
 

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from louver._arrays import Floats, Ints
-from louver.optim.kernels.posteriors.cells import likelihoods_inplace, posteriors_inplace
+from louver.optim.kernels.posteriors.cells import draws_inplace, likelihoods_inplace, posteriors_inplace
+from louver.topdown.draws import Draws
 from louver.topdown.entries import SHARE_CUTS, Entries, capped, normalised, posterior_evidence, usual_weights
 from louver.topdown.problem import Evidence, Families, Problem
 
@@ -47,6 +49,26 @@ class CellPrior:
         mean = capped(mean, values, noise, entries.share, shrink)
         value, weight = _with_prior(values, noise, own, mean, np.maximum(variance, LEAST_VARIANCE))
         return posterior_evidence(problem, families, entries, value, weight, entries.totals)
+
+    def draw(
+        self, problem: Problem, families: Families, entries: Entries, variances: Floats, draws: Draws
+    ) -> Evidence:
+        """The same with one draw of each cell's posterior for its mean; nothing else is told of the cells."""
+        values, noise, _ = cell_evidence(problem, families, entries, variances)
+        uniform = draws.uniform("cells", families.first_child + entries.child, entries.cell)
+        drawn, variance = np.empty(len(values)), np.empty(len(values))
+        draws_inplace(
+            entries.expected, values, noise, FACTORS, VARIATION, self.weights, _kinds(entries), uniform, ndtri(uniform), drawn, variance
+        )  # fmt: skip
+        return posterior_evidence(
+            problem,
+            families,
+            entries,
+            drawn,
+            1.0 / np.maximum(variance, LEAST_VARIANCE),
+            entries.totals,
+            alone=True,
+        )
 
 
 def leans_on_marginals(problem: Problem, level: int) -> bool:

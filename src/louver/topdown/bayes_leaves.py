@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from louver._arrays import Floats, Ints
-from louver.optim.kernels.posteriors.leaves import Seen, leaves_inplace, totals_inplace
+from louver.optim.kernels.posteriors.leaves import Seen, draw_leaves_inplace, leaves_inplace, totals_inplace
 from louver.run import Run
+from louver.topdown.draws import Draws
 from louver.topdown.entries import SHARE_CUTS, Entries, capped, normalised, posterior_evidence, usual_weights
 from louver.topdown.noise_tables import STEP, column_of, tabulate_noise
 from louver.topdown.problem import Evidence, Families, Problem, Workload
@@ -59,22 +61,27 @@ class LeafPrior:
         """Evidence for the constrained solve: posterior means, and totals at one quantile."""
         leaves = _Leaves.of(problem, families, entries, self.seen)
         mean, variance, mixture = leaves.posterior(self, int(families.child_start[-1]), run)
-        assert families.parents is not None
-        totals = np.empty(mixture.shape[1])
-        totals_inplace(
-            families.child_start.copy(),
-            families.parents.people.astype(np.float64),
-            mixture[0],
-            mixture[1],
-            mixture[2],
-            totals,
-        )
+        totals = _totals(families, mixture, np.ones(mixture.shape[1]))
         evidence = families.evidence
         values = np.asarray(evidence.values[evidence.detailed][entries.child, entries.cell], np.float64)
         noise = np.full(len(values), self.seen.noise_variance)
         mean = capped(mean, values, noise, entries.share, shrink)
         weight = 1.0 / np.maximum(variance, LEAST_VARIANCE)
         return posterior_evidence(problem, families, entries, mean, weight, totals[:, None])
+
+    def draw(
+        self, problem: Problem, families: Families, entries: Entries, draws: Draws, run: Run | None
+    ) -> Evidence:
+        """The same with a draw for everything: totals, sizes that lead to them, factors and cells."""
+        leaves = _Leaves.of(problem, families, entries, self.seen)
+        _, _, mixture = leaves.posterior(self, int(families.child_start[-1]), run)
+        number = families.first_child + np.arange(mixture.shape[1])
+        uniform = draws.uniform("totals", number)
+        totals = _totals(families, mixture, uniform / (1.0 - uniform))
+        size = _sizes(mixture, totals, draws.uniform("sizes", number))
+        drawn, variance = leaves.drawn(self, size, draws, families.first_child)
+        weight = 1.0 / np.maximum(variance, LEAST_VARIANCE)
+        return posterior_evidence(problem, families, entries, drawn, weight, totals[:, None], alone=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -158,6 +165,23 @@ class _Leaves:
         mixture[:, self.children] = own
         return means, variances, mixture
 
+    def drawn(self, prior: LeafPrior, size: Ints, draws: Draws, first_child: int) -> tuple[Floats, Floats]:
+        """Counts of every entry, in its own order, drawn given all children's sizes; and the variances they then have."""
+        lengths, groups = np.diff(self.start), self.group_start[:-1]
+        child = first_child + np.repeat(self.children, lengths)
+        place = np.arange(len(child)) - np.repeat(self.start[:-1], lengths)
+        uniform = draws.uniform("counts", child, place)
+        by_group = draws.uniform("factors", child[groups], place[groups])
+        offset = np.where(size == 0, -(1 << 40), SIZE_STEPS[size])[self.children]
+        drawn, variance = np.empty(len(child)), np.empty(len(child))
+        draw_leaves_inplace(
+            prior.seen, self.start, self.group_start, self.values, self.place, self.kind, offset, FACTOR_STEPS,
+            np.log(prior.factors), by_group, uniform, ndtri(uniform), drawn, variance,
+        )  # fmt: skip
+        counts, variances = np.empty(len(child)), np.empty(len(child))
+        counts[self.order], variances[self.order] = drawn, variance
+        return counts, variances
+
 
 def learn_leaves(
     problem: Problem,
@@ -189,6 +213,26 @@ def learn_leaves(
         sizes, factors = normalised(size_counts, usual_size), normalised(factor_counts, usual_factor)
         prior = replace(prior, sizes=sizes, factors=factors)
     return prior
+
+
+def _totals(families: Families, mixture: NDArray[np.float64], odds: Floats) -> Floats:
+    """Totals of all children, at these odds to the one quantile at which they add up."""
+    assert families.parents is not None
+    totals = np.empty(mixture.shape[1])
+    people = families.parents.people.astype(np.float64)
+    totals_inplace(families.child_start.copy(), people, mixture[0], mixture[1], mixture[2], odds, totals)
+    return totals
+
+
+def _sizes(mixture: NDArray[np.float64], totals: Floats, uniform: Floats) -> Ints:
+    """A size for each child, drawn given its total."""
+    weight, mean, variance = mixture
+    spread = variance + LEAST_VARIANCE
+    logs = np.log(np.maximum(weight, 1e-300)) - 0.5 * (
+        np.square(totals[:, None] - mean) / spread + np.log(spread)
+    )
+    chance = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
+    return np.asarray((chance < uniform[:, None] * chance[:, -1:]).sum(axis=1))
 
 
 def _groups(problem: Problem) -> Ints:

@@ -107,9 +107,16 @@ def capped(mean: Floats, values: Floats, noise: Floats, share: Floats, shrink: f
 
 
 def posterior_evidence(
-    problem: Problem, families: Families, entries: Entries, value: Floats, weight: Floats, totals: Floats
+    problem: Problem,
+    families: Families,
+    entries: Entries,
+    value: Floats,
+    weight: Floats,
+    totals: Floats,
+    *,
+    alone: bool = False,
 ) -> Evidence:
-    """Cells with posterior means, totals that are all but fixed (by type where types are bounded), other marginals as they are."""
+    """Cells with posterior means, totals that are all but fixed (by type where types are bounded), other marginals unless `alone`."""
     n_children = int(families.child_start[-1])
     values, weights = np.zeros((n_children, problem.n_cells)), np.ones((n_children, problem.n_cells))
     values[entries.child, entries.cell] = value
@@ -121,7 +128,7 @@ def posterior_evidence(
         n_rows=problem.implied.n_types if by_type else 1,
     )
     old = families.evidence
-    kept = [i for i, query in enumerate(old.queries) if not _is_replaced(query, whole)]
+    kept = [i for i, query in enumerate(old.queries) if not (alone or _is_replaced(query, whole))]
     return Evidence(
         queries=(old.queries[old.detailed], whole, *(old.queries[i] for i in kept)),
         values=(

@@ -67,7 +67,8 @@ class ErrorClasses:
     lower, upper : ndarray of float64
         Quantiles of it that leave out a tenth.
     within : ndarray of float64
-        Ratio of the variance among siblings to their own variances.
+        Ratio of the variance among siblings to their own variances; for unions the part of `upper` that leaves out a tenth where the
+        lower end is zero.
     """
 
     first: Floats

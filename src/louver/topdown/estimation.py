@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from louver.run import Run
 from louver.topdown import failsafe
 from louver.topdown.batches import Known, LevelSource, Span
 from louver.topdown.bayes import FEWEST, LevelPrior, learn_level
+from louver.topdown.draws import Draws
 from louver.topdown.evidence import TreeEvidence, gather_evidence
 from louver.topdown.least_squares import encode, solve
 from louver.topdown.options import Estimator
@@ -184,12 +185,14 @@ def estimate_by_level(
     engine: Engine = ONE_CORE,
     checkpoints: Path | None = None,
     among: Sequence[Span] | None = None,
+    draws: Draws | None = None,
     doing: str = "estimating",
     run: Run | None = None,
 ) -> Iterator[tuple[SparseLevel, LevelReport]]:
     """The same level by level, the root first; of the leaves only those of the parents `among`, where these are given.
 
-    Progress is told as `doing` the level.
+    With `draws` what is learnt by "bayes" is not expected but drawn: the levels are one truth as likely as any
+    given the answers. Progress is told as `doing` the level.
     """
     margin = np.zeros(problem.n_cells, dtype=np.int64) if kept_margin is None else kept_margin
     store = None if checkpoints is None else Checkpoints(checkpoints)
@@ -216,6 +219,7 @@ def estimate_by_level(
                 shrink,
                 margin,
                 doing,
+                draws,
             )
             if store is not None:
                 store.save(f"level-{level}", *_to_save(current, report))
@@ -241,6 +245,7 @@ def _estimate_level(
     shrink: float | None,
     margin: Ints,
     doing: str,
+    draws: Draws | None,
 ) -> tuple[SparseLevel, LevelReport]:
     """All regions of one level, batch by batch; with a prior learnt before, where they are improved."""
     began = time.perf_counter()
@@ -250,6 +255,7 @@ def _estimate_level(
         prior = learn_level(
             problem, own.tree, level, own.source, batches, shrink=shrink, engine=engine, run=run
         )
+        prior = replace(prior, draws=None if draws is None else draws.at(level))
     work = partial(_estimate_batch, own.source, engine.share(prior), engine.share(margin))
     pieces: list[_Piece] = []
     for piece in engine.map(work, batches, run):

@@ -241,8 +241,7 @@ def _simulated(
     for number in range(simulations):
         found = assumed.simulate(
             public_seed("forecast", str(number)),
-            n_leaves=SIMULATED_LEAVES,
-            turn=number,
+            among=assumed.families(SIMULATED_LEAVES, turn=number),
             engine=engine,
             run=run,
         )

@@ -1,14 +1,15 @@
-"""How far off every published number may be: a standard error and a 90 % interval, simulated from the release itself.
+"""How far off every published number may be: a standard error and a 90 % interval, simulated from the measurements themselves.
 
-The release is taken for the truth, measured again with noise of the same distributions under public seeds, and estimated by the
-same estimator. Every simulation gives pairs, what was true and what came out, for all regions above the leaves and some
-thousand leaves. A published number is off as the truth was off where the same came out, in units of what least squares leave
-uncertain (`error_model`). Where too few numbers come out to be pooled, least squares themselves are relied on. A release is
-smoother than the truth; by how much errors are larger for that, the measurements tell (`residuals`).
+A truth is drawn that is as likely as any given the measurements, by what "bayes" learns from them, whatever the release was estimated
+by: a release is smoother than the truth it came from, and errors simulated from it are too small. The draw is measured again with noise of
+the same distributions under public seeds, and estimated by the release's estimator. Every simulation gives pairs, what was true
+and what came out, for all regions above the leaves and some thousand leaves. A published number is off as the truth was off where
+the same came out, in units of what least squares leave uncertain (`error_model`). Where too few numbers come out to be pooled, least
+squares themselves are relied on. Whether the truth is still rougher than the draws, the measurements tell (`residuals`).
 
 Notes
 -----
-**Privacy**: a function of the released counts, the public plan and public seeds, and of nothing else: post-processing.
+**Privacy**: a function of the measurements, the released counts, the public plan and public seeds, and of nothing else: post-processing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from louver._arrays import Floats, Ints
 from louver.data.regions import RegionTree
 from louver.engine.engines import ONE_CORE, Engine
 from louver.run import Run
-from louver.topdown.bayes import FEWEST
 from louver.topdown.error_model import COVERAGE, ErrorClasses, ErrorModel, Interval, in_units
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import NoisyCounts, Problem, Query, SparseLevel
@@ -167,32 +167,26 @@ def simulate_errors(
     truth = AssumedTruth.of(plan, leaves)
     queries = _with_total(plan)
     own, final = least_squares_units(plan, queries)
-    digest = _digest(leaves)
+    digest, most = _digest(leaves), min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells))
     samples: dict[tuple[int, int], list[Sample]] = {}
     n_seen = 0
     for i in range(n_runs):
         if n_seen > ENOUGH_VALUES:
             n_runs = i
             break
-        found = truth.simulate(
-            public_seed("louver intervals", digest, str(i)),
-            n_leaves=min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells)),
-            largest=LARGEST,
-            turn=i,
-            engine=engine,
-            run=run,
-        )
+        among = truth.families(most, largest=LARGEST, turn=i)
+        seeds = (public_seed("louver " + what, digest, str(i)) for what in ("truth", "intervals"))
+        drawn = truth.drawn(noisy, next(seeds), among=among, engine=engine, run=run)
+        found = drawn.simulate(next(seeds), among=among, engine=engine, run=run)
         for level in range(spine.n_levels):
-            for place, sample in enumerate(_samples(truth, found, noisy, level, queries)):
+            for place, sample in enumerate(_samples(drawn, found, (truth.levels, noisy), level, queries)):
                 samples.setdefault((level, place), []).append(sample)
             n_seen += sample.number.size
     model = ErrorModel(
         levels=spine.names,
         queries=tuple(query.name for query in queries),
         classes={
-            (level, place): fit_classes(
-                parts, own[level][:, place], final[level][:, place], is_shrunk=has_prior(plan, level)
-            )
+            (level, place): fit_classes(parts, own[level][:, place], final[level][:, place])
             for (level, place), parts in samples.items()
         },
         unions={},
@@ -288,7 +282,11 @@ def least_squares_units(
 
 
 def _samples(
-    truth: AssumedTruth, found: Simulated, noisy: NoisyCounts, level: int, queries: Sequence[Query]
+    truth: AssumedTruth,
+    found: Simulated,
+    release: tuple[Sequence[SparseLevel], NoisyCounts],
+    level: int,
+    queries: Sequence[Query],
 ) -> Iterator[Sample]:
     """Whole families of a level, as many as are looked at, for every query."""
     spine = truth.problem.spine
@@ -301,19 +299,20 @@ def _samples(
     if n_kept < len(starts):
         regions, starts = regions[: starts[n_kept]], starts[:n_kept]
     first, last = int(regions[0]), int(regions[-1]) + 1
-    true, out = truth.levels[level].part(first, last), found.levels[level].part(0, len(regions))
-    seen, simulated = (own_answers(truth.plan, x, level, queries, regions) for x in (noisy, found.noisy))
+    true, published = (levels[level].part(first, last) for levels in (truth.levels, release[0]))
+    out = found.levels[level].part(0, len(regions))
+    seen, simulated = (own_answers(truth.plan, x, level, queries, regions) for x in (release[1], found.noisy))
     for place, query in enumerate(queries):
-        number, published = query.answer(out), query.answer(true)[regions - first]
+        number = query.answer(out)
         region, row = np.indices(number.shape).reshape(2, -1)
         least, most = _known_bounds(truth.problem, level, query, regions[region], row)
         yield Sample(
             regions,
             starts,
             number,
-            published - number,
+            query.answer(true)[regions - first] - number,
             (least == most).reshape(number.shape),
-            _residuals(seen[place], published),
+            _residuals(seen[place], query.answer(published)[regions - first]),
             _residuals(simulated[place], number),
         )
 
@@ -324,19 +323,11 @@ def _residuals(answers: Floats, numbers: Ints) -> Squares:
     return Squares.of((answers - held)[held > 0])
 
 
-def has_prior(plan: QueryPlan, level: int) -> bool:
-    """Whether numbers of a level are drawn towards what a prior expects."""
-    return plan.design.options.estimator == "bayes" and plan.design.spine.sizes[level] >= FEWEST
-
-
-def fit_classes(
-    samples: Sequence[Sample], own: Floats, final: Floats, *, is_shrunk: bool = False
-) -> ErrorClasses:
+def fit_classes(samples: Sequence[Sample], own: Floats, final: Floats) -> ErrorClasses:
     """Classes of the numbers of one level and query, from all simulations; those of least squares where pairs are few.
 
     Numbers that public knowledge fixes are not among them: they are exact, and say nothing about the others. Where zero keeps
-    the truth from being below an interval, its upper end may leave out the whole tenth. Not where numbers are shrunk: what is
-    released is smoother than the truth there, and long upper tails are what simulations from it miss.
+    the truth from being below an interval, its upper end may leave out the whole tenth.
     """
     unit = np.concatenate(
         [np.repeat(np.sqrt(final[s.regions])[:, None], s.number.shape[1], 1) for s in samples]
@@ -357,7 +348,7 @@ def fit_classes(
         here = place == i
         lower = _tail(error[here], TAIL)
         least = np.maximum(np.rint(number[here] + lower * unit[here]), 0)
-        freed = 0.0 if is_shrunk else TAIL - float((number[here] + off[here] < least).mean())
+        freed = TAIL - float((number[here] + off[here] < least).mean())
         rms = float(np.sqrt(np.square(error[here]).mean()))
         told.append((float(error[here].mean()), rms, lower, -_tail(-error[here], TAIL + max(freed, 0.0))))
     bias, rms, lower, upper = np.array(told).T

@@ -1,6 +1,6 @@
-"""How much rougher the truth is than the release that simulations take for it: read from the measurements themselves.
+"""How much rougher the truth is than the draws that simulations take for it: read from the measurements themselves.
 
-A release is smoother than the truth, so simulations from it understate errors. Each region's own noisy answer y, less what was
+Where the truth is rougher than what is drawn, simulations understate errors. Each region's own noisy answer y, less what was
 published, is the error of what was published plus noise: r = (truth - published) + noise. Noise and its part in the
 published number are the same in simulations, so E r^2 differs from that of simulations by what the squared error does. The
 ratio of squared errors is therefore 1 + (mean r^2 - mean simulated r^2) / mean simulated squared error: public, and without

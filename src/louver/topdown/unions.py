@@ -34,6 +34,8 @@ MOST_ROWS = 32
 LEAVES = (1, 3, 9, 33)
 """Where classes of unions begin, by number of leaves."""
 
+NORMAL_TENTH = 1.2815515655446004  # standard deviations that a tenth of a normal distribution lies beyond
+
 MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407  # Knuth's generator modulo 2^64
 
 
@@ -102,34 +104,46 @@ def calibrate_unions(
 ) -> ErrorClasses:
     """How far the sums over simulated unions were off, in their standard errors, by number of leaves.
 
-    Errors of neighbours have more in common in truth than in simulations: intervals are never narrower than normal ones.
+    Errors of neighbours have more in common in truth than in simulations: intervals are never narrower than normal ones. Where zero
+    keeps the truth from being below an interval, the upper end may leave out the whole tenth.
     """
-    sizes, errors = [np.zeros(0)], [np.zeros(0)]
+    sizes, errors, numbers = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
     rows = np.argsort(-samples[0][0].number[0], kind="stable")[:MOST_ROWS]
     for i in range(len(samples[0])):
         by_level = [
             replace(level[i], number=level[i].number[:, rows], off=level[i].off[:, rows]) for level in samples
         ]
         for union in _unions(by_level[-1]):
-            z = _in_errors(model, spine, query, by_level, own, final, union)
+            number, z = _in_errors(model, spine, query, by_level, own, final, union)
             sizes.append(np.full(len(z), float(len(union))))
             errors.append(z)
-    size, error = np.concatenate(sizes), np.concatenate(errors)
+            numbers.append(number)
+    size, error, number = np.concatenate(sizes), np.concatenate(errors), np.concatenate(numbers)
     first = _class_starts(size, least_pairs)
     if not first:
         return ErrorClasses.linear()
     place = np.searchsorted(first, size, side="right") - 1
     tail = (1.0 - COVERAGE) / 2
     told = [np.quantile(error[place == k], [tail, 1 - tail]) for k in range(len(first))]
+    lower = np.array([min(-NORMAL_HALF, low) for low, _ in told])
+    upper = np.array([max(NORMAL_HALF, high) for _, high in told])
+    cut = [error[(place == k) & (number + lower[place] <= 0)] for k in range(len(first))]
     return ErrorClasses(
         first=np.array(first),
         pairs=np.bincount(place, minlength=len(first)),
         bias=np.zeros(len(first)),
         error=np.array([max(1.0, np.sqrt(np.square(error[place == k]).mean())) for k in range(len(first))]),
-        lower=np.array([min(-NORMAL_HALF, low) for low, _ in told]),
-        upper=np.array([max(NORMAL_HALF, high) for _, high in told]),
-        within=np.ones(len(first)),
+        lower=lower,
+        upper=upper,
+        within=np.array([_left(z, most, least_pairs) for z, most in zip(cut, upper, strict=True)]),
     )
+
+
+def _left(errors: Floats, upper: float, least: int) -> float:
+    """Part of an upper end that leaves out a tenth of these errors, and of a normal one's."""
+    if len(errors) < least:
+        return 1.0
+    return min(1.0, max(NORMAL_TENTH, float(np.quantile(errors, COVERAGE))) / upper)
 
 
 def _class_starts(size: Floats, least: int) -> list[float]:
@@ -167,8 +181,8 @@ def _in_errors(
     own: Sequence[Floats],
     final: Sequence[Floats],
     union: Ints,
-) -> Floats:
-    """How far a simulated union was off, in standard errors: those rows that hold anybody."""
+) -> tuple[Floats, Floats]:
+    """Number of a simulated union with the bias taken off, and how far it was off, in standard errors: of rows that hold anybody."""
     last = samples[-1]
 
     def family(level: int, parent: int) -> Family:
@@ -188,4 +202,5 @@ def _in_errors(
     variance, bias = union_error(spine.starts, last.regions[union], family, root)
     number, off = last.number[union].sum(axis=0), last.off[union].sum(axis=0)
     is_told = (number > 0) & (variance > 0)
-    return np.asarray((off - bias)[is_told] / np.sqrt(variance[is_told]))
+    deviation = np.sqrt(variance[is_told])
+    return (number + bias)[is_told] / deviation, (off - bias)[is_told] / deviation

@@ -35,6 +35,11 @@ def _pay(ledger: Ledger, dataset: KeyedHash, request: str = "r") -> None:
 
 
 @pytest.fixture
+def shares_database() -> None:
+    """Every source has a database of its own here."""
+
+
+@pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     return Ledger.create(tmp_path / "people.csv.ledger", Measure.EPSILON, RECORD, Fraction(1))
 

@@ -13,7 +13,7 @@ import pytest
 from louver.errors import InputError
 from louver.report.topdown import topdown_report
 from louver.topdown import topdown
-from louver.topdown.error_model import ErrorClasses, ErrorModel
+from louver.topdown.error_model import NORMAL_HALF, ErrorClasses, ErrorModel
 from louver.topdown.intervals import Sample, class_starts, fit_classes, least_squares_units, simulate_errors
 from louver.topdown.load import read_design
 from louver.topdown.plan import make_plan
@@ -21,7 +21,7 @@ from louver.topdown.problem import SparseLevel
 from louver.topdown.residuals import Squares, roughness
 from louver.topdown.simulate import AssumedTruth
 from louver.topdown.subspaces import Subspaces
-from louver.topdown.unions import family_of, union_error
+from louver.topdown.unions import NORMAL_TENTH, _left, family_of, union_error
 from releases import doubt, edit
 from topdown_town import SPEC, write_town
 
@@ -188,10 +188,18 @@ def test_an_upper_end_leaves_out_a_tenth_where_zero_is_the_lower_one():
     true = np.where(rng.random(4000) < 0.5, 0, rng.integers(0, 60, 4000))
     sample = sample_of(true, np.full(4000, 5))
     ones = np.ones(4000)
-    for is_shrunk, left_out in ((False, 0.1), (True, 0.05)):
-        found = fit_classes([sample], ones, ones, is_shrunk=is_shrunk).intervals(np.array([5]), ones[:1])
-        assert found.lower[0] == 0
-        assert (true > found.upper[0]).mean() == pytest.approx(left_out, abs=0.02)
+    found = fit_classes([sample], ones, ones).intervals(np.array([5]), ones[:1])
+    assert found.lower[0] == 0
+    assert (true > found.upper[0]).mean() == pytest.approx(0.1, abs=0.02)
+
+
+def test_unions_that_begin_at_zero_leave_out_a_tenth_above():
+    normal, heavy = np.linspace(-3, 1.4, 200), np.linspace(0, 9, 200)
+    assert _left(normal, NORMAL_HALF, 80) == pytest.approx(
+        NORMAL_TENTH / NORMAL_HALF
+    )  # never narrower than a normal one
+    assert _left(heavy, 9.0, 80) == pytest.approx(0.9) and _left(heavy, NORMAL_HALF, 80) == 1.0
+    assert _left(heavy[:79], 9.0, 80) == 1.0
 
 
 def test_the_largest_leaves_are_in_every_simulation(tmp_path):
@@ -200,7 +208,7 @@ def test_the_largest_leaves_are_in_every_simulation(tmp_path):
     leaf, cell = np.nonzero(counts)
     table = SparseLevel(start=np.arange(10) * 18, cell=cell, count=counts[leaf, cell])
     truth = AssumedTruth.of(plan, table)
-    parents = [first for first, _ in truth._families(1, 0, largest=1)]
+    parents = [first for first, _ in truth.families(1, largest=1)]
     assert truth.problem.spine.sizes[-2] - 1 in parents
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from louver.engine.local import LocalEngine
 from louver.topdown import bayes, topdown
+from louver.topdown.draws import Draws
 from louver.topdown.load import read_design
-from louver.topdown.measuring import true_leaves
+from louver.topdown.measuring import invariant_values, true_leaves
 from louver.topdown.plan import make_plan
 from louver.topdown.problem import Query, SparseLevel
 from louver.topdown.simulate import AssumedTruth, public_seed, simulate
@@ -59,11 +60,46 @@ def test_some_families_of_leaves_are_enough(tmp_path, monkeypatch):
     monkeypatch.setattr("louver.topdown.estimation.FEWEST", 2)
     monkeypatch.setattr(bayes, "MOST_REGIONS", 4)
     truth = assumed(tmp_path, "bayes")
-    some = [truth.simulate(public_seed("test"), n_leaves=3, turn=turn) for turn in (0, 1)]
+    some = [truth.simulate(public_seed("test"), among=truth.families(3, turn=turn)) for turn in (0, 1)]
     for found in some:
         assert 0 < len(found.leaves) < 9 and found.levels[-1].n_regions == len(found.leaves)
         assert found.levels[2].n_regions == 4
     assert set(some[0].leaves) != set(some[1].leaves)
+
+
+@pytest.mark.parametrize("spec", [SPEC, OPEN], ids=["bounds", "open"])
+def test_a_truth_is_drawn_given_the_answers(tmp_path, monkeypatch, spec):
+    """It has the same public values, adds up, is no other where fewer leaves are drawn, and depends on its seed alone."""
+    monkeypatch.setattr("louver.topdown.estimation.FEWEST", 2)
+    plan = make_plan(read_design(write_town(tmp_path, spec)))
+    truth = AssumedTruth.of(plan, true_leaves(plan.design))
+    noisy = truth.simulate(public_seed("test")).noisy
+    whole, again, other = (
+        truth.drawn(noisy, public_seed("drawn", key), engine=LocalEngine(workers))
+        for key, workers in (("0", 1), ("0", 2), ("1", 1))
+    )
+    public, drawn = (invariant_values(plan, part.levels) for part in (truth, whole))
+    assert all(np.array_equal(drawn[name], values) for name, values in public.items()) and public
+    dense = [part.levels[-1].to_dense(18) for part in (whole, again, other)]
+    assert np.array_equal(dense[0], dense[1]) and not np.array_equal(dense[0], dense[2])
+    part = truth.drawn(noisy, public_seed("drawn", "0"), among=[(1, 2)])
+    starts = truth.problem.spine.starts[-1]
+    for level in range(3):
+        assert np.array_equal(part.levels[level].to_dense(18), whole.levels[level].to_dense(18))
+    assert not part.levels[-1].people[starts[0] + 1 : starts[1]].any()  # its first leaf has everybody
+
+
+def test_draws_are_even_and_belong_to_places():
+    regions, cells = np.indices((300, 100)).reshape(2, -1)
+    draws = Draws(7).at(2)
+    uniform = draws.uniform("cells", regions, cells)
+    assert 0 < uniform.min() < 0.001 and 0.999 < uniform.max() < 1 and len(np.unique(uniform)) == 30_000
+    assert uniform.mean() == pytest.approx(0.5, abs=0.01) and uniform.var() == pytest.approx(
+        1 / 12, abs=0.002
+    )
+    assert np.abs(np.corrcoef(uniform.reshape(300, 100).T[:5])[0, 1:]).max() < 0.2
+    assert np.array_equal(draws.uniform("cells", regions[5:9], cells[5:9]), uniform[5:9])
+    assert not np.array_equal(draws.uniform("sizes", regions[:9], cells[:9]), uniform[:9])
 
 
 def test_errors_are_those_of_least_squares_where_nothing_binds(tmp_path):
@@ -92,5 +128,5 @@ def test_a_family_without_people_is_simulated_alone(tmp_path, monkeypatch):
     dense = true_leaves(plan.design).to_dense(18)
     dense[5:] = 0
     truth = AssumedTruth.of(plan, SparseLevel.from_dense(dense))
-    found = truth.simulate(public_seed("test"), n_leaves=9)
+    found = truth.simulate(public_seed("test"), among=truth.families(9))
     assert not found.levels[-1].people[5:].any()

@@ -11,7 +11,7 @@ import numpy as np
 
 from louver.optim.kernels import inner, kernel
 
-__all__ = ["LARGE", "likelihoods_inplace", "posteriors_inplace"]
+__all__ = ["LARGE", "draws_inplace", "likelihoods_inplace", "posteriors_inplace"]
 
 LARGE = 200.0  # mean from which a count is taken as normal
 REACH = 12.0  # standard deviations of the noise that are summed
@@ -89,3 +89,56 @@ def posteriors_inplace(expected, values, variances, factors, variation, weights,
         else:
             mean[i] = first / zeroth
             variance[i] = max(second / zeroth - mean[i] * mean[i], 0.0)
+
+
+@kernel
+def draws_inplace(
+    expected, values, variances, factors, variation, weights, kind, uniform, normal, drawn, variance
+):
+    """One count of every posterior: a factor is drawn, then the count given the factor; and the variance that it then has.
+
+    `uniform` decides the factor and, as far as it is left, the count; `normal` is the same in standard deviations, for counts that
+    are taken as normal.
+    """
+    noise = np.empty(int(LARGE + WIDTH * np.sqrt(LARGE + (variation * LARGE) ** 2)) + 10)
+    chance = np.empty(factors.shape[0])
+    for i in range(values.shape[0]):
+        n_noise = _noise_inplace(values[i], variances[i], noise)
+        summed = 0.0
+        for j in range(factors.shape[0]):
+            mean = expected[i] * factors[j]
+            density = _moments(mean, variation, values[i], variances[i], noise, n_noise)[0]
+            chance[j] = weights[kind[i], j] * density
+            summed += chance[j]
+        if summed < 1e-280:  # nothing explains the value: it is believed
+            drawn[i], variance[i] = max(values[i] + np.sqrt(variances[i]) * normal[i], 0.0), variances[i]
+            continue
+        left, j = uniform[i] * summed, 0
+        while j < factors.shape[0] - 1 and (left >= chance[j] or chance[j] == 0.0):
+            left -= chance[j]
+            j += 1
+        mean = expected[i] * factors[j]
+        density, one, two = _moments(mean, variation, values[i], variances[i], noise, n_noise)
+        one, two = one / density, two / density
+        variance[i] = max(two - one * one, 0.0)
+        if mean == 0.0:
+            drawn[i] = 0.0
+        elif mean > LARGE:
+            drawn[i] = max(one + np.sqrt(variance[i]) * normal[i], 0.0)
+        else:
+            drawn[i] = _count(mean, variation, noise, n_noise, min(left / chance[j], 1.0) * density)
+
+
+@inner
+def _count(mean, variation, noise, n_noise, left):
+    """The first count up to which NB(k) noise(value - k) adds up to more than `left`."""
+    size = 1.0 / (variation * variation)
+    step = mean / (size + mean)
+    p = np.exp(-size * np.log1p(mean / size))
+    last = min(n_noise, int(mean + WIDTH * np.sqrt(mean + (variation * mean) ** 2)) + 10)
+    for k in range(last):
+        left -= p * noise[k]
+        if left < 0.0:
+            return k
+        p *= step * (size + k) / (k + 1.0)
+    return last - 1

@@ -17,7 +17,7 @@ import numpy as np
 
 from louver.optim.kernels import inner, kernel
 
-__all__ = ["Seen", "leaves_inplace", "totals_inplace"]
+__all__ = ["Seen", "draw_leaves_inplace", "leaves_inplace", "totals_inplace"]
 
 N_POINTS = 40  # points of a leaf's distribution of totals
 MOST = 30.0  # standard normal deviations that are still told apart
@@ -168,6 +168,67 @@ def leaves_inplace(
 
 
 @inner
+def _drawn(seen, value, place, uniform, normal):
+    """One count whose mean stands in column `place`, seen as `value`; and the variance that such counts have."""
+    if place == 0:
+        return 0.0, 0.0
+    density, mean, square = _look_up(seen, value, place)
+    variance = max(square - mean * mean, 0.0)
+    if place >= seen.density.shape[1]:
+        return max(mean + np.sqrt(variance) * normal, 0.0), variance
+    y = min(max(int(value) - seen.lowest, 0), seen.density.shape[0] - 1)
+    expected = np.exp(seen.first + seen.step * (place - 1))
+    size = 1.0 / (seen.variation * seen.variation)
+    step = expected / (size + expected)
+    chance = np.exp(-size * np.log1p(expected / size))
+    left = uniform * np.exp(density)
+    for k in range(seen.density.shape[0]):
+        left -= chance * np.exp(seen.density[max(y - k, 0), 0])
+        if left < 0.0:
+            return float(k), variance
+        chance *= step * (size + k) / (k + 1.0)
+        if chance < 1e-300 and k > expected:
+            break
+    return mean, variance
+
+
+@kernel
+def draw_leaves_inplace(
+    seen, start, group_start, values, place, kind, offset, factor_offsets, factor_weight, uniform_group, uniform, normal,
+    drawn, variance,
+):  # fmt: skip
+    """Counts of every leaf drawn given its size: a factor for each group, then the counts; and the variances they then have.
+
+    Leaf c has the size with offset[c] (very far below zero: nobody); the others are as for `leaves_inplace`, uniform_group of one
+    entry per group, uniform and normal (the same in standard deviations) of one per cell.
+    """
+    n_factors = factor_offsets.shape[0]
+    widest = np.max(start[1:] - start[:-1]) if start.shape[0] > 1 else 0
+    moments, moved, posterior = np.empty((widest, 2)), np.empty(widest, dtype=np.int64), np.empty(n_factors)
+    g = 0
+    for c in range(start.shape[0] - 1):
+        first, n = start[c], start[c + 1] - start[c]
+        for i in range(n):
+            is_none = offset[c] < -(1 << 30) or place[first + i] < -(1 << 30)
+            moved[i] = -(1 << 40) if is_none else place[first + i] + offset[c]
+        while g < group_start.shape[0] - 1 and group_start[g] < start[c + 1]:
+            begin, end = group_start[g] - first, group_start[g + 1] - first
+            _group_inplace(
+                seen, values[first : first + n], moved, begin, end, factor_offsets, factor_weight[kind[g]], posterior, moments
+            )  # fmt: skip
+            left, j = uniform_group[g], 0
+            while j < n_factors - 1 and left >= posterior[j]:
+                left -= posterior[j]
+                j += 1
+            for i in range(begin, end):
+                column = 0 if j == 0 or moved[i] < -(1 << 30) else max(moved[i] + factor_offsets[j], 1)
+                drawn[first + i], variance[first + i] = _drawn(
+                    seen, values[first + i], column, uniform[first + i], normal[first + i]
+                )
+            g += 1
+
+
+@inner
 def _quantile(points, cumulative, q):
     """Where a distribution given at some points reaches q, linearly between them; 0 at or below the first."""
     if q <= cumulative[0]:
@@ -185,11 +246,18 @@ def _quantile(points, cumulative, q):
     return points[low] + (points[high] - points[low]) * ((q - cumulative[low]) / rise if rise > 0.0 else 1.0)
 
 
-@kernel
-def totals_inplace(child_start, parent_total, sizes, size_mean, size_variance, totals):
-    """Totals of leaves that add up to their parent: all at one quantile of their posteriors.
+@inner
+def _at_odds(q, odds):
+    """The quantile whose odds are so many times those of q."""
+    return q if odds == 1.0 else q * odds / (1.0 - q + q * odds)
 
-    `sizes`, `size_mean` and `size_variance` are (leaves, sizes): mixtures of normals, cut at zero.
+
+@kernel
+def totals_inplace(child_start, parent_total, sizes, size_mean, size_variance, odds, totals):
+    """Totals of leaves that add up to their parent: all at one quantile of their posteriors, or at odds to it.
+
+    `sizes`, `size_mean` and `size_variance` are (leaves, sizes): mixtures of normals, cut at zero. With the odds u / (1 - u) of
+    uniform u, totals are drawn from the posteriors, and moved together as far as they must to add up.
     """
     widest = np.max(child_start[1:] - child_start[:-1])
     points, cumulative = np.empty((widest, N_POINTS)), np.empty((widest, N_POINTS))
@@ -215,14 +283,16 @@ def totals_inplace(child_start, parent_total, sizes, size_mean, size_variance, t
             q = 0.5 * (low + high)
             held = 0.0
             for c in range(m):
-                held += _quantile(points[c], cumulative[c], q)
+                held += _quantile(points[c], cumulative[c], _at_odds(q, odds[first + c]))
             if held < parent_total[f]:
                 low = q
             else:
                 high = q
         held = 0.0
         for c in range(m):
-            totals[first + c] = _quantile(points[c], cumulative[c], 0.5 * (low + high))
+            totals[first + c] = _quantile(
+                points[c], cumulative[c], _at_odds(0.5 * (low + high), odds[first + c])
+            )
             held += totals[first + c]
         for c in range(m):  # what is left after the last step, or beyond all that is likely
             totals[first + c] = (

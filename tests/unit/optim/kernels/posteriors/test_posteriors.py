@@ -1,4 +1,4 @@
-"""Posterior means of counts against enumeration; totals at one quantile."""
+"""Posterior means of counts against enumeration; totals at one quantile; draws against the moments they must have."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from math import exp
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
-from louver.optim.kernels.posteriors.cells import likelihoods_inplace, posteriors_inplace
-from louver.optim.kernels.posteriors.leaves import leaves_inplace, totals_inplace
+from louver.optim.kernels.posteriors.cells import draws_inplace, likelihoods_inplace, posteriors_inplace
+from louver.optim.kernels.posteriors.leaves import draw_leaves_inplace, leaves_inplace, totals_inplace
 from louver.topdown.noise_tables import STEP, column_of, tabulate_noise
 from oracles.posteriors import cell_posterior, leaf_posterior
 
@@ -46,6 +47,26 @@ def test_large_counts_are_taken_as_normal_and_hopeless_ones_are_believed():
     nearly = cell_posterior(199.0, [0.0, 1.0], [0.1, 0.9], 0.12, lambda k: exp(-((230 - k) ** 2) / 800))
     assert mean[1] == pytest.approx(nearly[0], rel=1e-3)
     assert mean[2] == 5e5
+
+
+EVENLY = (np.arange(4000) + 0.5) / 4000
+
+
+@pytest.mark.parametrize(
+    ("expected", "value", "noise_variance"), [(0.3, 1.7, 4.0), (4.0, -3.2, 9.0), (30.0, 41.5, 25.0), (900.0, 950.0, 400.0), (1.0, 5e5, 4.0)]
+)  # fmt: skip
+def test_draws_of_cells_are_as_their_posteriors(expected, value, noise_variance):
+    mean, variance = np.empty(1), np.empty(1)
+    one = (np.array([expected]), np.array([value]), np.array([noise_variance]))
+    posteriors_inplace(*one, FACTORS, 0.12, WEIGHTS, np.zeros(1, np.int64), mean, variance)
+    drawn, given = np.empty(4000), np.empty(4000)
+    many = tuple(np.repeat(x, 4000) for x in one)
+    draws_inplace(
+        *many, FACTORS, 0.12, WEIGHTS, np.zeros(4000, np.int64), EVENLY, ndtri(EVENLY[::-1]), drawn, given
+    )  # fmt: skip
+    assert drawn.mean() == pytest.approx(mean[0], rel=0.01, abs=0.002)
+    assert drawn.var() == pytest.approx(variance[0], rel=0.04, abs=0.01)
+    assert given.mean() <= variance[0] * 1.001 and drawn.min() >= 0
 
 
 def noise(variance, is_gaussian):
@@ -108,7 +129,59 @@ def test_totals_stand_at_one_quantile_and_add_up():
     size_variance = np.array([[0.0, 4.0], [0.0, 4.0], [0.0, 1.0], [0.0, 9.0]])
     totals = np.empty(4)
     for people in (60.0, 30.0, 0.0, 500.0):
-        totals_inplace(np.array([0, 4]), np.array([people]), sizes, size_mean, size_variance, totals)
+        totals_inplace(
+            np.array([0, 4]), np.array([people]), sizes, size_mean, size_variance, np.ones(4), totals
+        )
         assert totals.sum() == pytest.approx(people) and totals[0] == totals[1] and totals.min() >= 0
-    totals_inplace(np.array([0, 4]), np.array([38.0]), sizes, size_mean, size_variance, totals)
+    totals_inplace(np.array([0, 4]), np.array([38.0]), sizes, size_mean, size_variance, np.ones(4), totals)
     assert totals[0] < 0.1 and totals[3] > 35  # below their median, halves that may be empty are
+
+
+@pytest.mark.parametrize("is_gaussian", [False, True])
+def test_draws_of_leaves_are_as_their_posteriors(is_gaussian):
+    """One cell in a group of its own, seen through noise: with every pair of numbers that steer factor and count."""
+    seen = tabulate_noise(18.0, is_gaussian, 0.2)
+    steps, weights = np.array([0, -4, 0, 8]), np.log(np.array([[0.1, 0.3, 0.5, 0.1]]))
+    for expected, value in ((0.4, 2.0), (9.0, 4.0), (60.0, 75.0), (2000.0, 1900.0)):
+        place = column_of(np.array([expected]), seen)
+        mean, variance, rest = np.empty(1), np.empty(1), np.empty((1, 1))
+        zero, ends = np.zeros(1, np.int64), np.array([0, 1])
+        leaves_inplace(
+            seen, ends, ends, np.array([value]), place, zero, zero, np.zeros((1, 1)), zero, steps, weights, np.zeros(1),
+            -1.0, mean, variance, rest, rest.copy(), rest.copy(), np.zeros((1, 4)),
+        )  # fmt: skip
+        n = 100 * 80
+        by_group, uniform = (x.ravel() for x in np.meshgrid(EVENLY[20::40], EVENLY[25::50]))
+        drawn, given = np.empty(n), np.empty(n)
+        draw_leaves_inplace(
+            seen, np.arange(n + 1), np.arange(n + 1), np.full(n, value), np.repeat(place, n), np.zeros(n, np.int64),
+            np.zeros(n, np.int64), steps, weights, by_group, uniform, ndtri(uniform), drawn, given,
+        )  # fmt: skip
+        assert drawn.mean() == pytest.approx(mean[0], rel=0.03, abs=0.03)
+        assert drawn.var() == pytest.approx(variance[0], rel=0.1, abs=0.05)
+        nobody = np.full(n, -(1 << 40))
+        draw_leaves_inplace(
+            seen, np.arange(n + 1), np.arange(n + 1), np.full(n, value), np.repeat(place, n), np.zeros(n, np.int64),
+            nobody, steps, weights, by_group, uniform, ndtri(uniform), drawn, given,
+        )  # fmt: skip
+        assert not drawn.any() and not given.any()
+
+
+def test_totals_at_odds_are_drawn_and_add_up():
+    """Where the parent has what is expected, totals at the odds of uniform numbers are draws of the posteriors."""
+    n = 400
+    sizes, size_mean = np.tile([0.25, 0.75], (n, 1)), np.tile([0.0, 20.0], (n, 1))
+    size_variance, totals = np.tile([0.0, 9.0], (n, 1)), np.empty(n)
+    uniform = (np.arange(n) + 0.5) / n
+    totals_inplace(
+        np.array([0, n]),
+        np.array([15.0 * n]),
+        sizes,
+        size_mean,
+        size_variance,
+        uniform / (1 - uniform),
+        totals,
+    )
+    assert totals.sum() == pytest.approx(15.0 * n)
+    assert (totals < 1).mean() == pytest.approx(0.25, abs=0.02)
+    assert totals[totals > 1].std() == pytest.approx(3.0, abs=0.4)

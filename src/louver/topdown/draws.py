@@ -1,0 +1,46 @@
+"""Numbers between 0 and 1 that steer a draw of the truth given the measurements: public, and the same wherever they are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver._arrays import Floats, Ints
+
+__all__ = ["Draws"]
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """A key of a draw, or of one level of it.
+
+    Parameters
+    ----------
+    seed : int
+        Below 2^64.
+    """
+
+    seed: int
+
+    def at(self, level: int) -> Draws:
+        """The key of a level."""
+        return Draws(int(_mixed(np.array([self.seed], np.uint64) + np.uint64(level))[0]))
+
+    def uniform(self, stream: str, *places: Ints) -> Floats:
+        """One number, neither 0 nor 1, for every place: the same for the same place, whatever batch it is in."""
+        keys = np.full(len(places[0]), self.seed, np.uint64) + np.frombuffer(
+            stream.encode().ljust(8)[:8], "<u8"
+        )
+        for place in places:
+            keys = _mixed(keys) + place.astype(np.uint64)
+        return np.asarray(((_mixed(keys) >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53)
+
+
+def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Well spread 64-bit keys (splitmix64)."""
+    keys = keys + np.uint64(0x9E3779B97F4A7C15)
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))
