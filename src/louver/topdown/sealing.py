@@ -50,7 +50,7 @@ def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None 
     def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
         levels = true_levels(plan.design, scratch.path, run)
         values = invariant_values(plan, levels)
-        plan.problem(values)  # contradictions end here, before anything is spent
+        (run or Run()).attend(plan.problem, values)  # contradictions end here, before anything is spent
         if plan.design.has_chosen_shares:
             _note_shares(plan, folder)
         return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, values)

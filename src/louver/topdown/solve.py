@@ -148,7 +148,7 @@ def estimate_from(
     path = folder / MEASUREMENTS_FILE
     began = time.perf_counter()
     measured = Measurements.of_design(path, plan.design.measured_fingerprint())
-    problem = plan.problem(read_invariants(folder / INVARIANTS_FILE, plan))
+    problem = (run or Run()).attend(plan.problem, read_invariants(folder / INVARIANTS_FILE, plan))
     noisy = SealedCounts(path, plan)
     result = estimate_levels(
         problem,
