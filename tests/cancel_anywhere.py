@@ -41,6 +41,7 @@ from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.run import Run
+from topdown_larger import write_larger
 from topdown_town import write_town
 
 KEPT = (".topdown", ".ledger", ".ledger-wal", ".ledger-shm")
@@ -95,6 +96,13 @@ def _paid_town(folder: Path) -> None:
 def _measured_town(folder: Path) -> None:
     _paid_town(folder)
     lv.topdown.measure(folder / "town.toml", out=folder / "measured")
+
+
+def _released_town(folder: Path) -> None:
+    """A town whose first release is paid for: 2 of 9."""
+    first, _ = write_larger(folder)
+    Ledger.create(folder / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(9))
+    lv.topdown(first, out=folder / "first")
 
 
 CPS8 = {"rows": ["X1", "X2", "X3", "X4", "X5", "X6"], "cols": ["X7", "X8"], "weight": "count"}
@@ -179,6 +187,29 @@ VERBS = {
         ],
         left=("out.html",),
     ),
+    "parts": Verb(
+        lambda folder: _people(folder, 2_000),
+        lambda folder, run: lv.anonymize(
+            folder / "people.csv",
+            quasi=["age", "town", "sex"],
+            identifying=["home"],
+            keep=["ill"],
+            parts=3,
+            seconds=0.5,
+            out=folder / "out",
+            run=run,
+        ),
+        [
+            "anonymize",
+            "people.csv",
+            "--quasi=age,town,sex",
+            "--identifying=home",
+            "--keep=ill",
+            "--parts=3",
+            "--seconds=0.5",
+            "--out=out",
+        ],
+    ),
     "groups": Verb(
         _paid_people,
         lambda folder, run: lv.groups(
@@ -218,6 +249,14 @@ VERBS = {
         lambda folder, run: lv.topdown(folder / "town.toml", out=folder / "out", resume=True, run=run),
         ["topdown", "run", "town.toml", "--out=out", "--resume"],
         cost=Fraction(2),
+    ),
+    "extend": Verb(
+        _released_town,
+        lambda folder, run: lv.topdown.extend(
+            folder / "larger.toml", out=folder / "out", resume=True, run=run
+        ),
+        ["topdown", "extend", "larger.toml", "--out=out", "--resume"],
+        cost=Fraction(3),  # with the release that it extends
     ),
 }
 

@@ -14,6 +14,8 @@ from nicegui import Client, core, ui
 from louver.app import look, region_view, searching
 from louver.app.dialogs import Confirm
 from louver.app.pages import groups as groups_page
+from louver.app.pages import ledger as ledger_page
+from louver.app.pages import tables as tables_page
 from louver.app.pages.tables_categories import CategoriesPanel
 from louver.app.pages.tables_state import Tables
 from louver.app.regions import Region, Regions
@@ -198,6 +200,29 @@ def test_one_measurement_at_a_time(tmp_path: Path) -> None:
     on_a_page(tmp_path, story)
 
 
+def test_a_measurement_is_found_again_on_another_page(tmp_path: Path) -> None:
+    async def story(session: Held, page: ui.element) -> None:
+        strip, asked = strip_of(session)
+        await strip._refresh_ledger()
+        first = asyncio.create_task(strip._measure())
+        await settled()
+        page.clear()
+        with page:
+            again, _ = strip_of(session)
+        again._asked = asked
+        shown = asyncio.create_task(again.start())
+        await settled()
+        session.asked[0][1].set_result({})
+        await first
+        while len(session.asked) < 2:
+            await asyncio.sleep(0.01)
+        session.asked[1][1].set_result(None)  # its regions
+        await shown
+        assert asked.result is not None and asked.result["name"] == "new" and again._button.descendants()
+
+    on_a_page(tmp_path, story)
+
+
 def test_what_others_spent_meanwhile_is_looked_at_first(tmp_path: Path) -> None:
     async def story(session: Held, page: ui.element) -> None:
         strip, _ = strip_of(session)
@@ -245,5 +270,32 @@ def test_neighbours_are_told_in_the_words_of_the_page(tmp_path: Path) -> None:
         session.balance["neighbours"] = "add-remove-unit"
         told, is_payable = strip._left(LOSS)
         assert "choose that under Neighbours" in told and "--" not in told and not is_payable
+
+    on_a_page(tmp_path, story)
+
+
+def test_no_debit_is_given_up_while_it_is_measured(tmp_path: Path) -> None:
+    async def story(session: Held, page: ui.element) -> None:
+        entry = {"entry": 3, "amount": "1", "purpose": "crashes"}
+        ledger_page._held(entry, None)
+        texts = [str(getattr(element, "text", "")) for element in page.descendants()]
+        assert "Entry 3 is under way" in texts and not any("Give up" in text for text in texts)
+
+    on_a_page(tmp_path, story)
+
+
+def test_a_table_that_was_taken_apart_since_is_not_shown(tmp_path: Path) -> None:
+    async def story(session: Held, page: ui.element) -> None:
+        session.open_sample("survey")
+        shown = tables_page._Page(session)
+        shown.draw()
+        shown.state.attributes = [{"name": name, "labels": ["a", "b"]} for name in ("sex", "age")]
+        shown.state.rows, shown.state.cols = ["sex"], ["age"]
+        auditing = asyncio.create_task(shown.check("As opened"))
+        await settled()
+        await shown.moved({"name": "sex", "to": "out", "index": 0})
+        session.asked[0][1].set_result({})
+        await auditing
+        assert shown.shown is None and not shown.state.tries
 
     on_a_page(tmp_path, story)

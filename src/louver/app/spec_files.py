@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from louver.app.copying import toml
+from louver.data.write import replacing
 from louver.errors import InputError, printable
 from louver.schema.files import read_toml, toml_text
 from louver.schema.spec import VERBS
@@ -131,7 +132,8 @@ class SpecFiles:
         content = self.content()
         list(_each(content, lambda role, name: self._place(role, name) or name))
         path = self.folder / self.spec
-        path.write_text(written(content), encoding="utf-8")
+        with replacing(path) as stream:  # somebody may read the one before
+            stream.write(written(content).encode())
         return path
 
     def missing_records(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +23,7 @@ __all__ = ["Strip", "amount_at", "amount_slider", "loss_of", "position", "tell_i
 
 SMALLEST, LARGEST = -20, 20
 """The slider of an amount: tenths of the decimal logarithm, 0.01 to 100."""
+LOOK_SECONDS = 0.05
 Told = Mapping[str, Any]
 
 
@@ -65,7 +67,7 @@ class Strip:
         self._session, self._asked, self._records = session, asked, records
         self._loss, self._job, self._title, self._largest_unit = loss, job, title, largest_unit
         self._draw_cost()
-        self._bar = RunBar(session, "long")
+        self._bar = RunBar(session, "spend")  # waits for no search: what was confirmed is what is there now
         self._result = tag("div")
         self._regions = RegionView(session)
 
@@ -74,7 +76,12 @@ class Strip:
         if self._session.balance is None:
             await self._refresh_ledger()
         await self.show()
-        if await self._bar.follow("measure"):
+        was_spending = False
+        while self._session.is_spending:
+            was_spending = True
+            if not await self._bar.follow("measure"):  # before and after its work the ledger is read
+                await asyncio.sleep(LOOK_SECONDS)
+        if was_spending:
             await self._refresh_ledger()
             await self.show()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
 from louver.audit.archive import earlier_names, from_entry, to_content
-from louver.audit.judge import Findings, judge
+from louver.audit.judge import Findings, judge, looks_at_all
 from louver.audit.load import Loaded, attribute_names, load
 from louver.audit.options import AuditOptions
 from louver.audit.publish import publish as publish_tables
@@ -196,6 +196,7 @@ def _result(
         within=options.within,
         fail_on=options.fail_on,
         has_records=loaded.truth is not None,
+        is_partial=not looks_at_all(loaded, options),
     )
 
 

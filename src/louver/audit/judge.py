@@ -28,10 +28,10 @@ from louver.errors import InfeasibleError, InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 
-__all__ = ["Findings", "judge"]
+__all__ = ["Findings", "judge", "looks_at_all"]
 
 MAX_JOINT = 200_000
-"""Cells of the finest cross that are audited unless targets are named."""
+"""Cells of the finest cross up to which they are audited unless targets are named; beyond, only the small ones of tables that are published."""
 
 JOINT = "all attributes"
 SHARE_BOUNDS, SHARE_REASONS = 0.6, 0.85
@@ -134,9 +134,17 @@ def _asked(loaded: Loaded, options: AuditOptions) -> list[_Group]:
     ]
     for piece in loaded.pieces[n_tables + len(options.known) :]:
         groups += _left_open(loaded, piece, options)
+    joint = _joint(loaded)
     if loaded.domain.n_cells <= MAX_JOINT:
-        groups.append(_joint(loaded))
+        groups.append(joint)
+    elif options.publish is not None:
+        groups.append(joint.among(_is_small(joint, options.small)))
     return groups
+
+
+def looks_at_all(loaded: Loaded, options: AuditOptions) -> bool:
+    """Whether the small cells of the finest cross are among those that are judged, or nobody asked for them."""
+    return loaded.domain.n_cells <= MAX_JOINT or options.publish is not None or bool(loaded.targets)
 
 
 def _left_open(loaded: Loaded, piece: Piece, options: AuditOptions) -> Iterator[_Group]:
@@ -173,7 +181,14 @@ def _group(loaded: Loaded, name: str, cross: Cross, only_below: int | None) -> _
     group = _Group(
         name=name, assign=assign, cells=cells, true=true, labels=lambda cell: domain.labels(cross, cell)
     )
-    return group if only_below is None else group.among((_true(group) > 0) & (_true(group) < only_below))
+    return group if only_below is None else group.among(_is_small(group, only_below))
+
+
+def _is_small(group: _Group, below: int) -> NDArray[np.bool_]:
+    """Cells with somebody and not many; none where the records are not known."""
+    if group.true is None:
+        return np.zeros(len(group.cells), dtype=bool)
+    return np.asarray((group.true > 0) & (group.true < below))
 
 
 def _joint(loaded: Loaded) -> _Group:

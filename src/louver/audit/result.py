@@ -194,6 +194,8 @@ class JointAudit:
         What to know where the register says nothing of these records.
     fail_on : str or None
         What makes `passed` false: `exact`, `small` or `within`.
+    is_partial : bool
+        Whether cells of all attributes together were too many to be looked at.
     """
 
     tables: tuple[str, ...]
@@ -208,6 +210,7 @@ class JointAudit:
     earlier: int = 0
     published: str | None = None
     remark: str | None = None
+    is_partial: bool = False
 
     @property
     def verdict(self) -> str:
@@ -223,7 +226,12 @@ class JointAudit:
         proof = "every bound is proved and attained"
         if s.certified < s.targets:
             proof = "bounds are proved, not all attained"
-        return f"No small count is given away, alone or together: {proof}."
+        where = (
+            " in the cells of tables (those of all attributes together are too many)"
+            if self.is_partial
+            else ""
+        )
+        return f"No small count is given away{where}, alone or together: {proof}."
 
     @property
     def passed(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,9 @@ import pytest
 
 import louver as lv
 from louver.errors import InputError
+from louver.release.folder import Folder
 from louver.release.manifest import read_manifest
+from louver.release.promises.base import count_distinct
 from releases import doubt
 from small_people import people, written
 
@@ -50,9 +53,31 @@ def test_verify_checks_the_mapping(format: str, tmp_path: Path) -> None:
     table = pa.table({"age": pa.array([1, 2, 3, None, None, 5], pa.int64()), "size": list("aabbcc")})
     release = lv.anonymize(table, quasi=["age", "size"], ordered=["size"], k=2, method="exact", format=format)
     assert lv.verify(written(release, tmp_path / "release")).passed
-    wrong = release.mapping.set_column(6, "records", pa.array([9] * release.mapping.num_rows))
-    pq.write_table(wrong, tmp_path / "release/data/mapping.parquet")
-    assert not doubt(tmp_path / "release", "mapping").passed
+    lines = release.mapping
+    other = lines.set_column(6, "records", pa.array([9] * lines.num_rows))
+    empty = lines.set_column(6, "records", pa.array([0] * lines.num_rows))
+    unused = empty.set_column(1, "published", pa.array(["9"] * lines.num_rows))
+    unused = unused.set_column(3, "lower", pa.array([9.0] * lines.num_rows))
+    half = 2**63 - 1  # twice and 2 more is 0 in 64 bits
+    large = lines.set_column(6, "records", pa.array([half] * lines.num_rows))
+    beyond = pa.concat_tables(
+        [lines, large, large, empty.set_column(6, "records", pa.array([2] * lines.num_rows))]
+    )
+    for wrong in (other, lines.slice(1), pa.concat_tables([lines, unused.slice(0, 1)]), beyond):
+        pq.write_table(wrong, tmp_path / "release/data/mapping.parquet")
+        assert not doubt(tmp_path / "release", "mapping").passed
+
+
+def test_batches_are_counted_as_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values that come again, or not, in batches that grow with what is known."""
+    table = pa.table({"a": [f"{n * n % 7}" for n in range(60)], "b": pa.array([None, 1, 2] * 20)})
+    pq.write_table(table, tmp_path / "file.parquet")
+    folder = Folder(tmp_path, {"file.parquet"})
+    whole = count_distinct(folder, "file.parquet", ["a", "b"])
+    monkeypatch.setattr("louver.release.folder.BATCH_ROWS", 2)
+    parts = count_distinct(folder, "file.parquet", ["a", "b"])
+    assert Counter(map(str, parts.to_pylist())) == Counter(map(str, whole.to_pylist()))
+    assert sum(parts["n"].to_pylist()) == 60
 
 
 def test_a_release_says_nothing_of_the_values_of_records_left_out(tmp_path: Path) -> None:

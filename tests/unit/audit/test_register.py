@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,6 +77,19 @@ def test_what_an_earlier_table_hides_is_not_given_away_by_a_later_one(tmp_path: 
     found = lv.audit(path, tables=[merged], publish=tmp_path / "two", **kept)
     assert found.published is None
     assert [(cell.cell, cell.lower, cell.upper) for cell in found.disclosed()] == [({"town": "A"}, 3, 3)]
+
+
+def test_small_cells_of_a_large_cross_are_looked_at_before_tables_are_published(
+    people: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(sys.modules["louver.audit.judge"], "MAX_JOINT", 1)
+    kept = {"weight": "count", "registry": people.parent / "register"}
+    assert lv.audit(people, tables=[EVERYONE], publish=people.parent / "one", **kept).published
+    found = lv.audit(people, tables=[TOWN_A], publish=people.parent / "two", **kept)
+    assert found.published is None and next(found.disclosed()).cell == {"town": "B", "ill": "y"}
+    assert (
+        "those of all attributes together are too many" in lv.audit(people, tables=[TOWN_A], **kept).verdict
+    )
 
 
 def test_targets_do_not_keep_small_cells_from_being_looked_at(people: Path) -> None:

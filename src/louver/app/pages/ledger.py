@@ -75,7 +75,7 @@ async def build(session: Session) -> None:
             if not bar.is_gone:
                 body.clear()
                 with body:
-                    _show(told, do)
+                    _show(told, do, is_spending=session.is_spending)
             if session.refresh_ledger is not None:
                 await session.refresh_ledger()
 
@@ -99,7 +99,7 @@ def _grant_button(do: Do) -> None:
     dialog.opens(button("Grant more…", icon_name="plus"))
 
 
-def _show(told: Told, do: Do) -> None:
+def _show(told: Told, do: Do, *, is_spending: bool) -> None:
     check, left = told["check"], amount_text(told["remaining"])
     if check["sound"]:
         bold = f"{left} of {amount_text(told['granted'])} can still be spent."
@@ -124,7 +124,7 @@ def _show(told: Told, do: Do) -> None:
             number_tile(amount_text(told["held"]), "held")
         with tag("div", "stack"):
             for entry in told["pending"]:
-                _held(entry, do)
+                _held(entry, None if is_spending else do)
             if not told["pending"]:
                 with card("pad"):
                     tag("h2", text="Nothing is held")
@@ -137,12 +137,15 @@ def _problems(problems: Sequence[str]) -> str:
     return f"{told}." + (f" {len(problems) - 2} more like these." if len(problems) > 2 else "")
 
 
-def _held(entry: Told, do: Do) -> None:
+def _held(entry: Told, do: Do | None) -> None:
+    """A debit that is not sealed; while this tab measures it may be that one, and nobody gives it up."""
     number = entry["entry"]
     with card("pad held"):
         with tag("div", "row"):
             icon("clock")
-            tag("h2", text=f"Entry {number} was interrupted")
+            tag(
+                "h2", text=f"Entry {number} is under way" if do is None else f"Entry {number} was interrupted"
+            )
         tag("p", "s", str(entry["purpose"]))
         tag(
             "p",
@@ -150,7 +153,14 @@ def _held(entry: Told, do: Do) -> None:
             f"{amount_text(entry['amount'])} is held for it. Running the same command again draws the same noise and pays "
             "nothing more.",
         )
-        tag("p", "s sub", "Giving up erases its key. What it was to cost stays spent.")
+        if do is None:
+            tag("p", "s sub", "This tab measures now. Check again when it has ended.")
+            return
+        tag(
+            "p",
+            "s sub",
+            "Giving up erases its key. What it was to cost stays spent. Do so only if it is not under way in another place.",
+        )
         dialog = Confirm(
             f"Give up entry {number}?",
             "Its noise can never be drawn again, and the amount stays spent. This cannot be undone.",

@@ -78,7 +78,7 @@ class _Page:
         self.view = View()
         self.shown: Asked | None = None
         """The table on the screen; what is arranged may be ahead of it."""
-        self.number = 0
+        self.number = self.checks = 0
         self.pinned: dict[str, Any] | None = None
         self.knowledge: Tag | None = None
 
@@ -125,6 +125,8 @@ class _Page:
 
     async def check(self, words: str, before: Asked | None = None) -> None:
         """Audit what is arranged now; what is on the screen is out of date until then. What falls since `before` is shown."""
+        self.checks += 1
+        number = self.checks
         self.shelves.put(shelves=self.state.shelves())
         if not self.state.rows or not self.state.cols:
             self._say("plain", "Not a table yet.", "Put at least one attribute on Rows and one on Columns.")
@@ -138,11 +140,12 @@ class _Page:
         if before is None:
             self.view = replace(self.view, lines=(0, 60), cols=(0, 40), folded=frozenset())
         found = await self.bar.do(audited, asked, self.view, key="audit")
-        if found is not None:
-            self.state.remember(words, asked.options, found)
-            if not self.bar.is_gone:
-                self.shown = asked
-                self._paint(found)
+        if found is None or number != self.checks:  # by now something else is arranged, or no table at all
+            return
+        self.state.remember(words, asked.options, found)
+        if not self.bar.is_gone:
+            self.shown = asked
+            self._paint(found)
 
     def asked(self) -> Asked:
         return Asked(

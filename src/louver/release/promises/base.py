@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,7 +91,7 @@ def count_codes(folder: Folder, file: str, names: Sequence[str]) -> tuple[pa.Tab
     values = [_plain_type(fields.field(name).type) for name in names]
     known = [pa.array([], kind) for kind in values]
     parts: list[pa.Table] = []
-    for batch in folder.batches(file, names):
+    for batch in _growing(folder.batches(file, names), known):
         columns = []
         for place, name in enumerate(names):
             numbers, known[place] = _numbered(batch[name].combine_chunks(), known[place])
@@ -103,6 +103,22 @@ def count_codes(folder: Folder, file: str, names: Sequence[str]) -> tuple[pa.Tab
     if parts:
         return _merged(parts, keys), known
     return pa.schema([*((key, pa.int32()) for key in keys), ("n", pa.int64())]).empty_table(), known
+
+
+def _growing(batches: Iterator[pa.Table], known: Sequence[pa.Array]) -> Iterator[pa.Table]:
+    """Batches, taken together until they have as many rows as there are values known by now.
+
+    Numbering a batch looks at all values that are known: for a file of as many values as classes, every batch by itself would
+    cost the square of its length.
+    """
+    held: list[pa.Table] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(part.num_rows for part in held) >= max(map(len, known), default=0):
+            yield pa.concat_tables(held).unify_dictionaries()
+            held = []
+    if held:
+        yield pa.concat_tables(held).unify_dictionaries()
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
