@@ -90,7 +90,7 @@ def _made(folder: Path) -> Scratch:
         probe.rmdir()
     except (InputError, OSError):
         raise _error(
-            f"{folder.name} cannot be written to, where this run keeps its files; choose another folder"
+            f"{folder.name}, where this run keeps its files, does not exist or cannot be written to; choose another folder"
         ) from None
     return made
 

@@ -1,4 +1,4 @@
-"""Empirical Bayes: what a cell is told by rows, what a prior adds, what is learnt, and that it helps."""
+"""Empirical Bayes: what a cell is told by rows, what a prior adds, what is learnt, that it helps, and that draws are like the truth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from louver.topdown.bayes_cells import (
     learn_cells,
 )
 from louver.topdown.entries import SMALL_SHARE, Entries, capped, usual_weights
+from louver.topdown.load import read_design
+from louver.topdown.measuring import true_leaves
+from louver.topdown.plan import make_plan
 from louver.topdown.problem import Evidence, Query, Workload
+from louver.topdown.simulate import AssumedTruth
 
 DETAILED = Query(name="detailed", row_of=np.arange(4), n_rows=4)
 ROWS = Query(name="rows", row_of=np.array([0, 0, 1, 1]), n_rows=2)
@@ -158,3 +162,17 @@ def test_it_has_less_error_than_the_paper(tmp_path):
     assert errors["least-squares"]["part"] < errors["plain"]["part"]
     assert errors["bayes"]["part"] < errors["plain"]["part"]
     assert errors["bayes"]["block"] < 0.9 * errors["plain"]["block"]
+
+
+def test_a_draw_is_rougher_than_the_release_and_as_far_from_it_as_the_truth(tmp_path):
+    plan = make_plan(read_design(write_place(tmp_path)))
+    truth = AssumedTruth.of(plan, true_leaves(plan.design))
+    empty, squares = np.zeros(3), np.zeros(2)
+    for seed in range(4):
+        released = truth.simulate(seed)
+        drawn = AssumedTruth.of(plan, released.levels[-1]).drawn(released.noisy, seed)
+        true, out, draw = (levels[-1].to_dense(8) for levels in (truth.levels, released.levels, drawn.levels))
+        empty += [(x.sum(axis=1) == 0).mean() for x in (true, out, draw)]
+        squares += [np.square(x.sum(axis=1) - out.sum(axis=1)).mean() for x in (true, draw)]
+    assert 1.5 * empty[1] < empty[2] < empty[0]  # little is known of blocks here: none is certain to be empty
+    assert 0.7 < squares[1] / squares[0] < 1.3
