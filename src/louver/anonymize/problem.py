@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
+from louver._mixing import GOLDEN, mixed
 from louver.anonymize.columns import Column, SetColumn, TreeColumn, encode
 from louver.anonymize.requirements import Sensitive, build_requirements
 from louver.errors import InputError
@@ -536,8 +537,5 @@ def _label_free(columns: Sequence[Column], n: int) -> list[Column]:
 
 
 def _mixed(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
-    """Well spread 64-bit keys (splitmix64)."""
-    keys = keys + np.uint64(0x9E3779B97F4A7C15 * (salt + 1) % 2**64)
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return keys ^ (keys >> np.uint64(31))
+    """Well spread 64-bit keys."""
+    return mixed(keys + np.uint64(GOLDEN * (salt + 1) % 2**64))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from louver._mixing import GOLDEN, mixed
 from louver.data.coded import CodedColumn
 from louver.profile.problem import Problem
 
@@ -42,13 +43,9 @@ class RecordHash:
 
 
 def _mixed(column: CodedColumn, seed: int) -> Numbers:
-    """splitmix64 of (column, code)."""
-    z = np.arange(column.n_values + 1, dtype=np.uint64) + np.uint64((seed + 1) << 32)
-    z *= np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    table: Numbers = z ^ (z >> np.uint64(31))
-    return table[column.codes]
+    """A well spread number for each (column, code)."""
+    pairs = np.arange(column.n_values + 1, dtype=np.uint64) + np.uint64((seed + 1) << 32)
+    return mixed(pairs * np.uint64(GOLDEN))[column.codes]
 
 
 def sampled(numbers: Numbers) -> tuple[Numbers, int]:

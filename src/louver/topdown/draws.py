@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
+from louver._mixing import GOLDEN, mixed
 
 __all__ = ["Draws"]
 
@@ -39,8 +40,5 @@ class Draws:
 
 
 def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Well spread 64-bit keys (splitmix64)."""
-    keys = keys + np.uint64(0x9E3779B97F4A7C15)
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return keys ^ (keys >> np.uint64(31))
+    """Well spread 64-bit keys."""
+    return mixed(keys + np.uint64(GOLDEN))

@@ -31,7 +31,6 @@ __all__ = [
     "class_losses",
     "class_regions",
     "clear_inplace",
-    "column_losses",
     "column_spread",
     "contains",
     "count_matches",
@@ -348,16 +347,3 @@ def labels_loss(geometry, codes, labels, n_classes):
     n_suppressed = (labels < 0).sum()
     losses = class_losses(geometry, codes, labels, n_classes)
     return losses.sum() + n_suppressed * full_loss(geometry, codes.shape[1])
-
-
-@kernel
-def column_losses(geometry, codes, labels, n_classes):
-    """Total loss in units of each column."""
-    lower, upper, words, sizes = class_regions(geometry, codes, labels, n_classes)
-    losses = np.empty(codes.shape[1], np.int64)
-    for j in range(codes.shape[1]):
-        losses[j] = (codes.shape[0] - sizes.sum()) * geometry[j * N_FIELDS + FULL]
-    for c in range(n_classes):
-        for j in range(codes.shape[1]):
-            losses[j] += sizes[c] * column_spread(geometry, j, lower[c, j], upper[c, j], words[c])
-    return losses

@@ -10,7 +10,6 @@ import pytest
 from louver.optim.kernels.classes.loss import (
     class_losses,
     class_regions,
-    column_losses,
     contains,
     count_matches,
     full_loss,
@@ -22,7 +21,7 @@ from louver.optim.kernels.classes.loss import (
     spread_merged,
     spread_with,
 )
-from mixed_records import KINDS, mixed_problem, plain_losses, plain_spread
+from mixed_records import KINDS, mixed_problem, plain_spread
 
 UNITS = 8
 """Each column is rounded to whole units; a class of several columns may be this many away."""
@@ -83,13 +82,6 @@ def test_losses_of_labels(seed):
     n_out = int((labels < 0).sum())
     total = sum(expected) + n_out * full_loss(problem.geometry, len(problem.columns))
     assert labels_loss(problem.geometry, problem.codes, labels, 3) == pytest.approx(total, abs=12 * UNITS)
-    by_column = [
-        (n_out + sum(len(m) * loss(m) for m in classes if m)) * weight / problem.unit
-        for weight, loss in plain_losses(problem)
-    ]
-    found = column_losses(problem.geometry, problem.codes, labels, 3)
-    assert found == pytest.approx(by_column, abs=12 * UNITS)
-    assert found.sum() == labels_loss(problem.geometry, problem.codes, labels, 3)
 
 
 def test_every_record_fits_its_own_class_and_matches_are_counted():
