@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,20 @@ def _audited(folder: Path) -> None:
     (folder / "audit.toml").write_text(f'[source]\nfile = "people.csv"\n{AUDIT_SPEC}')
 
 
+ANONYMIZE = ["anonymize", "people.csv", "--quasi=age,town,sex", "--identifying=home", "--out=out"]
+
+
+def _anonymized(folder: Path, run: Run | None, **more: Any) -> object:
+    return lv.anonymize(
+        folder / "people.csv",
+        quasi=["age", "town", "sex"],
+        identifying=["home"],
+        out=folder / "out",
+        run=run,
+        **more,
+    )
+
+
 VERBS = {
     "profile": Verb(
         _people,
@@ -168,47 +183,14 @@ VERBS = {
     ),
     "anonymize": Verb(
         lambda folder: _people(folder, 2_000),
-        lambda folder, run: lv.anonymize(
-            folder / "people.csv",
-            quasi=["age", "town", "sex"],
-            identifying=["home"],
-            seconds=1,
-            out=folder / "out",
-            run=run,
-        ),
-        [
-            "anonymize",
-            "people.csv",
-            "--quasi=age,town,sex",
-            "--identifying=home",
-            "--seconds=1",
-            "--out=out",
-            "--html=out.html",
-        ],
+        partial(_anonymized, seconds=1),
+        [*ANONYMIZE, "--seconds=1", "--html=out.html"],
         left=("out.html",),
     ),
     "parts": Verb(
         lambda folder: _people(folder, 2_000),
-        lambda folder, run: lv.anonymize(
-            folder / "people.csv",
-            quasi=["age", "town", "sex"],
-            identifying=["home"],
-            keep=["ill"],
-            parts=3,
-            seconds=0.5,
-            out=folder / "out",
-            run=run,
-        ),
-        [
-            "anonymize",
-            "people.csv",
-            "--quasi=age,town,sex",
-            "--identifying=home",
-            "--keep=ill",
-            "--parts=3",
-            "--seconds=0.5",
-            "--out=out",
-        ],
+        partial(_anonymized, keep=["ill"], parts=3, seconds=0.5),
+        [*ANONYMIZE, "--keep=ill", "--parts=3", "--seconds=0.5"],
     ),
     "groups": Verb(
         _paid_people,

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from louver._arrays import Ints
 from louver.data.scratch import Scratch
 from louver.data.write import replacing
 from louver.errors import InputError
@@ -36,9 +37,18 @@ from louver.topdown.measuring import (
 )
 from louver.topdown.options import SharesOptions
 from louver.topdown.plan import QueryPlan
+from louver.topdown.problem import Histograms
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
 
-__all__ = ["checkpoints_of", "is_finished", "measure_into", "measurements_path", "noted_shares", "payment_of"]
+__all__ = [
+    "checkpoints_of",
+    "is_finished",
+    "measure_into",
+    "measure_paid",
+    "measurements_path",
+    "noted_shares",
+    "payment_of",
+]
 
 CHECKPOINTS = "checkpoints"
 SHARES_FILE = "shares.json"
@@ -47,25 +57,43 @@ SHARES_FILE = "shares.json"
 def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None = None) -> Head:
     """Measurements and invariants in `folder`, paid for once; nothing to do where they are there already."""
 
-    def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
-        levels = true_levels(plan.design, scratch.path, run)
+    def exact(levels: Sequence[Histograms]) -> dict[str, Ints]:
         values = invariant_values(plan, levels)
         (run or Run()).attend(plan.problem, values)  # contradictions end here, before anything is spent
         if plan.design.has_chosen_shares:
             _note_shares(plan, folder)
-        return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
+        return values
 
     for words in crossing_words(plan):
         (run or Run()).tell(words)
+    return measure_paid(plan, folder, ledger, payment_of(plan), exact, run, noted=(SHARES_FILE,))
+
+
+def measure_paid(
+    plan: QueryPlan,
+    folder: Path,
+    ledger: Ledger,
+    payment: Payment,
+    exact: Callable[[Sequence[Histograms]], Mapping[str, Ints]],
+    run: Run | None,
+    noted: Sequence[str] = (),
+) -> Head:
+    """Measurements in `folder` for a payment, beside what is `exact` of the true histograms; these lie in a private folder meanwhile."""
+
+    def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
+        levels = true_levels(plan.design, scratch.path, run)
+        values = exact(levels)
+        return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
+
     with Scratch() as scratch:
         return spend_into(
             folder,
             (MEASUREMENTS_FILE, INVARIANTS_FILE),
             load,
             account=Account(ledger, source_hash(plan.design, run)),
-            payment=payment_of(plan),
+            payment=payment,
             check_out=check_out,
-            noted=(SHARES_FILE,),
+            noted=noted,
             design=plan.design.measured_fingerprint(),
             run=run,
         )

@@ -20,7 +20,7 @@ from louver.privacy.neighbours import Relation
 from louver.release.manifest import file_entry
 from louver.release.verify import verify
 from louver.report.topdown import topdown_report
-from louver.topdown import estimate, extend, measure, topdown
+from louver.topdown import estimate, extend, measure, sealing, topdown
 from louver.topdown.extension import problem, repair, solve
 from louver.topdown.extension.constraints import Constraints
 from releases import doubt, edit
@@ -150,7 +150,7 @@ def test_a_stopped_extension_is_carried_on_and_paid_for_once(tmp_path, monkeypat
             extend(larger, out=tmp_path / "out")
     with pytest.raises(InputError, match="add --resume"):
         extend(larger, out=tmp_path / "out")
-    monkeypatch.setattr(solve, "true_levels", stop)  # nothing looks at the records any more
+    monkeypatch.setattr(sealing, "true_levels", stop)  # nothing looks at the records any more
     extend(larger, out=tmp_path / "out", resume=True)
     assert verify(tmp_path / "out").passed and ledger.state().spent == 3
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from louver.data.scratch import Scratch
 from louver.engine.engines import Engine
 from louver.errors import InputError
 from louver.privacy.ledger import Head, Ledger
-from louver.privacy.measurements import Measurements, TrueBatch
-from louver.privacy.spend import Account, Payment, measure_into
-from louver.release.write import check_out
+from louver.privacy.measurements import Measurements
+from louver.privacy.spend import Payment
 from louver.run import Run
 from louver.topdown.composition import check_extension
 from louver.topdown.estimation import Estimate
@@ -21,9 +18,10 @@ from louver.topdown.extension.estimation import estimate_classes
 from louver.topdown.extension.problem import Extension
 from louver.topdown.extension.repair import repair
 from louver.topdown.extension.result import ExtendedRelease
-from louver.topdown.measuring import SealedCounts, source_hash, true_batches, true_levels, write_invariants
+from louver.topdown.measuring import SealedCounts
 from louver.topdown.plan import QueryPlan
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
+from louver.topdown.sealing import measure_paid
 
 __all__ = ["check_payer", "estimate_extension", "measure_extension"]
 
@@ -57,27 +55,13 @@ def measure_extension(
     **Privacy**: nothing is published exactly, so no invariants join those before, but all of them bind its neighbours, too; the two
     releases compose sequentially.
     """
-
-    def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
-        levels = true_levels(plan.design, scratch.path, run)
-        return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, {})
-
-    with Scratch() as scratch:
-        return measure_into(
-            folder,
-            (MEASUREMENTS_FILE, INVARIANTS_FILE),
-            load,
-            account=Account(ledger, source_hash(plan.design, run)),
-            payment=Payment(
-                loss=plan.loss,
-                request=plan.request(),
-                purpose="TopDown extension",
-                composed=partial(check_extension, plan.design, extension.refinement.class_of),
-            ),
-            check_out=check_out,
-            design=plan.design.measured_fingerprint(),
-            run=run,
-        )
+    payment = Payment(
+        loss=plan.loss,
+        request=plan.request(),
+        purpose="TopDown extension",
+        composed=partial(check_extension, plan.design, extension.refinement.class_of),
+    )
+    return measure_paid(plan, folder, ledger, payment, lambda levels: {}, run)
 
 
 def estimate_extension(
