@@ -235,24 +235,28 @@ def _bounded(loaded: Loaded, cells: Cells, true: IntArray | None, options: Audit
 def _is_undecided(answer: Answer, true: IntArray, options: AuditOptions) -> NDArray[np.bool_]:
     """Counts not to be given away that are neither confined to what is too close to them nor attained outside of it."""
     floor, ceiling = window(true, options.within)
-    is_wanted = (true > 0) & ((true < options.small) | (options.within > 0))
     is_confined = (answer.lower >= floor) & (answer.upper <= ceiling)
     is_out = (answer.is_lower_tight & (answer.lower < floor)) | (
         (answer.is_upper_tight | (answer.upper >= UNBOUNDED)) & (answer.upper > ceiling)
     )
-    undecided: NDArray[np.bool_] = is_wanted & ~is_confined & ~is_out
+    undecided: NDArray[np.bool_] = _is_wanted(true, options) & ~is_confined & ~is_out
     return undecided
 
 
+def _is_wanted(true: IntArray, options: AuditOptions) -> NDArray[np.bool_]:
+    """Counts that must not be given away."""
+    return np.asarray((true > 0) & ((true < options.small) | (options.within > 0)))
+
+
 def _decided(loaded: Loaded, cells: Cells, true: IntArray | None, options: AuditOptions, run: Run) -> _Bounds:
-    """Only whether small cells are given away; bounds of the others stay open."""
+    """Only whether cells are given away; bounds of the others stay open."""
     if true is None:
         raise InputError(
             "option --decide needs the records; leave it out for an outsider's audit.", option="decide"
         )
     lower, upper = np.zeros_like(true), np.full_like(true, UNBOUNDED)
     certified = np.zeros(len(true), dtype=bool)
-    chosen = np.flatnonzero((true > 0) & (true < options.small))
+    chosen = np.flatnonzero(_is_wanted(true, options))
     floor, ceiling = window(true[chosen], options.within)
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
     forms = forms_for(problem, cells.pick(chosen))

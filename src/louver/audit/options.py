@@ -198,7 +198,7 @@ class AuditOptions(VerbOptions):
         lt=100,
     )
     decide: bool = option(
-        False, "Only decide which small cells are given away; no bounds for the others.", group="search"
+        False, "Only decide which cells are given away; no bounds for the others.", group="search"
     )
     hide: bool = option(
         False,

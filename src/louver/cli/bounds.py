@@ -61,7 +61,8 @@ def _publication(found: BoundsAudit, request: Request[BoundsOptions], run: Run) 
     refused = None if options.publish is None else refusal(found, options)
     if refused is not None:
         return Publication(earlier=None, together=None, refused=refused, published=None)
-    asked = {"tables": [as_piece(options)], "small": min(options.small, MAX_COUNT), "no_advice": True}
+    asked = {"tables": [as_piece(options)], "small": min(options.small, MAX_COUNT)}
+    asked |= {"decide": True, "no_advice": True}
     asked |= {"registry": options.registry, "publish": options.publish}
     joint = audit(
         spec=Request(

@@ -168,6 +168,13 @@ def test_a_decision_names_the_same_small_cells(people):
     assert full.summary.small_exact == fast.summary.small_exact > 0
 
 
+def test_a_decision_names_the_same_cells_within_a_percentage(people):
+    how = {"weight": "count", "tables": [{"name": "t", "by": ["town", "ill"], "base": 3}], "within": 5}
+    full, fast = lv.audit(people, **how), lv.audit(people, **how, decide=True)
+    assert [c.cell for c in full.disclosed()] == [c.cell for c in fast.disclosed()]
+    assert max(c.true_count for c in fast.disclosed()) >= full.small and full.summary.within > 0
+
+
 def test_the_same_question_has_the_same_answer(people):
     tables = [
         {"name": "a", "by": ["town", "age"]},
