@@ -145,6 +145,27 @@ def test_after_the_shares_an_audit_and_another_table_of_bounds_are_refused(
     )
 
 
+def test_what_was_not_found_out_in_time_is_not_published(call_louver: Runner, people: Path) -> None:
+    """A first table by sex and town leaves small counts of the cross to be decided."""
+    folder = people.parent
+    table = pa.csv.read_csv(people)
+    halves = [
+        pa.array([f(n) for n in table["count"].to_pylist()]) for f in (lambda n: n // 2, lambda n: n - n // 2)
+    ]
+    crossed = pa.concat_tables(
+        table.set_column(2, "count", half).append_column("sex", pa.array([sex] * len(table)))
+        for sex, half in zip("fm", halves, strict=True)
+    )
+    pa.csv.write_csv(crossed, people)
+    by_sex = ("--rows", "town", "--cols", "sex", "--weight", "count", "--decimals", "2")
+    shares = (*SHARES, "--decimals", "2")
+    assert published(call_louver, people, "one", arranged=by_sex).code == 0
+    late = published(call_louver, people, "two", "--seconds", "1e-9", arranged=shares)
+    assert late.code == 1 and late.out.endswith("give more --seconds.\n")
+    assert not (folder / "two").exists() and entries(people) == 1
+    assert published(call_louver, people, "two", arranged=shares).code == 0
+
+
 def test_the_register_and_the_folder_are_looked_at_first(call_louver: Runner, people: Path) -> None:
     (people.parent / "out").mkdir()
     done = published(call_louver, people, "out")

@@ -143,7 +143,9 @@ class BoundsOptions(VerbOptions):
         False, 'Add rows with a zero cell up in one row "Other".', group="publication"
     )
     suggest: bool = option(False, "Search for redesigns that give nothing away, see --avoid.", group="search")
-    seconds: FiniteFloat = option(30.0, "Time for --suggest.", metavar="S", group="search", gt=0)
+    seconds: FiniteFloat = option(
+        30.0, "Time for --suggest, and for --register.", metavar="S", group="search", gt=0
+    )
     avoid: Literal["small", "attribute"] = option(
         "attribute",
         "What redesigns must not have: disclosed small cells, or rows that tell a status either.",

@@ -62,7 +62,7 @@ def _publication(found: BoundsAudit, request: Request[BoundsOptions], run: Run) 
     if refused is not None:
         return Publication(earlier=None, together=None, refused=refused, published=None)
     asked = {"tables": [as_piece(options)], "small": min(options.small, MAX_COUNT)}
-    asked |= {"decide": True, "no_advice": True}
+    asked |= {"decide": True, "no_advice": True, "seconds": options.seconds}
     asked |= {"registry": options.registry, "publish": options.publish}
     joint = audit(
         spec=Request(
