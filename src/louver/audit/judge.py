@@ -255,17 +255,19 @@ def _decided(loaded: Loaded, cells: Cells, true: IntArray | None, options: Audit
             "option --decide needs the records; leave it out for an outsider's audit.", option="decide"
         )
     lower, upper = np.zeros_like(true), np.full_like(true, UNBOUNDED)
-    certified = np.zeros(len(true), dtype=bool)
+    certified, is_undecided = np.zeros((2, len(true)), dtype=bool)
     chosen = np.flatnonzero(_is_wanted(true, options))
-    floor, ceiling = window(true[chosen], options.within)
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
-    forms = forms_for(problem, cells.pick(chosen))
-    verdict = decide(problem, forms, floor, ceiling, run, SHARE_BOUNDS * options.seconds)
-    confined = chosen[verdict == 1]
-    lower[confined], upper[confined] = floor[verdict == 1], ceiling[verdict == 1]
-    certified[chosen] = verdict >= 0
-    is_undecided = np.zeros(len(true), dtype=bool)
-    is_undecided[chosen] = verdict < 0
+    deadline = time.monotonic() + SHARE_BOUNDS * options.seconds
+    for within in dict.fromkeys((options.within, 0.0)):
+        forms = forms_for(problem, cells.pick(chosen))
+        floor, ceiling = window(true[chosen], within)
+        verdict = decide(problem, forms, floor, ceiling, run, deadline - time.monotonic())
+        is_confined = verdict == 1
+        lower[chosen[is_confined]], upper[chosen[is_confined]] = floor[is_confined], ceiling[is_confined]
+        certified[chosen], is_undecided[chosen] = verdict >= 0, verdict < 0
+        # Large counts may be known exactly, not nearly.
+        chosen = chosen[is_confined & (true[chosen] >= options.small)]
     return _Bounds(lower=lower, upper=upper, certified=certified, is_undecided=is_undecided)
 
 

