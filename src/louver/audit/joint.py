@@ -48,6 +48,14 @@ class Answer:
     def certified(self) -> NDArray[np.bool_]:
         return self.is_lower_tight & self.is_upper_tight
 
+    def verdict(self, floor: IntArray, ceiling: IntArray) -> NDArray[np.int8]:
+        """Whether each target is confined to [floor, ceiling]: 1 proved, 0 refuted, -1 not known."""
+        is_in = (self.lower >= floor) & (self.upper <= ceiling)
+        is_out = (self.is_lower_tight & (self.lower < floor)) | (
+            (self.is_upper_tight | (self.upper >= UNBOUNDED)) & (self.upper > ceiling)
+        )
+        return np.where(is_in, 1, np.where(is_out, 0, -1)).astype(np.int8)
+
 
 def decide(
     problem: Problem, forms: Forms, floor: IntArray, ceiling: IntArray, run: Run, seconds: float = np.inf
@@ -83,11 +91,7 @@ def decide(
     if len(rest):
         some = Forms(lower=csr_array(forms.lower[rest]), upper=csr_array(forms.upper[rest]))
         answer = solve(problem, some, run, deadline - time.monotonic())
-        is_in = (answer.lower >= floor[rest]) & (answer.upper <= ceiling[rest])
-        is_out = (answer.is_lower_tight & (answer.lower < floor[rest])) | (
-            (answer.is_upper_tight | (answer.upper >= UNBOUNDED)) & (answer.upper > ceiling[rest])
-        )
-        verdict[rest] = np.where(is_in, 1, np.where(is_out, 0, -1))
+        verdict[rest] = answer.verdict(floor[rest], ceiling[rest])
     return verdict
 
 

@@ -234,13 +234,7 @@ def _bounded(loaded: Loaded, cells: Cells, true: IntArray | None, options: Audit
 
 def _is_undecided(answer: Answer, true: IntArray, options: AuditOptions) -> NDArray[np.bool_]:
     """Counts not to be given away that are neither confined to what is too close to them nor attained outside of it."""
-    floor, ceiling = window(true, options.within)
-    is_confined = (answer.lower >= floor) & (answer.upper <= ceiling)
-    is_out = (answer.is_lower_tight & (answer.lower < floor)) | (
-        (answer.is_upper_tight | (answer.upper >= UNBOUNDED)) & (answer.upper > ceiling)
-    )
-    undecided: NDArray[np.bool_] = _is_wanted(true, options) & ~is_confined & ~is_out
-    return undecided
+    return _is_wanted(true, options) & (answer.verdict(*window(true, options.within)) < 0)
 
 
 def _is_wanted(true: IntArray, options: AuditOptions) -> NDArray[np.bool_]:
