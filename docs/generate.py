@@ -48,6 +48,10 @@ SECTIONS: dict[str, type[Options]] = {
 }
 
 MEANINGS = {
+    "verdict": "what the result means for publication, as every other output says it",
+    "level": "`ok`, `care` (read the reasons first) or `stop` (do not publish it as it is)",
+    "sentence": "the conclusion, in one sentence",
+    "reasons": "what the conclusion rests on, a sentence each",
     "summary": "what the whole table gives away",
     "rows": "rows of the published table, rows without anybody included",
     "cols": "columns of the published table",
