@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
+from louver.data.scratch import Scratch
 from louver.errors import InputError
 from louver.groups.load import Asked
 from louver.groups.plan import SizePlan, noisy_answers, true_batches
@@ -51,10 +51,10 @@ def _read(asked: Asked, plan: SizePlan | None) -> tuple[SizePlan, GroupTable]:
 
 def load_answers(
     asked: Asked, plan: SizePlan, folder: Path
-) -> tuple[Iterator[TrueBatch], Callable[[], None]]:
+) -> tuple[Callable[[], Iterator[TrueBatch]], Callable[[], None]]:
     """True answers, and what writes the exact values beside the measurements."""
     true_table = _read(asked, plan)[1]
-    return true_batches(true_table, plan), partial(_write_exact, plan, true_table, folder)
+    return partial(true_batches, true_table, plan), partial(_write_exact, plan, true_table, folder)
 
 
 def release_seeded(
@@ -64,8 +64,8 @@ def release_seeded(
     if out is not None:
         check_out(Path(out))
     plan, true_table = _read(asked, None if asked.regions is None else asked.plan(asked.regions))
-    with tempfile.TemporaryDirectory(prefix="louver-groups-") as name:
-        folder = Path(name)
+    with Scratch() as scratch:
+        folder = scratch.path
         _measure(plan, true_table, folder, KeyedNoise.from_seed(seed), None, run)
         release = estimate_from(asked, plan, folder, run)
         if asked.options.evaluate:
@@ -120,7 +120,7 @@ def _measure(
     """Draw the noise once; what is exact and public goes beside it."""
     path = folder / MEASUREMENTS_FILE
     path.parent.mkdir(exist_ok=True)
-    write_measurements(path, true_batches(true_table, plan), noise, debit, run=run)
+    write_measurements(path, partial(true_batches, true_table, plan), noise, debit, run=run)
     _write_exact(plan, true_table, folder)
 
 

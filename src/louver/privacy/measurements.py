@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,7 @@ class Measurements:
     ...                   true_counts=np.array([[7, 3]]), distribution=DiscreteLaplace(Fraction(10)))
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = Path(directory) / "measurements.parquet"
-    ...     _ = write_measurements(path, [batch], KeyedNoise.from_seed(1))
+    ...     _ = write_measurements(path, lambda: [batch], KeyedNoise.from_seed(1))
     ...     [read.noisy_counts.tolist() for read in Measurements(path).batches()]
     [[[4, 44]]]
     """
@@ -224,7 +224,7 @@ class Measured:
 
 def write_measurements(
     path: Path,
-    batches: Iterable[TrueBatch],
+    batches: Callable[[], Iterable[TrueBatch]],
     noise: Noise,
     debit: Debit | None = None,
     *,
@@ -237,8 +237,9 @@ def write_measurements(
     ----------
     path : Path
         Appears whole or not at all, and is on disk on return.
-    batches : iterable of TrueBatch
-        Consumed one at a time, so a level need not fit into memory. None is empty.
+    batches : callable
+        Returns the batches from the first one on, the same each time; none is empty. They are consumed one at a time, so a level
+        need not fit into memory.
     noise : Noise
     debit : Debit, optional
         What pays for it; None for seeded noise, which is not private.
@@ -246,6 +247,13 @@ def write_measurements(
         Hash of what was asked for, kept in the file so that it is not taken for something else later.
     run : Run, optional
         Asked before every batch whether to go on; a cancelled call leaves no file.
+
+    Notes
+    -----
+    **Privacy**: the true answers are pinned to the debit before any noise is drawn, so that no byte of this noise on other answers
+    exists anywhere, whenever a run is killed.
+
+    **Cost**: the batches are computed twice where a debit pays, once to pin them and once to perturb them.
     """
     description = {
         "format": FORMAT,
@@ -259,22 +267,26 @@ def write_measurements(
         raise BudgetError("private measurements need a debit; reserve one in a ledger.")
     if debit is not None:
         debit.check_drawable()
+    run = run or Run()
+    if debit is not None:
+        debit.pin(_keyed_digest(batches(), debit.key, run))
     schema = SCHEMA.with_metadata({"louver": json.dumps(description, sort_keys=True)})
-    answers = hashlib.blake2b(key=debit.key if debit else b"", person=b"louver answers")
-    with replacing(path) as sink:
-        with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-            for batch in batches:
-                if run is not None:
-                    run.check()
-                noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
-                answers.update(f"{batch.nonce} {batch.distribution} {batch.true_counts.shape} ".encode())
-                answers.update(np.ascontiguousarray(batch.true_counts, dtype="<i8").tobytes())
-                writer.write_table(
-                    _rows(batch, noisy, debit, schema), row_group_size=max(1, len(batch.nodes))
-                )
-        if debit is not None:
-            debit.pin(answers.hexdigest())  # before the file appears under its name
+    with replacing(path) as sink, pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        for batch in batches():
+            run.check()
+            noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
+            writer.write_table(_rows(batch, noisy, debit, schema), row_group_size=max(1, len(batch.nodes)))
     return sha256_of(path)
+
+
+def _keyed_digest(batches: Iterable[TrueBatch], key: bytes, run: Run) -> str:
+    """Keyed hash of all true answers, their noise and their nonces."""
+    hasher = hashlib.blake2b(key=key, person=b"louver answers")
+    for batch in batches:
+        run.check()
+        hasher.update(f"{batch.nonce} {batch.distribution} {batch.true_counts.shape} ".encode())
+        hasher.update(np.ascontiguousarray(batch.true_counts, dtype="<i8").data)
+    return hasher.hexdigest()
 
 
 def _rows(batch: TrueBatch, noisy: Ints, debit: Debit | None, schema: pa.Schema) -> pa.Table:

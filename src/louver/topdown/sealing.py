@@ -80,10 +80,11 @@ def measure_paid(
 ) -> Head:
     """Measurements in `folder` for a payment, beside what is `exact` of the true histograms; these lie in a private folder meanwhile."""
 
-    def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
+    def load() -> tuple[Callable[[], Iterable[TrueBatch]], Callable[[], object]]:
         levels = true_levels(plan.design, scratch.path, run)
         values = exact(levels)
-        return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
+        write_exact = partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
+        return partial(true_batches, plan, levels), write_exact
 
     with Scratch() as scratch:
         return spend_into(
