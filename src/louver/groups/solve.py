@@ -20,7 +20,7 @@ from louver.groups.problem import GroupTable, Total
 from louver.groups.result import DATA_FILE, INVARIANTS_FILE, MEASUREMENTS_FILE, GroupRelease
 from louver.groups.simulate import errors
 from louver.groups.uncertainty import simulate_release
-from louver.privacy.ledger import Debit, Head
+from louver.privacy.ledger import Debit
 from louver.privacy.measurements import Measurements, TrueBatch, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.privacy.spend import Account, noise_of
@@ -96,7 +96,7 @@ def release_paid(
         run.check()
     debit = account.reserve(payment)
     if out.exists() and read_manifest(out).ledger_head == str(debit.head):  # stopped between move and seal
-        release = _moved(asked, plan, out, debit.head)
+        release = _moved(asked, plan, out)
     else:
         noise = noise_of(payment, debit)
         with ReleaseWriter(out, run) as writer:
@@ -138,10 +138,10 @@ def estimate_from(asked: Asked, plan: SizePlan, folder: Path, run: Run | None) -
         total = pq.read_table(folder / INVARIANTS_FILE)["value"][0].as_py()
     measured = Measurements(folder / MEASUREMENTS_FILE)
     counts = plan.mechanism.solve(noisy_answers(measured.batches(), plan, total), run)
-    return _finished(asked, plan, counts, measured.head, run, is_private=measured.is_private)
+    return _finished(asked, plan, counts, measured, run)
 
 
-def _moved(asked: Asked, plan: SizePlan, out: Path, head: Head) -> GroupRelease:
+def _moved(asked: Asked, plan: SizePlan, out: Path) -> GroupRelease:
     """Take up a release that is in place but not sealed; refuse it where its files are not those that were written."""
     if not is_unchanged(out):
         raise InputError(
@@ -149,11 +149,11 @@ def _moved(asked: Asked, plan: SizePlan, out: Path, head: Head) -> GroupRelease:
             option="--out",
         )
     counts = pq.read_table(out / DATA_FILE)["groups"].to_numpy().reshape(-1, plan.n_sizes)
-    return _finished(asked, plan, counts, head, None, is_private=True)
+    return _finished(asked, plan, counts, Measurements(out / MEASUREMENTS_FILE), None)
 
 
 def _finished(
-    asked: Asked, plan: SizePlan, counts: Ints, head: Head | None, run: Run | None, *, is_private: bool
+    asked: Asked, plan: SizePlan, counts: Ints, measured: Measurements, run: Run | None
 ) -> GroupRelease:
     """Put a result together, with errors simulated from the release itself."""
     released = GroupTable(plan.regions, counts, plan.first_size)
@@ -161,9 +161,10 @@ def _finished(
         plan=plan,
         counts=counts,
         simulated=simulate_release(released, plan, run),
-        is_private=is_private,
+        is_private=measured.is_private,
         is_domain_from_data=asked.regions is None,
-        head=head,
+        head=measured.head,
+        debited=measured.debited,
     )
 
 

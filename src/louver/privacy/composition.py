@@ -139,7 +139,9 @@ def _converted_delta(epsilon: float, rho: float) -> float:
         terms = less * order * rho, less * epsilon, less * math.log1p(1 / less), math.log(order)
         return terms[0] - terms[1] - terms[2] - terms[3] + 16 * UNIT_ROUNDOFF * sum(terms)
 
-    found = float(minimize_scalar(exponent, bounds=(-30.0, 60.0), method="bounded", options={"xatol": 1e-9}).x)
+    found = float(
+        minimize_scalar(exponent, bounds=(-30.0, 60.0), method="bounded", options={"xatol": 1e-9}).x
+    )
     return min(1.0, max(math.exp(min(0.0, exponent(found))) * (1 + ROUNDING), float(np.finfo(float).tiny)))
 
 

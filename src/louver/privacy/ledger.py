@@ -340,7 +340,9 @@ class Ledger(LedgerFile):
             self._check_dataset(state, data_hash)
             if composed is not None:
                 composed(state.invariants)
-            debit = self._resumed(db, entries, state, request, (str(loss), largest_unit, is_replayable), data_hash)
+            debit = self._resumed(
+                db, entries, state, request, (str(loss), largest_unit, is_replayable), data_hash
+            )
             if debit is None:
                 debited = self._converted(loss, state, largest_unit)
                 self._check_balance(state, debited)

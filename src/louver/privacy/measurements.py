@@ -127,6 +127,12 @@ class Measurements:
         return None if told["entry"] is None else Head(told["entry"], told["entry_hash"])
 
     @property
+    def debited(self) -> str | None:
+        """What the ledger was debited, in its own measure and relation; None for seeded noise."""
+        loss = self.description()["loss"]
+        return None if loss is None else str(loss)
+
+    @property
     def is_private(self) -> bool:
         """Whether the noise was drawn from a secret key."""
         return not self.description()["not_private"]
@@ -195,6 +201,8 @@ class Measured:
         What they cost.
     head : Head
         The ledger's entry that paid.
+    debited : str
+        What it debited, in the ledger's measure and relation.
     seconds : float
         Not compared.
     """
@@ -202,7 +210,15 @@ class Measured:
     folder: Path
     loss: Loss
     head: Head
+    debited: str
     seconds: float = field(default=0.0, compare=False)
+
+    @classmethod
+    def of(cls, measurements: Measurements, folder: Path, loss: Loss, seconds: float) -> Measured:
+        """Measurements that a ledger has sealed."""
+        head, debited = measurements.head, measurements.debited
+        assert head is not None and debited is not None
+        return cls(folder=folder, loss=loss, head=head, debited=debited, seconds=seconds)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result."""
@@ -211,6 +227,7 @@ class Measured:
             **amounts_of(self.loss),
             "neighbours": str(self.loss.neighbours),
             "entry": self.head.entry,
+            "debited": self.debited,
             "seconds": self.seconds,
         }
 
@@ -219,7 +236,8 @@ class Measured:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __repr__(self) -> str:
-        return printable(f"Measured in {self.folder.name}: {self.loss}, ledger entry {self.head.entry}")
+        paid = "" if self.debited == str(self.loss) else f", for which it debited {self.debited}"
+        return printable(f"Measured in {self.folder.name}: {self.loss}, ledger entry {self.head.entry}{paid}")
 
 
 def write_measurements(

@@ -285,7 +285,7 @@ def measure_into(
     noted: Sequence[str] = (),
     design: str | None = None,
     run: Run | None = None,
-) -> Head:
+) -> Measurements:
     """Measurements and exact values in a folder, paid for once; nothing to do where they are there already.
 
     Parameters
@@ -327,8 +327,7 @@ def measure_into(
             place=folder.name,
             run=run,
         )
-    description = Measurements(paths[0]).description()
-    return Head(description["entry"], description["entry_hash"])
+    return Measurements(paths[0])
 
 
 def is_sealed(paths: Sequence[Path], ledger: Ledger) -> bool:

@@ -105,7 +105,10 @@ def folder_beside(out: str | Path | None) -> Path:
 
 def work_of(out: Path) -> Path:
     """Where the measurements of a release lie while it is made."""
-    return out.with_name(f".{out.name}.topdown")
+    place = out.absolute()
+    if not place.name:
+        check_out(out)
+    return place.with_name(f".{place.name}.topdown")
 
 
 def release_paid(
@@ -170,6 +173,7 @@ def estimate_from(
         known_error=known_error,
         is_private=measured.is_private,
         head=measured.head,
+        debited=measured.debited,
         seconds={**seconds, "estimate": estimated - began},
     )
 

@@ -214,7 +214,10 @@ def test_the_delta_that_rho_implies_is_an_upper_bound_of_the_exact_formula(epsil
 
         def exact(log_order):
             order = 1 + mpmath.exp(log_order)
-            return mpmath.exp((order - 1) * (order * mpmath.mpf(rho) - epsilon + mpmath.log(1 - 1 / order))) / order
+            return (
+                mpmath.exp((order - 1) * (order * mpmath.mpf(rho) - epsilon + mpmath.log(1 - 1 / order)))
+                / order
+            )
 
         low, high = mpmath.mpf(-30), mpmath.mpf(60)
         for _ in range(400):  # one minimum, so thirds are cut off
