@@ -128,8 +128,7 @@ def _published(
 ) -> JointAudit:
     """Write the tables and remember them, unless cells are given away, or may be."""
     options = request.options
-    is_refused = any(True for _ in (*found.disclosed(), *found.undecided()))
-    if options.publish is None or memory is None or is_refused:
+    if options.publish is None or memory is None or found.refusal is not None:
         return found
     run = request.run
     content = run.attend(to_content, loaded.pieces[: len(options.tables)], loaded.domain.attributes)

@@ -15,7 +15,6 @@ import pyarrow.parquet
 import pytest
 
 import louver as lv
-from louver.cli.audit import why_refused
 from louver.data.fingerprint import fingerprint
 from louver.errors import InputError
 from louver.release import told
@@ -115,7 +114,7 @@ def test_what_was_not_found_out_in_time_is_not_published(people: Path, decide: b
         decide=decide,
     )
     assert found.published is None and not list(found.disclosed())
-    assert "Give more --seconds" in found.verdict and "give more --seconds" in why_refused(found)
+    assert "Give more --seconds" in found.verdict and "give more --seconds" in found.refusal
 
 
 def test_the_same_again_is_no_more_than_before(people: Path) -> None:
