@@ -241,6 +241,7 @@ PLAN_MEANINGS = {
     "lines[].standard_error": "root of the mean squared error",
     "lines[].relative": "`mean_absolute` over `people`",
     "lines[].method": "`closed form` or `simulated`",
+    "headline": "name of the plan that the printed sentences describe: `chosen` with `--write`, otherwise the spec's own",
     "notes": "sentences about targets, strategies and files written",
 }
 
@@ -248,6 +249,7 @@ TOPDOWN_MEANINGS = {
     "epsilon": "loss in pure epsilon; null where the budget is in rho",
     "rho": "loss in rho; null where the budget is in epsilon",
     "neighbours": "the relation the loss is stated for, among tables that share the invariants",
+    "debited": "what the ledger debited, in its own measure and neighbour relation; null for seeded noise",
     "people": "rows of the microdata",
     "levels": "one entry per level, the root first",
     "levels[].name": "its name",
@@ -286,6 +288,7 @@ GROUPS_MEANINGS = {
     "rho": "the whole loss in rho, which the ledger pays, or null",
     "delta": "delta beside epsilon, of this release alone; otherwise null",
     "neighbours": "the neighbour relation that the loss is for",
+    "debited": "what the ledger debited, in its own measure and neighbour relation; null for seeded noise",
     "levels": "one entry per level, `total` first",
     "levels[].name": "its name",
     "levels[].regions": "its number of regions",

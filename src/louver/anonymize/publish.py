@@ -189,7 +189,10 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
 def parameters_of(options: AnonymizeOptions) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
     kept = options.model_dump(
-        exclude={"hierarchy", "population", "against", "accept", "curve", "registry", "recode", "engine"}
+        exclude={
+            *("hierarchy", "population", "against", "accept", "curve", "recode", "engine"),
+            *("registry", "person", "new_population"),
+        }
     )
     return kept | {
         "hierarchy": list(options.hierarchy),
