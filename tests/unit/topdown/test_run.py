@@ -577,7 +577,7 @@ def test_labels_in_another_order_are_other_measurements(town, ledger, tmp_path):
 
 
 def test_too_many_people_are_refused_before_a_debit(tmp_path):
-    spec = SPEC.replace('file = "people.csv"', 'file = "people.csv"\nweight = "n"\nweight_is_count = true')
+    spec = SPEC.replace('file = "people.csv"', 'file = "people.csv"\nweight = "n"')
     town = write_town(tmp_path / "town", spec)
     (town.parent / "people.csv").write_text(f"block,quarters,age,race,n\n1A1,home,adult,a,{1 << 40}\n")
     with pytest.raises(InputError, match="people or more"):
