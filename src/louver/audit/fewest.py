@@ -157,7 +157,11 @@ def _sum(unknowns: list[cp_model.IntVar], form: csr_array) -> cp_model.LinearExp
 
 
 def _bound(
-    model: cp_model.CpModel, total: cp_model.LinearExpr, low: int, high: int, only_if: cp_model.IntVar | None = None
+    model: cp_model.CpModel,
+    total: cp_model.LinearExpr,
+    low: int,
+    high: int,
+    only_if: cp_model.IntVar | None = None,
 ) -> None:
     if low > -UNBOUNDED:
         added = model.add(total >= low)

@@ -150,7 +150,9 @@ class _Work:
         self.tables = {n: table for n, table in enumerate(tables) if table.below is not None}
         margins = [(n, margin) for n in self.tables for margin in loaded.pieces[n].margins]
         self.table_of = np.repeat([n for n, _ in margins], [len(margin.lower) for _, margin in margins])
-        self.values = np.concatenate([loaded.domain.sums(margin.cross, loaded.truth) for _, margin in margins])
+        self.values = np.concatenate(
+            [loaded.domain.sums(margin.cross, loaded.truth) for _, margin in margins]
+        )
         self.shown_lower = np.concatenate([margin.lower for _, margin in margins])
         self.shown_upper = np.concatenate([margin.upper for _, margin in margins])
         self.printed = np.concatenate([_printed(margin) for _, margin in margins])
@@ -191,7 +193,8 @@ class _Work:
         """Protect further counts; whether a pattern leaves any of them open that hiding can protect."""
         before, after = self.counts, len(self.counts.floor) + len(more.floor)
         cells = Cells(
-            assigns=(*before.cells.assigns, *more.cells.assigns), cells=(*before.cells.cells, *more.cells.cells)
+            assigns=(*before.cells.assigns, *more.cells.assigns),
+            cells=(*before.cells.cells, *more.cells.cells),
         )
         self.counts = Small(
             cells=cells,
@@ -207,7 +210,9 @@ class _Work:
         readers = np.full(len(some), Reader.KNOWING, dtype=np.int8)
         rest = np.flatnonzero(self._verdicts(self.most, self.knowing, some) != 0)
         verdict = self._verdicts(self.most, self.plain(self.most), some[rest])
-        readers[rest] = np.select([verdict == 0, verdict == 1], [Reader.PLAIN, Reader.NOBODY_EVER], Reader.NOBODY)
+        readers[rest] = np.select(
+            [verdict == 0, verdict == 1], [Reader.PLAIN, Reader.NOBODY_EVER], Reader.NOBODY
+        )
         return readers
 
     # Readers ----------------------------------------------------------------------------------------------------
@@ -223,7 +228,10 @@ class _Work:
 
     def _known_to_knowing(self) -> tuple[IntArray, IntArray]:
         """Bounds of hidden cells for a reader who can tell which of them are small."""
-        lower, upper = np.where(self.primary, 1, self.below), np.where(self.primary, self.below - 1, UNBOUNDED)
+        lower, upper = (
+            np.where(self.primary, 1, self.below),
+            np.where(self.primary, self.below - 1, UNBOUNDED),
+        )
         for number, table in self.tables.items():
             own = self.table_of == number
             if not self.values[self.before & own].all():
@@ -243,7 +251,10 @@ class _Work:
 
     def pieces(self, hidden: Bools, told: tuple[IntArray, IntArray]) -> list[Piece]:
         """All pieces, the tables with some cells hidden and what a reader knows about those."""
-        lower, upper = np.where(hidden, told[0], self.shown_lower), np.where(hidden, told[1], self.shown_upper)
+        lower, upper = (
+            np.where(hidden, told[0], self.shown_lower),
+            np.where(hidden, told[1], self.shown_upper),
+        )
         printed = np.where(hidden, HIDDEN, self.printed)
         pieces, start = list(self.loaded.pieces), 0
         for number in self.tables:

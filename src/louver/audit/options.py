@@ -138,7 +138,10 @@ def _table_faults(table: TableOptions) -> list[tuple[bool, Any]]:
     if table.file is None:
         is_marked = table.below is not None or bool(table.hide)
         faults.append(
-            (table.mark_range is not None and not is_marked, "has mark_range but hides nothing; add below or hide")
+            (
+                table.mark_range is not None and not is_marked,
+                "has mark_range but hides nothing; add below or hide",
+            )
         )
         faults += [(bool(given), f"has {key} but no file to read") for key, given in file_only]
     return faults

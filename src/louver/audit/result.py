@@ -171,7 +171,9 @@ class HidingPlan:
         if not self.is_safe:
             return "no choice of cells was found that protects all small ones; give more --seconds"
         how = "no fewer would do" if self.is_least else "the fewest found"
-        told = f"{counted(len(self.cells), 'more cell')} beside {counted(self.small_cells, 'small one')} ({how})"
+        told = (
+            f"{counted(len(self.cells), 'more cell')} beside {counted(self.small_cells, 'small one')} ({how})"
+        )
         if self.by_mark:
             told += f"; {self.by_mark:,} of the small ones only if nothing tells them from other hidden cells"
         return told

@@ -126,9 +126,7 @@ def test_three_linked_tables_get_the_fewest_cells(seed):
     tables = [crossed(by, 5) for by in ("ab", "bc", "ac")]
     found = lv.audit(records(truth), weight="count", tables=tables, hide=True, no_advice=True, seconds=600)
     assert all(plan.is_safe and plan.is_least for plan in found.hide)
-    hidden = [
-        {**table, "hide": list(plan.cells)} for table, plan in zip(tables, found.hide, strict=True)
-    ]
+    hidden = [{**table, "hide": list(plan.cells)} for table, plan in zip(tables, found.hide, strict=True)]
     again = lv.audit(records(truth), weight="count", tables=hidden, no_advice=True, seconds=600)
     assert not list(again.disclosed()) and not list(again.undecided())
 

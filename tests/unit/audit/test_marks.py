@@ -27,7 +27,9 @@ PLACES = people(A=1, B=2, C=7, D=0, E=9)
 def known(table: dict, data: pa.Table = PLACES, **more) -> dict[str, tuple[int, int | None]]:
     """Bounds by place; nothing but one table is published."""
     table = {"name": "t", "by": ["place"], **table}
-    found = lv.audit(data, weight="count", tables=[table], targets=[{"by": ["place"]}], no_advice=True, **more)
+    found = lv.audit(
+        data, weight="count", tables=[table], targets=[{"by": ["place"]}], no_advice=True, **more
+    )
     return {cell.cell["place"]: (cell.lower, cell.upper) for cell in found.cells}
 
 
@@ -60,7 +62,9 @@ def test_a_mark_range_says_what_readers_know_of_a_computed_table():
 
 
 def test_a_mark_range_must_hold_for_every_hidden_count():
-    with pytest.raises(InputError, match='table "t": mark_range does not hold for every hidden count; widen it'):
+    with pytest.raises(
+        InputError, match='table "t": mark_range does not hold for every hidden count; widen it'
+    ):
         known({"below": 5, "hide": [{"place": "C"}], "mark_range": [1, 4]})
 
 
@@ -68,7 +72,10 @@ def test_a_mark_range_must_hold_for_every_hidden_count():
     ("table", "told"),
     [
         ({"by": ["place"], "mark_range": [1, 4]}, "has mark_range but hides nothing; add below or hide"),
-        ({"rows": ["place"], "cols": ["sex"], "mark_range": [1, 4]}, "has mark_range, which conditionals do not take"),
+        (
+            {"rows": ["place"], "cols": ["sex"], "mark_range": [1, 4]},
+            "has mark_range, which conditionals do not take",
+        ),
     ],
 )
 def test_a_mark_range_without_marks_is_refused(table, told):
