@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,9 @@ from louver.anonymize.watch import Watch
 from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.errors import InputError
+from louver.privacy.ledger import KeyedHash
 from louver.privacy.ledger_finding import find_ledger
-from louver.release.register import Memory
+from louver.release.memory import Memory
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import door
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     Data = str | Path | ArrowStream
     Report = Callable[[AnonymizedRelease], str]
 
-__all__ = ["AnonymizeOptions", "AnonymizedRelease", "Partition", "Problem", "anonymize"]
+__all__ = ["AnonymizeOptions", "AnonymizedRelease", "Partition", "Problem", "anonymize", "write_release"]
 
 
 @door(AnonymizeOptions)
@@ -106,6 +107,8 @@ def anonymize(
     engine: str = "local:1",
     format: str = "labels",
     registry: str | Path | None = None,
+    person: str | None = None,
+    new_population: bool = False,
     csv: bool = False,
     keep_order: bool = False,
     class_id: bool = False,
@@ -138,27 +141,75 @@ def anonymize(
     ['[31, 34]', '[31, 34]', '[31, 34]', '[52, 58]', '[52, 58]', '[52, 58]']
     """
     request = requested(spec, AnonymizeOptions)
-    payer = memory = None
-    if out is not None:
-        check_out(Path(out))
-        source = request.source
-        payer = find_ledger(request.data, ledger, table=source.table, query=source.query, run=run)
-        dataset = fingerprint(request.data, table=source.table, query=source.query, run=run)
-        if request.options.registry is not None:
-            memory = Memory.of(
-                request.options.registry, fingerprint(request.data, **source.opening(), run=run)
-            )
+    place = None if out is None else _place(request, out, ledger, run)
     if request.options.parts is not None and out is None:
         raise InputError(
             "option --parts holds no records in memory; name a folder for the release (out).", option="out"
         )
     with _made(request, out, run) as release:
-        if out is not None and not release.is_withheld:
-            page = None if report is None else (run or Run()).attend(report, release)
-            release = replace(release, ledger=payer)
-            release.write(out, page, payer, dataset=dataset, memory=memory, run=run)
+        if place is not None and not release.is_withheld:
+            release = _written(release, place, report, run)
     if out is not None and isinstance(release.table, StoredRecords):
         release = replace(release, table=StoredRecords(Path(out) / DATA_FILE))
+    return release
+
+
+def write_release(
+    release: AnonymizedRelease,
+    request: Request[AnonymizeOptions],
+    out: str | Path,
+    *,
+    ledger: str | Path | None = None,
+    report: Report | None = None,
+    run: Run | None = None,
+) -> AnonymizedRelease:
+    """Publish a result that `anonymize` returned for this request, as it does itself where `out` is given.
+
+    A result that must not be written (`is_withheld`) is returned as it is.
+    """
+    if release.is_withheld:
+        return release
+    return _written(release, _place(request, out, ledger, run), report, run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a release goes, and who keeps account of it."""
+
+    out: Path
+    payer: Path | None
+    dataset: KeyedHash
+    memory: Memory | None
+
+
+def _place(
+    request: Request[AnonymizeOptions], out: str | Path, ledger: str | Path | None, run: Run | None
+) -> _Place:
+    check_out(Path(out))
+    source, options = request.source, request.options
+    payer = find_ledger(request.data, ledger, table=source.table, query=source.query, run=run)
+    dataset = fingerprint(request.data, table=source.table, query=source.query, run=run)
+    memory = None
+    if options.registry is not None:
+        memory = Memory.of(
+            options.registry,
+            request.data,
+            source,
+            person=options.person,
+            is_new_population=options.new_population,
+            is_publishing=True,
+            run=run,
+        )
+    return _Place(out=Path(out), payer=payer, dataset=dataset, memory=memory)
+
+
+def _written(
+    release: AnonymizedRelease, place: _Place, report: Report | None, run: Run | None
+) -> AnonymizedRelease:
+    page = None if report is None else (run or Run()).attend(report, release)
+    remark = None if place.memory is None else place.memory.remark
+    release = replace(release, ledger=place.payer, remark=remark)
+    release.write(place.out, page, place.payer, dataset=place.dataset, memory=place.memory, run=run)
     return release
 
 
@@ -200,6 +251,7 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         release,
         curve=trace(loaded, options, made, watch.run),
         beside=local_beside(loaded, options, watch.run),
+        stopped=watch.stopped,
         stages=watch.told,
     )
     if earlier:

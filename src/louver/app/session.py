@@ -21,9 +21,23 @@ from louver.errors import Cancelled, InputError, LouverError, printable
 from louver.schema.source import SourceOptions
 from louver.schema.validate import validated
 
-__all__ = ["MAX_UPLOAD", "SAMPLES", "Opened", "Receiver", "Session", "Setup"]
+__all__ = [
+    "MAX_UPLOAD",
+    "MAX_UPLOADS",
+    "RELEASES",
+    "SAMPLES",
+    "Opened",
+    "Receiver",
+    "Room",
+    "Session",
+    "Setup",
+]
 
 MAX_UPLOAD = 500_000_000
+MAX_UPLOADS = 2_000_000_000
+"""Bytes that one upload may have, and that all uploads of all tabs may have together."""
+RELEASES, REGISTER = "louver-releases", "register"
+"""Where releases go unless another folder is named, and what was published is remembered in it."""
 SAMPLES = {
     "survey": ("Survey", "48,842 people counted by eight attributes", "count"),
     "cps8": ("cps8", "the same with the names of the literature: the table of the bounds paper", "count"),
@@ -53,9 +67,35 @@ LASTING = ("measure", "release")
 S = TypeVar("S")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What all tabs together may keep of uploads; a tab gives its part back when it goes."""
+
+    def __init__(self, most: int = MAX_UPLOADS) -> None:
+        self._most = self._left = most
+
+    def take(self, size: int) -> None:
+        """Take so many bytes.
+
+        Raises
+        ------
+        InputError
+            If there are not so many left.
+        """
+        if size > self._left:
+            raise InputError(
+                f"all uploads together may have {self._most // 1_000_000:,} MB; close other tabs or reload this page, "
+                "or start louver explore with the path of the data."
+            )
+        self._left -= size
+
+    def give_back(self, size: int) -> None:
+        """Give so many bytes back."""
+        self._left += size
+
+
+@dataclass(slots=True, kw_only=True)
 class Setup:
-    """What the server was started with.
+    """What the server was started with, and the ledger that was made or chosen since.
 
     Attributes
     ----------
@@ -63,18 +103,33 @@ class Setup:
         The data to open first.
     source : SourceOptions
         How these are read.
-    ledger, releases, topdown : Path or None
-        Who pays, where releases are, and the spec of the page TopDown.
+    ledger : Path or None
+        Who pays.
+    releases : Path
+        Where releases are; made when the first one is published.
+    register : Path or None
+        Where what was published is remembered; below the releases where it is None.
+    topdown : Path or None
+        The spec of the page TopDown.
     folder : Path
         Private to this user; uploads are kept below it.
+    room : Room
+        How much all uploads together may have.
     """
 
     file: str | None = None
     source: SourceOptions = field(default_factory=SourceOptions)
     ledger: Path | None = None
-    releases: Path | None = None
+    releases: Path = Path(RELEASES)
+    register: Path | None = None
     topdown: Path | None = None
     folder: Path
+    room: Room = field(default_factory=Room)
+
+    @property
+    def registry(self) -> Path:
+        """The register of everything published here."""
+        return self.register or self.releases / REGISTER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +201,7 @@ class Session:
         self._states: dict[type[Any], Any] = {}
         self._workers: dict[str, Worker] = {}
         self._folder: Path | None = None
+        self._kept = 0
         self._is_closed = False
 
     @property
@@ -259,13 +315,29 @@ class Session:
         if ending is None:
             raise InputError(f"this kind of file is not read; choose {receiver.kinds}.")
         place, kept = tempfile.mkstemp(ending, f"{stem}-", self.folder)  # several may arrive at once
+        taken = 0
+
+        def take(size: int) -> None:
+            nonlocal taken
+            self._check()
+            self.setup.room.take(size)
+            taken += size
+            self._kept += size
+
         try:
             with open(place, "wb") as stream:
-                await _write(stream, chunks, receiver)
+                await _write(stream, chunks, receiver, take)
         except BaseException:
             Path(kept).unlink(missing_ok=True)
+            self._give_back(taken)
             raise
         return Path(kept)
+
+    def _give_back(self, size: int) -> None:
+        """Room that an upload had; what went with the tab is not given back twice."""
+        given = min(size, self._kept)
+        self._kept -= given
+        self.setup.room.give_back(given)
 
     def count_by(self, weight: str | None) -> None:
         """Read the same data with another column of counts, or with none."""
@@ -307,6 +379,7 @@ class Session:
             with suppress(OSError):
                 shutil.rmtree(self._folder)
             self._folder = None
+        self._give_back(self._kept)
 
     def _take(self, opened: Opened) -> None:
         self.opened = opened
@@ -324,7 +397,9 @@ async def _nobody(path: str, name: str) -> None:
     """Takes nothing: the data themselves are opened."""
 
 
-async def _write(stream: BinaryIO, chunks: AsyncIterator[bytes], receiver: Receiver) -> None:
+async def _write(
+    stream: BinaryIO, chunks: AsyncIterator[bytes], receiver: Receiver, take: Callable[[int], None]
+) -> None:
     size = 0
     async for chunk in chunks:
         size += len(chunk)
@@ -332,4 +407,5 @@ async def _write(stream: BinaryIO, chunks: AsyncIterator[bytes], receiver: Recei
             is_data = receiver.endings == ENDINGS
             instead = "start louver explore with its path instead" if is_data else "choose a smaller one"
             raise InputError(f"the file is larger than {receiver.most // 1_000_000} MB; {instead}.")
+        take(len(chunk))
         stream.write(chunk)

@@ -273,6 +273,16 @@ class JointAudit:
         """Cells of which it is not known whether they are given away."""
         return (cell for cell in self.cells if cell.is_undecided)
 
+    @property
+    def refusal(self) -> str | None:
+        """Why the tables must not be published, by the first reason; None where nothing speaks against it."""
+        worst = next(self.disclosed(), None)
+        if worst is not None:
+            return f"{worst.words or 'a small count is given away.'} It is about {worst.named}."
+        if next(self.undecided(), None) is not None:
+            return "it was not found out whether a small count can be worked out; give more --seconds."
+        return None
+
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
         return {

@@ -21,6 +21,7 @@ from louver.bounds.knowledge import Statement
 from louver.bounds.load import Loaded, audit_options, count, load
 from louver.bounds.options import BoundsOptions, TableKeywords, parse_arrangements, read_arrangements
 from louver.bounds.problem import Arrangement
+from louver.bounds.publish import JointAuditor, publication
 from louver.bounds.result import BoundsAudit, Comparison
 from louver.bounds.suggest import suggest as suggest_redesigns
 from louver.bounds.suggestions import Suggestion, Suggestions
@@ -164,13 +165,23 @@ def suggest(
     return _suggest(load(request), request.options, request.run)
 
 
-def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAnswer:
-    """All that the options ask for: an audit with or without redesigns, or a comparison of arrangements."""
+def answer(
+    request: Request[BoundsOptions], run: Run | None = None, *, joint: JointAuditor | None = None
+) -> BoundsAnswer:
+    """All that the options ask for: an audit with or without redesigns and publication, or a comparison of arrangements.
+
+    Parameters
+    ----------
+    joint : callable, optional
+        The verb `louver.audit`; needed where the options name a register.
+    """
     request = replace(request, run=run or request.run)
     request.options.check_suggest()
+    if request.options.publish is not None:
+        check_out(Path(request.options.publish), "--publish")
     if request.options.write_recodes is not None:
         check_out(Path(request.options.write_recodes), "--write-recodes")
-    audit = comparison = suggestions = None
+    audit = comparison = suggestions = published = None
     if request.options.arrangements is not None:
         comparison = _compare(request)
     else:
@@ -180,10 +191,14 @@ def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAns
             suggestions = _suggest(loaded, request.options, request.run)
             if request.options.write_recodes is not None:
                 suggestions.write_recodes(request.options.write_recodes, _named(request))
+        if request.options.registry is not None:
+            assert joint is not None
+            published = publication(audit, request, joint, request.run)
     return BoundsAnswer(
         audit=audit,
         comparison=comparison,
         suggestions=suggestions,
+        publication=published,
         recodes=request.options.write_recodes,
         fail_on=request.options.fail_on,
     )

@@ -1,19 +1,27 @@
-"""A table that is published: what it is among the pieces of a joint audit, and what became of it.
+"""Publishing a table: refused alone, or together with what was published before, or written.
 
-The joint audit is another verb's work (`louver.audit`); who calls both, the command line, brings them together.
+The joint audit is another verb's work: no verb imports another, so whoever calls this one passes `louver.audit` in.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from louver._words import counted
 from louver.bounds.options import BoundsOptions
 from louver.bounds.result import BoundsAudit
+from louver.run import Run
 from louver.schema.recode import Recode
+from louver.schema.request import Request
 
-__all__ = ["Publication", "as_piece", "refusal"]
+__all__ = ["JointAuditor", "Publication", "as_piece", "publication", "refusal"]
+
+MOST_SMALL = 2**33
+"""The largest limit of small counts that a joint audit takes."""
+JointAuditor = Callable[..., Any]
+"""`louver.audit`, with the report of published tables bound to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +58,39 @@ class Publication:
         return f"Together with {counted(self.earlier or 0, 'earlier table')}: {counted(self.together or 0, 'small count')} given away."
 
 
+def publication(
+    audit: BoundsAudit, request: Request[BoundsOptions], joint: JointAuditor, run: Run
+) -> Publication:
+    """Audit the table together with what was published before, and publish it where that is asked for and safe."""
+    options = request.options
+    refused = None if options.publish is None else refusal(audit, options)
+    if refused is not None:
+        return Publication(earlier=None, together=None, refused=refused, published=None)
+    found = joint(
+        request.data,
+        schema=request.schema,
+        **request.source.model_dump(exclude={"file", "uri"}, exclude_defaults=True),
+        tables=[as_piece(options)],
+        small=min(options.small, MOST_SMALL),
+        decide=True,
+        no_advice=True,
+        seconds=options.seconds,
+        registry=options.registry,
+        person=options.person,
+        new_population=options.new_population,
+        publish=options.publish,
+        run=run,
+    )
+    is_refused = options.publish is not None and found.published is None
+    return Publication(
+        earlier=found.earlier,
+        together=len({frozenset(cell.cell.items()) for cell in found.disclosed()}),
+        refused=found.refusal if is_refused else None,
+        published=found.published,
+        remark=found.remark,
+    )
+
+
 def as_piece(options: BoundsOptions) -> dict[str, Any]:
     """The table as a piece: row conditionals, exact or rounded, with the number of people beside them."""
     arrangement = options.arrangement()
@@ -71,7 +112,7 @@ def refusal(audit: BoundsAudit, options: BoundsOptions) -> str | None:
     if not audit.verdict.is_risky or is_accepted:
         return None
     remedy = "" if audit.summary.disclosed_small_cells else " --accept publishes it all the same."
-    return audit.verdict.learned + remedy
+    return " ".join(audit.verdict.reasons) + remedy
 
 
 def _plain(recode: Recode) -> dict[str, Any]:

@@ -69,12 +69,4 @@ def _outcome(found: JointAudit, options: AuditOptions) -> list[str]:
         return []
     if found.published is not None:
         return [printable(f"Published: {found.published}")]
-    return [printable(f"Not published: {why_refused(found)}")]
-
-
-def why_refused(found: JointAudit) -> str:
-    """The first reason, in words."""
-    worst = next(found.disclosed(), None)
-    if worst is None:
-        return "it was not found out whether a small count can be worked out; give more --seconds."
-    return f"{worst.words or 'a small count is given away.'} It is about {worst.named}."
+    return [printable(f"Not published: {found.refusal}")]

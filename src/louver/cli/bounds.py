@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
-from louver.bounds import BoundsAudit, BoundsOptions, answer
-from louver.bounds.publish import Publication, as_piece, refusal
+from louver.bounds import BoundsOptions, answer
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
 from louver.cli.parameters import CHECK_FAILED, File, Given, Html, Json, SpecFile, command, group
 from louver.errors import printable
-from louver.release.write import check_out
 from louver.report.page import check_page
 from louver.run import Run
-from louver.schema.request import Request, ask
-from louver.schema.validate import validated
+from louver.schema.request import ask
 
 app = group(VERBS["bounds"])
 
@@ -32,11 +28,7 @@ def bounds(
     request = ask(BoundsOptions, file, spec, given)
     if html is not None:
         check_page(html, request.files())
-    if request.options.publish is not None:
-        check_out(Path(request.options.publish), "--publish")
-    found = answer(request, run)
-    if found.audit is not None and request.options.registry is not None:
-        found = replace(found, publication=_publication(found.audit, request, run))
+    found = answer(request, run, joint=_joint)
     if html is not None:
         from louver.report.bounds import write_bounds_report
 
@@ -50,40 +42,9 @@ def bounds(
     return 0 if found.passed else CHECK_FAILED
 
 
-def _publication(found: BoundsAudit, request: Request[BoundsOptions], run: Run) -> Publication:
-    """Audit the table together with what was published before, and publish it where that is asked for and safe."""
-    from louver.audit import AuditOptions, audit
-    from louver.audit.options import MAX_COUNT
-    from louver.cli.audit import why_refused
+def _joint(*data: Any, **asked: Any) -> Any:
+    """The joint audit, imported only where a register is named."""
+    from louver.audit import audit
     from louver.report.tables import tables_report
 
-    options = request.options
-    refused = None if options.publish is None else refusal(found, options)
-    if refused is not None:
-        return Publication(earlier=None, together=None, refused=refused, published=None)
-    asked = {"tables": [as_piece(options)], "small": min(options.small, MAX_COUNT)}
-    asked |= {"decide": True, "no_advice": True, "seconds": options.seconds}
-    asked |= {"registry": options.registry, "publish": options.publish}
-    joint = audit(
-        spec=Request(
-            data=request.data,
-            source=request.source,
-            schema=request.schema,
-            options=validated(
-                AuditOptions, {key: value for key, value in asked.items() if value is not None}
-            ),
-            spec=request.spec,
-        ),
-        report=tables_report,
-        run=run,
-    )
-    if options.publish is not None and joint.published is None:
-        refused = why_refused(joint)
-    given_away = {frozenset(cell.cell.items()) for cell in joint.disclosed()}
-    return Publication(
-        earlier=joint.earlier,
-        together=len(given_away),
-        refused=refused,
-        published=joint.published,
-        remark=joint.remark,
-    )
+    return audit(*data, **asked, report=tables_report)

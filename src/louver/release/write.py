@@ -29,7 +29,7 @@ __all__ = ["ReleaseWriter", "check_out"]
 def check_out(out: Path, option: str = "--out") -> None:
     """Refuse a directory that exists or cannot be made, before any work is done."""
     if os.path.lexists(out):
-        name = out.name or out.absolute().name  # "." has none of its own
+        name = out.name or out.absolute().name or str(out)  # "." and "/" have none of their own
         raise InputError(f"option {option}: {name} exists already; name a new folder.", option=option)
     if not out.parent.is_dir():
         raise InputError(f"option {option}: the folder above {out.name} does not exist.", option=option)
