@@ -93,11 +93,10 @@ def fewest(rules: Rules, copies: list[Copy], effort: float, seconds: float, run:
     if rules.hint is not None:
         for cell, var in is_hidden.items():
             model.add_hint(var, bool(rules.hint[cell]))
-    has_more = {}
-    for table in np.unique(rules.table_of).tolist():
+    has_more = {table: model.new_bool_var("") for table in np.unique(rules.table_of).tolist()}
+    for table, has_any in has_more.items():
         own = [var for cell, var in is_hidden.items() if rules.table_of[cell] == table]
-        has_more[table] = model.new_bool_var("")
-        model.add_max_equality(has_more[table], own or [0])
+        model.add(cp_model.LinearExpr.sum(own) >= 1).only_enforce_if(has_any)
     for copy in copies:
         run.check()
         _add_table(model, rules, copy, is_hidden, has_more)
@@ -161,7 +160,7 @@ def _bound(
     total: cp_model.LinearExpr,
     low: int,
     high: int,
-    only_if: cp_model.IntVar | None = None,
+    only_if: cp_model.LiteralT | None = None,
 ) -> None:
     if low > -UNBOUNDED:
         added = model.add(total >= low)
