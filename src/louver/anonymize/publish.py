@@ -221,7 +221,7 @@ class Shown:
     Attributes
     ----------
     codes : list of int
-        Values that are public or published.
+        Values that are published.
     texts : mapping of int to list
         For every code the values of the file that stand for it, as text.
     """
@@ -235,7 +235,7 @@ def _shown(is_kept: Bools, table: pa.Table, loaded: Loaded) -> list[Shown]:
     return [
         Shown(
             limits=limits,
-            codes=shown_codes(attribute, limits.codes[is_kept], loaded.public[attribute.name]),
+            codes=shown_codes(limits.codes[is_kept]),
             texts=published_texts(table[attribute.name], limits.codes[is_kept]),
         )
         for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True)
