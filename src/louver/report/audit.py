@@ -48,8 +48,9 @@ def write_audit_report(audit: JointAudit, request: Request[AuditOptions], path: 
 
 
 def _verdict(audit: JointAudit) -> str:
-    is_risky = bool(audit.summary.small_exact or audit.summary.within)
-    told = f'<p class="verdict{" risk" if is_risky else ""}">{escape(audit.verdict)}</p>'
+    verdict = audit.verdict
+    is_safe = verdict.level == "safe"
+    told = f'<p class="verdict{"" if is_safe else " risk"}">{escape(str(verdict))}</p>'
     return (
         told if audit.remark is None else f"{told}<p>{escape(audit.remark[0].upper() + audit.remark[1:])}</p>"
     )
