@@ -48,6 +48,10 @@ SECTIONS: dict[str, type[Options]] = {
 }
 
 MEANINGS = {
+    "verdict": "what the result means for publication, as every other output says it",
+    "level": "`ok`, `care` (read the reasons first) or `stop` (do not publish it as it is)",
+    "sentence": "the conclusion, in one sentence",
+    "reasons": "what the conclusion rests on, a sentence each",
     "summary": "what the whole table gives away",
     "rows": "rows of the published table, rows without anybody included",
     "cols": "columns of the published table",
@@ -158,14 +162,23 @@ ANONYMIZE_MEANINGS = {
     "reached[].t": "largest distance of a class from the published table; null where not asked for",
     "reached[].distance": "equal, ordered or hierarchical",
     "alone": "published records that differ from all others, the columns published unchanged included",
+    "alike": "for each sensitive column, the published records in classes whose members all have one value of it",
+    "verdict": "what the steward should read before publishing",
+    "verdict.level": "ok, care or stop: the most serious of the reasons",
+    "verdict.sentence": "the verdict in one sentence",
+    "verdict.reasons": "what was found, the most serious first",
+    "verdict.reasons[].about": "against, units, weaker, worked-out, alone, alike, stopped or lost",
+    "verdict.reasons[].level": "care or stop",
+    "verdict.reasons[].sentence": "the finding in words",
+    "verdict.not_asked": "sentences about what was not looked at",
     "withheld": "whether nothing was written because of `--against`",
+    "stopped": "where a limit ended the search: improving, unfinished (before the method was done), or null",
     "information_loss": "sum over records and quasi-identifiers of weight x range / attribute range",
     "gcp": "mean share of detail lost, weights aside",
     "lower_bound": "loss that every partition has at least, or null",
     "optimal": "whether no partition loses less",
     "seconds": "wall-clock time",
     "stages": "the same by stage: reading, first answer, bound, search, publishing",
-    "warnings": "sentences that the steward should read first",
     "risk": "re-identification risk that is left",
     "risk.prosecutor_highest": "1 / smallest class",
     "risk.prosecutor_average": "classes / records",
@@ -174,7 +187,8 @@ ANONYMIZE_MEANINGS = {
     "risk.journalist_average": "mean over records of 1 / people that their class matches, or null",
     "risk.uniques_before": "records alone with their quasi-identifiers before",
     "risk.uniques_after": "and after",
-    "risk.class_sizes": "pairs of class size and number of classes",
+    "risk.class_sizes": "pairs of class size and number of classes, a class being all records with equal published quasi-identifiers",
+    "risk.counted": "what the sizes count: records, or units with `--unit`",
     "utility": "what was lost",
     "utility.information_loss": "as above",
     "utility.gcp": "as above",
@@ -296,6 +310,8 @@ KINDS = {
     type(None): "number or null",
     dict: "object",
 }
+OR_NULL = {"violation": "object or null", "stopped": "text or null"}
+"""Kinds of keys that are null in the example."""
 
 
 AUDIT_MEANINGS = {
@@ -581,7 +597,7 @@ def _walk(value: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
     """Dotted path and kind of every key; keys that are labels of the data are left out."""
     for key, below in value.items():
         here = f"{path}.{key}".removeprefix(".")
-        yield here, "object or null" if here == "violation" else KINDS[type(below)]
+        yield here, OR_NULL.get(here) or KINDS[type(below)]
         if here.endswith(LABELLED) or (here.endswith(".summary") and path):
             continue
         if isinstance(below, dict):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import http.client
 import re
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from app.browser import Explorer, running, tab
+from app.browser import Explorer, enter, running, tab
 from louver.data.samples import sample_path
 
 pytestmark = pytest.mark.chromium
@@ -45,20 +47,19 @@ def answer(explorer: Explorer, path: str, **headers: str) -> tuple[int, dict[str
 
 
 def test_only_the_owner_is_let_in(explorer: Explorer) -> None:
-    token = explorer.address.partition("?")[2]
-    status, headers = answer(explorer, f"/?{token}")
-    cookie = headers["set-cookie"].partition(";")[0]
-    assert (
-        status == 200 and "HttpOnly" in headers["set-cookie"] and "SameSite=Strict" in headers["set-cookie"]
-    )
-    assert answer(explorer, "/")[0] == 403
-    assert answer(explorer, "/?token=wrong")[0] == 403
-    assert answer(explorer, "/assets/louver.css")[0] == 403
-    assert answer(explorer, "/", Cookie=cookie, Host="evil.example")[0] == 403
-    assert answer(explorer, "/", Cookie=cookie, Origin="http://evil.example")[0] == 403
-    assert answer(explorer, "/upload/x", Cookie=cookie)[0] in (404, 405)
-    status, headers = answer(explorer, "/", Cookie=cookie)
-    assert status == 200
+    token = explorer.address.partition("#token=")[2]
+    prefix = enter(explorer, "X-Louver-Key", explorer.key)["prefix"]
+    assert enter(explorer, "X-Louver-Token", token) is None, "the token has been used"
+    assert enter(explorer, "X-Louver-Key", token) is None
+    status, headers = answer(explorer, "/")
+    assert status == 200 and "set-cookie" not in headers, "the door, for everybody"
+    for path in ("/assets/louver.css", "/upload/x", "/enter", "/_nicegui_ws/socket.io/", "/favicon.ico"):
+        assert answer(explorer, path)[0] == 403
+    assert answer(explorer, f"{prefix}/", Host="evil.example")[0] == 403
+    assert answer(explorer, f"{prefix}/", Origin="http://evil.example")[0] == 403
+    assert answer(explorer, f"{prefix}/upload/x")[0] in (404, 405)
+    status, headers = answer(explorer, f"{prefix}/")
+    assert status == 200 and "set-cookie" not in headers
     assert headers["cache-control"] == "no-store" and headers["referrer-policy"] == "no-referrer"
     assert "access-control-allow-origin" not in headers
     socket = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
@@ -68,11 +69,87 @@ def test_only_the_owner_is_let_in(explorer: Explorer) -> None:
         "Sec-WebSocket-Version": "13",
         "Sec-WebSocket-Key": "A" * 22 + "==",
     }
-    assert answer(explorer, socket, **upgrade, Cookie=cookie, Origin="http://evil.example")[0] == 403
+    assert answer(explorer, prefix + socket, **upgrade, Origin="http://evil.example")[0] == 403
+    assert answer(explorer, prefix + socket, **upgrade)[0] == 403
     assert answer(explorer, socket, **upgrade, Origin=explorer.origin)[0] == 403
     polling = "/_nicegui_ws/socket.io/?EIO=4&transport=polling"
-    assert answer(explorer, polling, Origin="http://evil.example", Cookie=cookie)[0] == 403
+    assert answer(explorer, prefix + polling, Origin="http://evil.example")[0] == 403
     assert answer(explorer, polling)[0] == 403
+
+
+def test_the_printed_address_opens_it_once(browser: Any) -> None:
+    """In the browser: reloading goes on, another browser is kept out, and no address or history shows a secret."""
+    with running() as found:
+        one, other = browser.new_context(), browser.new_context()
+        page, late = one.new_page(), other.new_page()
+        page.goto(found.address)
+        page.wait_for_selector(".rail a")
+        assert page.url == f"{found.origin}/#data"
+        page.reload()
+        page.wait_for_selector(".rail a")
+        second = one.new_page()
+        second.goto(f"{found.origin}/#ledger")
+        second.wait_for_selector(".rail a.on[href='#ledger']")
+        late.goto(found.address)
+        late.get_by_text("This browser has no key").wait_for()
+        assert late.url == f"{found.origin}/"
+        assert one.cookies() == other.cookies() == []
+        one.close(), other.close()
+
+
+class Listener(BaseHTTPRequestHandler):
+    """Another user's server on the same machine: it keeps what it is sent, and its page tries what a page can."""
+
+    heard: ClassVar[list[str]] = []
+    page = ""
+
+    def do_GET(self) -> None:
+        self.heard.append(f"{self.path}\n{self.headers}")
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(self.page.encode())
+
+    def log_message(self, *args: object) -> None:
+        """Nothing."""
+
+
+ATTACK = """<!doctype html><img src="{origin}/favicon.ico"><img src="{origin}/assets/louver.svg"><script>
+const tried = async (call) => {{ try {{ return await call(); }} catch {{ return "refused"; }} }};
+const opened = new Promise((yes) => {{
+  const socket = new WebSocket("{socket}/_nicegui_ws/socket.io/?EIO=4&transport=websocket");
+  socket.onopen = () => yes("open"); socket.onerror = () => yes("refused");
+}});
+window.found = Promise.all([
+  tried(async () => (await fetch("{origin}/", {{ credentials: "include" }})).text()),
+  tried(async () => (await fetch("{origin}/enter", {{ method: "POST", credentials: "include" }})).text()),
+  tried(async () => (await fetch("{origin}/enter", {{ method: "POST", headers: {{ "X-Louver-Key": "x" }} }})).text()),
+  tried(async () => (await import("{origin}/assets/louver.js"), "open")),
+  opened,
+]);
+</script>"""
+
+
+def test_another_server_on_this_machine_learns_nothing(explorer: Explorer, browser: Any) -> None:
+    """Cookies go to every port: whatever a second listener receives opens nothing, and its page reaches nothing."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Listener)
+    Listener.page = ATTACK.format(origin=explorer.origin, socket=explorer.origin.replace("http", "ws"))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with tab(browser, explorer, "tables") as page:
+            wait_for_tiles(page, 17, 36)
+            prefix, client = page.evaluate("[window.path_prefix, window.clientId]")
+            other = page.context.new_page()
+            other.goto(f"http://127.0.0.1:{server.server_port}/")
+            assert other.evaluate("window.found") == ["refused"] * 5
+            assert other.evaluate("localStorage.length + document.cookie.length") == 0
+            assert page.context.cookies() == []
+    finally:
+        server.shutdown()
+    heard = "".join(Listener.heard)
+    assert "User-Agent" in heard and "cookie" not in heard.lower()
+    for secret in (explorer.key, explorer.address.partition("=")[2], prefix.strip("/"), client):
+        assert len(secret) > 30 and secret not in heard
 
 
 def tiles(page: Any) -> list[int]:

@@ -46,7 +46,7 @@ def test_people_who_share_a_status_are_counted(people: str) -> None:
     path = Path(people)
     path.write_text(path.read_text().replace("ulcer", "flu").replace("52,cold", "52,flu"))
     told = anonymized(people, SourceOptions(), OPTIONS | {"k": 2, "method": "exact"}, Run())
-    assert told["leaks"] == {"ill": 3}
+    assert told["alike"] == [["ill", 3]] and told["verdict"]["level"] == "care"
 
 
 def test_a_release_can_be_taken_away_as_one_file(people: str, tmp_path: Path) -> None:

@@ -49,6 +49,32 @@ def test_uploads_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert list(session.folder.iterdir()) == []
 
 
+def test_all_uploads_together_have_a_limit(tmp_path: Path) -> None:
+    """Of all tabs; what is refused or goes with its tab makes room again."""
+    setup = Setup(folder=tmp_path, room=sessions.Room(6))
+    one, other = Session(setup), Session(setup)
+    asyncio.run(one.upload("a.csv", chunks(b"ab", b"cd")))
+    for _ in range(2):
+        with pytest.raises(InputError, match="all uploads together may have"):
+            asyncio.run(other.upload("b.csv", chunks(b"ab", b"c")))
+        assert list(other.folder.iterdir()) == []
+    asyncio.run(other.upload("b.csv", chunks(b"ab")))
+    with pytest.raises(InputError, match="all uploads together may have"):
+        asyncio.run(one.upload("c.csv", chunks(b"c")))
+
+    async def closed() -> AsyncIterator[bytes]:
+        yield b""
+        one.close()
+        yield b"c"
+
+    with pytest.raises(Cancelled):
+        asyncio.run(one.upload("c.csv", closed()))
+    asyncio.run(other.upload("d.csv", chunks(b"abcd")))
+    with pytest.raises(InputError, match="all uploads together may have"):
+        asyncio.run(other.upload("e.csv", chunks(b"e")))
+    other.close()
+
+
 def test_what_pages_keep_is_forgotten_with_the_data(tmp_path: Path) -> None:
     class Kept:
         pass

@@ -85,7 +85,7 @@ def test_against_an_earlier_release_with_a_page_for_the_steward(folder: Path, ca
     assert not (folder / "second").exists() and not (folder / "inside.html").exists()
     done = call_louver(*second, "--accept")
     assert (done.code, done.err) == (0, "")
-    assert "together with first: " in done.out and "For the steward, not for release: inside.html" in done.out
+    assert "Together with first: " in done.out and "For the steward, not for release: inside.html" in done.out
     assert "Risk and utility" in (folder / "inside.html").read_text()
     assert call_louver("verify", "second").code == 0
 

@@ -324,7 +324,7 @@ def test_fail_on(call_louver: Runner, tmp_path: Path, table: str, fail_on: str, 
         "bounds", write(tmp_path, "table.csv", table), *WEIGHTED, "--fail-on", fail_on, "--json"
     )
     assert (done.code, done.err) == (code, "")
-    assert set(json.loads(done.out)) == {"summary", "cells"}
+    assert set(json.loads(done.out)) == {"verdict", "summary", "cells"}
 
 
 def test_fail_on_any_arrangement(call_louver: Runner, counted: Path, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_stable_keys() -> None:
 def test_stable_keys_on_stdout(call_louver: Runner, counted: Path) -> None:
     done = call_louver("bounds", counted, "--rows=site", "--cols=ill", "--weight=count", "--json")
     result = json.loads(done.out)
-    assert set(result) == {"summary", "cells"}
+    assert set(result) == {"verdict", "summary", "cells"}
     assert {f"summary.{key}" for key in result["summary"]} | {
         f"cells[].{key}" for key in result["cells"][0]
     } == STABLE

@@ -240,6 +240,7 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         release,
         curve=trace(loaded, options, made, watch.run),
         beside=local_beside(loaded, options, watch.run),
+        stopped=watch.stopped,
         stages=watch.told,
     )
     if earlier:

@@ -11,7 +11,7 @@ from louver.anonymize.methods.repair import close_as_published
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, Problem
 from louver.anonymize.requirements import Distance
-from louver.anonymize.watch import Watch
+from louver.anonymize.watch import Stopped, Watch
 from louver.optim.status import Status
 
 __all__ = ["form_classes", "solve"]
@@ -43,7 +43,7 @@ def solve(problem: Problem, options: AnonymizeOptions, watch: Watch) -> Answer:
                     plain = options.model_copy(update={"carry": None, "steps": 1})
                     method.solve(problem.tiny(), Watch(), plain)
             watch.restart()
-        watch.problem, watch.lost, watch.least = problem, None, None
+        watch.problem, watch.lost, watch.least, watch.stopped = problem, None, None, None
         return _timed(method, problem, options, watch)
 
     return watch.attend(work)
@@ -58,6 +58,10 @@ def _timed(method: Method, problem: Problem, options: AnonymizeOptions, watch: W
         answer = method.solve(problem, watch, options)
     if "search" not in watch.took and "first answer" not in watch.took:
         watch.took["search"] = time.perf_counter() - began
+    if answer.status is Status.OPTIMAL:
+        watch.stopped = None
+    elif watch.stopped is None and watch.is_over:
+        watch.stopped = Stopped.UNFINISHED
     return answer
 
 

@@ -1,17 +1,22 @@
-"""Who may speak to the explorer: a browser on this machine that has its token, and no page of anybody else.
+"""Who may speak to the explorer: the browser that brought its token first, and no page or program of anybody else.
 
-A request passes if its Host is this server's address, its Origin, where there is one, is this server's (a websocket must have one),
-and it has the cookie that the token in the opening address was exchanged for. The cookie is `HttpOnly` and `SameSite=Strict`.
+No cookie is used: browsers send cookies to every port of a machine, so another user's server would receive it. Secrets travel only to
+this server, in headers and paths:
+
+- The token in the opening address works once. It stands behind `#`, so that no request carries it before the page at `/` sends it here.
+- It is exchanged for the browser's key, which the page keeps in the storage of this origin, port included.
+- The key is exchanged for a prefix, a new one for every load. All pages, files, uploads and websockets lie below a prefix; the page
+  itself is served once below each, and the address that is shown does not have it.
+
+Besides, Host and Origin must be this server's, and a websocket must have an Origin.
 """
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,39 +37,77 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 REFUSED = "Not for this address. Open the one that louver explore printed."
-MOVED_IN = '<!doctype html><title>louver</title><script nonce="{nonce}">location.replace("/")</script>'
-"""A page of our own moves on, not a redirect: a strict cookie is not sent along one that began elsewhere, such as in a mail."""
+DOOR = """<!doctype html><html lang="en"><title>louver</title><link rel="icon" href="data:,"><style>body {{ font: 15px/22px sans-serif; margin: 15vh
+auto; max-width: 36em; padding: 0 16px }}</style><p hidden>This browser has no key to the explorer. Open the address that louver explore
+printed. It works once: if it has been used, go on in the browser that used it, or end louver with Ctrl-C and start it again.</p>
+<script nonce="{nonce}">
+(async () => {{
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  const page = token === null ? location.hash : "";
+  if (token !== null) history.replaceState(null, "", "/");
+  const enter = async (name, secret) => secret === null ? null : fetch("/enter", {{ method: "POST", headers: {{ [name]: secret }} }});
+  let answer = await enter("X-Louver-Token", token);
+  if (!answer?.ok) answer = await enter("X-Louver-Key", localStorage.getItem("louver-key"));
+  if (!answer?.ok) return document.querySelector("p").hidden = false;
+  const given = await answer.json();
+  localStorage.setItem("louver-key", given.key);
+  location.replace(given.prefix + "/" + page);
+}})();
+</script></html>"""
+"""What everybody may have: it holds no secret, and exchanges those of the browser it is in."""
 
 
-@dataclass(frozen=True, slots=True)
 class Keys:
     """Where the server is, and what opens it.
 
-    Attributes
+    Parameters
     ----------
     port : int
+
+    Attributes
+    ----------
     token : str
-        In the opening address.
-    ticket : str
+        In the opening address; it works once.
+    key : str
         What the token is exchanged for.
     """
 
-    port: int
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    ticket: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.token, self.key = _secret(), _secret()
+        self._is_used = False
+        self._waiting: set[str] = set()
+        self._prefixes: set[str] = set()
 
     @property
     def hosts(self) -> tuple[str, str]:
         return f"127.0.0.1:{self.port}", f"localhost:{self.port}"
 
     @property
-    def cookie(self) -> str:
-        """Browsers share cookies between the ports of a machine, so its name has the port."""
-        return f"louver-{self.port}"
-
-    @property
     def address(self) -> str:
-        return f"http://{self.hosts[0]}/?token={self.token}"
+        return f"http://{self.hosts[0]}/#token={self.token}"
+
+    def new_prefix(self, *, token: str = "", key: str = "") -> str | None:
+        """A path for one load, such as "/secret", in exchange for the key, or for the token the first time."""
+        if _is_same(token, self.token) and not self._is_used:
+            self._is_used = True
+        elif not _is_same(key, self.key):
+            return None
+        prefix = f"/{_secret()}"
+        self._prefixes.add(prefix)
+        self._waiting.add(prefix)
+        return prefix
+
+    def prefix_of(self, path: str) -> str | None:
+        """The prefix that a path lies below, if it was given out."""
+        prefix = "/" + path.split("/", 2)[1] if path.startswith("/") else ""
+        return prefix if prefix in self._prefixes else None
+
+    def is_first_load(self, prefix: str) -> bool:
+        """Whether the page below a prefix has not been served yet; asking serves it."""
+        is_first = prefix in self._waiting
+        self._waiting.discard(prefix)
+        return is_first
 
 
 class Guard:
@@ -79,17 +122,24 @@ class Guard:
             await self.app(scope, receive, send)
             return
         is_socket = scope["type"] == "websocket"
+        asked = "" if is_socket else f"{scope['method']} {scope['path']}"
         headers = _headers(scope)
         nonce = secrets.token_urlsafe(16)
         if not self._is_ours(headers, is_socket=is_socket):
             await _refuse(scope, send, nonce)
-        elif self._has_token(scope):
-            entry = f"{self.keys.cookie}={self.keys.ticket}; HttpOnly; SameSite=Strict; Path=/"
-            await _answer(send, 200, MOVED_IN.format(nonce=nonce), nonce, {"Set-Cookie": entry})
-        elif not self._has_ticket(headers):
+        elif asked == "GET /":
+            await _answer(send, 200, DOOR.format(nonce=nonce), nonce)
+        elif _is_from_elsewhere(headers):
             await _refuse(scope, send, nonce)
+        elif asked == "POST /enter":
+            await self._enter(headers, scope, send, nonce)
+        elif (prefix := self.keys.prefix_of(scope["path"])) is None:
+            await _refuse(scope, send, nonce)
+        elif asked == f"GET {prefix}/" and not self.keys.is_first_load(prefix):
+            await _answer(send, 200, DOOR.format(nonce=nonce), nonce)
         else:
-            await self.app(scope, receive, send if is_socket else _dressed(send, nonce))
+            inner = {**scope, "root_path": prefix}
+            await self.app(inner, receive, send if is_socket else _dressed(send, nonce))
 
     def _is_ours(self, headers: Mapping[str, str], *, is_socket: bool) -> bool:
         """Whether the request was made to us by a page of ours, or by no page at all."""
@@ -98,18 +148,27 @@ class Guard:
             return False
         return origin is None or origin == f"http://{headers['host']}"
 
-    def _has_token(self, scope: Scope) -> bool:
-        if scope["type"] != "http" or scope["path"] != "/" or scope["method"] != "GET":
-            return False
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        return secrets.compare_digest(given.encode(), self.keys.token.encode())
+    async def _enter(self, headers: Mapping[str, str], scope: Scope, send: Send, nonce: str) -> None:
+        token, key = headers.get("x-louver-token", ""), headers.get("x-louver-key", "")
+        prefix = self.keys.new_prefix(token=token, key=key) if "origin" in headers else None
+        if prefix is None:
+            await _refuse(scope, send, nonce)
+            return
+        given = json.dumps({"key": self.keys.key, "prefix": prefix})
+        await _answer(send, 200, given, nonce, kind="application/json")
 
-    def _has_ticket(self, headers: Mapping[str, str]) -> bool:
-        try:
-            held = SimpleCookie(headers.get("cookie", "")).get(self.keys.cookie)
-        except CookieError:
-            return False
-        return held is not None and secrets.compare_digest(held.value.encode(), self.keys.ticket.encode())
+
+def _secret() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def _is_same(given: str, secret: str) -> bool:
+    return secrets.compare_digest(given.encode(), secret.encode())
+
+
+def _is_from_elsewhere(headers: Mapping[str, str]) -> bool:
+    """Whether the browser says that another page asks, as it does for pictures and scripts too; another port is another page."""
+    return headers.get("sec-fetch-site", "same-origin") != "same-origin"
 
 
 def _headers(scope: Scope) -> dict[str, str]:
@@ -125,15 +184,15 @@ async def _refuse(scope: Scope, send: Send, nonce: str) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
     else:
-        await _answer(send, 403, f"<!doctype html><title>louver</title><p>{REFUSED}</p>", nonce, {})
+        await _answer(send, 403, f"<!doctype html><title>louver</title><p>{REFUSED}</p>", nonce)
 
 
-async def _answer(send: Send, status: int, page: str, nonce: str, more: Mapping[str, str]) -> None:
-    headers = {"Content-Type": "text/html; charset=utf-8", **HEADERS, **more}
+async def _answer(send: Send, status: int, text: str, nonce: str, *, kind: str = "text/html") -> None:
+    headers = {"Content-Type": f"{kind}; charset=utf-8", **HEADERS}
     headers["Content-Security-Policy"] = POLICY.format(nonce=nonce)
     listed = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": listed})
-    await send({"type": "http.response.body", "body": page.encode()})
+    await send({"type": "http.response.body", "body": text.encode()})
 
 
 def _dressed(send: Send, nonce: str) -> Send:

@@ -21,9 +21,11 @@ from louver.errors import Cancelled, InputError, LouverError, printable
 from louver.schema.source import SourceOptions
 from louver.schema.validate import validated
 
-__all__ = ["MAX_UPLOAD", "SAMPLES", "Opened", "Receiver", "Session", "Setup"]
+__all__ = ["MAX_UPLOAD", "MAX_UPLOADS", "SAMPLES", "Opened", "Receiver", "Room", "Session", "Setup"]
 
 MAX_UPLOAD = 500_000_000
+MAX_UPLOADS = 2_000_000_000
+"""Bytes that one upload may have, and that all uploads of all tabs may have together."""
 SAMPLES = {
     "survey": ("Survey", "48,842 people counted by eight attributes", "count"),
     "cps8": ("cps8", "the same with the names of the literature: the table of the bounds paper", "count"),
@@ -53,6 +55,32 @@ LASTING = ("measure", "release")
 S = TypeVar("S")
 
 
+class Room:
+    """What all tabs together may keep of uploads; a tab gives its part back when it goes."""
+
+    def __init__(self, most: int = MAX_UPLOADS) -> None:
+        self._most = self._left = most
+
+    def take(self, size: int) -> None:
+        """Take so many bytes.
+
+        Raises
+        ------
+        InputError
+            If there are not so many left.
+        """
+        if size > self._left:
+            raise InputError(
+                f"all uploads together may have {self._most // 1_000_000:,} MB; close other tabs or reload this page, "
+                "or start louver explore with the path of the data."
+            )
+        self._left -= size
+
+    def give_back(self, size: int) -> None:
+        """Give so many bytes back."""
+        self._left += size
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """What the server was started with.
@@ -67,6 +95,8 @@ class Setup:
         Who pays, where releases are, and the spec of the page TopDown.
     folder : Path
         Private to this user; uploads are kept below it.
+    room : Room
+        How much all uploads together may have.
     """
 
     file: str | None = None
@@ -75,6 +105,7 @@ class Setup:
     releases: Path | None = None
     topdown: Path | None = None
     folder: Path
+    room: Room = field(default_factory=Room)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +177,7 @@ class Session:
         self._states: dict[type[Any], Any] = {}
         self._workers: dict[str, Worker] = {}
         self._folder: Path | None = None
+        self._kept = 0
         self._is_closed = False
 
     @property
@@ -259,13 +291,29 @@ class Session:
         if ending is None:
             raise InputError(f"this kind of file is not read; choose {receiver.kinds}.")
         place, kept = tempfile.mkstemp(ending, f"{stem}-", self.folder)  # several may arrive at once
+        taken = 0
+
+        def take(size: int) -> None:
+            nonlocal taken
+            self._check()
+            self.setup.room.take(size)
+            taken += size
+            self._kept += size
+
         try:
             with open(place, "wb") as stream:
-                await _write(stream, chunks, receiver)
+                await _write(stream, chunks, receiver, take)
         except BaseException:
             Path(kept).unlink(missing_ok=True)
+            self._give_back(taken)
             raise
         return Path(kept)
+
+    def _give_back(self, size: int) -> None:
+        """Room that an upload had; what went with the tab is not given back twice."""
+        given = min(size, self._kept)
+        self._kept -= given
+        self.setup.room.give_back(given)
 
     def count_by(self, weight: str | None) -> None:
         """Read the same data with another column of counts, or with none."""
@@ -307,6 +355,7 @@ class Session:
             with suppress(OSError):
                 shutil.rmtree(self._folder)
             self._folder = None
+        self._give_back(self._kept)
 
     def _take(self, opened: Opened) -> None:
         self.opened = opened
@@ -324,7 +373,9 @@ async def _nobody(path: str, name: str) -> None:
     """Takes nothing: the data themselves are opened."""
 
 
-async def _write(stream: BinaryIO, chunks: AsyncIterator[bytes], receiver: Receiver) -> None:
+async def _write(
+    stream: BinaryIO, chunks: AsyncIterator[bytes], receiver: Receiver, take: Callable[[int], None]
+) -> None:
     size = 0
     async for chunk in chunks:
         size += len(chunk)
@@ -332,4 +383,5 @@ async def _write(stream: BinaryIO, chunks: AsyncIterator[bytes], receiver: Recei
             is_data = receiver.endings == ENDINGS
             instead = "start louver explore with its path instead" if is_data else "choose a smaller one"
             raise InputError(f"the file is larger than {receiver.most // 1_000_000} MB; {instead}.")
+        take(len(chunk))
         stream.write(chunk)

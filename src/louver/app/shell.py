@@ -25,7 +25,8 @@ from louver.errors import Cancelled, LouverError
 __all__ = ["install"]
 
 ASSETS = Path(__file__).with_name("assets")
-HEAD = '<script src="/assets/louver.js"></script><link rel="stylesheet" href="/assets/louver.css">'
+HEAD = '<link rel="stylesheet" href="assets/louver.css"><script src="assets/louver.js"></script>'
+"""Below the prefix of the load; the script then takes the prefix out of the address."""
 CONNECT_SECONDS = 60.0
 FIRST = "data"
 LOGO = (

@@ -98,7 +98,7 @@ def advice_beside(
     if publication is None:
         return None
     is_publishable = publication.refused is publication.published is None and not publication.together
-    return audit.verdict.beside_register(is_publishable=is_publishable).advice
+    return audit.advice(is_registered=True, is_publishable=is_publishable)
 
 
 def _disclosed(audit: BoundsAudit) -> list[str]:

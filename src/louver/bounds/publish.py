@@ -110,7 +110,7 @@ def refusal(audit: BoundsAudit, options: BoundsOptions) -> str | None:
     if not audit.verdict.is_risky or is_accepted:
         return None
     remedy = "" if audit.summary.disclosed_small_cells else " --accept publishes it all the same."
-    return audit.verdict.learned + remedy
+    return " ".join(audit.verdict.reasons) + remedy
 
 
 def _plain(recode: Recode) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from louver._html import MOST_LINES, Shown
+from louver._verdict import Verdict
 from louver._words import counted
 from louver.bounds.exact import Runs
 from louver.bounds.problem import Arrangement, TwoWayTable
 from louver.bounds.rounded import Rounding
 from louver.bounds.summary import Solution, Summary, asked_cells, exposure
-from louver.bounds.verdict import Verdict, verdict
+from louver.bounds.verdict import advise, judge
 from louver.errors import printable
 
 if TYPE_CHECKING:
@@ -155,13 +156,30 @@ class BoundsAudit(Shown):
 
     @property
     def verdict(self) -> Verdict:
-        """What an outsider learns, whether to publish, what to do next."""
-        told = verdict(self.summary, small=self.small, certain=self.certain, is_counted=self.is_counted)
-        return told if self.survey_weight is None else told.of_estimates(self.survey_weight)
+        """What an outsider learns, and whether to publish."""
+        return judge(
+            self.summary,
+            small=self.small,
+            certain=self.certain,
+            is_counted=self.is_counted,
+            survey_weight=self.survey_weight,
+        )
+
+    def advice(self, *, is_registered: bool = False, is_publishable: bool = False) -> str:
+        """What to do next with it, where it is the steward's own; see `louver.bounds.verdict.advise`."""
+        if not self.is_counted and self.survey_weight is None:
+            return ""
+        return advise(
+            self.verdict.level,
+            survey_weight=self.survey_weight,
+            is_registered=is_registered,
+            is_publishable=is_publishable,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
         return {
+            "verdict": self.verdict.to_dict(),
             "summary": asdict(self.summary),
             "cells": [
                 {
@@ -203,7 +221,7 @@ class BoundsAudit(Shown):
 
     def words(self, advice: str | None = None) -> str:
         """The verdict, with other advice where that is given, and the counts behind it."""
-        told = self.verdict if advice is None else replace(self.verdict, advice=advice)
+        told = " ".join(filter(None, (str(self.verdict), self.advice() if advice is None else advice)))
         s = self.summary
         form = "exact fractions"
         if self.decimals is not None:

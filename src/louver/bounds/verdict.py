@@ -1,89 +1,79 @@
-"""The answer in plain words: what an outsider learns, whether to publish, what to do next."""
+"""What an outsider learns from a table, whether it may be published, and what to do next."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.bounds.summary import Summary
 from louver.errors import printable
 
-__all__ = ["Verdict", "verdict"]
+__all__ = ["advise", "judge"]
+
 REDESIGN = "Next: --suggest looks for a redesign"
-TOGETHER = "Next: --register audits it together with what was published before."
+SENTENCES = {
+    Level.OK: "By itself it may be published.",
+    Level.CARE: "Publish it only if that may be known.",
+    Level.STOP: "Do not publish it as it is.",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Three sentences, and whether the first is bad news.
-
-    Attributes
-    ----------
-    learned : str
-        What an outsider may learn from the table.
-    decision : str
-        Whether it may be published.
-    advice : str
-        What to do next.
-    """
-
-    learned: str
-    decision: str
-    advice: str
-    is_risky: bool
-
-    def __str__(self) -> str:
-        return " ".join(part for part in (self.learned, self.decision, self.advice) if part)
-
-    def beside_register(self, *, is_publishable: bool) -> Verdict:
-        """The verdict where the register was asked already; what may be published then is offered to be."""
-        if self.advice == TOGETHER:
-            return replace(
-                self, advice="Next: --publish DIR writes it as a release." if is_publishable else ""
-            )
-        return replace(self, advice=self.advice.replace(", --register for what other tables add", ""))
-
-    def of_estimates(self, weight: str) -> Verdict:
-        """The verdict where people may have been weighted up: one sampled person passes for hundreds."""
-        note = f'Column "{printable(weight)}" is named like a sampling weight: one person of the file then counts as many.'
-        advice = "Next: audit without --weight, or rename the column where it counts people."
-        return Verdict(f"{self.learned} {note}", "Do not publish it as it is.", advice, True)
-
-
-def verdict(summary: Summary, *, small: int, certain: Fraction, is_counted: bool) -> Verdict:
+def judge(
+    summary: Summary, *, small: int, certain: Fraction, is_counted: bool, survey_weight: str | None = None
+) -> Verdict:
     """Judge one table.
 
     Parameters
     ----------
     is_counted : bool
         Whether it is the steward's own table; somebody else's is published already.
+    survey_weight : str, optional
+        Column of counts that may weight people up: one sampled person then passes for hundreds.
     """
-    learned = f"{_counts(summary)}{_status(summary, certain, is_counted)}.{_small_rows(summary, small)}"
-    is_risky = bool(summary.disclosed_small_cells or summary.certain_rows)
-    if not is_counted:
-        told = "Everybody who has the table can work this out." if is_risky else ""
-        return Verdict(learned, told, "", is_risky)
-    if is_risky:
-        return Verdict(
-            learned,
-            "Do not publish it as it is.",
-            f"{REDESIGN}; fewer or broader categories help.",
-            is_risky,
-        )
-    if summary.disclosed_rows or summary.small_rows:
-        return Verdict(
-            learned,
-            "Publish it only if that may be known.",
-            f"{REDESIGN}, --register for what other tables add.",
-            is_risky,
-        )
-    return Verdict(
-        learned,
-        "By itself it may be published.",
-        TOGETHER,
-        is_risky,
-    )
+    found = f"{_counts(summary)}{_status(summary, certain, is_counted)}.{_small_rows(summary, small)}"
+    level = _level(summary)
+    if survey_weight is not None:
+        note = f'Column "{printable(survey_weight)}" is named like a sampling weight: one person of the file then counts as many.'
+        return Verdict(Level.STOP, SENTENCES[Level.STOP], (found, note))
+    if is_counted:
+        return Verdict(level, SENTENCES[level], (found,))
+    if level is Level.STOP:
+        return Verdict(level, "Everybody who has the table can work this out.", (found,))
+    return Verdict(level, found)
+
+
+def advise(
+    level: Level,
+    *,
+    survey_weight: str | None = None,
+    is_registered: bool = False,
+    is_publishable: bool = False,
+) -> str:
+    """What to do next with a table of the steward's own, on the command line.
+
+    Parameters
+    ----------
+    is_registered : bool
+        Whether the register was asked already.
+    is_publishable : bool
+        Whether it may be published beside what the register holds.
+    """
+    if survey_weight is not None:
+        return "Next: audit without --weight, or rename the column where it counts people."
+    if level is Level.STOP:
+        return f"{REDESIGN}; fewer or broader categories help."
+    if level is Level.CARE:
+        return f"{REDESIGN}{'' if is_registered else ', --register for what other tables add'}."
+    if not is_registered:
+        return "Next: --register audits it together with what was published before."
+    return "Next: --publish DIR writes it as a release." if is_publishable else ""
+
+
+def _level(summary: Summary) -> Level:
+    if summary.disclosed_small_cells or summary.certain_rows:
+        return Level.STOP
+    return Level.CARE if summary.disclosed_rows or summary.small_rows else Level.OK
 
 
 def _counts(summary: Summary) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from html import escape
 from itertools import islice
 from pathlib import Path
@@ -17,7 +16,7 @@ from louver.bounds.publish import Publication
 from louver.bounds.result import BoundsAudit, Cell, Comparison, TellingRow
 from louver.bounds.suggestions import UTILITY, Suggestions
 from louver.data.read import name_of
-from louver.report.page import facts, page, picture, sentence, table, tiles, write_page
+from louver.report.page import facts, page, picture, sentence, table, tiles, verdict, write_page
 from louver.run import Run
 from louver.schema.request import Request
 
@@ -98,8 +97,7 @@ def _audit_sections(audit: BoundsAudit) -> list[str]:
 
 
 def _verdict(audit: BoundsAudit, advice: str | None) -> str:
-    told = audit.verdict if advice is None else replace(audit.verdict, advice=advice)
-    return f'<p class="verdict{" risk" if told.is_risky else ""}">{sentence(str(told))}</p>'
+    return verdict(audit.verdict, audit.advice() if advice is None else advice)
 
 
 def _tiles(audit: BoundsAudit) -> str:

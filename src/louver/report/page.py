@@ -10,13 +10,25 @@ from typing import TYPE_CHECKING
 
 from louver._figure import svg
 from louver._html import html_table, number
+from louver._verdict import Level, Verdict
 from louver.data.write import is_replaceable, replacing
 from louver.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["answers", "check_page", "facts", "page", "picture", "sentence", "table", "tiles", "write_page"]
+__all__ = [
+    "answers",
+    "check_page",
+    "facts",
+    "page",
+    "picture",
+    "sentence",
+    "table",
+    "tiles",
+    "verdict",
+    "write_page",
+]
 
 LONG, PART, NARROW = 40, 20, 44
 """Tables of more lines than the first, and no more characters in a line than the last, are cut into parts of PART lines."""
@@ -32,6 +44,7 @@ main { max-width: 1060px; margin: 0 auto; overflow-wrap: anywhere; padding: 32px
 h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 8px; }
 p { max-width: 78ch; } .sub { color: var(--muted); margin: 0 0 20px; }
 .verdict { border-left: 5px solid var(--safe); background: #eef5f9; padding: 12px 16px; margin: 18px 0; font-size: 17px; }
+.verdict.care { border-color: #b07d1a; background: #fbf1dc; }
 .verdict.risk { border-color: var(--risk); background: #fbeeeb; }
 .answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(380px, 1fr)); gap: 10px 32px; margin: 16px 0; }
 .answers dt { color: var(--muted); font-weight: 600; font-size: 13.5px; } .answers dd { margin: 0; }
@@ -84,6 +97,12 @@ def page(title: str, subtitle: str, sections: Iterable[str], footer: str) -> str
 def sentence(text: str) -> str:
     """Plain text as HTML; options are set as code, so that no line breaks inside one."""
     return OPTION.sub(r"<code>\1</code>", escape(text))
+
+
+def verdict(found: Verdict, advice: str = "") -> str:
+    """A verb's verdict, coloured by its level, and what to do next."""
+    kind = {Level.OK: "verdict", Level.CARE: "verdict care", Level.STOP: "verdict risk"}[found.level]
+    return f'<p class="{kind}">{sentence(" ".join(filter(None, (str(found), advice))))}</p>'
 
 
 def answers(*, released: str, promised: str, accuracy: str, check: str) -> str:

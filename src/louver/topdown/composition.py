@@ -24,14 +24,14 @@ from louver.privacy.neighbours import Relation
 from louver.topdown.design import Design
 from louver.topdown.options import MAX_CELLS
 
-__all__ = ["Verdict", "check_extension", "check_together", "invariant_records", "judge", "space_of"]
+__all__ = ["Protection", "check_extension", "check_together", "invariant_records", "judge", "space_of"]
 
 Record = Mapping[str, Any]
 Cells = NDArray[np.bool_]
 Labels = NDArray[np.int64]
 
 
-class Verdict(Enum):
+class Protection(Enum):
     """What several invariants leave of every spec's protection."""
 
     PROTECTED = "each spec still has neighbours"
@@ -95,7 +95,7 @@ def check_together(design: Design, published: Sequence[Record]) -> None:
     """
     own = invariant_records(design)
     verdict = judge([*published, *own], space_of(design), design.spine.leaves, design.budget.neighbours)
-    if verdict is Verdict.EXPOSED:
+    if verdict is Protection.EXPOSED:
         raise InputError(
             "with the invariants that this ledger has published already, these would fix a whole table exactly; leave out "
             "invariants.",
@@ -123,7 +123,7 @@ def check_extension(design: Design, class_of: Labels, published: Sequence[Record
     else:  # who is counted at all depends on what invariants speak of, and on nothing else
         space |= {"attributes": {}, "zeros": []}
     verdict = judge(published, space, design.spine.leaves, relation)
-    if verdict is Verdict.EXPOSED:
+    if verdict is Protection.EXPOSED:
         raise InputError(
             f"the invariants that this ledger has published leave no two tables that are neighbours ({relation}); nothing would be "
             "protected.",
@@ -142,8 +142,8 @@ def _has_unseen_change(design: Design, class_of: Labels, seen: set[str]) -> bool
     return len(np.unique(alike)) < len(possible)
 
 
-def _check_decided(verdict: Verdict, design: Design) -> None:
-    if verdict is Verdict.UNDECIDED and not design.options.acknowledge_invariants:
+def _check_decided(verdict: Protection, design: Design) -> None:
+    if verdict is Protection.UNDECIDED and not design.options.acknowledge_invariants:
         raise InputError(
             "this ledger has published invariants of other leaves or attributes, and what they give away together with this "
             'spec cannot be decided; if that is acceptable, write "acknowledge_invariants = true" under [topdown].',
@@ -151,7 +151,9 @@ def _check_decided(verdict: Verdict, design: Design) -> None:
         )
 
 
-def judge(invariants: Sequence[Record], space: Record, leaves: Sequence[str], relation: Relation) -> Verdict:
+def judge(
+    invariants: Sequence[Record], space: Record, leaves: Sequence[str], relation: Relation
+) -> Protection:
     """Decide whether every spec keeps neighbours when all invariants are known.
 
     Parameters
@@ -179,7 +181,7 @@ def judge(invariants: Sequence[Record], space: Record, leaves: Sequence[str], re
         "where",
     )  # what is said about one part of the records says nothing certain about another
     if joint is None or any(one.get(key) != space.get(key) for one in invariants for key in same):
-        return Verdict.UNDECIDED
+        return Protection.UNDECIDED
     sets = [joint.holds(one["codes"]) for one in invariants]
     is_possible = joint.is_possible([zero for one in (space, *invariants) for zero in one["zeros"]])
     signature = np.zeros(joint.n_cells, dtype=np.int64)
@@ -188,13 +190,13 @@ def judge(invariants: Sequence[Record], space: Record, leaves: Sequence[str], re
     cells = np.flatnonzero(is_possible)
     if relation is Relation.ADD_REMOVE_RECORD:
         counted = np.any(sets, axis=0) if sets else np.zeros(joint.n_cells, dtype=np.bool_)
-        return Verdict.EXPOSED if counted[cells].all() else Verdict.PROTECTED
+        return Protection.EXPOSED if counted[cells].all() else Protection.PROTECTED
     if _can_move(signature[cells], [inside[cells] for inside in sets], invariants, leaves):
-        return Verdict.PROTECTED
+        return Protection.PROTECTED
     for names in {tuple(sorted(one["attributes"])) for one in (space, *invariants)}:
         if not _can_change(signature[cells], joint.places(names)[cells]):
-            return Verdict.EXPOSED
-    return Verdict.PROTECTED
+            return Protection.EXPOSED
+    return Protection.PROTECTED
 
 
 def _can_change(signature: Labels, place: Labels) -> bool:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from louver.errors import InputError
 from louver.privacy.neighbours import Relation
 from louver.topdown.composition import (
-    Verdict,
+    Protection,
     check_extension,
     check_together,
     invariant_records,
@@ -75,7 +75,7 @@ def test_the_verdict_is_that_of_enumeration(
         invariants, told, leaves, is_changed=relation is Relation.CHANGE_RECORD
     )
     verdict = judge(invariants, spaces[0], leaves, relation)
-    assert verdict is (Verdict.PROTECTED if expected else Verdict.EXPOSED)
+    assert verdict is (Protection.PROTECTED if expected else Protection.EXPOSED)
 
 
 def test_a_table_published_in_two_parts_is_exposed() -> None:
@@ -83,8 +83,8 @@ def test_a_table_published_in_two_parts_is_exposed() -> None:
     first = [_record(race, ("prefix", 2), {"race": [0]})]
     rest = [_record(race, ("prefix", 2), {"race": [code]}) for code in (1, 2)]
     for part in (first, rest):
-        assert judge(part, race, LEAVES, Relation.CHANGE_RECORD) is Verdict.PROTECTED
-    assert judge([*first, *rest], race, LEAVES, Relation.CHANGE_RECORD) is Verdict.EXPOSED
+        assert judge(part, race, LEAVES, Relation.CHANGE_RECORD) is Protection.PROTECTED
+    assert judge([*first, *rest], race, LEAVES, Relation.CHANGE_RECORD) is Protection.EXPOSED
 
 
 def test_a_finer_spec_may_expose_an_earlier_one() -> None:
@@ -92,8 +92,8 @@ def test_a_finer_spec_may_expose_an_earlier_one() -> None:
     sex, both = _space("sex"), _space("sex", "age")
     first = _record(sex, ("prefix", 2), {"sex": [0]})
     second = [_record(both, ("prefix", 2), {"sex": [1], "age": [code]}) for code in (0, 1)]
-    assert judge(second, both, LEAVES, Relation.CHANGE_RECORD) is Verdict.PROTECTED
-    assert judge([first, *second], both, LEAVES, Relation.CHANGE_RECORD) is Verdict.EXPOSED
+    assert judge(second, both, LEAVES, Relation.CHANGE_RECORD) is Protection.PROTECTED
+    assert judge([first, *second], both, LEAVES, Relation.CHANGE_RECORD) is Protection.EXPOSED
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_finer_spec_may_expose_an_earlier_one() -> None:
     ],
 )
 def test_what_cannot_be_compared_is_undecided(other: dict[str, Any]) -> None:
-    assert judge([other], _space("sex"), LEAVES, Relation.CHANGE_RECORD) is Verdict.UNDECIDED
+    assert judge([other], _space("sex"), LEAVES, Relation.CHANGE_RECORD) is Protection.UNDECIDED
 
 
 def _design(folder: Path, invariants: str, **more: str) -> Design:
@@ -172,9 +172,9 @@ def test_invariants_of_other_rows_decide_nothing() -> None:
     space = _space("sex", "age")
     record = _record(space, ("prefix", 1), {"sex": [0]})
     relation = Relation.CHANGE_RECORD
-    assert judge([record], space, LEAVES, relation) is Verdict.PROTECTED
-    assert judge([record], space | {"where": "age = 1"}, LEAVES, relation) is Verdict.UNDECIDED
-    assert judge([record | {"where": "age = 1"}], space, LEAVES, relation) is Verdict.UNDECIDED
+    assert judge([record], space, LEAVES, relation) is Protection.PROTECTED
+    assert judge([record], space | {"where": "age = 1"}, LEAVES, relation) is Protection.UNDECIDED
+    assert judge([record | {"where": "age = 1"}], space, LEAVES, relation) is Protection.UNDECIDED
 
 
 def test_an_extension_needs_neighbours_given_all_that_is_exact(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ window.louver = {
   async upload(file, purpose = "") {
     if (!file) return;
     louver.say("Uploading.");
-    await fetch("/upload/" + window.clientId, {
+    await fetch(`${window.path_prefix}/upload/${window.clientId}`, {
       method: "POST",
       body: file,
       headers: { "X-Name": encodeURIComponent(file.name), "X-Purpose": purpose, "Content-Type": "application/octet-stream" },
@@ -56,6 +56,9 @@ window.louver = {
 };
 
 (function () {
+  // The prefix opens nothing but this load; neither the address nor the history keeps it. Reloading asks at the door for another.
+  document.addEventListener("DOMContentLoaded", () => history.replaceState(null, "", "/" + location.hash));
+
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const follow = () => louver.theme(localStorage.getItem("louver-theme") ?? (dark.matches ? "dark" : "light"));
   dark.addEventListener("change", follow);

@@ -53,7 +53,6 @@ def anonymized(path: str, source: SourceOptions, options: Mapping[str, Any], run
         None if not made.lower_bound else made.utility.gcp * made.lower_bound / made.utility.information_loss
     )
     told["by_column"] = [(name, share) for name, share in made.published_losses]
-    told["leaks"] = {name: _same_status(made, name) for name in KEPT.sensitive}
     return told
 
 
@@ -123,15 +122,3 @@ def _made(number: str) -> AnonymizedRelease:
             "the result that is shown is not kept any more, for another search was begun; run again."
         )
     return KEPT.made
-
-
-def _same_status(made: AnonymizedRelease, sensitive: str) -> int:
-    """People in classes whose members all have one and the same value of a sensitive column."""
-    if sensitive not in made.table.column_names:
-        return 0
-    options = pc.CountOptions(mode="all")
-    grouped = made.table.group_by(list(made.quasi)).aggregate(
-        [(sensitive, "count_distinct", options), ([], "count_all")]
-    )
-    alike = pc.equal(grouped[f"{sensitive}_count_distinct"], 1)
-    return int(pc.sum(grouped.filter(alike)["count_all"]).as_py() or 0)

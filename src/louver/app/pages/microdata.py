@@ -316,7 +316,7 @@ class _Page:
                 tried(self._asked.tried, self._again)
 
     def _verdict(self, found: Told) -> None:
-        leaks = {name: n for name, n in found["leaks"].items() if n}
+        """The verb's own verdict."""
         bound = found["bound"]
         proof = (
             "No choice of classes loses less."
@@ -325,26 +325,15 @@ class _Page:
             if bound is None
             else f"It cannot fall below {share_text(bound)}."
         )
-        told = f"Lost {share_text(found['gcp'])} of the detail. {proof}"
-        if found["warnings"]:
-            verdict("care", "More than half of the detail is lost.", found["warnings"][0])
-        elif leaks:
-            name, people = max(leaks.items(), key=lambda pair: pair[1])
-            made = verdict(
-                "care",
-                f"Nobody stands alone any more, but {name} can still leak.",
-                f"{people:,} people are in classes where everybody has the same {name}.",
-                told,
-            )
+        lost = f"Lost {share_text(found['gcp'])} of the detail. {proof}"
+        told = found["verdict"]
+        reasons = [reason["sentence"] for reason in told["reasons"]]
+        made = verdict(
+            told["level"], told["sentence"], " ".join(reasons), " ".join([lost, *told["not_asked"]])
+        )
+        if any(reason["about"] == "alike" for reason in told["reasons"]):
             with made:
                 button("Ask for l = 2", self._ask_l)
-        else:
-            verdict(
-                "ok",
-                f"Each person looks like at least {found['k'] - 1} others.",
-                told,
-                "This says nothing about other releases of the same people.",
-            )
 
     async def _ask_l(self) -> None:
         self._asked.l = 2

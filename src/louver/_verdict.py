@@ -1,0 +1,58 @@
+"""What a result means for whoever must decide about publication: judged once by the verb, rendered everywhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+__all__ = ["Level", "Verdict"]
+
+
+class Level(StrEnum):
+    """How bad the news is."""
+
+    OK = "ok"
+    """Nothing that was asked about is disclosed."""
+    CARE = "care"
+    """Something is disclosed that may or may not matter, or something was left undecided: read the reasons first."""
+    STOP = "stop"
+    """Do not publish it as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict of a verb on its own result.
+
+    The command line, JSON, reports and pages of the explorer render it; none of them judges the result again.
+
+    Attributes
+    ----------
+    level : Level
+    sentence : str
+        The conclusion: one sentence that says whether to publish.
+    reasons : tuple of str
+        What it rests on, a sentence each, with what was not asked or not decided.
+
+    Examples
+    --------
+    >>> found = Verdict(Level.STOP, "Do not publish it as it is.", ("3 small counts can be worked out.",))
+    >>> print(found)
+    3 small counts can be worked out. Do not publish it as it is.
+    """
+
+    level: Level
+    sentence: str
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def is_risky(self) -> bool:
+        """Whether the answer is not to publish."""
+        return self.level is Level.STOP
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of a JSON result."""
+        return {"level": str(self.level), "sentence": self.sentence, "reasons": list(self.reasons)}
+
+    def __str__(self) -> str:
+        return " ".join((*self.reasons, self.sentence))
