@@ -7,6 +7,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from louver._verdict import Level
 from louver.audit import audit
 from oracles.descriptions import all_groups, determined, shown_counts
 
@@ -52,11 +53,16 @@ def count_tables(draw, shape, name):
         axis: sorted(draw(st.lists(st.integers(0, shape[axis] - 1), min_size=1, unique=True)))
         for axis in filtered
     }
-    by = {axis: draw(recodings(shape[axis])) if axis not in where else list(range(shape[axis])) for axis in axes}
+    by = {
+        axis: draw(recodings(shape[axis])) if axis not in where else list(range(shape[axis])) for axis in axes
+    }
     recode, meaning = {}, {}
     for axis, codes in by.items():
         if len(set(codes)) < shape[axis]:
-            groups = {f"g{new}": [label(axis, c) for c in range(shape[axis]) if codes[c] == new] for new in set(codes)}
+            groups = {
+                f"g{new}": [label(axis, c) for c in range(shape[axis]) if codes[c] == new]
+                for new in set(codes)
+            }
             recode["abc"[axis]] = groups
             meaning |= {("abc"[axis], new): old for new, old in groups.items()}
     kind = draw(st.sampled_from(["plain", "plain", "below", "base"]))
@@ -82,7 +88,14 @@ def frame_of(truth):
 def asked(truth, tables, **more):
     everyone = [{"where": {"a": [label(0, c) for c in range(truth.shape[0])]}, "exactly": int(truth.sum())}]
     return audit(
-        frame_of(truth), weight="count", tables=tables, known=everyone, small=SMALL, no_advice=True, seconds=600, **more
+        frame_of(truth),
+        weight="count",
+        tables=tables,
+        known=everyone,
+        small=SMALL,
+        no_advice=True,
+        seconds=600,
+        **more,
     )
 
 
@@ -116,7 +129,7 @@ def test_no_small_group_that_can_be_described_is_missed(truth, data, decide):
     is_empty = groups[is_known & (groups.sum(axis=1) == 1) & ~(groups @ truth.ravel() > 0)].any(axis=0)
     for group in groups[is_known & is_small]:
         assert any(not (mask & ~group & ~is_empty).any() for mask in masks)
-    assert found.verdict.level == ("risk" if (is_known & is_small).any() else "safe")
+    assert found.verdict.level is (Level.STOP if (is_known & is_small).any() else Level.OK)
     assert not list(found.undecided())
 
 
@@ -125,4 +138,4 @@ def test_no_small_group_that_can_be_described_is_missed(truth, data, decide):
 def test_a_further_table_never_makes_the_verdict_safer(truth, data):
     tables = [data.draw(count_tables(truth.shape, f"t{n}"))[0] for n in range(data.draw(st.integers(2, 3)))]
     fewer, more = (asked(truth, some, decide=True).verdict.level for some in (tables[:-1], tables))
-    assert fewer == "safe" or more == "risk"
+    assert fewer is Level.OK or more is Level.STOP

@@ -19,7 +19,7 @@ from louver.audit.load import Loaded, attribute_names, load
 from louver.audit.options import AuditOptions
 from louver.audit.publish import publish as publish_tables
 from louver.audit.result import Advice, AuditedCell, JointAudit, Summary
-from louver.audit.verdict import Question, Verdict
+from louver.audit.verdict import Question
 from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
@@ -45,7 +45,6 @@ __all__ = [
     "JointAudit",
     "Question",
     "Summary",
-    "Verdict",
     "audit",
 ]
 

@@ -136,8 +136,8 @@ def fixed(
         is_fixed[touched] &= verdict == 1
         is_moved[touched] |= verdict == 0
         _keep(component, columns, witnesses)
-    is_fixed, is_moved = is_fixed.reshape(2, -1).all(axis=0), is_moved.reshape(2, -1).any(axis=0)
-    return np.where(is_moved, 0, np.where(is_fixed, 1, -1)).astype(np.int8)
+    is_either_moved, is_both_fixed = is_moved.reshape(2, -1).any(axis=0), is_fixed.reshape(2, -1).all(axis=0)
+    return np.where(is_either_moved, 0, np.where(is_both_fixed, 1, -1)).astype(np.int8)
 
 
 def witnesses_of(problem: Problem, run: Run) -> Witnesses:

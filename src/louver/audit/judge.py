@@ -278,9 +278,7 @@ def _answered(
     floor, ceiling = window(true[chosen], options.within)
     left = started + SHARE_GROUPS * options.seconds - time.monotonic()
     forms = forms_for(problem, cells.pick(chosen))
-    verdict = decide(
-        problem, forms, floor, ceiling, run, left, witnesses=witnesses, is_patient=True
-    )
+    verdict = decide(problem, forms, floor, ceiling, run, left, witnesses=witnesses, is_patient=True)
     return bounds.decided(chosen, verdict, floor, ceiling)
 
 

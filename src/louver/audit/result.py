@@ -10,8 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from louver._html import html_table
+from louver._verdict import Level, Verdict
 from louver._words import counted
-from louver.audit.verdict import Question, Verdict, verdict
+from louver.audit.verdict import Question, verdict
 from louver.errors import printable
 
 if TYPE_CHECKING:
@@ -221,9 +222,8 @@ class JointAudit:
 
     @property
     def verdict(self) -> Verdict:
-        """What anybody learns, whether to publish, why, what was asked and what was not."""
+        """What anybody learns, whether to publish, and what was not asked."""
         s = self.summary
-        shown = islice(self.disclosed(), SHOWN_CELLS)
         return verdict(
             self.question,
             small=self.small,
@@ -232,7 +232,6 @@ class JointAudit:
             n_within=s.within,
             n_undecided=s.undecided,
             has_advice=self.advice is not None,
-            reasons=[f"{cell.named}: {cell.range}{cell.reason}" for cell in shown],
         )
 
     @property
@@ -260,12 +259,13 @@ class JointAudit:
         if worst is not None:
             return f"{worst.words or 'a small count is given away.'} It is about {worst.named}."
         told = self.verdict
-        return str(told) if told.level in ("undecided", "limited") else None
+        return None if told.level is Level.OK else str(told)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
         return {
             "verdict": self.verdict.to_dict(),
+            "question": self.question.to_dict(self.small),
             "summary": asdict(self.summary),
             "cells": [cell.to_dict() for cell in self.cells],
             "advice": None if self.advice is None else self.advice.to_dict(),

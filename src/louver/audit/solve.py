@@ -306,9 +306,7 @@ class Component:
         is_used[np.argsort(-self.system.truth, kind="stable")[:HEAVIEST]] = True
         columns = np.flatnonzero(is_used)
         part = within.part(columns, np.arange(within.n_rows))
-        found = feasible_point(
-            part, NARROW_EFFORT * self.patience, self.run, self._seconds_left()
-        ).point
+        found = feasible_point(part, NARROW_EFFORT * self.patience, self.run, self._seconds_left()).point
         if found is None:
             return False
         table = within.lower.copy()

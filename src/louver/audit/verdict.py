@@ -1,16 +1,14 @@
-"""What an audit amounts to, made once: command line, JSON, reports and pages show it."""
+"""What an audit asked, and what the answers amount to."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
+from louver._verdict import Level, Verdict
 from louver._words import counted
 
-__all__ = ["Question", "Verdict", "verdict"]
-
-Level = Literal["safe", "limited", "undecided", "risk"]
+__all__ = ["Question", "verdict"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +53,23 @@ class Question:
         """Whether all was answered that had to be."""
         return self.has_targets or (self.groups is not None and self.is_whole)
 
+    @property
+    def described(self) -> str:
+        """How groups are described, in words."""
+        if len(self.attributes) == 1:
+            return f'labels of "{self.attributes[0]}" describe'
+        return f"labels of up to {counted(self.most, 'attribute')} describe"
+
+    def to_dict(self, small: int) -> dict[str, Any]:
+        """The content of a JSON result."""
+        return asdict(self) | {"asked": self.asked(small), "not_asked": self.not_asked()}
+
     def asked(self, small: int) -> list[str]:
         """In sentences."""
         told = [f"{counted(self.cells, 'cell')} of tables and targets."]
         if self.groups is not None:
             told.append(
-                f"Every group of fewer than {small:,} people that up to {counted(self.most, 'attribute')} describe: "
-                f"{counted(self.groups, 'group')}."
+                f"Every group of fewer than {small:,} people that {self.described}: {counted(self.groups, 'group')}."
             )
         told += [
             f'Everybody is assumed to know which "{second}" belongs to each "{first}".'
@@ -73,50 +81,23 @@ class Question:
         """In sentences."""
         told = []
         if self.groups is None:
-            why = "only the named targets were" if self.has_targets else "no table was found to count from"
+            why = (
+                "only the named targets were"
+                if self.has_targets
+                else "no table that agrees with all was found"
+            )
             told.append(f"Groups beyond these cells were not asked about: {why}.")
-        if not self.is_whole:
-            told.append("Not every description was reached.")
         if self.groups is not None and self.most < len(self.attributes):
-            told.append(f"Groups that take more than {counted(self.most, 'attribute')} to describe.")
-        for name in self.some_sets:
             told.append(
-                f'Sets of three or more labels of "{name}" that are no category, filter, range or node of a hierarchy, '
-                "nor the rest of one."
+                f"Groups that take more than {counted(self.most, 'attribute')} to describe are too many to be asked about."
+            )
+        if self.some_sets:
+            names = " and ".join(f'"{name}"' for name in self.some_sets)
+            told.append(
+                f"Of {names}, groups were formed by single labels, pairs, categories, filters and what these leave of one "
+                "another, not by every set of labels."
             )
         return told
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Whether tables may be published, and why.
-
-    Attributes
-    ----------
-    level : {"safe", "limited", "undecided", "risk"}
-        `safe` only where the whole question was asked and answered; `limited` where nothing was found but less was asked.
-    sentence : str
-        What anybody learns.
-    decision : str
-        What to do; empty where there is nothing to do.
-    reasons : tuple of str
-        Why, the first ones.
-    asked, not_asked : tuple of str
-        What was asked, and what was not.
-    """
-
-    level: Level
-    sentence: str
-    decision: str = ""
-    reasons: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()
-    not_asked: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.sentence} {self.decision}".rstrip()
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def verdict(
@@ -128,59 +109,40 @@ def verdict(
     n_within: int,
     n_undecided: int,
     has_advice: bool,
-    reasons: Sequence[str],
 ) -> Verdict:
-    """What findings amount to."""
-    told = {
-        "reasons": tuple(reasons),
-        "asked": tuple(question.asked(small)),
-        "not_asked": tuple(question.not_asked()),
-    }
+    """What findings amount to: safe only where the whole question was asked and answered."""
+    not_asked = tuple(question.not_asked())
     found = [f"{counted(n_small, 'small count')} exactly"] if n_small else []
     found += [f"{n_within:,} to within {within:g} %"] if n_within else []
     if found:
         least = "" if question.is_whole else "at least "
-        return Verdict(
-            level="risk",
-            sentence=f"Anyone who puts the tables together learns {least}{' and '.join(found)}.",
-            decision="Do not publish them as they are." + (" What to change is below." if has_advice else ""),
-            **told,
-        )
+        learned = f"Anyone who puts the tables together learns {least}{' and '.join(found)}."
+        change = " What to change is below." if has_advice else ""
+        return Verdict(Level.STOP, f"Do not publish them as they are.{change}", (learned,))
     if n_undecided or not question.is_reached:
         many = counted(n_undecided, "small count") if n_undecided else "a small count"
-        return Verdict(
-            level="undecided",
-            sentence=f"It was not found out whether {many} can be worked out.",
-            decision=_remedy(question),
-            **told,
-        )
+        told = f"It was not found out whether {many} can be worked out."
+        return Verdict(Level.CARE, _remedy(question), (told, *not_asked))
     if question.groups is None:
+        told = f"No small count is given away among the {counted(question.cells, 'cell')} of the targets."
         return Verdict(
-            level="limited",
-            sentence=f"No small count is given away among the {counted(question.cells, 'cell')} of the targets.",
-            decision="Other groups of people were not asked about; leave out the targets to ask about all.",
-            **told,
+            Level.CARE, "Leave out the targets to ask about all groups of people.", (told, *not_asked)
         )
-    return Verdict(
-        level="safe",
-        sentence="No small count is given away, alone or together: "
-        f"no group of fewer than {small:,} people that up to {counted(question.most, 'attribute')} describe is determined "
-        f"({_refuted(question.groups)}).",
-        **told,
-    )
+    told = f"No group of fewer than {small:,} people that {question.described} is determined: {_refuted(question.groups)}."
+    return Verdict(Level.OK, "No small count is given away, alone or together.", (told, *not_asked))
 
 
 def _remedy(question: Question) -> str:
     if question.is_late:
-        return "Give more --seconds before you publish."
+        return "Give it more seconds before you publish."
     if question.groups is not None and question.most < len(question.attributes):
-        return "There are too many descriptions to go through; publish fewer attributes or broader categories."
+        return "Publish fewer attributes or broader categories."
     return "The search ended without an answer, and more time will not help; publish fewer or coarser tables."
 
 
 def _refuted(n_groups: int) -> str:
     if not n_groups:
-        return "there is no such group"
+        return "there is none"
     if n_groups == 1:
-        return "1 group asked about, and a table that agrees with all that is published changes it"
-    return f"{n_groups:,} groups asked about, and of each a table that agrees with all that is published changes it"
+        return "1 was asked about, and a table that agrees with all that is published changes it"
+    return f"{n_groups:,} were asked about, and of each a table that agrees with all that is published changes it"

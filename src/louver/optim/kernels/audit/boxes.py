@@ -16,7 +16,23 @@ STILL, LARGE = 1, 2
 
 
 @inner
-def _fill(start, rest, n_atoms, first, last, parent, atom, small, counts, moves, is_open, is_still, is_large, state, base):
+def _fill(
+    start,
+    rest,
+    n_atoms,
+    first,
+    last,
+    parent,
+    atom,
+    small,
+    counts,
+    moves,
+    is_open,
+    is_still,
+    is_large,
+    state,
+    base,
+):
     """Sums of every set of one attribute, for each cell of the attributes after it; `start` is where its input lies.
 
     A label is still if no witness moves any of its cells, and large if each of them holds `small` people or more. A set is
@@ -55,7 +71,20 @@ def _fill(start, rest, n_atoms, first, last, parent, atom, small, counts, moves,
 
 @kernel
 def unmoved_boxes(
-    shape, offset, parent, atom, is_asked, is_every_set, rest, base, counts, moves, small, most_work, out, flag
+    shape,
+    offset,
+    parent,
+    atom,
+    is_asked,
+    is_every_set,
+    rest,
+    base,
+    counts,
+    moves,
+    small,
+    most_work,
+    out,
+    flag,
 ):
     """List boxes with 0 < count < small whose move is 0.
 

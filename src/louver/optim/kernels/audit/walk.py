@@ -66,7 +66,9 @@ def walk_inplace(cols, free, free_low, free_high, basic, low, high, is_taken, n_
             room = _room(j, sign, col_ptr, col_basic, col_coef, free, free_low, free_high, basic, low, high)
             if room == 0:
                 sign = -sign
-                room = _room(j, sign, col_ptr, col_basic, col_coef, free, free_low, free_high, basic, low, high)
+                room = _room(
+                    j, sign, col_ptr, col_basic, col_coef, free, free_low, free_high, basic, low, high
+                )
             if room == 0:
                 continue
             if not is_taken[j]:
