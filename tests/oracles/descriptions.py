@@ -17,10 +17,10 @@ __all__ = ["Shown", "all_groups", "all_tables", "determined", "shown_counts"]
 
 @dataclass(frozen=True)
 class Shown:
-    """What a table shows: a 0/1 matrix (rows, cells), and what is printed for counts, told the true ones."""
+    """What a table shows: a 0/1 matrix (rows, cells), and what is printed for counts."""
 
     rows: np.ndarray
-    printed: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    printed: Callable[[np.ndarray], np.ndarray]
 
 
 def all_tables(n_cells: int, total: int) -> np.ndarray:
@@ -63,10 +63,10 @@ def shown_counts(
         for wanted in sorted(set(keys))
     ]
 
-    def printed(counts: np.ndarray, true: np.ndarray) -> np.ndarray:
+    def printed(counts: np.ndarray) -> np.ndarray:
         if base is not None:
             return (2 * counts + base) // (2 * base)
-        return counts if below is None else np.where((true > 0) & (true < below), -1, counts)
+        return counts if below is None else np.where((counts > 0) & (counts < below), -1, counts)
 
     return Shown(np.array(rows, dtype=np.int64), printed)
 
@@ -79,7 +79,7 @@ def determined(
     same = all_tables(flat.size, int(flat.sum()))
     for piece in pieces:
         true = piece.rows @ flat
-        is_same = (piece.printed(same @ piece.rows.T, true) == piece.printed(true, true)).all(axis=1)
+        is_same = (piece.printed(same @ piece.rows.T) == piece.printed(true)).all(axis=1)
         same = same[is_same]
     counts, true = same @ groups.T.astype(np.int64), groups.astype(np.int64) @ flat
     return (counts == true).all(axis=0), (true > 0) & (true < small)

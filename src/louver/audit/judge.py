@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -112,25 +112,13 @@ class _Bounds:
 def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
     """Bound, ask about all groups, classify, explain and advise, within the seconds of the options."""
     started = time.monotonic()
-    groups = _asked(loaded, options)
     try:
-        problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
-        witnesses = witnesses_of(problem, run)
-        bounds = _answered(problem, witnesses, groups, options, run, started)
-        asked = None
-        if options.publish is not None or not loaded.targets:
-            known = _known(problem, groups, bounds, options)
-            deadline = started + (SHARE_BOUNDS if known.shape[0] else SHARE_GROUPS) * options.seconds
-            asked = ask(loaded, problem, witnesses, known, options.small, run, deadline)
+        answers = _answers(loaded, options, run, started)
     except InfeasibleError:
         if loaded.truth is not None:
             raise
         raise contradiction(loaded, run) from None
-    is_late = bool(bounds.is_undecided.any()) and time.monotonic() > started + SHARE_BOUNDS * options.seconds
-    question = _question(loaded, options, groups, asked, is_late)
-    if asked is not None:
-        described, more = _described(loaded, witnesses, problem, asked)
-        groups, bounds = [*groups, *described], bounds.followed_by(more)
+    groups, bounds = answers.groups, answers.bounds
     cells, true = _cells(groups), _true_counts(groups)
     status = _statuses(bounds, true, options)
     is_bad = _is_disclosed(bounds, status, options)
@@ -150,10 +138,41 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
     return Findings(
         cells=tuple(judged),
         advice=advice,
-        question=question,
-        n_small=_n_distinct(problem, cells.pick(np.flatnonzero(is_bad & (np.array(status) == "exact")))),
+        question=answers.question,
+        n_small=_n_distinct(
+            answers.problem, cells.pick(np.flatnonzero(is_bad & (np.array(status) == "exact")))
+        ),
         hide=tuple(plans),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Answers:
+    """Cells of tables and targets, then groups that are determined or may be, with what is known about them."""
+
+    problem: Problem
+    groups: list[_Group]
+    bounds: _Bounds
+    question: Question
+
+
+def _answers(loaded: Loaded, options: AuditOptions, run: Run, started: float) -> _Answers:
+    """Everything that the options ask."""
+    groups = _asked(loaded, options)
+    problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
+    witnesses = witnesses_of(problem, run)
+    bounds = _answered(problem, witnesses, groups, options, run, started)
+    is_late = bool(bounds.is_undecided.any()) and time.monotonic() > started + SHARE_BOUNDS * options.seconds
+    asked = None
+    if options.publish is not None or not loaded.targets:
+        known = _known(problem, groups, bounds, options)
+        share = SHARE_BOUNDS if known.shape[0] else SHARE_GROUPS
+        asked = ask(loaded, problem, witnesses, known, options.small, run, started + share * options.seconds)
+    question = _question(loaded, options, groups, asked, is_late)
+    if asked is not None:
+        described, more = _described(loaded, witnesses, problem, asked)
+        groups, bounds = [*groups, *described], bounds.followed_by(more)
+    return _Answers(problem=problem, groups=groups, bounds=bounds, question=question)
 
 
 # Targets ----------------------------------------------------------------------------------------------------------
@@ -429,33 +448,47 @@ def _n_distinct(problem: Problem, cells: Cells) -> int:
 
 
 def _plans(loaded: Loaded, options: AuditOptions, run: Run, deadline: float) -> list[HidingPlan]:
-    """A pattern for each table whose small cells are hidden, the ones before it already in their pattern."""
+    """A pattern for each table whose small cells are hidden; together they protect what the audit asks about."""
     if loaded.truth is None:
         raise InputError(
             "option --hide needs the records; leave it out for an outsider's audit.", option="--hide"
         )
-    plans = []
-    for number, table in enumerate(options.tables):
-        if table.below is None:
-            continue
-        found = hide(loaded, number, table.below, options.within, run, deadline)
-        plans.append(_plan(loaded, number, found))
-        loaded = replace(loaded, pieces=(*loaded.pieces[:number], found.piece, *loaded.pieces[number + 1 :]))
-    return plans
+    limit = max(table.below for table in options.tables if table.below is not None)
+    asked = options.model_copy(update={"small": min(options.small, limit)})
+
+    def ask(pieces: Sequence[Piece], seconds: float) -> Small:
+        changed = asked.model_copy(update={"seconds": max(seconds, 1e-3), "decide": True})
+        return _given_away(replace(loaded, pieces=tuple(pieces)), changed, run)
+
+    found = hide(loaded, options.tables, options.within, ask, run, deadline)
+    return [_plan(loaded, number, pattern) for number, pattern in found.items()]
+
+
+def _given_away(loaded: Loaded, options: AuditOptions, run: Run) -> Small:
+    """Small counts that the pieces give away, or may: this audit's own decision about all that it asks."""
+    answers = _answers(loaded, options, run, time.monotonic())
+    bounds, cells, true = answers.bounds, _cells(answers.groups), _true_counts(answers.groups)
+    assert true is not None
+    is_bad = _is_disclosed(bounds, _statuses(bounds, true, options), options) | bounds.is_undecided
+    chosen = np.flatnonzero(is_bad & (true < options.small))
+    floor, ceiling = window(true[chosen], options.within)
+    return Small(cells=cells.pick(chosen), floor=floor, ceiling=ceiling)
 
 
 def _plan(loaded: Loaded, number: int, found: Pattern) -> HidingPlan:
     piece = loaded.pieces[number]
     cells = [
         loaded.domain.labels(margin.cross, int(cell))
-        for margin, hidden, primary in zip(piece.margins, found.hidden, found.primary, strict=True)
-        for cell in np.flatnonzero(hidden & ~primary)
+        for margin, added in zip(piece.margins, found.added, strict=True)
+        for cell in np.flatnonzero(added)
     ]
     return HidingPlan(
         table=piece.name,
         cells=tuple(cells),
         small_cells=found.n_primary,
+        by_mark=found.by_mark,
         is_safe=found.is_safe,
+        is_possible=found.is_possible,
         is_least=found.is_least,
     )
 

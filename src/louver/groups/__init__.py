@@ -6,6 +6,7 @@ Fioretto, Van Hentenryck & Zhu (2021), with its privacy error repaired (ERRATA G
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -62,6 +63,8 @@ def groups(
     delimiter: str | None = None,
     keep_codes: bool | None = None,
     where: str | None = None,
+    header_row: int | None = None,
+    missing_code: Mapping[str, Sequence[str | int]] | None = None,
     unit: str | None = None,
     size: str | None = None,
     groups: str | None = None,
@@ -163,7 +166,7 @@ def measure(
     plan = asked.plan_to_pay(account, regions)
     if not resume:
         check_out(folder)
-    head = measure_into(
+    measured = measure_into(
         folder,
         (MEASUREMENTS_FILE, *([INVARIANTS_FILE] if plan.total is Total.PUBLIC else [])),
         partial(load_answers, asked, plan, folder),
@@ -173,7 +176,7 @@ def measure(
         design=asked.design(plan),
         run=run,
     )
-    return Measured(folder=folder, loss=plan.loss, head=head, seconds=time.perf_counter() - started)
+    return Measured.of(measured, folder, plan.loss, seconds=time.perf_counter() - started)
 
 
 @door(GroupsOptions, keywords=GroupsKeywords, needs_data=False)
