@@ -47,8 +47,8 @@ ONE_EFFORT, ALL_EFFORT = 2.0, 10.0
 
 Bools = NDArray[np.bool_]
 
-Ask = Callable[[Sequence[Piece], float], Small]
-"""The small counts that pieces give away, or may, as the audit finds within so many seconds."""
+Ask = Callable[[Sequence[Piece], float], tuple[Small, bool]]
+"""The small counts that pieces give away, or may, as the audit finds within so many seconds; whether it asked all it had to."""
 
 
 class Reader(IntEnum):
@@ -121,13 +121,16 @@ def hide(
     """
     work = _Work(loaded, tables, within, run, deadline)
     hidden, bound, is_answered = work.before.copy(), 0, False
-    while not is_answered:
+    while True:
         hidden = work.pruned(work.grown(hidden))
         if work.n_unknowns * work.n_counts <= EXACT_SIZE and not work.is_late():
             hidden, bound = work.improved(hidden)
         if work.is_late():
             break
-        is_answered = not work.add(ask(work.pieces(hidden, work.knowing), work.left()), hidden)
+        more, is_answered = ask(work.pieces(hidden, work.knowing), work.left())
+        if not work.add(more, hidden):
+            break
+        is_answered = False
     return work.patterns(hidden, bound, is_answered)
 
 

@@ -31,7 +31,7 @@ def attributes_of(shape):
     )
 
 
-def patterns(truth, tables, within=0.0, seconds=600.0, ask=lambda pieces, left: NOTHING_ELSE):
+def patterns(truth, tables, within=0.0, seconds=600.0, ask=lambda pieces, left: (NOTHING_ELSE, True)):
     """The patterns of tables, where nothing but their own small cells is asked about unless `ask` does."""
     attributes = attributes_of(truth.shape)
     options = validated(AuditOptions, {"tables": tables}, "test")
@@ -167,11 +167,18 @@ def test_a_pattern_that_the_audit_was_not_asked_about_is_not_safe(monkeypatch):
     def ask(pieces, left):
         monkeypatch.setattr(time, "monotonic", lambda: 1e9)
         everybody = Cells(assigns=(np.zeros(4, dtype=np.int64),), cells=(np.array([0]),))
-        return Small(cells=everybody, floor=np.array([11]), ceiling=np.array([11]))
+        return Small(cells=everybody, floor=np.array([11]), ceiling=np.array([11])), True
 
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     found = patterns(np.array([[1, 4], [3, 3]]), [crossed("ab")], ask=ask)[0]
     assert not found.is_safe and found.is_possible
+
+
+def test_a_question_that_was_not_asked_to_its_end_leaves_no_pattern_safe():
+    found = patterns(
+        np.array([[1, 4], [3, 3]]), [crossed("ab")], ask=lambda pieces, left: (NOTHING_ELSE, False)
+    )
+    assert not found[0].is_safe and found[0].is_possible
 
 
 def test_further_counts_that_the_audit_finds_are_protected_too():
@@ -183,7 +190,7 @@ def test_further_counts_that_the_audit_finds_are_protected_too():
     )
     answers = iter([wanted, NOTHING_ELSE])
     alone = patterns(truth, [crossed("ab", 5)])[0]
-    both = patterns(truth, [crossed("ab", 5)], ask=lambda pieces, left: next(answers))[0]
+    both = patterns(truth, [crossed("ab", 5)], ask=lambda pieces, left: (next(answers), True))[0]
     assert alone.is_safe and both.is_safe and both.n_added > alone.n_added
     assert np.concatenate(both.hidden)[[2, 9]].any()
 
