@@ -189,7 +189,18 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
 def parameters_of(options: AnonymizeOptions) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
     kept = options.model_dump(
-        exclude={"hierarchy", "population", "against", "accept", "curve", "registry", "recode", "engine"}
+        exclude={
+            "hierarchy",
+            "population",
+            "against",
+            "earlier",
+            "link",
+            "accept",
+            "curve",
+            "registry",
+            "recode",
+            "engine",
+        }
     )
     return kept | {
         "hierarchy": list(options.hierarchy),

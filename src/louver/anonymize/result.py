@@ -364,7 +364,8 @@ class AnonymizedRelease(Shown):
     def _told_intersection(self) -> str:
         """The comparison with earlier releases, where it is not among the reasons of the verdict."""
         together = self.intersection
-        return "" if together is None or together.is_risky else f"\n  {together}"
+        is_told = together is None or together.is_risky or together.link is None
+        return "" if is_told else f"\n  {together}"
 
 
 def _beside(beside: Beside) -> str:

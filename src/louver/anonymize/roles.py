@@ -19,9 +19,9 @@ __all__ = ["check_roles", "dropped", "unchanged"]
 
 
 def dropped(options: AnonymizeOptions) -> tuple[str, ...]:
-    """Columns that are not published: identifying ones, that of units, and a sampling weight that is not kept."""
+    """Columns that are not published: identifying ones, that of units, a person key, and a sampling weight that is not kept."""
     published = {*options.keep, *options.sensitive, None}
-    others = [name for name in (options.unit, options.sampling_weight) if name not in published]
+    others = [name for name in (options.unit, options.link, options.sampling_weight) if name not in published]
     return tuple(dict.fromkeys([*options.identifying, *(name for name in others if name is not None)]))
 
 

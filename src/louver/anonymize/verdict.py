@@ -112,7 +112,7 @@ PROMISE = {
 def _reasons(release: AnonymizedRelease) -> Iterator[Reason]:
     """What was found, in the order in which it is read."""
     together = release.intersection
-    if together is not None and together.is_risky:
+    if together is not None and (together.is_risky or together.link is None):
         level = Level.STOP if release.is_withheld else Level.CARE
         yield Reason(about="against", level=level, sentence=_sentence(str(together)))
     if release.guarantee is Guarantee.FREEFORM:
