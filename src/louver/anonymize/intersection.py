@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from scipy import sparse
 
 from louver._arrays import Bools, Ints
@@ -31,6 +30,7 @@ from louver.anonymize.load import MISSING
 from louver.anonymize.lookup import Coding, Known, Values, as_texts
 from louver.anonymize.result import DATA_FILE, MAPPING_FILE, AnonymizedRelease
 from louver.errors import InputError
+from louver.release.folder import Folder
 from louver.release.manifest import read_manifest
 from louver.release.verify import verify
 
@@ -153,10 +153,11 @@ def read_earlier(folder: str | Path) -> Earlier:
             f"option --against: {name} is not as it was released; see what louver verify says of it.",
             option="--against",
         )
+    files = Folder(Path(folder), (DATA_FILE, MAPPING_FILE))
     earlier = Earlier(
         name=name,
-        table=pq.read_table(Path(folder) / DATA_FILE),
-        mapping=pq.read_table(Path(folder) / MAPPING_FILE),
+        table=files.table(DATA_FILE),
+        mapping=files.table(MAPPING_FILE),
         missing_matches=manifest.parameters.get("missing") == "match",
         is_order_kept=bool(manifest.parameters.get("keep_order")),
         n_suppressed=int(manifest.results.get("suppressed") or 0),

@@ -190,16 +190,8 @@ def parameters_of(options: AnonymizeOptions) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
     kept = options.model_dump(
         exclude={
-            "hierarchy",
-            "population",
-            "against",
-            "earlier",
-            "link",
-            "accept",
-            "curve",
-            "registry",
-            "recode",
-            "engine",
+            *("hierarchy", "population", "against", "earlier", "link", "accept", "curve", "recode", "engine"),
+            *("registry", "person", "new_population"),
         }
     )
     return kept | {
@@ -229,7 +221,7 @@ class Shown:
     Attributes
     ----------
     codes : list of int
-        Values that are public or published.
+        Values that are published.
     texts : mapping of int to list
         For every code the values of the file that stand for it, as text.
     """
@@ -243,7 +235,7 @@ def _shown(is_kept: Bools, table: pa.Table, loaded: Loaded) -> list[Shown]:
     return [
         Shown(
             limits=limits,
-            codes=shown_codes(attribute, limits.codes[is_kept], loaded.public[attribute.name]),
+            codes=shown_codes(limits.codes[is_kept]),
             texts=published_texts(table[attribute.name], limits.codes[is_kept]),
         )
         for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from louver.anonymize.beside import Beside
     from louver.anonymize.curve import CurvePoint
     from louver.anonymize.intersection import Intersection
-    from louver.release.register import Memory
+    from louver.release.memory import Memory
 
 __all__ = ["CLASSES_FILE", "COLUMNS_FILE", "CSV_FILE", "DATA_FILE", "MAPPING_FILE", "AnonymizedRelease"]
 
@@ -93,6 +93,8 @@ class AnonymizedRelease(Shown):
         Seconds of reading, the first answer, the bound, the search and what is made of it; stay inside.
     ledger : Path or None
         Where a release that was made with `out` is logged.
+    remark : str or None
+        What to know about the people that a register tells of.
     entry : mapping or None
         What a register keeps of it, where one is named; stays inside.
     n_alone : int
@@ -137,6 +139,7 @@ class AnonymizedRelease(Shown):
     stages: Mapping[str, float] = field(default_factory=dict)
     ledger: Path | None = None
     entry: Mapping[str, Any] | None = None
+    remark: str | None = None
     is_accepted: bool = False
     seconds: float = field(default=0.0)
 

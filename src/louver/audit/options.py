@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
 from pydantic_core import PydanticCustomError
 
 from louver.errors import InputError
+from louver.schema import register
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.source import SourceOptions
 from louver.schema.validate import OWN, Options
@@ -84,11 +85,11 @@ def _table_faults(table: TableOptions) -> list[tuple[bool, Any]]:
         ("hide", table.hide),
         ("base", table.base),
         ("mark", table.mark),
+        ("mark_range", table.mark_range),
         ("unlisted", table.unlisted),
     ]
     file_only = [
         ("mark", table.mark),
-        ("mark_range", table.mark_range),
         ("unlisted", table.unlisted),
         ("n", table.n),
     ]
@@ -136,6 +137,13 @@ def _table_faults(table: TableOptions) -> list[tuple[bool, Any]]:
             (given is not None, f"has {key}, which only conditionals take") for key, given in shares_only
         ]
     if table.file is None:
+        is_marked = table.below is not None or bool(table.hide)
+        faults.append(
+            (
+                table.mark_range is not None and not is_marked,
+                "has mark_range but hides nothing; add below or hide",
+            )
+        )
         faults += [(bool(given), f"has {key} but no file to read") for key, given in file_only]
     return faults
 
@@ -212,6 +220,8 @@ class AuditOptions(VerbOptions):
         flag="--register",
         group="publication",
     )
+    person: str | None = register.person("publication")
+    new_population: bool = register.new_population("publication")
     publish: str | None = option(
         None,
         "Write the tables as a release to this folder and enter them into the register, if no small cell is given away.",
@@ -241,6 +251,7 @@ class AuditOptions(VerbOptions):
             raise InputError(
                 "option --publish needs --register, the folder that remembers it.", option="--publish"
             )
+        register.check_register(self.registry, self.person, self.new_population)
         if self.hide and not any(piece.below is not None for piece in self.tables):
             raise InputError(
                 "option --hide needs a table with below, whose small cells are hidden.", option="--hide"

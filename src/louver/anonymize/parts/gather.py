@@ -151,7 +151,7 @@ def _shown(answers: Sequence[PartAnswer], domain: Domain, texts: dict[str, Texts
     return [
         Shown(
             limits=limits,
-            codes=shown_codes(attribute, _all_labels(attribute.name, answers), domain.public[attribute.name]),
+            codes=shown_codes(_all_labels(attribute.name, answers)),
             texts=texts[attribute.name],
         )
         for attribute, limits in zip(domain.sensitive_attributes, domain.sensitive, strict=True)
