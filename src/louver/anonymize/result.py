@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._html import Shown
+from louver._verdict import Verdict
 from louver.anonymize.comparison import Comparison
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.metrics import Risk, Utility
 from louver.anonymize.reached import Reached
 from louver.anonymize.stored import StoredRecords
-from louver.anonymize.verdict import Verdict, judge
+from louver.anonymize.verdict import judge
 from louver.anonymize.watch import Stopped
 from louver.anonymize.worked_out import WorkedOut
 from louver.data.write import write_csv
@@ -339,7 +340,7 @@ class AnonymizedRelease(Shown):
         return (
             f"AnonymizedRelease: {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}, "
             f"method {self.method}\n"
-            + "".join(f"  {line}\n" for line in self.verdict.lines())
+            + "".join(f"  {line}\n" for line in (self.verdict.sentence, *self.verdict.reasons))
             + f"  {self.n_classes:,} classes, the smallest of {self.smallest_class:,} {r.counted}; {self.n_suppressed:,} suppressed\n"
             + self._told_parts()
             + f"  information loss {u.information_loss:.6g} ({u.gcp:.2%} of the quasi-identifiers' detail), {proof}\n"
