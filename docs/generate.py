@@ -163,6 +163,7 @@ ANONYMIZE_MEANINGS = {
     "reached[].distance": "equal, ordered or hierarchical",
     "alone": "published records that differ from all others, the columns published unchanged included",
     "alike": "for each sensitive column, the published records in classes whose members all have one value of it",
+    "households": "units in the classes by a column that looks like the number of a household and is not named in `--unit`, or null",
     "verdict": "what the steward should read before publishing",
     "verdict.level": "ok, care or stop: the most serious of the reasons",
     "verdict.sentence": "the verdict in one sentence",
@@ -309,7 +310,7 @@ KINDS = {
     type(None): "number or null",
     dict: "object",
 }
-OR_NULL = {"violation": "object or null", "stopped": "text or null"}
+OR_NULL = {"violation": "object or null", "stopped": "text or null", "households": "object or null"}
 """Kinds of keys that are null in the example."""
 
 

@@ -20,7 +20,7 @@ from louver.anonymize.curve import CurvePoint, trace
 from louver.anonymize.entry import entry_of
 from louver.anonymize.intersection import Earlier, as_earlier, check_source, intersect, read_earlier
 from louver.anonymize.load import Loaded, load
-from louver.anonymize.lookup import Coding, Known, known_now, known_then, person_keys
+from louver.anonymize.lookup import Known, known_now, known_then, person_keys
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.parts import in_parts
 from louver.anonymize.problem import Partition, Problem
@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     Report = Callable[[AnonymizedRelease], str]
 
 __all__ = ["AnonymizeOptions", "AnonymizedRelease", "Partition", "Problem", "anonymize", "write_release"]
+
+
+NOT_EARLIER = ("table", "query", "where", "missing_code")
+"""How the data are read, but not the records of an earlier release."""
 
 
 @door(AnonymizeOptions)
@@ -276,14 +280,11 @@ def _earlier(
     if options.link is None:
         for release in releases:
             release.check_columns(source.columns)
-        now = known_now(source, loaded, names, Coding.united([release.coding for release in releases]))
+        now = known_now(source, loaded, names)
         return releases, [now] * (1 + len(releases))
     keys = person_keys(source, options.link, run)
-    opening = {
-        name: getattr(request.source, name)
-        for name in ("decimal_mark", "encoding", "delimiter", "keep_codes")
-    }
-    known = [known_now(source, loaded, [name for name in names if name in source.columns], Coding())]
+    opening = {name: value for name, value in request.source.opening().items() if name not in NOT_EARLIER}
+    known = [known_now(source, loaded, [name for name in names if name in source.columns])]
     for release, file in zip(releases, options.earlier, strict=True):
         then = known_then(file, opening, options.link, keys, names, release.coding, run)
         release.check_columns(then.records.column_names, Path(file).name)

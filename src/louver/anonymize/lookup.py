@@ -8,7 +8,7 @@ that tells which of them are the same person's (`--earlier`, `--link`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,25 +68,30 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coding:
-    """How a release was made from its records, by its manifest."""
+    """How a release was made from its records, by its manifest.
 
-    missing_code: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    number_codes: Mapping[str, Any] = field(default_factory=dict)
+    Attributes
+    ----------
+    missing_code : mapping of str to tuple of str
+        Values that stand for missing, by column.
+    number_codes : mapping
+        `--top-code`, `--bottom-code` and `--round-to`.
+    """
+
+    missing_code: Mapping[str, tuple[str, ...]]
+    number_codes: Mapping[str, Any]
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Coding:
         return cls(
-            missing_code=parameters.get("missing_code") or {},
+            missing_code={
+                name: tuple(codes) for name, codes in (parameters.get("missing_code") or {}).items() if codes
+            },
             number_codes={name: parameters.get(name) or {} for name in NUMBER_CODES},
         )
 
-    @classmethod
-    def united(cls, parts: Sequence[Coding]) -> Coding:
-        """The values that stand for missing in any of several releases made from the same records."""
-        return cls(missing_code={name: codes for part in parts for name, codes in part.missing_code.items()})
 
-
-def known_now(source: Source, loaded: Loaded, names: Sequence[str], coding: Coding) -> Known:
+def known_now(source: Source, loaded: Loaded, names: Sequence[str]) -> Known:
     """What the records of now say: the quasi-identifiers, and the other columns that are named."""
     rows = np.arange(loaded.records.num_rows)
     values: dict[str, Values] = {}
@@ -99,7 +104,7 @@ def known_now(source: Source, loaded: Loaded, names: Sequence[str], coding: Codi
         values[attribute.name] = Values(texts=texts, numbers=distinct, of_person=of_person)
     for name in dict.fromkeys(names):
         if name not in values:
-            values[name] = _read(source, name, coding, rows)
+            values[name] = _read(source, name, rows)
     return Known(values=values, records=loaded.records, rows=rows)
 
 
@@ -150,7 +155,7 @@ def known_then(
     names : sequence of str
         Columns that some release generalises; those that the file does not have are left out.
     """
-    with open_source(str(file), **opening, run=run) as source:
+    with open_source(str(file), **opening, missing_code=coding.missing_code, run=run) as source:
         then = person_keys(source, link, run)
         found = pc.index_in(keys, value_set=then)
         if found.null_count == len(found):
@@ -164,9 +169,7 @@ def known_then(
         coded = AnonymizeOptions.model_construct(**coding.number_codes)
         records = coded_numbers(source.read_all(), source, coded)
         values = {
-            name: _read(source, name, coding, rows)
-            for name in dict.fromkeys(names)
-            if name in records.column_names
+            name: _read(source, name, rows) for name in dict.fromkeys(names) if name in records.column_names
         }
     return Known(values=values, records=records.take(found), rows=rows)
 
@@ -175,11 +178,9 @@ def _as_text(column: CodedColumn) -> pa.Array:
     return column.values.take(pa.array(column.codes))
 
 
-def _read(source: Source, name: str, coding: Coding, rows: Ints) -> Values:
+def _read(source: Source, name: str, rows: Ints) -> Values:
     """A column as categories, in the order of the people; -1 for those whose row is -1."""
-    codes = tuple(coding.missing_code.get(name, ()))
-    attribute = Attribute(name=name, missing=MISSING, missing_codes=codes)
-    coded = read_codes(source, [name], Schema(attributes=(attribute,)))
+    coded = read_codes(source, [name], Schema(attributes=(Attribute(name=name, missing=MISSING),)))
     labels = list(coded.attributes[0].labels)
     numbers = _numbers([None if label == MISSING else label for label in labels])
     of_row = coded.codes[:, 0].astype(np.int64)

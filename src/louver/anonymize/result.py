@@ -18,6 +18,7 @@ from louver._verdict import Verdict
 from louver.anonymize.comparison import Comparison
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.metrics import Risk, Utility
+from louver.anonymize.published_classes import UnitsFound
 from louver.anonymize.reached import Reached
 from louver.anonymize.stored import StoredRecords
 from louver.anonymize.verdict import judge
@@ -102,6 +103,8 @@ class AnonymizedRelease(Shown):
         Published records that differ from all others in some column, unchanged ones included.
     alike : tuple of (sensitive column, records)
         Published records in classes whose members all have one value of the column; stays inside.
+    units_found : UnitsFound or None
+        How many households classes hold by a column that looks like their number, where none is named as the unit; stays inside.
     stopped : Stopped or None
         Where a limit on time or steps ended the search; None where it ended by itself. Stays inside.
     is_accepted : bool
@@ -129,6 +132,7 @@ class AnonymizedRelease(Shown):
     parameters: Mapping[str, Any]
     n_alone: int
     alike: tuple[tuple[str, int], ...] = ()
+    units_found: UnitsFound | None = None
     stopped: Stopped | None = None
     reached: tuple[Reached, ...] = ()
     is_order_kept: bool = False
@@ -228,6 +232,7 @@ class AnonymizedRelease(Shown):
             "worked_out": [asdict(line) for line in self.worked_out],
             "alone": self.n_alone,
             "alike": [list(line) for line in self.alike],
+            "households": None if self.units_found is None else asdict(self.units_found),
             "verdict": self.verdict.to_dict(),
             "withheld": self.is_withheld,
             "stopped": None if self.stopped is None else self.stopped.value,

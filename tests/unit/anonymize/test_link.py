@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import louver as lv
-from louver.anonymize.verdict import Level
+from louver._verdict import Level
 from louver.errors import InputError
 from small_people import written
 
@@ -121,7 +121,7 @@ def test_without_a_key_the_verdict_says_what_is_assumed(tmp_path: Path) -> None:
     then, now = moved()
     release, _ = compared(tmp_path, then, now, accept=True, identifying=["id"])
     assert release.intersection.link is None and release.verdict.level is Level.CARE
-    told = [reason.sentence for reason in release.verdict.reasons if reason.about == "against"]
+    told = [reason for reason in release.verdict.reasons if reason.startswith("Together with")]
     assert (
         len(told) == 1
         and "at least" in told[0]
