@@ -107,7 +107,7 @@ def _place(spec: Path, folder: Path) -> Place:
     plan = make_plan(read_design(spec))
     truth = add_levels(plan.design.spine, true_leaves(plan.design), plan.design.n_cells)
     path = folder / "measurements.parquet"
-    write_measurements(path, true_batches(plan, truth), KeyedNoise.from_seed(1))
+    write_measurements(path, lambda: true_batches(plan, truth), KeyedNoise.from_seed(1))
     return Place(plan.problem(invariant_values(plan, truth)), truth, SealedCounts(path, plan))
 
 

@@ -162,14 +162,23 @@ ANONYMIZE_MEANINGS = {
     "reached[].t": "largest distance of a class from the published table; null where not asked for",
     "reached[].distance": "equal, ordered or hierarchical",
     "alone": "published records that differ from all others, the columns published unchanged included",
+    "alike": "for each sensitive column, the published records in classes whose members all have one value of it",
+    "verdict": "what the steward should read before publishing",
+    "verdict.level": "ok, care or stop: the most serious of the reasons",
+    "verdict.sentence": "the verdict in one sentence",
+    "verdict.reasons": "what was found, the most serious first",
+    "verdict.reasons[].about": "against, units, weaker, worked-out, alone, alike, stopped or lost",
+    "verdict.reasons[].level": "care or stop",
+    "verdict.reasons[].sentence": "the finding in words",
+    "verdict.not_asked": "sentences about what was not looked at",
     "withheld": "whether nothing was written because of `--against`",
+    "stopped": "where a limit ended the search: improving, unfinished (before the method was done), or null",
     "information_loss": "sum over records and quasi-identifiers of weight x range / attribute range",
     "gcp": "mean share of detail lost, weights aside",
     "lower_bound": "loss that every partition has at least, or null",
     "optimal": "whether no partition loses less",
     "seconds": "wall-clock time",
     "stages": "the same by stage: reading, first answer, bound, search, publishing",
-    "warnings": "sentences that the steward should read first",
     "risk": "re-identification risk that is left",
     "risk.prosecutor_highest": "1 / smallest class",
     "risk.prosecutor_average": "classes / records",
@@ -178,7 +187,8 @@ ANONYMIZE_MEANINGS = {
     "risk.journalist_average": "mean over records of 1 / people that their class matches, or null",
     "risk.uniques_before": "records alone with their quasi-identifiers before",
     "risk.uniques_after": "and after",
-    "risk.class_sizes": "pairs of class size and number of classes",
+    "risk.class_sizes": "pairs of class size and number of classes, a class being all records with equal published quasi-identifiers",
+    "risk.counted": "what the sizes count: records, or units with `--unit`",
     "utility": "what was lost",
     "utility.information_loss": "as above",
     "utility.gcp": "as above",
@@ -231,6 +241,7 @@ PLAN_MEANINGS = {
     "lines[].standard_error": "root of the mean squared error",
     "lines[].relative": "`mean_absolute` over `people`",
     "lines[].method": "`closed form` or `simulated`",
+    "headline": "name of the plan that the printed sentences describe: `chosen` with `--write`, otherwise the spec's own",
     "notes": "sentences about targets, strategies and files written",
 }
 
@@ -238,6 +249,7 @@ TOPDOWN_MEANINGS = {
     "epsilon": "loss in pure epsilon; null where the budget is in rho",
     "rho": "loss in rho; null where the budget is in epsilon",
     "neighbours": "the relation the loss is stated for, among tables that share the invariants",
+    "debited": "what the ledger debited, in its own measure and neighbour relation; null for seeded noise",
     "people": "rows of the microdata",
     "levels": "one entry per level, the root first",
     "levels[].name": "its name",
@@ -276,6 +288,7 @@ GROUPS_MEANINGS = {
     "rho": "the whole loss in rho, which the ledger pays, or null",
     "delta": "delta beside epsilon, of this release alone; otherwise null",
     "neighbours": "the neighbour relation that the loss is for",
+    "debited": "what the ledger debited, in its own measure and neighbour relation; null for seeded noise",
     "levels": "one entry per level, `total` first",
     "levels[].name": "its name",
     "levels[].regions": "its number of regions",
@@ -300,6 +313,8 @@ KINDS = {
     type(None): "number or null",
     dict: "object",
 }
+OR_NULL = {"violation": "object or null", "stopped": "text or null"}
+"""Kinds of keys that are null in the example."""
 
 
 AUDIT_MEANINGS = {
@@ -585,7 +600,7 @@ def _walk(value: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
     """Dotted path and kind of every key; keys that are labels of the data are left out."""
     for key, below in value.items():
         here = f"{path}.{key}".removeprefix(".")
-        yield here, "object or null" if here == "violation" else KINDS[type(below)]
+        yield here, OR_NULL.get(here) or KINDS[type(below)]
         if here.endswith(LABELLED) or (here.endswith(".summary") and path):
             continue
         if isinstance(below, dict):

@@ -85,7 +85,7 @@ def test_against_an_earlier_release_with_a_page_for_the_steward(folder: Path, ca
     assert not (folder / "second").exists() and not (folder / "inside.html").exists()
     done = call_louver(*second, "--accept")
     assert (done.code, done.err) == (0, "")
-    assert "together with first: " in done.out and "For the steward, not for release: inside.html" in done.out
+    assert "Together with first: " in done.out and "For the steward, not for release: inside.html" in done.out
     assert "Risk and utility" in (folder / "inside.html").read_text()
     assert call_louver("verify", "second").code == 0
 
@@ -304,3 +304,21 @@ def test_a_report_that_fails_leaves_no_release(
     done = call_louver(*asked, "--html", tmp_path / "inside.html")
     assert done.code == 2 and "picture" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+def test_people_of_a_register_are_known_again(folder: Path, call_louver: Runner) -> None:
+    """A file that is sorted otherwise, or has fewer people, is not entered as another one."""
+    asked = (*QUASI, "--register", "register")
+    first = call_louver("anonymize", "people.csv", *asked, "--out", "one")
+    assert first.code == 0 and "The register register is new" in first.out
+    head, *rows = (folder / "people.csv").read_text().splitlines()
+    (folder / "sorted.csv").write_text("\n".join([head, *sorted(rows)]) + "\n")
+    again = call_louver("anonymize", "sorted.csv", *asked, "--out", "two")
+    assert again.code == 0 and "register" not in again.out
+    (folder / "part.csv").write_text("\n".join([head, *rows[1:]]) + "\n")
+    part = call_louver("anonymize", "part.csv", *asked, "--out", "three")
+    assert part.code == 2 and "all of the people of part.csv" in part.err and not (folder / "three").exists()
+    told = call_louver("anonymize", "part.csv", *asked, "--new-population", "--out", "three")
+    assert told.code == 0 and "by --new-population they count as other people" in told.out
+    manifest = (folder / "three" / "manifest.json").read_text()
+    assert "new_population" not in manifest and '"person"' not in manifest

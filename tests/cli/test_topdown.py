@@ -74,6 +74,18 @@ def test_evaluation_fails_verify(call_louver: Runner, town: Path, tmp_path: Path
     assert call_louver("verify", out).code == 1
 
 
+@pytest.mark.parametrize("out", [".", "/", ".."])
+@pytest.mark.parametrize("more", [[], ["--seed=1"], ["--resume"]])
+def test_a_place_that_is_no_new_folder_is_refused(
+    call_louver: Runner, town: Path, paid: Path, monkeypatch: pytest.MonkeyPatch, out: str, more: list[str]
+) -> None:
+    monkeypatch.chdir(town.parent)
+    before = sorted(town.parent.iterdir())
+    done = call_louver("topdown", "run", town, "--out", out, *more)
+    assert done.code == 2 and "option --out" in done.err and "exists already" in done.err
+    assert sorted(town.parent.iterdir()) == before and "2 left" in call_louver("ledger", "show", paid).out
+
+
 def test_seeded_without_a_folder(call_louver: Runner, town: Path) -> None:
     done = call_louver("topdown", "run", town, "--seed=1")
     assert done.code == 0 and "NOT PRIVATE" in done.out and "Release" not in done.out.splitlines()[-1]

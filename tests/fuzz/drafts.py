@@ -155,6 +155,7 @@ def bounds(draw: random.Random) -> Draft:
         "apart": ("site=A,B", "site=A", "ill=no,mild", "=", "nothing=a,b"),
         "write-recodes": ("recodes", "no/such", "."),
         "register": ("register", "data.csv"),
+        "person": ("name", "site", "nothing"),
         "publish": ("published", "."),
         "spec": ("spec.toml",),
     }
@@ -398,6 +399,7 @@ def audit(draw: random.Random) -> Draft:
     chosen: dict[str, Sequence[Option]] = {
         "spec": ("audit.toml", "published.toml", "data.csv"),
         "register": ("register", ".", "data.csv", "no/such"),
+        "person": ("name", "site", "nothing"),
         "publish": ("out", ".", "data.csv", "no/such"),
     }
     argument = draw.choice(("audit.toml", "audit.toml", "published.toml"))

@@ -133,7 +133,7 @@ def _batches() -> list[TrueBatch]:
 def _measure(directory: Path) -> Measurements:
     return measure(
         directory / "measurements.parquet",
-        _batches(),
+        _batches,
         account=Account(Ledger(directory / "data.ledger"), dataset),
         payment=Payment(loss=LOSS, request="the request", purpose="crash test"),
     )

@@ -33,7 +33,7 @@ from louver.data.read import open_source
 from louver.errors import InputError
 from louver.privacy.ledger import KeyedHash
 from louver.privacy.ledger_finding import find_ledger
-from louver.release.register import Memory
+from louver.release.memory import Memory
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import door
@@ -107,6 +107,8 @@ def anonymize(
     engine: str = "local:1",
     format: str = "labels",
     registry: str | Path | None = None,
+    person: str | None = None,
+    new_population: bool = False,
     csv: bool = False,
     keep_order: bool = False,
     class_id: bool = False,
@@ -184,12 +186,20 @@ def _place(
     request: Request[AnonymizeOptions], out: str | Path, ledger: str | Path | None, run: Run | None
 ) -> _Place:
     check_out(Path(out))
-    source, registry = request.source, request.options.registry
+    source, options = request.source, request.options
     payer = find_ledger(request.data, ledger, table=source.table, query=source.query, run=run)
     dataset = fingerprint(request.data, table=source.table, query=source.query, run=run)
     memory = None
-    if registry is not None:
-        memory = Memory.of(registry, fingerprint(request.data, **source.opening(), run=run))
+    if options.registry is not None:
+        memory = Memory.of(
+            options.registry,
+            request.data,
+            source,
+            person=options.person,
+            is_new_population=options.new_population,
+            is_publishing=True,
+            run=run,
+        )
     return _Place(out=Path(out), payer=payer, dataset=dataset, memory=memory)
 
 
@@ -197,7 +207,8 @@ def _written(
     release: AnonymizedRelease, place: _Place, report: Report | None, run: Run | None
 ) -> AnonymizedRelease:
     page = None if report is None else (run or Run()).attend(report, release)
-    release = replace(release, ledger=place.payer)
+    remark = None if place.memory is None else place.memory.remark
+    release = replace(release, ledger=place.payer, remark=remark)
     release.write(place.out, page, place.payer, dataset=place.dataset, memory=place.memory, run=run)
     return release
 
@@ -240,6 +251,7 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         release,
         curve=trace(loaded, options, made, watch.run),
         beside=local_beside(loaded, options, watch.run),
+        stopped=watch.stopped,
         stages=watch.told,
     )
     if earlier:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from louver.anonymize.load import Loaded
 from louver.anonymize.options import AnonymizeOptions
+from louver.anonymize.publish import classes_as_published
 from louver.anonymize.solve import form_classes
 from louver.anonymize.watch import Watch
 from louver.run import Run
@@ -37,6 +38,6 @@ def local_beside(loaded: Loaded, options: AnonymizeOptions, run: Run) -> Beside 
         recoding="local",
         information_loss=problem.information_loss(answer),
         gcp=float(problem.lost_shares(answer).mean()) / problem.n_records,
-        classes=len(answer.sizes),
+        classes=classes_as_published(loaded, answer, options).n,
         suppressed=answer.n_suppressed,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from louver.anonymize.load import Loaded
 from louver.anonymize.methods import METHODS
 from louver.anonymize.options import AnonymizeOptions
+from louver.anonymize.publish import classes_as_published, risk_as_published
 from louver.anonymize.solve import form_classes
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
@@ -77,14 +78,14 @@ def _point(loaded: Loaded, options: AnonymizeOptions, k: int, watch: Watch) -> l
         answer = form_classes(replace(loaded, problem=problem), options, watch)
     except InfeasibleError:
         return []
-    sizes = answer.sizes
+    risk = risk_as_published(loaded, answer, classes_as_published(loaded, answer, options))
     return [
         CurvePoint(
             method=options.method,
             k=k,
             gcp=float(problem.lost_shares(answer).mean()) / problem.n_records,
-            highest_risk=1 / int(sizes.min()),
-            average_risk=len(sizes) / int(sizes.sum()),
+            highest_risk=risk.prosecutor_highest,
+            average_risk=risk.prosecutor_average,
             seconds=time.perf_counter() - started,
         )
     ]

@@ -39,6 +39,7 @@ __all__ = [
     "quasi_identifier",
     "sensitive_of",
     "shown_codes",
+    "up_to_root",
 ]
 
 
@@ -123,10 +124,10 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
     )
 
 
-def shown_codes(attribute: Attribute, published: Ints, public: frozenset[str]) -> list[int]:
-    """Codes of the values that are public or published; one that only records left out have is not named."""
-    shown = set(np.unique(published).tolist())
-    return [code for code, label in enumerate(attribute.labels) if code in shown or label in public]
+def shown_codes(published: Ints) -> list[int]:
+    """Codes of the values that published records have, in order; a missing one has none."""
+    codes: list[int] = np.unique(published[published >= 0]).tolist()
+    return codes
 
 
 def public_labels(
@@ -392,14 +393,20 @@ def _check_levels(name: str, hierarchy: Hierarchy) -> None:
 
 
 def sensitive_of(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -> tuple[Attribute, Sensitive]:
-    """A sensitive column: its attribute without the label of missing values, unless these count, and what is asked of it."""
+    """A sensitive column: its attribute with the values that occur, and what is asked of it.
+
+    Values that nobody has are left out: an ordered distance is measured in steps between values, and listing more would make every
+    class look closer. So is the label of missing values, unless these count.
+    """
     name = attribute.name
-    if attribute.missing is not None and not options.count_missing:
-        kept = [code for code, label in enumerate(attribute.labels) if label != attribute.missing]
-        number = np.full(attribute.size, -1, np.int64)
-        number[kept] = np.arange(len(kept))
-        attribute = replace(attribute, labels=tuple(attribute.labels[code] for code in kept), missing=None)
-        codes = number[codes]
+    is_left_out = attribute.missing is not None and not options.count_missing
+    occurring = np.unique(codes[codes >= 0])
+    kept = [c for c in occurring.tolist() if not (is_left_out and attribute.labels[c] == attribute.missing)]
+    number = np.full(attribute.size + 1, -1, np.int64)  # the last is for what has no code
+    number[kept] = np.arange(len(kept))
+    labels = tuple(attribute.labels[code] for code in kept)
+    missing = None if is_left_out or attribute.missing not in labels else attribute.missing
+    attribute, codes = replace(attribute, labels=labels, missing=missing), number[codes]
     distance = _distance(attribute, options)
     ancestors: Sequence[Ints] = ()
     if distance is Distance.HIERARCHICAL and options.t is not None:
@@ -410,9 +417,10 @@ def sensitive_of(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -
                 column=name,
             )
         leaf = np.array([attribute.hierarchy.leaves.index(label) for label in attribute.labels])
-        ancestors = [
+        levels = [
             attribute.hierarchy.ancestors(level)[leaf] for level in range(1, attribute.hierarchy.n_levels)
         ]
+        ancestors = up_to_root(levels)
     return attribute, Sensitive(
         name=name,
         codes=codes,
@@ -423,6 +431,18 @@ def sensitive_of(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -
         distance=distance,
         ancestors=ancestors,
     )
+
+
+def up_to_root(levels: Sequence[Ints]) -> list[Ints]:
+    """The levels above some values up to the first that has them all in one node; further ones divide nothing.
+
+    Examples
+    --------
+    >>> len(up_to_root([np.array([0, 0, 1]), np.array([0, 0, 0]), np.array([0, 0, 0])]))
+    2
+    """
+    n_below = next((n for n, level in enumerate(levels) if len(np.unique(level)) <= 1), len(levels))
+    return list(levels[: n_below + 1])
 
 
 def _distance(attribute: Attribute, options: AnonymizeOptions) -> Distance:

@@ -16,14 +16,17 @@ __all__ = ["Risk", "Utility", "published_losses", "risk_of", "utility_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """Re-identification risk of a released file.
+    """Re-identification risk of a released file, from its classes as published: records with equal quasi-identifiers.
 
     Attributes
     ----------
+    counted : str
+        What the size of a class counts: records, or units (households) where they are known.
     prosecutor_highest : float
         The attacker knows that somebody is in the file: 1 / smallest class.
     prosecutor_average, marketer : float
-        Expected share of records re-identified if all are attacked: classes / records.
+        Expected share of records re-identified if all are attacked: classes / records; with units the mean over records of
+        1 / units in their class.
     journalist_highest, journalist_average : float or None
         The attacker knows that somebody is in the population: 1 / least number of people that a class matches, and the
         mean over records of 1 / people that their class matches; None where nothing is known of the population.
@@ -40,6 +43,7 @@ class Risk:
     uniques_before: int
     uniques_after: int
     class_sizes: tuple[tuple[int, int], ...]
+    counted: str = "records"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,7 @@ def risk_of(
     multiplicity_before: Ints,
     people: Floats | None = None,
     matches: Ints | None = None,
+    units: Ints | None = None,
 ) -> Risk:
     """Risk from the sizes of the released classes and of the classes of equal records before.
 
@@ -84,6 +89,8 @@ def risk_of(
         People of the population that each class stands for, by count or by sampling weights.
     matches : int64 (n,), optional
         How many published records each record fits, where that is not the size of its class.
+    units : int64 (classes,), optional
+        Different units with records in each class, where they are what counts.
 
     Examples
     --------
@@ -92,9 +99,10 @@ def risk_of(
     (0.333, 0.25, 2, 0)
     """
     n = int(sizes.sum())
-    values, counts = np.unique(sizes, return_counts=True)
-    each = 1 / (sizes if matches is None else matches)
-    average = float(each.mean()) if matches is not None else len(sizes) / max(1, n)
+    counted = sizes if units is None else units
+    values, counts = np.unique(counted, return_counts=True)
+    each = 1 / (counted if matches is None else matches)
+    average = float(each.mean()) if matches is not None else float((sizes / counted).sum()) / max(1, n)
     journalist = None if people is None or not n else 1 / np.maximum(people, 1)
     return Risk(
         prosecutor_highest=float(each.max(initial=0.0)),
@@ -103,8 +111,9 @@ def risk_of(
         journalist_highest=None if journalist is None else float(journalist.max()),
         journalist_average=None if journalist is None else float(sizes @ journalist) / n,
         uniques_before=int((multiplicity_before == 1).sum()),
-        uniques_after=int((sizes == 1).sum()),
+        uniques_after=int((counted == 1).sum()),
         class_sizes=tuple(zip(values.tolist(), counts.tolist(), strict=True)),
+        counted="records" if units is None else "units",
     )
 
 

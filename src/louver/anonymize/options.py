@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat
 from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.methods import METHODS
 from louver.errors import InputError
+from louver.schema import register
 from louver.schema.options import Names, Orders, Table, VerbOptions, option
 from louver.schema.recode import Recode, RecodeTable, recodes_of
 from louver.schema.source import SourceOptions
@@ -251,6 +252,8 @@ class AnonymizeOptions(VerbOptions):
         flag="--register",
         group="file",
     )
+    person: str | None = register.person("file")
+    new_population: bool = register.new_population("file")
     csv: bool = option(False, "Write the records as CSV besides Parquet.", group="file")
     keep_order: bool = option(False, "Leave the rows in the order of the source; recorded.", group="file")
     class_id: bool = option(False, "Add the number of the class.", group="file")
@@ -355,6 +358,7 @@ class AnonymizeOptions(VerbOptions):
 
     def _check_needs(self) -> None:
         """Refuse options that need another one."""
+        register.check_register(self.registry, self.person, self.new_population)
         if self.registry is not None and self.method in WEAKER:
             raise InputError(
                 f"option --register needs classes, which --method {self.method} does not form; choose another method.",

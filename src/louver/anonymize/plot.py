@@ -37,7 +37,9 @@ def plot_release(release: AnonymizedRelease) -> Figure:
     shown, rest = sizes[:MAX_SIZES], sum(count for _, count in sizes[MAX_SIZES:])
     right.bar([size for size, _ in shown], [count for _, count in shown], color=BAR)
     right.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    right.set_xlabel("records in the class" + (f" ({rest} larger classes not shown)" if rest else ""))
+    right.set_xlabel(
+        f"{release.risk.counted} in the class" + (f" ({rest} larger classes not shown)" if rest else "")
+    )
     right.set_title("Classes by size", loc="left", fontsize=10.5)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)

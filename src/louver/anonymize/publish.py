@@ -19,9 +19,10 @@ from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.load import Loaded, shown_codes
 from louver.anonymize.methods import METHODS
 from louver.anonymize.methods.freeform import Freeform
-from louver.anonymize.metrics import published_losses, risk_of, utility_of
+from louver.anonymize.metrics import Risk, published_losses, risk_of, utility_of
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, column_as_published
+from louver.anonymize.published_classes import PublishedClasses, published_classes
 from louver.anonymize.reached import reached_by
 from louver.anonymize.requirements import Sensitive
 from louver.anonymize.result import (
@@ -33,21 +34,26 @@ from louver.anonymize.result import (
     AnonymizedRelease,
 )
 from louver.anonymize.roles import unchanged
-from louver.anonymize.worked_out import count_alone, worked_out
+from louver.anonymize.worked_out import count_alike, count_alone, worked_out
 from louver.run import Run
 
-__all__ = ["Shown", "parameters_of", "promises_of", "publish", "published_texts", "shuffled"]
+__all__ = [
+    "Shown",
+    "classes_as_published",
+    "parameters_of",
+    "promises_of",
+    "publish",
+    "published_texts",
+    "risk_as_published",
+    "shuffled",
+]
 
 
 def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run) -> AnonymizedRelease:
     """The release that these classes make."""
     problem = loaded.problem
-    published = []
-    for place, (attribute, column) in enumerate(zip(loaded.attributes, problem.columns, strict=True)):
-        covered, first, of_group = answer.covered(place)
-        column = column_as_published(column, answer.levels[place] if answer.levels else None)
-        found = generalise(attribute, column, problem.rows[covered], first, loaded.public[attribute.name])
-        published.append(replace(found, of_group=found.of_group[of_group]))
+    published = generalised(loaded, answer)
+    seen = published_classes(published, answer.sizes, as_bounds=options.format == "bounds")
     group_of = np.full(loaded.records.num_rows, -1, np.int64)
     group_of[problem.rows] = answer.labels
     mapping = mapping_table(published, answer.sizes)
@@ -60,7 +66,7 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run)
         unchanged=carried,
         is_text=loaded.is_text,
         as_bounds=options.format == "bounds",
-        class_ids=shuffled(len(answer.sizes)) if options.class_id else None,
+        class_ids=shuffled(seen.n)[seen.of_group] if options.class_id else None,
     )
     if not options.keep_order:
         table = table.take(pa.array(shuffled(table.num_rows)))
@@ -69,11 +75,9 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run)
     classes = None
     if guarantee in (Guarantee.K_MAP, Guarantee.K_UNITS):
         values = dict(column for p in published for column in p.columns(options.format == "bounds"))
-        classes = _listed(pa.table(values), loaded, answer)
-    sizes = answer.sizes
-    if isinstance(answer, Freeform):
-        _, sizes = np.unique(np.stack([p.of_group for p in published], axis=1), axis=0, return_counts=True)
+        classes = _listed(pa.table(values), seen, loaded, answer)
     lost = problem.lost_shares(answer)
+    of_record = seen.of_records(group_of)[group_of >= 0]
     return AnonymizedRelease(
         table=table,
         mapping=mapping,
@@ -88,20 +92,15 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run)
         k=options.k,
         quasi=quasi,
         status=answer.status,
-        n_classes=len(sizes),
+        n_classes=seen.n,
         n_suppressed=answer.n_suppressed,
         lower_bound=None if answer.lower_bound is None else answer.lower_bound * problem.unit,
-        risk=risk_of(
-            sizes,
-            problem.points().multiplicity,
-            _people(loaded, answer),
-            problem.record_matches(answer) if isinstance(answer, Freeform) else None,
-        ),
+        risk=risk_as_published(loaded, answer, seen),
         utility=utility_of(
             list(options.quasi),
             np.array([column.weight for column in problem.columns]),
             lost,
-            sizes,
+            seen.sizes,
             answer.n_suppressed,
             options.k,
         ),
@@ -118,6 +117,10 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run)
         is_order_kept=options.keep_order,
         reached=reached_by(problem, answer),
         n_alone=count_alone(in_order),
+        alike=tuple(
+            (name, count_alike(in_order[name], of_record))
+            for name in (options.sensitive if guarantee is not Guarantee.FREEFORM else ())
+        ),
         subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
     )
 
@@ -128,18 +131,52 @@ def _compared(loaded: Loaded, published: Sequence[Published], answer: Answer) ->
     return compare(bins, tally(bins, [b.of_records for b in bins], published, answer.sizes))
 
 
-def _listed(classes: pa.Table, loaded: Loaded, answer: Answer) -> pa.Table:
-    """What classes publish, each combination once, with the people that it matches or with its different units."""
+def generalised(loaded: Loaded, answer: Answer) -> list[Published]:
+    """What the groups of an answer publish of every quasi-identifier."""
     problem = loaded.problem
-    values = [column.combine_chunks().dictionary_encode(null_encoding="encode") for column in classes.columns]
-    codes = np.stack([np.from_dlpack(column.indices) for column in values], axis=1)
-    _, first, of_class = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-    listed = classes.take(pa.array(first))
+    published = []
+    for place, (attribute, column) in enumerate(zip(loaded.attributes, problem.columns, strict=True)):
+        covered, first, of_group = answer.covered(place)
+        column = column_as_published(column, answer.levels[place] if answer.levels else None)
+        found = generalise(attribute, column, problem.rows[covered], first, loaded.public[attribute.name])
+        published.append(replace(found, of_group=found.of_group[of_group]))
+    return published
+
+
+def classes_as_published(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> PublishedClasses:
+    """The classes that a reader would see."""
+    is_bounds = options.format == "bounds"
+    return published_classes(generalised(loaded, answer), answer.sizes, as_bounds=is_bounds)
+
+
+def risk_as_published(loaded: Loaded, answer: Answer, seen: PublishedClasses) -> Risk:
+    """The risk of the published classes: of units, where they are known."""
+    problem = loaded.problem
+    return risk_of(
+        seen.sizes,
+        problem.points().multiplicity,
+        _people(loaded, answer, seen),
+        problem.record_matches(answer) if isinstance(answer, Freeform) else None,
+        _units(loaded, answer, seen),
+    )
+
+
+def _units(loaded: Loaded, answer: Answer, seen: PublishedClasses) -> Ints | None:
+    """Different units in each class, where units are known."""
+    problem = loaded.problem
     if problem.units is None:
-        return listed.append_column("people", pa.array(problem.population_matches(answer)[first]))
-    units = problem.units.codes[problem.rows]
-    pairs = np.unique(np.stack([of_class.reshape(-1)[answer.labels], units], axis=1), axis=0)
-    return listed.append_column("units", pa.array(np.bincount(pairs[:, 0], minlength=len(first))))
+        return None
+    return seen.count_units(answer.labels, problem.units.codes[problem.rows])
+
+
+def _listed(groups: pa.Table, seen: PublishedClasses, loaded: Loaded, answer: Answer) -> pa.Table:
+    """What each class publishes, with the people that it matches or with its different units."""
+    listed = groups.take(pa.array(seen.first))
+    units = _units(loaded, answer, seen)
+    if units is not None:
+        return listed.append_column("units", pa.array(units))
+    people = loaded.problem.population_matches(answer)[seen.first]
+    return listed.append_column("people", pa.array(people))
 
 
 def _guarantee(options: AnonymizeOptions) -> Guarantee:
@@ -152,7 +189,10 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
 def parameters_of(options: AnonymizeOptions) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
     kept = options.model_dump(
-        exclude={"hierarchy", "population", "against", "accept", "curve", "registry", "recode", "engine"}
+        exclude={
+            *("hierarchy", "population", "against", "accept", "curve", "recode", "engine"),
+            *("registry", "person", "new_population"),
+        }
     )
     return kept | {
         "hierarchy": list(options.hierarchy),
@@ -161,15 +201,16 @@ def parameters_of(options: AnonymizeOptions) -> dict[str, Any]:
     }
 
 
-def _people(loaded: Loaded, answer: Answer) -> Floats | None:
-    """People of the population that each group matches, by count or by sampling weights."""
+def _people(loaded: Loaded, answer: Answer, seen: PublishedClasses) -> Floats | None:
+    """People of the population that each class matches, by count or by sampling weights."""
     if loaded.represents is not None:
         weights = loaded.represents[loaded.problem.rows]
         is_kept = answer.labels >= 0
-        people: Floats = np.bincount(answer.labels[is_kept], weights[is_kept], minlength=len(answer.sizes))  # type: ignore[assignment]
+        of_record = seen.of_records(answer.labels)[is_kept]
+        people: Floats = np.bincount(of_record, weights[is_kept], minlength=seen.n)  # type: ignore[assignment]
         return people
     if len(loaded.problem.requirements.population):
-        return loaded.problem.population_matches(answer).astype(np.float64)
+        return loaded.problem.population_matches(answer)[seen.first].astype(np.float64)
     return None
 
 
@@ -180,7 +221,7 @@ class Shown:
     Attributes
     ----------
     codes : list of int
-        Values that are public or published.
+        Values that are published.
     texts : mapping of int to list
         For every code the values of the file that stand for it, as text.
     """
@@ -194,7 +235,7 @@ def _shown(is_kept: Bools, table: pa.Table, loaded: Loaded) -> list[Shown]:
     return [
         Shown(
             limits=limits,
-            codes=shown_codes(attribute, limits.codes[is_kept], loaded.public[attribute.name]),
+            codes=shown_codes(limits.codes[is_kept]),
             texts=published_texts(table[attribute.name], limits.codes[is_kept]),
         )
         for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True)

@@ -19,6 +19,8 @@ from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.metrics import Risk, Utility
 from louver.anonymize.reached import Reached
 from louver.anonymize.stored import StoredRecords
+from louver.anonymize.verdict import Verdict, judge
+from louver.anonymize.watch import Stopped
 from louver.anonymize.worked_out import WorkedOut
 from louver.data.write import write_csv
 from louver.optim.status import Status
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from louver.anonymize.beside import Beside
     from louver.anonymize.curve import CurvePoint
     from louver.anonymize.intersection import Intersection
-    from louver.release.register import Memory
+    from louver.release.memory import Memory
 
 __all__ = ["CLASSES_FILE", "COLUMNS_FILE", "CSV_FILE", "DATA_FILE", "MAPPING_FILE", "AnonymizedRelease"]
 
@@ -42,11 +44,6 @@ MAPPING_FILE = "data/mapping.parquet"
 CLASSES_FILE = "data/classes.parquet"
 COLUMNS_FILE = "data/columns.parquet"
 CSV_FILE = "data/anonymized.csv"
-
-MOSTLY_LOST = (
-    "More than half of the quasi-identifiers' detail is lost: ask for less (a smaller k or l, a larger t, fewer "
-    "quasi-identifiers) or allow some records to be left out (--suppress)."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -96,10 +93,16 @@ class AnonymizedRelease(Shown):
         Seconds of reading, the first answer, the bound, the search and what is made of it; stay inside.
     ledger : Path or None
         Where a release that was made with `out` is logged.
+    remark : str or None
+        What to know about the people that a register tells of.
     entry : mapping or None
         What a register keeps of it, where one is named; stays inside.
     n_alone : int
         Published records that differ from all others in some column, unchanged ones included.
+    alike : tuple of (sensitive column, records)
+        Published records in classes whose members all have one value of the column; stays inside.
+    stopped : Stopped or None
+        Where a limit on time or steps ended the search; None where it ended by itself. Stays inside.
     is_accepted : bool
         Whether it may be written although it discloses too much together with earlier releases.
     """
@@ -124,6 +127,8 @@ class AnonymizedRelease(Shown):
     promises: tuple[Mapping[str, Any], ...]
     parameters: Mapping[str, Any]
     n_alone: int
+    alike: tuple[tuple[str, int], ...] = ()
+    stopped: Stopped | None = None
     reached: tuple[Reached, ...] = ()
     is_order_kept: bool = False
     subproblem_sizes: tuple[int, ...] = ()
@@ -134,6 +139,7 @@ class AnonymizedRelease(Shown):
     stages: Mapping[str, float] = field(default_factory=dict)
     ledger: Path | None = None
     entry: Mapping[str, Any] | None = None
+    remark: str | None = None
     is_accepted: bool = False
     seconds: float = field(default=0.0)
 
@@ -147,9 +153,9 @@ class AnonymizedRelease(Shown):
         return self.utility.information_loss / self.lower_bound - 1
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """What the steward should read before the figures."""
-        return (MOSTLY_LOST,) if self.utility.gcp > 0.5 else ()
+    def verdict(self) -> Verdict:
+        """What the steward should read before the figures; stays inside."""
+        return judge(self)
 
     @property
     def is_withheld(self) -> bool:
@@ -220,7 +226,10 @@ class AnonymizedRelease(Shown):
             "columns": self.dictionary.to_pylist(),
             "worked_out": [asdict(line) for line in self.worked_out],
             "alone": self.n_alone,
+            "alike": [list(line) for line in self.alike],
+            "verdict": self.verdict.to_dict(),
             "withheld": self.is_withheld,
+            "stopped": None if self.stopped is None else self.stopped.value,
             "reached": [asdict(line) for line in self.reached],
             "information_loss": self.utility.information_loss,
             "gcp": self.utility.gcp,
@@ -237,7 +246,6 @@ class AnonymizedRelease(Shown):
             "beside": None if self.beside is None else asdict(self.beside),
             "stages": dict(self.stages),
             "seconds": self.seconds,
-            "warnings": list(self.warnings),
         }
 
     def to_json(self) -> str:
@@ -326,11 +334,13 @@ class AnonymizedRelease(Shown):
             proof = "no bound on the optimum is known"
         else:
             proof = f"at most {self.gap:.1%} above the optimum"
+        if self.stopped is Stopped.IMPROVING:
+            proof += ", as far as the limit of the search allowed"
         return (
             f"AnonymizedRelease: {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}, "
             f"method {self.method}\n"
-            + (f"  {WEAKER}\n" if self.guarantee is Guarantee.FREEFORM else "")
-            + f"  {self.n_classes:,} classes, the smallest of {self.smallest_class:,} records; {self.n_suppressed:,} suppressed\n"
+            + "".join(f"  {line}\n" for line in self.verdict.lines())
+            + f"  {self.n_classes:,} classes, the smallest of {self.smallest_class:,} {r.counted}; {self.n_suppressed:,} suppressed\n"
             + self._told_parts()
             + f"  information loss {u.information_loss:.6g} ({u.gcp:.2%} of the quasi-identifiers' detail), {proof}\n"
             f"  highest re-identification risk {r.prosecutor_highest:.2%}, average {r.prosecutor_average:.2%}\n"
@@ -338,10 +348,8 @@ class AnonymizedRelease(Shown):
             + "".join(f"\n  {line}" for line in self.reached)
             + f"\n  {_kinds(self.dictionary.to_pylist())}"
             + "".join(f"\n  {line}" for line in self._told_unchanged())
-            + "".join(f"\n  {line}" for line in self.worked_out if line.nearly)
             + (f"\n  {_beside(self.beside)}" if self.beside is not None else "")
-            + (f"\n  {self.intersection}" if self.intersection is not None else "")
-            + "".join(f"\n  {warning}" for warning in self.warnings)
+            + self._told_intersection()
             + (f"\n  {_told(self.stages)}" if self.stages else "")
         )
 
@@ -350,14 +358,16 @@ class AnonymizedRelease(Shown):
         return f"  in {len(sizes):,} parts of at most {max(sizes):,} records\n" if sizes else ""
 
     def _told_unchanged(self) -> Iterator[str]:
-        """What travels along, and how many records it tells apart; k counts the quasi-identifiers alone."""
+        """What is published as it is."""
         plain = [name for name in self.unchanged if name not in self.coded]
         yield f"published unchanged: {', '.join(plain) or 'no column'}"
         if self.coded:
             yield f"published coded: {', '.join(f'{name} ({how})' for name, how in self.coded.items())}"
-        if self.unchanged and self.n_alone:
-            n = self.table.num_rows
-            yield f"{self.n_alone:,} of {n:,} records differ from all others for those who know these columns, too"
+
+    def _told_intersection(self) -> str:
+        """The comparison with earlier releases, where it is not among the reasons of the verdict."""
+        together = self.intersection
+        return "" if together is None or together.is_risky else f"\n  {together}"
 
 
 def _beside(beside: Beside) -> str:

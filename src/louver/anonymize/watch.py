@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from louver.run import Run
 if TYPE_CHECKING:
     from louver.anonymize.problem import Problem
 
-__all__ = ["NODES_PER_SECOND", "Watch"]
+__all__ = ["NODES_PER_SECOND", "Stopped", "Watch"]
 
 NODES_PER_SECOND = 700_000
 """Search nodes of `exact` per second, on the safe side: where a part of the time is given, it is given in nodes."""
@@ -29,6 +30,15 @@ STAGES = ("reading", "first answer", "bound", "search", "publishing")
 """What a result tells the seconds of."""
 
 Result = TypeVar("Result")
+
+
+class Stopped(StrEnum):
+    """Where a limit on time or steps ended a search, the mildest first."""
+
+    IMPROVING = "improving"
+    """The method had its answer and looked for a better one."""
+    UNFINISHED = "unfinished"
+    """The method was not done: its answer was completed in a simpler way, or hardly improved."""
 
 
 class Watch:
@@ -54,6 +64,8 @@ class Watch:
         Share of all detail, by weight, that the best answer so far loses, and that every answer loses at least.
     problem : Problem or None
         What the shares are told of; answers to parts of it are no news.
+    stopped : Stopped or None
+        Where a limit ended the search; None where it ended by itself.
     """
 
     def __init__(
@@ -67,6 +79,7 @@ class Watch:
         self.lost: float | None = None
         self.least: float | None = None
         self.problem: Problem | None = None
+        self.stopped: Stopped | None = None
         self._seconds = seconds
         self._is_inside = False
         self.restart()
@@ -108,6 +121,11 @@ class Watch:
             full = max(1, problem.n_records * problem.full_loss)
             self.lost = loss / full if self.lost is None else min(self.lost, loss / full)
             self.least = self.least if bound is None else bound / full
+
+    def note(self, stopped: Stopped | None) -> None:
+        """Note that a limit ended the search, or a part of it; the worst is kept."""
+        if self.stopped is not Stopped.UNFINISHED:
+            self.stopped = stopped or self.stopped
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

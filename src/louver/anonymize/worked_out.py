@@ -18,7 +18,7 @@ from louver.anonymize.columns import Column, given_values
 from louver.anonymize.generalise import Meaning, Published, Sort
 from louver.run import Run
 
-__all__ = ["NEARLY", "WorkedOut", "count_alone", "worked_out"]
+__all__ = ["NEARLY", "WorkedOut", "count_alike", "count_alone", "worked_out"]
 
 NEARLY = 0.95
 """Share of the records with one unchanged value that share the quasi-identifier's commonest value among them."""
@@ -88,6 +88,24 @@ def count_alone(table: pa.Table) -> int:
         return 0
     _, counts = np.unique(_joined([_coded(column) for column in table.columns]), return_counts=True)
     return int((counts == 1).sum())
+
+
+def count_alike(values: pa.ChunkedArray, classes: Ints) -> int:
+    """Published records in classes whose members all have one value of a sensitive column, a missing one included.
+
+    Parameters
+    ----------
+    classes : int64 (n,)
+        The class of each value.
+    """
+    if not len(classes):
+        return 0
+    codes = _coded(values) + 1
+    first = np.zeros(int(classes.max()) + 1, np.int64)
+    first[classes] = codes
+    is_mixed = np.zeros(len(first), np.bool_)
+    is_mixed[classes[codes != first[classes]]] = True
+    return int((~is_mixed[classes]).sum())
 
 
 def _of_one(

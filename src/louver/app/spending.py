@@ -13,6 +13,7 @@ from louver.app.dialogs import Confirm
 from louver.app.jobs.books import out_folder
 from louver.app.look import RunBar, Tag, button, card, field, pill, tag, verdict
 from louver.app.practice import Practice
+from louver.app.publishing import Ways
 from louver.app.region_view import RegionView
 from louver.app.regions import in_words
 from louver.app.session import Session
@@ -107,7 +108,12 @@ class Strip:
         if found is None:
             self._regions.clear()
             return
-        with self._result, verdict("ok", self._title(found), found["paid"], is_status=False):
+        with (
+            self._result,
+            verdict("ok", self._title(found), found["paid"], is_status=False),
+            tag("div", "row wrap"),
+        ):
+            Ways(self._session, self._bar, found["name"])
             button("See all releases", lambda: self._session.show("releases"), kind="mini")
         await self._regions.show(found["name"])
 
@@ -119,7 +125,7 @@ class Strip:
     async def _look_for_payment(self) -> None:
         loss, job, releases = self._loss(), self._paid_job(), self._session.setup.releases
         balance = self._balance(loss)
-        if not self._can_spend or loss is None or job is None or balance is None or releases is None:
+        if not self._can_spend or loss is None or job is None or balance is None:
             return
         out = releases / (self._asked.name or "-")
         is_paid = False
@@ -144,15 +150,16 @@ class Strip:
         is_payable = is_payable and not self._session.is_spending
         self._button.clear()
         with self._button:
-            text = "Go on…" if is_paid else "Measure…"
-            made = button(text, kind="pri", data_run="", disabled=None if is_payable else True)
+            text = "Go on…" if is_paid else "Publish…"
+            made = button(
+                text, kind="pri", data_run="", data_publish="", disabled=None if is_payable else True
+            )
             if loss is not None and is_payable:
                 self._ask(loss).opens(made)
 
     @property
     def _can_spend(self) -> bool:
-        setup = self._session.setup
-        return (self._is_sample() or setup.ledger is not None) and setup.releases is not None
+        return self._is_sample() or self._session.setup.ledger is not None
 
     def _balance(self, loss: Loss | None) -> dict[str, str] | None:
         """What the ledger has that pays; a sample's is known before it is made, once it is known what to pay."""
@@ -162,17 +169,13 @@ class Strip:
 
     def _draw_cost(self) -> None:
         if not self._can_spend:
-            has_ledger = self._is_sample() or self._session.setup.ledger is not None
-            verdict(
+            with verdict(
                 "plain",
-                "No folder for releases: nothing can be published."
-                if has_ledger
-                else "No ledger: nothing can be spent.",
-                "Start louver explore with --releases DIR, the folder that releases shall lie in."
-                if has_ledger
-                else "Make one with `louver ledger init FILE --epsilon 2`, and start louver explore with --ledger FILE.",
+                "No ledger: nothing can be spent.",
+                "A ledger grants an amount for these people and keeps account of it.",
                 is_status=False,
-            )
+            ):
+                button("Make or choose one", lambda: self._session.show("ledger"), kind="mini")
             return
         with card("pad row between wrap"):
             with tag("div", "grow"):

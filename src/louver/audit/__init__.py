@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
-from louver.audit.archive import earlier_names, from_entry, to_content
+from louver.audit.archive import check_columns, earlier_names, from_entry, to_content
 from louver.audit.judge import Findings, judge, looks_at_all
 from louver.audit.load import Loaded, attribute_names, load
 from louver.audit.options import AuditOptions
 from louver.audit.publish import publish as publish_tables
 from louver.audit.result import Advice, AuditedCell, JointAudit, Summary
-from louver.data.fingerprint import fingerprint
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
-from louver.release.register import Memory
+from louver.release.memory import Memory
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import door
@@ -63,6 +62,8 @@ def audit(
     decide: bool = False,
     hide: bool = False,
     registry: str | Path | None = None,
+    person: str | None = None,
+    new_population: bool = False,
     publish: str | Path | None = None,
     no_advice: bool = False,
     seconds: float = 60.0,
@@ -116,7 +117,15 @@ def _memory(request: Request[AuditOptions]) -> Memory | None:
         )
     if options.publish is not None:
         check_out(Path(options.publish))
-    return Memory.of(options.registry, fingerprint(request.data, **request.source.opening(), run=request.run))
+    return Memory.of(
+        options.registry,
+        request.data,
+        request.source,
+        person=options.person,
+        is_new_population=options.new_population,
+        is_publishing=options.publish is not None,
+        run=request.run,
+    )
 
 
 def _published(
@@ -146,6 +155,7 @@ def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
     if request.data is None:
         return request.run.attend(load, options, _listed_attributes(names, schema), None, zeros, folder)
     with open_source(request.data, **source.opening(), run=request.run) as opened:
+        check_columns(entries, (*opened.columns, *(name for told in source.wide.values() for name in told)))
         histogram = tabulate(opened, names, weight=source.weight, wide=source.wide, schema=schema)
     earlier = [piece for entry in entries for piece in from_entry(entry, histogram.attributes)]
     return request.run.attend(load, options, histogram.attributes, histogram, zeros, folder, earlier)

@@ -17,7 +17,7 @@ from louver.release.register import Entry
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 
-__all__ = ["earlier_names", "from_entry", "to_content"]
+__all__ = ["check_columns", "earlier_names", "from_entry", "to_content"]
 
 
 def to_content(pieces: Sequence[Piece], attributes: Sequence[Attribute]) -> told.Plain:
@@ -67,6 +67,19 @@ def earlier_names(entries: Sequence[Entry]) -> list[str]:
         for part in (*table["margins"], *table["shares"])
     ]
     return list(dict.fromkeys(name for cross in crosses for name in (*cross["by"], *cross["where"])))
+
+
+def check_columns(entries: Sequence[Entry], columns: Sequence[str]) -> None:
+    """Refuse records without a column that an earlier table speaks of."""
+    for entry in entries:
+        for name in earlier_names([entry]):
+            if name not in columns:
+                raise InputError(
+                    f'option --register: publication {entry.number} speaks of column "{name}", which these records do not have; '
+                    "audit from a file that has it.",
+                    option="--register",
+                    column=name,
+                )
 
 
 def from_entry(entry: Entry, attributes: Sequence[Attribute]) -> list[Piece]:

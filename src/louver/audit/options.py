@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
 from pydantic_core import PydanticCustomError
 
 from louver.errors import InputError
+from louver.schema import register
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.source import SourceOptions
 from louver.schema.validate import OWN, Options
@@ -212,6 +213,8 @@ class AuditOptions(VerbOptions):
         flag="--register",
         group="publication",
     )
+    person: str | None = register.person("publication")
+    new_population: bool = register.new_population("publication")
     publish: str | None = option(
         None,
         "Write the tables as a release to this folder and enter them into the register, if no small cell is given away.",
@@ -241,6 +244,7 @@ class AuditOptions(VerbOptions):
             raise InputError(
                 "option --publish needs --register, the folder that remembers it.", option="--publish"
             )
+        register.check_register(self.registry, self.person, self.new_population)
         if self.hide and not any(piece.below is not None for piece in self.tables):
             raise InputError(
                 "option --hide needs a table with below, whose small cells are hidden.", option="--hide"

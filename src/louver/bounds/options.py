@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from louver.bounds.problem import Arrangement, ZeroRows
 from louver.bounds.rounded import Rounding
 from louver.errors import InputError
+from louver.schema import register
 from louver.schema.files import read_toml
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.recode import Recode, RecodeTable, parse_recodes, recodes_of
@@ -180,6 +181,8 @@ class BoundsOptions(VerbOptions):
         flag="--register",
         group="release",
     )
+    person: str | None = register.person("release")
+    new_population: bool = register.new_population("release")
     publish: str | None = option(
         None,
         "Write the table as a release to this folder and enter it into the register, if nothing is given away.",
@@ -198,6 +201,7 @@ class BoundsOptions(VerbOptions):
         for is_missing, first, second in _needs(self):
             if is_missing:
                 raise InputError(f"option {first} needs {second}.", option=first)
+        register.check_register(self.registry, self.person, self.new_population)
         if self.conditionals and self.n is None and self.row_n is None:
             raise InputError(
                 "option --conditionals needs --n, the sample size, or --row-n, a column of row totals.",

@@ -76,6 +76,8 @@ def publication(
         no_advice=True,
         seconds=options.seconds,
         registry=options.registry,
+        person=options.person,
+        new_population=options.new_population,
         publish=options.publish,
         run=run,
     )

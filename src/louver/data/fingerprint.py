@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from louver.data.read import DATABASES, POSTGRES_SCHEMES, ArrowStream, open_source, quoted
@@ -53,13 +53,23 @@ def fingerprint(
     return keyed
 
 
-def has_same_records(one: Path, other: Path, run: Run | None = None) -> bool:
-    """Whether two files hold the same columns and records, in whatever order, format and line endings.
+def has_same_records(
+    one: str | os.PathLike[str] | ArrowStream,
+    other: str | os.PathLike[str] | ArrowStream,
+    *,
+    table: str | None = None,
+    query: str | None = None,
+    run: Run | None = None,
+) -> bool:
+    """Whether two sources hold the same columns and records, in whatever order, format and line endings.
 
-    False also where a file cannot be read as a table.
+    `table` and `query` are those of `other`. False also where one of them cannot be read as a table.
     """
     try:
-        return _record_sum(one, None, None, run) == _record_sum(other, None, None, run)
+        names = _columns(one)
+        if names != _columns(other, table, query):
+            return False
+        return _record_sum(one, None, None, run, names) == _record_sum(other, table, query, run, names)
     except Cancelled:
         raise
     except LouverError:
@@ -75,16 +85,28 @@ def _file_hash(path: Path, secret: bytes, run: Run) -> bytes:
     return keyed.digest()
 
 
+def _columns(
+    data: str | os.PathLike[str] | ArrowStream, table: str | None = None, query: str | None = None
+) -> list[str]:
+    with open_source(data, table=table, query=query, decimal_mark=".") as source:
+        return sorted(source.columns)
+
+
 def _record_sum(
-    data: str | os.PathLike[str] | ArrowStream, table: str | None, query: str | None, run: Run | None
+    data: str | os.PathLike[str] | ArrowStream,
+    table: str | None,
+    query: str | None,
+    run: Run | None,
+    names: Sequence[str] = (),
 ) -> bytes:
-    """Sum of the hashes of all records, modulo 2^256."""
+    """Sum of the hashes of all records, modulo 2^256, with their columns in the order of `names`, or else as they lie."""
     total = 0
     with open_source(data, table=table, query=query, decimal_mark=".", run=run) as source:
         # The length of each value before it, so that no two records read the same.
-        columns = [f"coalesce(CAST({quoted(name)} AS VARCHAR), chr(0))" for name in source.columns]
+        names = names or source.columns
+        columns = [f"coalesce(CAST({quoted(name)} AS VARCHAR), chr(0))" for name in names]
         text = " || ".join(f"length({column}) || ':' || {column}" for column in columns)
         for batch in source.batches(f"SELECT sha256({text}) AS digest FROM records"):
             total += sum(int(digest, 16) for digest in batch.column(0).to_pylist())
-        names = "".join(f"{len(name)}:{name}" for name in source.columns)
-    return hashlib.sha256(names.encode()).digest() + (total % (1 << 256)).to_bytes(32, "big")
+    text = "".join(f"{len(name)}:{name}" for name in names)
+    return hashlib.sha256(text.encode()).digest() + (total % (1 << 256)).to_bytes(32, "big")

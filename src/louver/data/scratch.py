@@ -17,7 +17,7 @@ from types import TracebackType
 
 from louver.errors import InputError
 
-__all__ = ["Scratch"]
+__all__ = ["Scratch", "try_lock"]
 
 PREFIX = "louver-scratch-"
 UNLOCKED = "louver-new-"  # a name that no sweep takes, until the lock is held
@@ -75,7 +75,7 @@ def _make(parent: Path, prefix: str) -> tuple[Path, int]:
     unlocked = f".{UNLOCKED}" if prefix.startswith(".") else UNLOCKED
     fresh = Path(tempfile.mkdtemp(prefix=unlocked, dir=parent))
     lock = os.open(fresh / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
-    if not _try_lock(lock):
+    if not try_lock(lock):
         return fresh, lock
     return fresh.rename(fresh.with_name(fresh.name.replace(unlocked, prefix, 1))), lock
 
@@ -108,13 +108,13 @@ def _take_over(folder: Path) -> int | None:
         lock = os.open(folder / LOCK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return None
-    if _try_lock(lock):
+    if try_lock(lock):
         return lock
     os.close(lock)
     return None
 
 
-def _try_lock(descriptor: int) -> bool:
+def try_lock(descriptor: int) -> bool:
     """Take the lock of an open file, for as long as this process or a fork of it lives."""
     if sys.platform == "win32":  # no lock that ends with its process, so nothing is ever swept
         return False

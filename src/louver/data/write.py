@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from louver.data.scratch import try_lock
 from louver.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     path : path
         The file to make or to replace.
     mode : int
-        Its permissions, less those that the umask takes away.
+        Its permissions, less those that the umask takes away; until it appears only its owner may read it.
 
     Raises
     ------
@@ -40,15 +42,20 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     )
     if not is_replaceable(path):
         raise InputError(message, file=path.name)
-    sibling = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    _sweep(path)
     try:
-        handle = os.open(sibling, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+        sibling, handle, mode = _locked_sibling(path, mode)
+    except OSError:
+        raise InputError(message, file=path.name) from None
+    try:
         with os.fdopen(handle, "wb") as file:
             yield file
             is_kept = not file.closed
             if is_kept:
                 file.flush()
-                os.fsync(file.fileno())
+                if hasattr(os, "fchmod"):
+                    os.fchmod(handle, mode)
+                os.fsync(handle)
         if is_kept:
             sibling.replace(path)
             _sync_folder(path.parent)
@@ -60,6 +67,32 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     except BaseException:
         sibling.unlink(missing_ok=True)
         raise
+
+
+def _locked_sibling(path: Path, mode: int) -> tuple[Path, int, int]:
+    """A new locked file that only its owner may read, its descriptor, and the permissions that `mode` leaves under the umask."""
+    while True:
+        sibling = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+        handle = os.open(sibling, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+        allowed = os.fstat(handle).st_mode & 0o777
+        if hasattr(os, "fchmod"):
+            os.fchmod(handle, 0o600)
+        try_lock(handle)
+        if os.fstat(handle).st_nlink:
+            return sibling, handle, allowed
+        os.close(handle)  # swept by another process before it was locked
+
+
+def _sweep(path: Path) -> None:
+    """Remove what writers of this file that were killed left: siblings of ours that no living process holds."""
+    for stale in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 16}.tmp"):
+        with suppress(OSError):
+            handle = os.open(stale, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                if try_lock(handle):
+                    stale.unlink()
+            finally:
+                os.close(handle)
 
 
 def is_replaceable(path: Path) -> bool:

@@ -163,7 +163,7 @@ def measure(
     plan = asked.plan_to_pay(account, regions)
     if not resume:
         check_out(folder)
-    head = measure_into(
+    measured = measure_into(
         folder,
         (MEASUREMENTS_FILE, *([INVARIANTS_FILE] if plan.total is Total.PUBLIC else [])),
         partial(load_answers, asked, plan, folder),
@@ -173,7 +173,7 @@ def measure(
         design=asked.design(plan),
         run=run,
     )
-    return Measured(folder=folder, loss=plan.loss, head=head, seconds=time.perf_counter() - started)
+    return Measured.of(measured, folder, plan.loss, seconds=time.perf_counter() - started)
 
 
 @door(GroupsOptions, keywords=GroupsKeywords, needs_data=False)

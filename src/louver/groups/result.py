@@ -55,6 +55,8 @@ class GroupRelease(Shown):
         Whether the list of regions was taken from the data, which discloses it exactly.
     head : Head or None
         The ledger's entry that paid.
+    debited : str or None
+        What it debited, in the ledger's measure and relation.
     """
 
     plan: SizePlan
@@ -64,6 +66,7 @@ class GroupRelease(Shown):
     is_private: bool = True
     is_domain_from_data: bool = False
     head: Head | None = None
+    debited: str | None = None
     seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -115,6 +118,7 @@ class GroupRelease(Shown):
             "rho": float(loss.amount) if loss.measure is Measure.RHO else None,
             "delta": promise[1],
             "neighbours": str(loss.neighbours),
+            "debited": self.debited,
             "levels": levels,
             "total_groups": self.total_groups,
             "seconds": self.seconds,
@@ -236,6 +240,8 @@ class GroupRelease(Shown):
             if self.evaluation is not None:
                 line += f" (true {self.evaluation[i].l1:,.0f}, earth mover's {self.evaluation[i].emd:,.0f})"
             lines.append(line)
+        if self.debited not in (None, str(self.plan.loss)):
+            lines.insert(1, f"  debited: {self.debited}, which is what the ledger counts")
         lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
         return "\n".join(map(printable, lines[:10]))
 

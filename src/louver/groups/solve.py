@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
+from louver.data.scratch import Scratch
 from louver.errors import InputError
 from louver.groups.load import Asked
 from louver.groups.plan import SizePlan, noisy_answers, true_batches
@@ -20,7 +20,7 @@ from louver.groups.problem import GroupTable, Total
 from louver.groups.result import DATA_FILE, INVARIANTS_FILE, MEASUREMENTS_FILE, GroupRelease
 from louver.groups.simulate import errors
 from louver.groups.uncertainty import simulate_release
-from louver.privacy.ledger import Debit, Head
+from louver.privacy.ledger import Debit
 from louver.privacy.measurements import Measurements, TrueBatch, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.privacy.spend import Account, noise_of
@@ -51,10 +51,10 @@ def _read(asked: Asked, plan: SizePlan | None) -> tuple[SizePlan, GroupTable]:
 
 def load_answers(
     asked: Asked, plan: SizePlan, folder: Path
-) -> tuple[Iterator[TrueBatch], Callable[[], None]]:
+) -> tuple[Callable[[], Iterator[TrueBatch]], Callable[[], None]]:
     """True answers, and what writes the exact values beside the measurements."""
     true_table = _read(asked, plan)[1]
-    return true_batches(true_table, plan), partial(_write_exact, plan, true_table, folder)
+    return partial(true_batches, true_table, plan), partial(_write_exact, plan, true_table, folder)
 
 
 def release_seeded(
@@ -64,8 +64,8 @@ def release_seeded(
     if out is not None:
         check_out(Path(out))
     plan, true_table = _read(asked, None if asked.regions is None else asked.plan(asked.regions))
-    with tempfile.TemporaryDirectory(prefix="louver-groups-") as name:
-        folder = Path(name)
+    with Scratch() as scratch:
+        folder = scratch.path
         _measure(plan, true_table, folder, KeyedNoise.from_seed(seed), None, run)
         release = estimate_from(asked, plan, folder, run)
         if asked.options.evaluate:
@@ -96,7 +96,7 @@ def release_paid(
         run.check()
     debit = account.reserve(payment)
     if out.exists() and read_manifest(out).ledger_head == str(debit.head):  # stopped between move and seal
-        release = _moved(asked, plan, out, debit.head)
+        release = _moved(asked, plan, out)
     else:
         noise = noise_of(payment, debit)
         with ReleaseWriter(out, run) as writer:
@@ -120,7 +120,7 @@ def _measure(
     """Draw the noise once; what is exact and public goes beside it."""
     path = folder / MEASUREMENTS_FILE
     path.parent.mkdir(exist_ok=True)
-    write_measurements(path, true_batches(true_table, plan), noise, debit, run=run)
+    write_measurements(path, partial(true_batches, true_table, plan), noise, debit, run=run)
     _write_exact(plan, true_table, folder)
 
 
@@ -138,10 +138,10 @@ def estimate_from(asked: Asked, plan: SizePlan, folder: Path, run: Run | None) -
         total = pq.read_table(folder / INVARIANTS_FILE)["value"][0].as_py()
     measured = Measurements(folder / MEASUREMENTS_FILE)
     counts = plan.mechanism.solve(noisy_answers(measured.batches(), plan, total), run)
-    return _finished(asked, plan, counts, measured.head, run, is_private=measured.is_private)
+    return _finished(asked, plan, counts, measured, run)
 
 
-def _moved(asked: Asked, plan: SizePlan, out: Path, head: Head) -> GroupRelease:
+def _moved(asked: Asked, plan: SizePlan, out: Path) -> GroupRelease:
     """Take up a release that is in place but not sealed; refuse it where its files are not those that were written."""
     if not is_unchanged(out):
         raise InputError(
@@ -149,11 +149,11 @@ def _moved(asked: Asked, plan: SizePlan, out: Path, head: Head) -> GroupRelease:
             option="--out",
         )
     counts = pq.read_table(out / DATA_FILE)["groups"].to_numpy().reshape(-1, plan.n_sizes)
-    return _finished(asked, plan, counts, head, None, is_private=True)
+    return _finished(asked, plan, counts, Measurements(out / MEASUREMENTS_FILE), None)
 
 
 def _finished(
-    asked: Asked, plan: SizePlan, counts: Ints, head: Head | None, run: Run | None, *, is_private: bool
+    asked: Asked, plan: SizePlan, counts: Ints, measured: Measurements, run: Run | None
 ) -> GroupRelease:
     """Put a result together, with errors simulated from the release itself."""
     released = GroupTable(plan.regions, counts, plan.first_size)
@@ -161,9 +161,10 @@ def _finished(
         plan=plan,
         counts=counts,
         simulated=simulate_release(released, plan, run),
-        is_private=is_private,
+        is_private=measured.is_private,
         is_domain_from_data=asked.regions is None,
-        head=head,
+        head=measured.head,
+        debited=measured.debited,
     )
 
 

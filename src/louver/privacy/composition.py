@@ -15,7 +15,7 @@ from functools import lru_cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 
 from louver._arrays import Floats
 from louver.errors import BudgetError, InputError
@@ -121,7 +121,28 @@ def delta_at(epsilon: Fraction, measured: Sequence[Coordinates]) -> float:
     tilt = max(0.0, (target - rho) / (2 * rho))
     tail = TAIL_SHARE * _chernoff(target, rho, tilt) / sum(part.count for part in measured)
     losses = [_gridded(part, step, tail) for part in merged]
-    return _hockey_stick(target, float(step), tilt, losses)
+    return min(_hockey_stick(target, float(step), tilt, losses), _converted_delta(target, rho))
+
+
+def _converted_delta(epsilon: float, rho: float) -> float:
+    """A delta that rho alone implies: where delta is tiny, rounding takes more of the composed one than composing gains.
+
+    Notes
+    -----
+    **Implements**: Canonne, Kamath & Steinke (2020), delta = e^((alpha - 1) (alpha rho - epsilon + ln(1 - 1/alpha))) / alpha for any
+    alpha > 1, found in floating point; the exponent is raised by more than its rounding.
+    """
+
+    def exponent(log_order: float) -> float:
+        less = math.exp(log_order)  # alpha - 1
+        order = 1 + less
+        terms = less * order * rho, less * epsilon, less * math.log1p(1 / less), math.log(order)
+        return terms[0] - terms[1] - terms[2] - terms[3] + 16 * UNIT_ROUNDOFF * sum(terms)
+
+    found = float(
+        minimize_scalar(exponent, bounds=(-30.0, 60.0), method="bounded", options={"xatol": 1e-9}).x
+    )
+    return min(1.0, max(math.exp(min(0.0, exponent(found))) * (1 + ROUNDING), float(np.finfo(float).tiny)))
 
 
 def largest_rho(

@@ -317,7 +317,7 @@ class Ledger(LedgerFile):
         loss : Loss
             What the measurements cost, in any measure and relation that can be converted to the ledger's.
         request : str
-            `request_digest` of what is to be measured. A debit reserved under the same name and not yet
+            `request_digest` of what is to be measured. A debit reserved under the same name for the same data and not yet
             sealed is returned again, with the same key.
         purpose : str
             What the debit is for, in words.
@@ -340,7 +340,9 @@ class Ledger(LedgerFile):
             self._check_dataset(state, data_hash)
             if composed is not None:
                 composed(state.invariants)
-            debit = self._resumed(db, entries, state, request, (str(loss), largest_unit, is_replayable))
+            debit = self._resumed(
+                db, entries, state, request, (str(loss), largest_unit, is_replayable), data_hash
+            )
             if debit is None:
                 debited = self._converted(loss, state, largest_unit)
                 self._check_balance(state, debited)
@@ -400,6 +402,7 @@ class Ledger(LedgerFile):
         state: LedgerState,
         request: str,
         asked: tuple[str, int | None, bool],
+        data_hash: str,
     ) -> Debit | None:
         """Return a debit that an earlier run reserved and did not seal; None where there is none."""
         for entry, body in state.pending.items():
@@ -413,6 +416,11 @@ class Ledger(LedgerFile):
         else:
             return None
         is_replayable = self._check_resumable(entry, body, asked)
+        if body["dataset"] != data_hash:
+            raise BudgetError(
+                f"entry {entry} of the ledger {self.name} was reserved for other data that it has admitted, and its noise must not "
+                f"meet these; finish it with those data, or give it up: `louver ledger abandon {self.name} --entry {entry}`."
+            )
         row = db.execute("SELECT key FROM keys WHERE entry = ?", (entry,)).fetchone()
         if row is None or not isinstance(row[0], bytes) or commitment(row[0]) != body["key"]:
             raise BudgetError(

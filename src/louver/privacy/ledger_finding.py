@@ -105,7 +105,7 @@ def _is_about(ledger: Ledger, source: Path, run: Run | None) -> bool:
     if any(ledgers_admitting(fingerprint(source, run=run), [ledger])):
         return True
     other = source_beside(ledger.path)
-    return other is not None and has_same_records(source, other, run)
+    return other is not None and has_same_records(source, other, run=run)
 
 
 def admit_source(

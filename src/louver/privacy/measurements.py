@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,7 @@ class Measurements:
     ...                   true_counts=np.array([[7, 3]]), distribution=DiscreteLaplace(Fraction(10)))
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = Path(directory) / "measurements.parquet"
-    ...     _ = write_measurements(path, [batch], KeyedNoise.from_seed(1))
+    ...     _ = write_measurements(path, lambda: [batch], KeyedNoise.from_seed(1))
     ...     [read.noisy_counts.tolist() for read in Measurements(path).batches()]
     [[[4, 44]]]
     """
@@ -125,6 +125,12 @@ class Measurements:
         """The ledger's entry that paid; None for seeded noise."""
         told = self.description()
         return None if told["entry"] is None else Head(told["entry"], told["entry_hash"])
+
+    @property
+    def debited(self) -> str | None:
+        """What the ledger was debited, in its own measure and relation; None for seeded noise."""
+        loss = self.description()["loss"]
+        return None if loss is None else str(loss)
 
     @property
     def is_private(self) -> bool:
@@ -195,6 +201,8 @@ class Measured:
         What they cost.
     head : Head
         The ledger's entry that paid.
+    debited : str
+        What it debited, in the ledger's measure and relation.
     seconds : float
         Not compared.
     """
@@ -202,7 +210,15 @@ class Measured:
     folder: Path
     loss: Loss
     head: Head
+    debited: str
     seconds: float = field(default=0.0, compare=False)
+
+    @classmethod
+    def of(cls, measurements: Measurements, folder: Path, loss: Loss, seconds: float) -> Measured:
+        """Measurements that a ledger has sealed."""
+        head, debited = measurements.head, measurements.debited
+        assert head is not None and debited is not None
+        return cls(folder=folder, loss=loss, head=head, debited=debited, seconds=seconds)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result."""
@@ -211,6 +227,7 @@ class Measured:
             **amounts_of(self.loss),
             "neighbours": str(self.loss.neighbours),
             "entry": self.head.entry,
+            "debited": self.debited,
             "seconds": self.seconds,
         }
 
@@ -219,12 +236,13 @@ class Measured:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __repr__(self) -> str:
-        return printable(f"Measured in {self.folder.name}: {self.loss}, ledger entry {self.head.entry}")
+        paid = "" if self.debited == str(self.loss) else f", for which it debited {self.debited}"
+        return printable(f"Measured in {self.folder.name}: {self.loss}, ledger entry {self.head.entry}{paid}")
 
 
 def write_measurements(
     path: Path,
-    batches: Iterable[TrueBatch],
+    batches: Callable[[], Iterable[TrueBatch]],
     noise: Noise,
     debit: Debit | None = None,
     *,
@@ -237,8 +255,9 @@ def write_measurements(
     ----------
     path : Path
         Appears whole or not at all, and is on disk on return.
-    batches : iterable of TrueBatch
-        Consumed one at a time, so a level need not fit into memory. None is empty.
+    batches : callable
+        Returns the batches from the first one on, the same each time; none is empty. They are consumed one at a time, so a level
+        need not fit into memory.
     noise : Noise
     debit : Debit, optional
         What pays for it; None for seeded noise, which is not private.
@@ -246,6 +265,13 @@ def write_measurements(
         Hash of what was asked for, kept in the file so that it is not taken for something else later.
     run : Run, optional
         Asked before every batch whether to go on; a cancelled call leaves no file.
+
+    Notes
+    -----
+    **Privacy**: the true answers are pinned to the debit before any noise is drawn, so that no byte of this noise on other answers
+    exists anywhere, whenever a run is killed.
+
+    **Cost**: the batches are computed twice where a debit pays, once to pin them and once to perturb them.
     """
     description = {
         "format": FORMAT,
@@ -259,22 +285,26 @@ def write_measurements(
         raise BudgetError("private measurements need a debit; reserve one in a ledger.")
     if debit is not None:
         debit.check_drawable()
+    run = run or Run()
+    if debit is not None:
+        debit.pin(_keyed_digest(batches(), debit.key, run))
     schema = SCHEMA.with_metadata({"louver": json.dumps(description, sort_keys=True)})
-    answers = hashlib.blake2b(key=debit.key if debit else b"", person=b"louver answers")
-    with replacing(path) as sink:
-        with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-            for batch in batches:
-                if run is not None:
-                    run.check()
-                noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
-                answers.update(f"{batch.nonce} {batch.distribution} {batch.true_counts.shape} ".encode())
-                answers.update(np.ascontiguousarray(batch.true_counts, dtype="<i8").tobytes())
-                writer.write_table(
-                    _rows(batch, noisy, debit, schema), row_group_size=max(1, len(batch.nodes))
-                )
-        if debit is not None:
-            debit.pin(answers.hexdigest())  # before the file appears under its name
+    with replacing(path) as sink, pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        for batch in batches():
+            run.check()
+            noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
+            writer.write_table(_rows(batch, noisy, debit, schema), row_group_size=max(1, len(batch.nodes)))
     return sha256_of(path)
+
+
+def _keyed_digest(batches: Iterable[TrueBatch], key: bytes, run: Run) -> str:
+    """Keyed hash of all true answers, their noise and their nonces."""
+    hasher = hashlib.blake2b(key=key, person=b"louver answers")
+    for batch in batches:
+        run.check()
+        hasher.update(f"{batch.nonce} {batch.distribution} {batch.true_counts.shape} ".encode())
+        hasher.update(np.ascontiguousarray(batch.true_counts, dtype="<i8").data)
+    return hasher.hexdigest()
 
 
 def _rows(batch: TrueBatch, noisy: Ints, debit: Debit | None, schema: pa.Schema) -> pa.Table:

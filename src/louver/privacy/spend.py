@@ -8,7 +8,7 @@ and writing a release, comes in as callables.
 Notes
 -----
 **Privacy**: a debit is taken up again only under the same request, which names every option that decides the true answers or their
-noise (`request_of`), and on the same data. `docs/proofs/groups.md` and `docs/proofs/topdown.md` rely on it.
+noise (`request_of`), and on the data that it was reserved for. `docs/proofs/groups.md` and `docs/proofs/topdown.md` rely on it.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def noise_of(payment: Payment, debit: Debit) -> Noise:
 
 def measure(
     path: Path,
-    batches: Iterable[TrueBatch],
+    batches: Callable[[], Iterable[TrueBatch]],
     *,
     account: Account,
     payment: Payment,
@@ -232,7 +232,8 @@ def measure(
     ----------
     path : Path
         Must not exist, unless an interrupted run of the same request left it.
-    batches : iterable of TrueBatch
+    batches : callable
+        As for `write_measurements`.
     account : Account
     payment : Payment
         `loss` is the composition over all batches.
@@ -258,8 +259,6 @@ def measure(
         )
     files = {other.name: sha256_of(other) for other in beside()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    for stale in path.parent.glob(f".{path.name}.*.tmp"):  # left by a run that was killed
-        stale.unlink(missing_ok=True)
     files[path.name] = write_measurements(
         path, batches, noise_of(payment, debit), debit, design=design, run=run
     )
@@ -278,7 +277,7 @@ def _entry_of(path: Path) -> object:
 def measure_into(
     folder: Path,
     files: Sequence[str],
-    load: Callable[[], tuple[Iterable[TrueBatch], Callable[[], object]]],
+    load: Callable[[], tuple[Callable[[], Iterable[TrueBatch]], Callable[[], object]]],
     *,
     account: Account,
     payment: Payment,
@@ -286,7 +285,7 @@ def measure_into(
     noted: Sequence[str] = (),
     design: str | None = None,
     run: Run | None = None,
-) -> Head:
+) -> Measurements:
     """Measurements and exact values in a folder, paid for once; nothing to do where they are there already.
 
     Parameters
@@ -296,7 +295,7 @@ def measure_into(
     files : sequence of str
         The measurements first, then what is sealed with them.
     load : callable
-        Reads the data: returns the true answers and what writes the exact values. What it refuses is logged.
+        Reads the data: returns what computes the true answers and what writes the exact values. What it refuses is logged.
     account, payment, design, run
         As for `measure`.
     check_out : callable
@@ -328,8 +327,7 @@ def measure_into(
             place=folder.name,
             run=run,
         )
-    description = Measurements(paths[0]).description()
-    return Head(description["entry"], description["entry_hash"])
+    return Measurements(paths[0])
 
 
 def is_sealed(paths: Sequence[Path], ledger: Ledger) -> bool:

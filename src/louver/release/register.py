@@ -1,11 +1,13 @@
-"""The register: what was published from a set of records, entry by entry, each chained to the one before.
+"""The register: what was published about which people, entry by entry, each chained to the one before.
 
-    DIR/key               32 bytes; records are known here only by a hash under this key
-    DIR/000001.json       one entry: when, from which records, what it tells
-    DIR/head              hash of the newest entry
+    DIR/key                  32 bytes; people are known here only by hashes under this key
+    DIR/people-HASH.json     sketch of one set of records: who is in it (`data.people`)
+    DIR/000001.json          one entry: when, about whom, what it tells
+    DIR/head                 hash of the newest entry
 
 An entry appears whole or not at all, under a number that only one process can take. An edited, missing or rolled back
-entry is noticed when the register is opened.
+entry is noticed when the register is opened. The folder is confidential: with the key one can try whether somebody is in
+the records.
 """
 
 from __future__ import annotations
@@ -16,17 +18,17 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from louver._words import counted
+from louver.data.people import Sketch
 from louver.errors import InputError
 
-__all__ = ["Entry", "Memory", "Register"]
+__all__ = ["OPTION", "Entry", "Register"]
 
 KEY, HEAD = "key", "head"
 ENTRY = re.compile(r"(\d{6})\.json")
@@ -44,7 +46,9 @@ class Entry:
         From 1.
     created : str
     records : str
-        Keyed hash of the records.
+        Hash of the sketch of the records.
+    same, apart : list of str
+        Sketches of the same records, saved otherwise, and of records whose people the steward said are others.
     content : mapping
         What was published, as the verb wrote it.
     previous, digest : str
@@ -54,6 +58,8 @@ class Entry:
     number: int
     created: str
     records: str
+    same: Sequence[str]
+    apart: Sequence[str]
     content: Mapping[str, Any]
     previous: str
     digest: str
@@ -65,7 +71,7 @@ class Register:
     Examples
     --------
     >>> register = Register(Path(tempfile.mkdtemp()) / "register")
-    >>> _ = register.append("ab", {"tables": []})
+    >>> _ = register.append({"tables": []}, "ab")
     >>> [entry.number for entry in Register(register.folder).entries]
     [1]
     """
@@ -80,7 +86,14 @@ class Register:
         """Hash of the newest entry."""
         return self.entries[-1].digest if self.entries else START
 
-    def append(self, records: str, content: Mapping[str, Any]) -> str:
+    def append(
+        self,
+        content: Mapping[str, Any],
+        records: str,
+        *,
+        same: Iterable[str] = (),
+        apart: Iterable[str] = (),
+    ) -> str:
         """Add an entry after the ones that were read when the register was opened, and return its hash.
 
         Raises
@@ -93,6 +106,8 @@ class Register:
             "number": number,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "records": records,
+            "same": sorted(same),
+            "apart": sorted(apart),
             "content": dict(content),
             "previous": self.head,
         }
@@ -101,6 +116,28 @@ class Register:
         self._put(f"{number:06d}.json", text)
         self._set_head(digest)
         return digest
+
+    def keep_sketch(self, sketch: Sketch) -> str:
+        """Keep who is in some records, and return the sketch's hash."""
+        digest = sketch.digest
+        try:
+            with suppress(FileExistsError):
+                self._put_new(f"people-{digest}.json", sketch.to_json())
+        except OSError:
+            raise self._fault("cannot be written; check permissions and disk space") from None
+        return digest
+
+    def sketch(self, digest: str) -> Sketch:
+        """Who is in the records of an entry."""
+        try:
+            text = (self.folder / f"people-{digest}.json").read_text(encoding="utf-8")
+            is_good = hashlib.sha256(text.encode("utf-8")).hexdigest() == digest
+            found = Sketch.from_json(text)
+        except (OSError, ValueError, KeyError, TypeError):
+            is_good = False
+        if not is_good:
+            raise self._fault(f"lacks people-{digest[:8]}..., or it was changed; restore it from a copy")
+        return found
 
     def _made_key(self) -> bytes:
         """The key; made where the register is new."""
@@ -136,6 +173,11 @@ class Register:
         try:
             body = json.loads((self.folder / f"{number:06d}.json").read_text(encoding="utf-8"))
             digest = body.pop("digest")
+            if "apart" not in body and digest == _digest(body):
+                raise self._fault(
+                    f"was begun by an earlier version of louver: entry {number} does not say who is in its records; "
+                    "begin a new register, and list in the spec what was published before"
+                )
             is_good = digest == _digest(body) and body["previous"] == previous and body["number"] == number
             entry = Entry(**body, digest=digest)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -190,39 +232,6 @@ class Register:
         return InputError(
             f"option {OPTION}: {self.folder.name} {told}.", option=OPTION, file=self.folder.name
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """A register, what the records at hand are called in it, and the entries about them."""
-
-    register: Register
-    records: str
-    entries: tuple[Entry, ...]
-
-    @classmethod
-    def of(cls, folder: str | Path, keyed: Callable[[bytes], bytes]) -> Memory:
-        """Open the register; `keyed` is what `data.fingerprint.fingerprint` returns for the records."""
-        register = Register(folder)
-        records = keyed(register.key).hex()
-        return cls(register, records, tuple(entry for entry in register.entries if entry.records == records))
-
-    @property
-    def remark(self) -> str | None:
-        """What its reader must know where it says nothing of these records: it is new, or about other ones."""
-        if self.entries:
-            return None
-        name, others = self.register.folder.name, len(self.register.entries)
-        if not others:
-            return f"the register {name} is new: it knows of nothing that was published before."
-        return (
-            f"the register {name} holds {counted(others, 'publication')}, none from this file; the same people saved "
-            "otherwise are not known again, so audit all of them from one file."
-        )
-
-    def append(self, content: Mapping[str, Any]) -> str:
-        """Enter what is published now (`release.told`), and return the entry's hash."""
-        return self.register.append(self.records, content)
 
 
 def _digest(body: Mapping[str, Any]) -> str:

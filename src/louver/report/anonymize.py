@@ -12,6 +12,7 @@ from louver._words import listed
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import AnonymizedRelease
+from louver.anonymize.verdict import Level, Verdict
 from louver.anonymize.worked_out import NEARLY
 from louver.data.write import replacing
 from louver.report.page import answers, facts, page, picture, table, tiles
@@ -51,7 +52,11 @@ def anonymize_report(release: AnonymizedRelease) -> str:
         tiles(
             [
                 (release.table.num_rows, "records published", False),
-                (release.n_classes, f"classes, the smallest of {release.smallest_class:,} records", False),
+                (
+                    release.n_classes,
+                    f"classes, the smallest of {release.smallest_class:,} {r.counted}",
+                    False,
+                ),
                 (f"{gcp:.2%}", "of the quasi-identifiers' detail lost", False),
                 (f"{r.prosecutor_highest:.1%}", "highest re-identification risk", False),
                 (release.n_suppressed, "records suppressed", False),
@@ -69,10 +74,10 @@ def anonymize_report(release: AnonymizedRelease) -> str:
             [[name, f"{share:.2%}"] for name, share in losses],
         ),
         "<h2>Class sizes</h2>",
-        table(["records in a class", "classes"], [list(pair) for pair in r.class_sizes[:MOST_SIZES]]),
+        table([f"{r.counted} in a class", "classes"], [list(pair) for pair in r.class_sizes[:MOST_SIZES]]),
         "<h2>Appendix: how it was made, and measures</h2>",
         facts(_facts(release)),
-        f"<p>{escape(_verdict(release.published_gap))}</p>",
+        f"<p>{escape(_optimality(release.published_gap))}</p>",
         table(
             ["measure", "value"],
             [
@@ -98,9 +103,9 @@ def inside_report(release: AnonymizedRelease) -> str:
     u, r, comparison = release.utility, release.risk, release.comparison
     sections = [
         '<p class="verdict risk">This page describes confidential values. It is for the data steward; do not publish it.</p>',
-        *_warning(release),
+        _told_verdict(release.verdict),
         _answers(release, u.gcp),
-        f"<p>{escape(_verdict(release.gap))}</p>",
+        f"<p>{escape(_optimality(release.gap))}</p>",
         table(
             ["measure", "value"],
             [
@@ -218,6 +223,16 @@ def _warning(release: AnonymizedRelease) -> list[str]:
     return [f'<p class="verdict risk">{escape(WEAKER)}</p>']
 
 
+def _told_verdict(verdict: Verdict) -> str:
+    """The verdict of the verb, for the steward."""
+    reasons = "".join(f"<li>{escape(reason.sentence)}</li>" for reason in verdict.reasons)
+    mark = "" if verdict.level is Level.OK else " risk"
+    return (
+        f'<div class="verdict{mark}"><p>{escape(verdict.sentence)}</p>{f"<ul>{reasons}</ul>" if reasons else ""}'
+        f"<p>{escape(' '.join(verdict.not_asked))}</p></div>"
+    )
+
+
 def _worked_out(release: AnonymizedRelease) -> list[str]:
     """What the columns that travel along give back of those that were generalised."""
     if not release.unchanged:
@@ -261,7 +276,7 @@ def _journalist(release: AnonymizedRelease) -> list[list[str]]:
     return [["journalist risk, highest and average", f"{highest:.3%}, {average:.3%}"]]
 
 
-def _verdict(gap: float | None) -> str:
+def _optimality(gap: float | None) -> str:
     if gap == 0:
         return "No way to form classes loses less information: this is the optimum."
     if gap is not None:

@@ -41,13 +41,12 @@ def topdown_report(release: TopDownRelease) -> str:
                 "smallest",
                 "median",
                 "largest",
-                "noise of a region's size (standard deviation)",
+                "error of a region's size (standard deviation)",
             ],
             _size_lines(release),
         ),
         picture(plot_sizes(release), "People of every released region, the largest region first."),
-        "<p>The noise is that of the level's own measurements; what the levels above and below add makes most sizes better than "
-        "that. Counts that are small beside the noise are mostly noise.</p>",
+        f"<p>{_meaning_of_errors(release)} Counts that are small compared with it are mostly noise.</p>",
         *_known_error(release),
         "<h2>What is protected, and what is not</h2>",
         facts(_guarantee(release)),
@@ -102,8 +101,8 @@ def _answers(release: TopDownRelease) -> str:
         learnt = "Nothing: whoever guesses the seed can take the noise away and work out true counts"
     if release.not_protected:
         learnt += f"; but they tell exactly, and so do not protect, {'; '.join(release.not_protected)}"
-    noise = _noise_of_sizes(release)[-1]
-    known = "is exact" if not noise else f"is uncertain by about {noise:.0f} people either way, often less"
+    error = _errors_of_sizes(release)[-1]
+    known = f"is uncertain by about {error:.0f} people either way" if error else "is exact"
     publish = (
         "It may be published as it is"
         if release.is_private
@@ -120,6 +119,23 @@ def _answers(release: TopDownRelease) -> str:
     )
 
 
+def _errors_of_sizes(release: TopDownRelease) -> list[float]:
+    """For each level, how far off a region's size typically is: as simulated, or where nothing is, by its measurements. 0 for exact."""
+    known = release.known_error
+    noise = _noise_of_sizes(release)
+    if known is None:
+        return noise
+    total = next(place for place, query in enumerate(known.queries) if query.n_rows == 1)
+    return [known.typical_error(level, total) if own else 0.0 for level, own in enumerate(noise)]
+
+
+def _meaning_of_errors(release: TopDownRelease) -> str:
+    """Where the errors of `_errors_of_sizes` come from, in words."""
+    if release.known_error is None:
+        return "The error is that of the level's own measurements; the levels above and below make most sizes more accurate than that."
+    return "The error is the typical standard error of a published size, as in the table below."
+
+
 def _noise_of_sizes(release: TopDownRelease) -> list[float]:
     """For each level, the standard deviation of a region's size by its own measurements: every query of r rows adds
     up to the size with variance r v, and 1 / sum(1 / (r v)) is that of their best mean. 0 where the size is exact."""
@@ -134,12 +150,12 @@ def _noise_of_sizes(release: TopDownRelease) -> list[float]:
 
 def _size_lines(release: TopDownRelease) -> list[list[object]]:
     spine, lines = release.plan.design.spine, []
-    noise = _noise_of_sizes(release)
+    errors = _errors_of_sizes(release)
     for level, people in enumerate(release.sizes()):
         sizes = np.sort(people)
-        told = f"{noise[level]:.1f}" if noise[level] else "exact"
+        error = f"{errors[level]:.1f}" if errors[level] else "exact"
         middle = int(sizes[len(sizes) // 2])
-        lines.append([spine.names[level], len(sizes), int(sizes[0]), middle, int(sizes[-1]), told])
+        lines.append([spine.names[level], len(sizes), int(sizes[0]), middle, int(sizes[-1]), error])
     return lines
 
 
@@ -151,11 +167,8 @@ def _known_error(release: TopDownRelease) -> list[str]:
     lines: list[list[object]] = []
     for level, name in enumerate(design.spine.names):
         for place, query in enumerate(known.queries):
-            classes = known.model.classes[level, place]
-            unit = float(np.sqrt(np.median(known.final[level][:, place])))
-            weight = np.maximum(classes.pairs, 1)
-            typical = float(np.sqrt(np.average(np.square(classes.error), weights=weight))) * unit
-            how = "simulated" if classes.pairs.sum() else "least squares"
+            typical = known.typical_error(level, place)
+            how = "simulated" if known.model.classes[level, place].pairs.sum() else "least squares"
             lines.append([name, query.name, f"{typical:.1f}" if typical else "exact", how])
     last = design.spine.names[-1]
     first = next(query.name for query in known.queries if query.n_rows == 1)

@@ -259,9 +259,9 @@ def measure(
     if not resume:
         check_out(folder)
     began = time.perf_counter()
-    measured = measure_into if extension is None else partial(measure_extension, extension)
-    head = measured(plan, folder, payer, run)
-    return Measured(folder=folder, loss=plan.loss, head=head, seconds=time.perf_counter() - began)
+    measure_paid = measure_into if extension is None else partial(measure_extension, extension)
+    measured = measure_paid(plan, folder, payer, run)
+    return Measured.of(measured, folder, plan.loss, seconds=time.perf_counter() - began)
 
 
 @documented(RunOptions)

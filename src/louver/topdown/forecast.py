@@ -81,12 +81,15 @@ class PlanForecast(Shown):
         Simulated releases behind each mean.
     notes : tuple of str
         Sentences about targets and strategies.
+    headline : str
+        The plan that the sentences about totals describe: the one that is written where one is, otherwise the spec's.
     """
 
     lines: tuple[ForecastLine, ...]
     plans: Mapping[str, QueryPlan]
     stand_in: str
     simulations: int
+    headline: str
     notes: tuple[str, ...] = ()
 
     def line(self, plan: str, level: str, query: str) -> ForecastLine:
@@ -94,10 +97,11 @@ class PlanForecast(Shown):
         return next(x for x in self.lines if (x.plan, x.level, x.query) == (plan, level, query))
 
     def in_words(self) -> list[str]:
-        """What the first plan will do to the total of a region, level by level."""
-        first = next(iter(self.plans))
-        total = total_query(self.plans[first].design).name
-        return [_sentence(self.line(first, level, total)) for level in self.plans[first].design.spine.names]
+        """What the headline's plan will do to the total of a region, level by level."""
+        design = self.plans[self.headline].design
+        total = total_query(design).name
+        lines = [self.line(self.headline, level, total) for level in design.spine.names]
+        return [f'With the shares called "{self.headline}":', *map(_sentence, lines)]
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
@@ -112,6 +116,7 @@ class PlanForecast(Shown):
                 for name, plan in self.plans.items()
             },
             "lines": [asdict(line) for line in self.lines],
+            "headline": self.headline,
             "notes": list(self.notes),
         }
 
@@ -186,7 +191,12 @@ def forecast(
     for name, plan in plans.items():
         lines += _lines(name, plan, leaves, simulations, engine, run)
     return PlanForecast(
-        lines=tuple(lines), plans=plans, stand_in=stand_in, simulations=simulations, notes=tuple(notes)
+        lines=tuple(lines),
+        plans=plans,
+        stand_in=stand_in,
+        simulations=simulations,
+        headline=next(iter(plans)),
+        notes=tuple(notes),
     )
 
 

@@ -114,6 +114,13 @@ class KnownError:
     simulations: int
     bias: tuple[tuple[str, str, int, int, float], ...]
 
+    def typical_error(self, level: int, place: int) -> float:
+        """Typical standard error of a number of one query at one level; 0 where all are exact."""
+        classes = self.model.classes[level, place]
+        unit = float(np.sqrt(np.median(self.final[level][:, place])))
+        weight = np.maximum(classes.pairs, 1)
+        return float(np.sqrt(np.average(np.square(classes.error), weights=weight))) * unit
+
     def intervals(self, level: int, query: Query, region: Ints, row: Ints, number: Ints) -> Interval:
         """Of published numbers: rows of a query in regions of a level. Public knowledge cuts them, and may make them exact."""
         place = next(i for i, own in enumerate(self.queries) if own.name == query.name)

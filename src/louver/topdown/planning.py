@@ -38,17 +38,17 @@ from louver.topdown.stand_in import draw_stand_in, read_stand_in, refuse_records
 
 __all__ = ["plan_for"]
 
-WRITTEN, DEFAULT, CHOSEN, EQUAL = "written", "default", "chosen", "equal"
+SPEC, DEFAULT, CHOSEN, EQUAL = "spec", "default", "chosen", "equal"
 
 
 def plan_for(design: Design, options: PlanOptions, engine: Engine, run: Run | None = None) -> PlanForecast:
     """Forecast the spec's plan, the one chosen for the workload, and that of equal shares."""
     attend = (run or Run()).attend
     target = None if options.write is None else _new_file(design, Path(options.write))
-    leaves, told = attend(_stand_in, design, options)
+    leaves, told = _stand_in(design, options, run)
     is_measured, live = measurable(design), _live(design, leaves)
     aim = _aim(design, options, leaves)
-    shares = {DEFAULT if design.has_chosen_shares else WRITTEN: design.options.shares}
+    shares = {DEFAULT if design.has_chosen_shares else SPEC: design.options.shares}
     is_open = all(query.axes is not None for query in design.queries)
     if is_open or options.weight or options.target or target is not None:
         shares[CHOSEN] = attend(choose_shares, design, is_measured, aim, live=live).shares
@@ -63,20 +63,23 @@ def plan_for(design: Design, options: PlanOptions, engine: Engine, run: Run | No
         found = replace(found, notes=_verdicts(found, design, options.target, least.budget_factor))
     if target is not None:
         _write_spec(design, plans[CHOSEN].design.options.shares, target)
-        found = replace(found, notes=(*found.notes, f"The chosen shares are in {target.name}."))
+        notes = (*found.notes, f'The shares called "{CHOSEN}" are in {target.name}.')
+        found = replace(found, headline=CHOSEN, notes=notes)
     return found
 
 
-def _stand_in(design: Design, options: PlanOptions) -> tuple[SparseLevel, str]:
+def _stand_in(design: Design, options: PlanOptions, run: Run | None) -> tuple[SparseLevel, str]:
     """Leaves to simulate on, and what they are in words."""
     composition = None
     if options.composition is not None:
         if options.stand_in is None:
             message = "option --composition bends a stand-in; give --stand-in too."
             raise InputError(message, option="--composition")
-        composition = _composition(design, Path(options.composition))
+        composition = _composition(design, Path(options.composition), run)
     if options.stand_in is not None:
-        leaves = read_stand_in(design, options.stand_in, people=options.people, composition=composition)
+        leaves = read_stand_in(
+            design, options.stand_in, people=options.people, composition=composition, run=run
+        )
         if not leaves.count.any():
             raise InputError("the stand-in has nobody in it; name another.", option="--stand-in")
         return leaves, "the stand-in"
@@ -84,9 +87,9 @@ def _stand_in(design: Design, options: PlanOptions) -> tuple[SparseLevel, str]:
     return leaves, f"a made-up population of {int(leaves.count.sum()):,}"
 
 
-def _composition(design: Design, path: Path) -> Ints:
+def _composition(design: Design, path: Path, run: Run | None = None) -> Ints:
     """Counts (regions, cells) of the level that the file has a column for; of the whole where it has none."""
-    refuse_records(design, path, "--composition")
+    refuse_records(design, path, "--composition", run)
     with open_source(path) as source:
         there = set(source.columns) - {attribute.name for attribute in design.attributes}
     level = max((i for i, name in enumerate(design.spine.names) if name in there), default=None)

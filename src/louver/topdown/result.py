@@ -91,6 +91,8 @@ class TopDownRelease(Shown):
         False for seeded noise.
     head : Head or None
         The ledger's entry that paid.
+    debited : str or None
+        What it debited, in the ledger's measure and relation.
     seconds : mapping of str to float
         Time of each stage.
     path : Path or None
@@ -103,6 +105,7 @@ class TopDownRelease(Shown):
     evaluation: tuple[QueryError, ...] | None = None
     is_private: bool = True
     head: Head | None = None
+    debited: str | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     path: Path | None = None
 
@@ -161,6 +164,7 @@ class TopDownRelease(Shown):
         return {
             **amounts_of(loss),
             "neighbours": str(loss.neighbours),
+            "debited": self.debited,
             "people": self.n_people,
             "levels": levels,
             "failsafe_regions": [region.region for region in self.estimate.rescued],
@@ -362,6 +366,8 @@ class TopDownRelease(Shown):
                 errors = {e.query: e.mean_absolute for e in self.evaluation if e.level == level.name}
                 line += ", mean absolute error " + ", ".join(f"{q} {x:.3g}" for q, x in errors.items())
             lines.append(line)
+        if self.debited not in (None, str(self.plan.loss)):
+            lines.insert(1, f"  debited: {self.debited}, which is what the ledger counts")
         lines[1:1] = [f"  not protected: {what}" for what in self.not_protected]
         lines.append(f"  failsafe used for {counted(len(self.estimate.rescued), 'region')}")
         return "\n".join(map(printable, lines[:10]))

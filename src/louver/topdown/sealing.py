@@ -19,7 +19,7 @@ from louver.data.scratch import Scratch
 from louver.data.write import replacing
 from louver.errors import InputError
 from louver.privacy.ledger import Head, Ledger, Publication
-from louver.privacy.measurements import TrueBatch
+from louver.privacy.measurements import Measurements, TrueBatch
 from louver.privacy.spend import REQUEST_FILE, Account, Payment
 from louver.privacy.spend import measure_into as spend_into
 from louver.release.manifest import MANIFEST, file_entry, read_manifest
@@ -54,7 +54,7 @@ CHECKPOINTS = "checkpoints"
 SHARES_FILE = "shares.json"
 
 
-def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None = None) -> Head:
+def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None = None) -> Measurements:
     """Measurements and invariants in `folder`, paid for once; nothing to do where they are there already."""
 
     def exact(levels: Sequence[Histograms]) -> dict[str, Ints]:
@@ -77,13 +77,14 @@ def measure_paid(
     exact: Callable[[Sequence[Histograms]], Mapping[str, Ints]],
     run: Run | None,
     noted: Sequence[str] = (),
-) -> Head:
+) -> Measurements:
     """Measurements in `folder` for a payment, beside what is `exact` of the true histograms; these lie in a private folder meanwhile."""
 
-    def load() -> tuple[Iterable[TrueBatch], Callable[[], object]]:
+    def load() -> tuple[Callable[[], Iterable[TrueBatch]], Callable[[], object]]:
         levels = true_levels(plan.design, scratch.path, run)
         values = exact(levels)
-        return true_batches(plan, levels), partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
+        write_exact = partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
+        return partial(true_batches, plan, levels), write_exact
 
     with Scratch() as scratch:
         return spend_into(

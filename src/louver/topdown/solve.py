@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from louver.data.scratch import Scratch
@@ -80,9 +81,8 @@ def release_seeded(
     estimate: Estimation | None = None,
 ) -> TopDownRelease:
     """Run with noise that anyone can repeat, in a temporary folder."""
-    beside = tempfile.TemporaryDirectory(prefix=".louver-topdown-", dir=engine.folder)
-    with beside as name, Scratch() as scratch:
-        folder = Path(name)
+    with Scratch(engine.folder, ".louver-topdown-") as shared, Scratch() as scratch:
+        folder = shared.path
         began = time.perf_counter()
         levels = true_levels(plan.design, scratch.path, run)
         tabulated = time.perf_counter()
@@ -90,7 +90,7 @@ def release_seeded(
         write_invariants(folder / INVARIANTS_FILE, plan, values)
         path = measurements_path(folder)
         noise, design = KeyedNoise.from_seed(seed), plan.design.measured_fingerprint()
-        write_measurements(path, true_batches(plan, levels), noise, design=design, run=run)
+        write_measurements(path, partial(true_batches, plan, levels), noise, design=design, run=run)
         seconds = {"tabulate": tabulated - began, "measure": time.perf_counter() - tabulated}
         release = (estimate or estimate_from)(plan, folder, engine, run, seconds)
         if evaluate:
@@ -105,7 +105,10 @@ def folder_beside(out: str | Path | None) -> Path:
 
 def work_of(out: Path) -> Path:
     """Where the measurements of a release lie while it is made."""
-    return out.with_name(f".{out.name}.topdown")
+    place = out.absolute()
+    if not place.name:
+        check_out(out)
+    return place.with_name(f".{place.name}.topdown")
 
 
 def release_paid(
@@ -170,6 +173,7 @@ def estimate_from(
         known_error=known_error,
         is_private=measured.is_private,
         head=measured.head,
+        debited=measured.debited,
         seconds={**seconds, "estimate": estimated - began},
     )
 

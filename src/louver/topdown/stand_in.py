@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from louver._arrays import Floats, Ints
+from louver.data.fingerprint import has_same_records
 from louver.data.read import open_source
 from louver.data.regions import RegionTree
 from louver.data.values import read_text
 from louver.errors import InputError
 from louver.release.open import open_release
+from louver.run import Run
 from louver.schema.source import SourceOptions
 from louver.topdown.bend import bent, by_popularity, gathered, leaf_of, rounded, without_zeros
 from louver.topdown.design import Design, Statement
@@ -41,6 +43,7 @@ def read_stand_in(
     people: int | None = None,
     composition: Ints | None = None,
     seed: int = 0,
+    run: Run | None = None,
 ) -> SparseLevel:
     """Histograms of the spec's leaves, from a table laid out like the source or from a release of such a spec.
 
@@ -54,8 +57,10 @@ def read_stand_in(
         Counts of the regions of one level as they were once: leaves are bent so that regions are mixed like that.
     seed : int
         Which regions stand for which.
+    run : Run, optional
+        Asked whether to go on while the stand-in is compared with the records.
     """
-    refuse_records(design, given, "--stand-in")
+    refuse_records(design, given, "--stand-in", run)
     design = _as_counted(design, given)
     if isinstance(given, str | Path) and Path(given).is_dir():
         given = open_release(given).tables[Path(MICRODATA_FILE).stem]
@@ -99,12 +104,14 @@ def _region(cell: Ints, count: Ints) -> SparseLevel:
     return SparseLevel(start=np.array([0, len(cell)], dtype=np.int64), cell=cell, count=count)
 
 
-def refuse_records(design: Design, given: Any, option: str) -> None:
-    """What a forecast reads is not the records."""
-    is_same = given is design.data
-    if isinstance(given, str | Path) and isinstance(design.data, str | Path):
-        is_same = Path(given).exists() and Path(design.data).exists() and Path(given).samefile(design.data)
-    if is_same:
+def refuse_records(design: Design, given: Any, option: str, run: Run | None = None) -> None:
+    """Refuse the records themselves, under whatever name, order or format: a forecast is public."""
+    source = design.spec.source
+    if given is design.data or (
+        design.data is not None
+        and not (isinstance(given, str | Path) and Path(given).is_dir())
+        and has_same_records(given, design.data, table=source.table, query=source.query, run=run)
+    ):
         message = f"option {option} names the records themselves; a forecast is public, name other data."
         raise InputError(message, option=option)
 

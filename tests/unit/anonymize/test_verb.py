@@ -228,6 +228,6 @@ def test_seconds_are_told_inside_and_never_published(method: str, tmp_path: Path
 
 def test_more_than_half_lost_is_said_in_words() -> None:
     release = lv.anonymize(people(), quasi=["age"], identifying=["name"], k=7, method="sorted")
-    assert release.warnings and release.warnings[0] in repr(release)
-    assert release.to_dict()["warnings"] == list(release.warnings)
-    assert not lv.anonymize(people(), quasi=["age"], identifying=["name"], k=1, method="sorted").warnings
+    assert "More than half" in repr(release)
+    fine = lv.anonymize(people(), quasi=["age"], identifying=["name"], k=1, method="sorted")
+    assert "More than half" not in repr(fine)

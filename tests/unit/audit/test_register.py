@@ -15,10 +15,12 @@ import pyarrow.parquet
 import pytest
 
 import louver as lv
-from louver.data.fingerprint import fingerprint
 from louver.errors import InputError
+from louver.release import register as register_module
 from louver.release import told
-from louver.release.register import Memory, Register
+from louver.release.memory import Memory
+from louver.release.register import Register
+from louver.schema.source import SourceOptions
 
 
 @pytest.fixture
@@ -123,13 +125,155 @@ def test_the_same_again_is_no_more_than_before(people: Path) -> None:
     assert len(Register(people.parent / "register").entries) == 2
 
 
-def test_other_records_are_another_matter(people: Path) -> None:
+def saved_otherwise(people: Path, change) -> Path:
+    other = people.with_name("other.csv")
+    head, *rows = people.read_text().splitlines()
+    other.write_text("\n".join(change(head, rows)) + "\n")
+    return other
+
+
+SAME_PEOPLE = {
+    "sorted otherwise": lambda head, rows: [head, *reversed(rows)],
+    "a column added": lambda head, rows: [head + ",year", *(row + ",2026" for row in rows)],
+    "columns in another order": lambda head, rows: [
+        ",".join(reversed(row.split(","))) for row in (head, *rows)
+    ],
+}
+
+
+@pytest.mark.parametrize("change", SAME_PEOPLE.values(), ids=SAME_PEOPLE)
+def test_the_same_people_saved_otherwise_are_known_again(people: Path, change) -> None:
+    """Before, they were "none from this file", and the second table was published."""
+    assert publish(people, EVERYONE, "one").published
+    refused = publish(saved_otherwise(people, change), TOWN_A, "two")
+    assert refused.published is None and refused.earlier == 1 and refused.remark is None
+    worst = next(refused.disclosed())
+    assert (worst.cell, worst.lower, worst.upper) == ({"town": "B", "ill": "y"}, 3, 3)
+
+
+def test_a_table_of_a_column_that_is_gone_cannot_be_audited(people: Path) -> None:
+    publish(people, {"name": "towns", "by": ["town"]}, "one")
+    other = people.with_name("other.csv")
+    pa.csv.write_csv(pa.table({"ill": ["y", "n", "y", "n"], "count": [9, 30, 3, 25]}), other)
+    with pytest.raises(InputError, match='publication 1 speaks of column "town"') as caught:
+        publish(other, EVERYONE, "two")
+    assert (caught.value.option, caught.value.column) == ("--register", "town")
+
+
+def test_records_that_changed_are_not_published_beside_the_old_ones(people: Path) -> None:
+    publish(people, EVERYONE, "one")
+    other = saved_otherwise(people, lambda head, rows: [head, *(row.replace("30", "31") for row in rows)])
+    with pytest.raises(
+        InputError, match=r"99 % of the people of other.csv, all of the earlier ones"
+    ) as caught:
+        publish(other, TOWN_A, "two")
+    assert caught.value.option == "--register" and "--new-population" in str(caught.value)
+    asked = {"weight": "count", "tables": [TOWN_A], "registry": people.parent / "register"}
+    with pytest.raises(InputError, match="cannot be audited"):
+        lv.audit(other, **asked)
+    second = lv.audit(other, **asked, new_population=True, publish=people.parent / "two")
+    assert second.published and second.earlier == 0 and "count as other people" in second.remark
+
+
+def test_other_people_are_published_where_the_steward_says_so(people: Path) -> None:
+    publish(people, EVERYONE, "one")
+    other = saved_otherwise(people, lambda head, rows: [head, "C,y,12", "C,n,40", "D,y,9", "D,n,22"])
+    asked = {"weight": "count", "registry": people.parent / "register", "no_advice": True}
+    alone = lv.audit(other, tables=[EVERYONE], **asked)
+    assert "holds 1 publication, none of them about people who were found in other.csv" in alone.remark
+    assert alone.remark in repr(alone)
+    with pytest.raises(InputError, match="none of them about people who were found in other.csv"):
+        publish(other, EVERYONE, "two")
+    told = lv.audit(other, tables=[EVERYONE], publish=people.parent / "two", new_population=True, **asked)
+    assert told.published and told.earlier == 0
+    # Said once, it is remembered from both sides.
+    third = publish(other, EVERYONE, "three")
+    assert third.published and third.earlier == 1 and third.remark is None
+    fourth = publish(people, EVERYONE, "four")
+    assert fourth.published and fourth.earlier == 1
+
+
+def test_people_without_a_column_in_common_are_not_taken_for_others(people: Path) -> None:
     publish(people, EVERYONE, "one")
     other = people.with_name("other.csv")
-    other.write_text(people.read_text().replace("30", "31"))
-    second = publish(other, TOWN_A, "two")
-    assert second.published and "holds 1 publication, none from this file" in second.remark
-    assert second.remark in repr(second)
+    pa.csv.write_csv(pa.table({"sex": ["f", "m"], "count": [30, 40]}), other)
+    with pytest.raises(InputError, match="no column in common with the records of publication 1"):
+        lv.audit(
+            other,
+            weight="count",
+            tables=[{"name": "sex", "by": ["sex"]}],
+            registry=people.parent / "register",
+        )
+
+
+def test_the_same_records_are_no_new_population(people: Path) -> None:
+    publish(people, EVERYONE, "one")
+    with pytest.raises(InputError, match="--new-population: people.csv holds the records") as caught:
+        lv.audit(
+            people,
+            weight="count",
+            tables=[EVERYONE],
+            registry=people.parent / "register",
+            new_population=True,
+        )
+    assert caught.value.option == "--new-population"
+
+
+def test_files_of_the_same_records_are_one_family(people: Path) -> None:
+    """The third file has no column in common with the first; the second joins them."""
+    registry = people.parent / "register"
+
+    def published(name: str, columns: dict, by: str) -> int:
+        path = people.with_name(f"{name}.csv")
+        pa.csv.write_csv(pa.table(columns), path)
+        table = {"name": by, "by": [by]}
+        return lv.audit(
+            path, tables=[table], registry=registry, publish=people.parent / name, no_advice=True
+        ).earlier
+
+    a, b, c = ["x", "y"] * 20, ["p"] * 10 + ["q"] * 30, ["u"] * 18 + ["v"] * 22
+    assert published("first", {"a": a, "b": b}, "b") == 0
+    assert published("second", {"a": a, "b": b, "c": c}, "b") == 1
+    with pytest.raises(InputError, match='publication 1 speaks of column "b"'):
+        published("third", {"c": c}, "c")
+
+
+def test_a_column_of_persons_knows_people_whose_values_changed(tmp_path: Path) -> None:
+    def file(name: str, start: int, ages: int) -> Path:
+        path = tmp_path / name
+        rows = [f"{n},{'fm'[n % 2]},{20 + (n + ages) % 40}" for n in range(start, start + 80)]
+        path.write_text("\n".join(["id,sex,age", *rows]) + "\n")
+        return path
+
+    asked = {"tables": [{"name": "sex", "by": ["sex"]}], "registry": tmp_path / "register"}
+    first = lv.audit(file("old.csv", 0, 0), **asked, person="id", publish=tmp_path / "one")
+    assert first.published
+    with pytest.raises(InputError, match=r"75 % of the people of new.csv, 75 % of the earlier ones"):
+        lv.audit(file("new.csv", 20, 1), **asked)  # the register remembers which column tells persons apart
+    text = "".join(path.read_text() for path in (tmp_path / "register").glob("*.json"))
+    assert '"id"' in text
+    with pytest.raises(InputError, match='"person number"'):
+        lv.audit(tmp_path / "new.csv", **asked, person="person number")
+    with pytest.raises(InputError, match="--person needs --register"):
+        lv.audit(tmp_path / "new.csv", tables=asked["tables"], person="id")
+
+
+def test_a_spoilt_sketch_and_an_entry_of_an_earlier_version_are_one_sentence(people: Path) -> None:
+    publish(people, EVERYONE, "one")
+    folder = people.parent / "register"
+    [sketch] = folder.glob("people-*.json")
+    text = sketch.read_text()
+    for spoilt in ("{", text.replace("town", "Town")):
+        sketch.write_text(spoilt)
+        with pytest.raises(InputError, match="lacks people-"):
+            publish(people, EVERYONE, "two")
+    sketch.write_text(text)
+    entry = json.loads((folder / "000001.json").read_text())
+    old = {key: entry[key] for key in ("number", "created", "records", "content", "previous")}
+    old["digest"] = register_module._digest(old)
+    (folder / "000001.json").write_text(json.dumps(old))
+    with pytest.raises(InputError, match="begun by an earlier version of louver"):
+        publish(people, EVERYONE, "two")
 
 
 def test_a_new_register_says_so(people: Path) -> None:
@@ -159,7 +303,7 @@ def test_every_kind_of_table_is_published_verified_and_remembered(people: Path, 
 
 
 def enter_classes(people: Path, classes: list) -> None:
-    memory = Memory.of(people.parent / "register", fingerprint(people))
+    memory = Memory.of(people.parent / "register", people, SourceOptions(weight="count"), is_publishing=True)
     memory.append({"tables": [told.table("5-anonymous", margins=told.counts_of_classes(classes))]})
 
 
@@ -198,7 +342,7 @@ def _publish_in_a_child(people: Path, out: str, ready, go) -> None:
     ready.put(out)
     go.wait()
     try:
-        register.append("ab", {"tables": [], "out": out})
+        register.append({"tables": [], "out": out}, "ab")
         ready.put((out, "entered"))
     except InputError as error:
         ready.put((out, str(error)))
@@ -287,7 +431,7 @@ def test_a_register_that_cannot_be_written_is_one_sentence(
     register = Register(people.parent / "register")
     monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
     with pytest.raises(InputError, match="cannot be written"):
-        register.append("ab", {"tables": []})
+        register.append({"tables": []}, "ab")
 
 
 def test_other_labels_than_before_are_an_error(people: Path) -> None:

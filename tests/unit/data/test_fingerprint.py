@@ -49,4 +49,4 @@ def test_hashing_can_be_stopped(tmp_path: Path) -> None:
         with pytest.raises(Cancelled):
             fingerprint(data, run=run)(SECRET)
     with pytest.raises(Cancelled):
-        has_same_records(path, path, run)
+        has_same_records(path, path, run=run)

@@ -88,3 +88,29 @@ def test_no_cell_of_a_csv_file_is_a_formula(tmp_path: Path) -> None:
     assert [value.removeprefix("'") if value else value for value in written][:10] == labels[:10]
     assert not any(value and value[0] in "=+@\t\r" and value != "+1.5e3" for value in written)
     assert "-3" in text and '"-1"' in text
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions and locks of POSIX")
+def test_only_the_owner_reads_a_file_before_it_appears(tmp_path):
+    old = os.umask(0o022)
+    try:
+        with replacing(tmp_path / "t.csv") as file:
+            file.write(b"a")
+            file.flush()
+            (unfinished,) = tmp_path.iterdir()
+            assert unfinished.stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(old)
+    assert (tmp_path / "t.csv").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
+def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_holds_is_not(tmp_path):
+    killed = tmp_path / f".t.csv.{'0' * 16}.tmp"
+    killed.write_text("half a fi")
+    with replacing(tmp_path / "t.csv") as first:
+        first.write(b"first")
+        with replacing(tmp_path / "t.csv") as second:
+            second.write(b"second")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+    assert (tmp_path / "t.csv").read_bytes() == b"first"

@@ -99,7 +99,7 @@ def test_what_a_killed_client_left_is_swept_by_the_next_on_its_machine(tmp_path,
         scratch._sweep_once.cache_clear()
         with dask._made(tmp_path) as second, monkeypatch.context() as without:
             assert first.path.exists() and second.path != first.path
-            without.setattr(scratch, "_try_lock", lambda descriptor: False)
+            without.setattr(scratch, "try_lock", lambda descriptor: False)
             with dask._made(tmp_path) as unlocked:
                 assert unlocked.path.name.startswith(".louver-new-")
     assert list(tmp_path.iterdir()) == [elsewhere]

@@ -55,6 +55,19 @@ def _ledger(
     return Ledger.create(people.with_name("people.csv.ledger"), measure, relation, Fraction(amount))
 
 
+def test_what_the_ledger_debits_is_said_where_it_counts_otherwise(people, tmp_path):
+    ledger = _ledger(people, Measure.EPSILON, 5, CHANGE)
+    asked = _asked(people, epsilon=1, neighbours="add-remove-record", ledger=ledger.path)
+    released = groups(str(people), **asked, out=tmp_path / "out")
+    assert (
+        released.to_dict()["debited"] == "epsilon = 2 (change-record)" and released.to_dict()["epsilon"] == 1
+    )
+    assert "debited: epsilon = 2 (change-record)" in repr(released)
+    assert ledger.state().spent == 2
+    again = groups(str(people), **asked | {"neighbours": "change-record"}, out=tmp_path / "again")
+    assert "debited:" not in repr(again) and again.debited == "epsilon = 1 (change-record)"
+
+
 @pytest.mark.parametrize("neighbours", ["add-remove-record", "change-record", "add-remove-unit"])
 @pytest.mark.parametrize("mechanism", ["louver", "M_H^dp"])
 def test_noise_keeps_the_promise_and_is_less_than_by_rho(people, neighbours, mechanism):

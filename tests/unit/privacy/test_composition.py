@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import mpmath
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
@@ -193,6 +194,37 @@ def test_the_rho_found_does_not_depend_on_where_the_search_ends(monkeypatch):
 def test_budgets_at_the_edges_are_composed(epsilon, delta):
     rho = largest_rho(Fraction(epsilon), Fraction(delta), [Fraction(1)], [[((1, 2),)]])
     assert delta_at(Fraction(epsilon), [Coordinates(1 / rho, 2)]) <= Fraction(delta)
+
+
+@pytest.mark.parametrize("delta", ["1e-10", "1e-20", "1e-50", "1e-100"])
+@pytest.mark.parametrize("epsilon", ["1/10", "1", "20"])
+def test_composing_is_never_worse_than_converting_rho(epsilon, delta):
+    asked = Fraction(epsilon), Fraction(delta)
+    rho = largest_rho(*asked, [Fraction(1)], [[((1, 2),)]])
+    assert rho >= composition.enough_rho(*asked)
+    assert epsilon_at(rho, asked[1]) >= 0 and delta_at(asked[0], [Coordinates(1 / rho, 2)]) <= asked[1]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rho"), [(1.0, 1e-3), (0.1, 1e-5), (20.0, 0.7), (1e4, 4e3), (1e-6, 1e-15), (3.0, 5.0)]
+)
+def test_the_delta_that_rho_implies_is_an_upper_bound_of_the_exact_formula(epsilon, rho):
+    """The same formula in 60 digits, at its smallest over all orders, is never above what floats say, and hardly below."""
+    with mpmath.workdps(60):
+
+        def exact(log_order):
+            order = 1 + mpmath.exp(log_order)
+            return (
+                mpmath.exp((order - 1) * (order * mpmath.mpf(rho) - epsilon + mpmath.log(1 - 1 / order)))
+                / order
+            )
+
+        low, high = mpmath.mpf(-30), mpmath.mpf(60)
+        for _ in range(400):  # one minimum, so thirds are cut off
+            left, right = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (low, right) if exact(left) < exact(right) else (left, high)
+        smallest, found = exact(low), mpmath.mpf(composition._converted_delta(epsilon, rho))
+        assert smallest <= found <= max(smallest * (1 + mpmath.mpf("1e-6")), mpmath.mpf("1e-300"))
 
 
 def test_an_epsilon_far_beyond_the_loss_leaves_next_to_nothing():

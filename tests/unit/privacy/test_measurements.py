@@ -69,7 +69,7 @@ def _asked(ledger: Ledger, **more: Any) -> dict[str, Any]:
 
 
 def _measure(ledger: Ledger, path: Path, **more: Any) -> Measurements:
-    return measure(path, _batches(), **_asked(ledger, **more))
+    return measure(path, _batches, **_asked(ledger, **more))
 
 
 def test_a_file_holds_one_row_per_node_and_query(ledger: Ledger, tmp_path: Path) -> None:
@@ -94,14 +94,14 @@ def test_a_file_holds_one_row_per_node_and_query(ledger: Ledger, tmp_path: Path)
 
 def test_seeded_measurements_are_marked_and_touch_no_ledger(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        write_measurements(tmp_path / name, _batches(), KeyedNoise.from_seed(4))
+        write_measurements(tmp_path / name, _batches, KeyedNoise.from_seed(4))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert Measurements(tmp_path / "a").description()["not_private"] is True
 
 
 def test_private_noise_needs_a_debit(tmp_path: Path) -> None:
     with pytest.raises(BudgetError, match="need a debit"):
-        write_measurements(tmp_path / "a", _batches(), KeyedNoise(bytes(32)))
+        write_measurements(tmp_path / "a", _batches, KeyedNoise(bytes(32)))
 
 
 def test_an_existing_place_is_refused_before_any_debit(ledger: Ledger, tmp_path: Path) -> None:
@@ -153,14 +153,45 @@ def test_the_same_noise_never_meets_other_answers(
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(Ledger, "seal", stop)
-        measure(tmp_path / "m.parquet", _batches(), **asked)
+        measure(tmp_path / "m.parquet", _batches, **asked)
     first = (tmp_path / "m.parquet").read_bytes()
     with pytest.raises(BudgetError, match="other answers"):
-        measure(tmp_path / "other.parquet", _changed(), **asked)
+        measure(tmp_path / "other.parquet", _changed, **asked)
     assert not (tmp_path / "other.parquet").exists() and not list(tmp_path.glob(".*.tmp"))
-    measure(tmp_path / "m.parquet", _batches(), **asked)
+    measure(tmp_path / "m.parquet", _batches, **asked)
     assert (tmp_path / "m.parquet").read_bytes() == first
     assert ledger.state().spent == LOSS.amount
+
+
+def test_answers_are_pinned_before_the_first_noise(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed on the first draw, nothing is written; the key still meets no other answers."""
+
+    def killed(*_: object) -> np.ndarray:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(KeyedNoise, "draw", killed)
+        measure(tmp_path / "m.parquet", _batches, **_asked(ledger))
+    with pytest.raises(BudgetError, match="other answers"):
+        measure(tmp_path / "m.parquet", _changed, **_asked(ledger))
+    assert [path.name for path in tmp_path.iterdir()] == ["data.ledger"]
+    measure(tmp_path / "m.parquet", _batches, **_asked(ledger))
+
+
+def test_one_key_never_meets_two_admitted_sources(ledger: Ledger, tmp_path: Path) -> None:
+    """The first source's run was killed before its answers were pinned; the second source must not take up its key."""
+    for content in (b"first", b"second"):
+        ledger.admit(lambda secret, content=content: secret + content, name="data.csv")
+    reserved = ledger.reserve(LOSS, request="r", purpose="p", dataset=lambda secret: secret + b"first")
+    second = {"account": Account(ledger, lambda secret: secret + b"second")}
+    with pytest.raises(BudgetError, match=f"entry {reserved.entry} .* other data") as caught:
+        measure(tmp_path / "m.parquet", _changed, **_asked(ledger) | second)
+    assert f"ledger abandon data.ledger --entry {reserved.entry}" in str(caught.value)
+    first = {"account": Account(ledger, lambda secret: secret + b"first")}
+    measure(tmp_path / "m.parquet", _batches, **_asked(ledger) | first)
+    assert list(ledger.state().sealed) == [reserved.entry] and ledger.state().spent == LOSS.amount
 
 
 def test_a_rolled_back_or_replaced_measurements_file_is_named(ledger: Ledger, tmp_path: Path) -> None:
@@ -168,7 +199,7 @@ def test_a_rolled_back_or_replaced_measurements_file_is_named(ledger: Ledger, tm
     shutil.copy2(ledger.path, copy)
     folder = tmp_path / "measured"
     folder.mkdir()
-    measure(folder / "m.parquet", _batches(), **_asked(ledger))
+    measure(folder / "m.parquet", _batches, **_asked(ledger))
     assert ledger.verify(folder).is_sound
     assert "rolled back" in Ledger(copy).verify(folder).problems[0]
     table = pq.read_table(folder / "m.parquet")
@@ -185,13 +216,13 @@ def test_a_file_that_another_run_finished_is_not_replaced(
 
     def late(self: Ledger, *args: Any, **kwargs: Any) -> Debit:
         monkeypatch.setattr(Ledger, "reserve", reserve)
-        measure(path, _batches(), **asked)
+        measure(path, _batches, **asked)
         return reserve(self, *args, **kwargs)
 
     monkeypatch.setattr(Ledger, "reserve", late)
     for _ in range(2):  # the second call takes up the entry that the first one left
         with pytest.raises(BudgetError, match="finished by another run"):
-            measure(path, _batches(), **asked)
+            measure(path, _batches, **asked)
         assert ledger.verify(tmp_path).is_sound
 
 
@@ -200,7 +231,7 @@ def test_a_resumed_run_does_not_replace_a_file_it_does_not_know(ledger: Ledger, 
     ledger.reserve(LOSS, request="r", purpose="p", dataset=_dataset)
     (tmp_path / "m.parquet").write_text("a file of somebody else")
     with pytest.raises(BudgetError, match="finished by another run"):
-        measure(tmp_path / "m.parquet", _batches(), **asked)
+        measure(tmp_path / "m.parquet", _batches, **asked)
     assert (tmp_path / "m.parquet").read_text() == "a file of somebody else"
 
 
@@ -214,7 +245,7 @@ def test_what_is_no_measurements_file(tmp_path: Path) -> None:
 
 def _rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> Measurements:
     """A measurements file, its rows changed and its description kept."""
-    write_measurements(path, _batches()[:1], KeyedNoise.from_seed(4))
+    write_measurements(path, lambda: _batches()[:1], KeyedNoise.from_seed(4))
     table = pq.read_table(path)
     pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), path)
     return Measurements(path)

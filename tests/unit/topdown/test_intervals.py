@@ -51,6 +51,10 @@ def test_the_report_tells_errors_and_bias(released):
     page = topdown_report(released)
     assert "How far off the numbers are" in page and "bias, people" in page
     assert "What is promised</dt><dd>Nothing: whoever guesses the seed" in page
+    total = next(i for i, query in enumerate(released.known_error.queries) if query.n_rows == 1)
+    error = released.known_error.typical_error(len(released.plan.design.spine.names) - 1, total)
+    assert error and f"is uncertain by about {error:.0f} people either way" in page
+    assert page.count(f">{error:.1f}<") >= 2  # both tables say the same
     assert "How far off the numbers are" not in topdown_report(replace(released, known_error=None))
 
 

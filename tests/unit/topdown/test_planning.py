@@ -6,7 +6,9 @@ import json
 from fractions import Fraction
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv as pacsv
 
 from louver.errors import InputError
 from louver.privacy.budget import Measure
@@ -44,12 +46,12 @@ def table_of(folder, records, name="other.csv"):
 
 def test_a_forecast_has_every_query_at_every_level_and_opens_no_records(town):
     found = plan(town, simulations=1)
-    assert list(found.plans) == ["written", "chosen", "equal"]
+    assert list(found.plans) == ["spec", "chosen", "equal"]
     levels, queries = ("town", "ward", "area", "block"), ("total", "quarters", "age_race", "detailed")
     assert {(x.level, x.query) for x in found.lines} == {(a, b) for a in levels for b in queries}
     assert len(found.lines) == 3 * 16 and found.simulations == 1
-    assert found.line("written", "ward", "total").mean_absolute == 0  # an invariant
-    assert found.line("written", "block", "detailed").share == "1/8"
+    assert found.line("spec", "ward", "total").mean_absolute == 0  # an invariant
+    assert found.line("spec", "block", "detailed").share == "1/8"
     assert "nothing is spent" in repr(found) and "Totals of level ward will be exact." in repr(found)
     assert len(json.loads(found.to_json())["lines"]) == found.to_frame().num_rows == 48
     assert "<svg" in plan_report(found) and "mean absolute error" in plan_report(found)
@@ -85,7 +87,7 @@ def test_large_counts_are_forecast_in_closed_form(tmp_path):
     spec = write_town(tmp_path, OPEN.replace("epsilon = 2", "epsilon = 2\nestimator = 'least-squares'"))
     table = table_of(tmp_path, [(*record,) for record in people() for _ in range(400)])
     closed, simulated = (
-        plan(spec, stand_in=str(table), simulations=n).line("written", "ward", "age_race") for n in (0, 1)
+        plan(spec, stand_in=str(table), simulations=n).line("spec", "ward", "age_race") for n in (0, 1)
     )
     assert closed.method == simulated.method == "closed form"
     assert closed == simulated
@@ -114,6 +116,31 @@ def test_a_composition_bends_a_stand_in(town, tmp_path):
     assert bent.count.sum() == pytest.approx(plain.count.sum(), rel=0.05)
     fewer = read_stand_in(design, str(table), people=500)
     assert fewer.count.sum() == pytest.approx(500, rel=0.1)
+
+
+def test_the_records_are_refused_as_a_stand_in_whatever_their_name_order_and_format(tmp_path):
+    spec = write_town(tmp_path / "town")
+    source = pacsv.read_csv(
+        spec.with_name("people.csv"),
+        convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(["block", "age"], "string")),
+    )
+    turned = source.take(list(reversed(range(len(source))))).select(source.column_names[::-1])
+    pq.write_table(turned, tmp_path / "innocent.parquet")
+    with pytest.raises(InputError, match="names the records themselves") as caught:
+        plan(spec, stand_in=tmp_path / "innocent.parquet", simulations=1)
+    assert caught.value.option == "--stand-in"
+    pq.write_table(turned.slice(1), tmp_path / "others.parquet")
+    assert plan(spec, stand_in=tmp_path / "others.parquet", simulations=1).lines
+
+
+def test_the_sentences_are_about_the_shares_that_are_written(town):
+    before, found = plan(town, simulations=0), plan(town, simulations=0, write=town.with_name("new.toml"))
+    assert (before.headline, found.headline) == ("spec", "chosen")
+    line = found.line("chosen", "block", "total")
+    assert f"level block will be off by about {line.mean_absolute:.0f} people" in repr(found)
+    assert f"level block will be off by about {line.mean_absolute:.0f} people" not in repr(before)
+    assert 'The shares called "chosen" are in new.toml.' in repr(found)
+    assert json.loads(found.to_json())["headline"] == "chosen"
 
 
 def test_a_composition_by_region_is_read(town, tmp_path):
@@ -155,7 +182,7 @@ def test_a_release_is_a_stand_in_for_the_next(tmp_path):
     spec = write_town(tmp_path / "town")
     topdown(spec, seed=1, out=tmp_path / "release")
     found = plan(spec, stand_in=tmp_path / "release", simulations=1)
-    assert found.line("written", "town", "total").people == len(people())
+    assert found.line("spec", "town", "total").people == len(people())
 
 
 def test_chosen_shares_are_written_as_a_spec_that_says_the_same(town):

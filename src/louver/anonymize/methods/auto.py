@@ -15,7 +15,7 @@ from louver.anonymize.methods import exact, greedy, k_member, sorted_cut
 from louver.anonymize.methods.method import Method
 from louver.anonymize.methods.neighbourhood import TimeUpError, find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Partition, Points, Problem
-from louver.anonymize.watch import NODES_PER_SECOND, Watch
+from louver.anonymize.watch import NODES_PER_SECOND, Stopped, Watch
 from louver.engine.local import run_pieces
 from louver.optim.aside import compiled_aside, n_cores
 from louver.optim.kernels.classes.annealing import Scene, anneal_piece_inplace
@@ -229,6 +229,9 @@ class _Annealing:
             if loss < best_loss:
                 best_labels[:], best_loss = labels, loss
                 watch.found(self.problem, best_loss, self.lower_bound)
+        if n_rounds < clock.max_rounds:
+            is_short = self.n_sweeps * n_rounds < ENOUGH_SWEEPS
+            watch.note(Stopped.UNFINISHED if is_short else Stopped.IMPROVING)
         status = Status.OPTIMAL if best_loss == self.lower_bound else Status.FEASIBLE
         return self.problem.partition(best_labels, method="auto", status=status, lower_bound=self.lower_bound)
 

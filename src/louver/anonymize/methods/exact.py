@@ -16,7 +16,7 @@ from louver._arrays import Floats, Ints
 from louver.anonymize.methods import greedy, sorted_cut
 from louver.anonymize.methods.method import Method
 from louver.anonymize.problem import SUPPRESSED, Partition, Problem
-from louver.anonymize.watch import Watch
+from louver.anonymize.watch import Stopped, Watch
 from louver.errors import InfeasibleError
 from louver.optim.kernels.classes.diversity import Requirements
 from louver.optim.kernels.classes.set_partitioning import (
@@ -388,7 +388,9 @@ NODES_PER_STEP = 1000
 
 def _asked(problem: Problem, watch: Watch, options: AnonymizeOptions) -> Partition:
     nodes = None if options.steps is None else NODES_PER_STEP * options.steps
-    return solve(problem, watch, max_nodes=nodes)
+    found = solve(problem, watch, max_nodes=nodes)
+    watch.note(None if found.status is Status.OPTIMAL else Stopped.IMPROVING)
+    return found
 
 
 METHOD = Method(name="exact", solve=_asked)

@@ -12,7 +12,7 @@ from louver.anonymize.harmonised import Codings, Recoded, Recoding, Whole
 from louver.anonymize.methods.lattice import Lattice, all_codings
 from louver.anonymize.methods.method import Method
 from louver.anonymize.problem import Problem
-from louver.anonymize.watch import Watch
+from louver.anonymize.watch import Stopped, Watch
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
 
@@ -71,6 +71,8 @@ def solve(problem: Problem, watch: Watch | None = None, *, steps: int | None = N
         if best is not None:
             best = _divided(whole, best, np.ones(len(whole.domains)), watch)
             _tell(whole, best, watch)
+        if watch.is_over:
+            watch.note(Stopped.UNFINISHED)
     with watch.stage("search"):
         best, is_best = _of_all(whole, best, watch, steps)
         if best is None:
@@ -114,6 +116,8 @@ def _rounds(whole: Whole, best: Recoding, watch: Watch, steps: int | None) -> Re
         if found.loss < best.loss * (1 - 1e-12):
             best, n_vain = found, 0
             _tell(whole, best, watch)
+    if n_vain < ROUNDS:
+        watch.note(Stopped.IMPROVING)
     return best
 
 

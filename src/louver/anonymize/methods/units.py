@@ -16,10 +16,11 @@ from louver.anonymize.columns import of_rows
 from louver.anonymize.methods import auto, greedy
 from louver.anonymize.problem import Partition, Problem, Units
 from louver.anonymize.requirements import Sensitive, build_requirements
-from louver.anonymize.watch import Watch
+from louver.anonymize.watch import Stopped, Watch
 from louver.errors import InfeasibleError
 from louver.optim.kernels.classes.diversity import N_LIMITS, STOP
 from louver.optim.kernels.classes.loss import labels_loss
+from louver.optim.status import Status
 
 __all__ = ["UnitPartition", "solve"]
 
@@ -99,10 +100,13 @@ def _by_auto(problem: Problem, watch: Watch, steps: int | None) -> Callable[[Pro
     def improve(part: Problem) -> Partition:
         own = None if seconds is None else seconds * part.n_records / problem.n_records
         if watch.is_over or (own is not None and own < LEAST_SECONDS):
+            watch.note(Stopped.UNFINISHED)
             return greedy.solve(part, watch)
         limited = Watch(watch.run, own)
         limited.stop = watch.stop
-        return auto.solve(part, limited, steps=steps)
+        found = auto.solve(part, limited, steps=steps)
+        watch.note(None if found.status is Status.OPTIMAL else limited.stopped)
+        return found
 
     return improve
 

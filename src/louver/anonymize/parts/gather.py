@@ -22,10 +22,12 @@ from louver.anonymize.parts.domain import Domain
 from louver.anonymize.parts.part import PartAnswer, Piece, bins_of_domain
 from louver.anonymize.parts.spill import Spill
 from louver.anonymize.publish import Shown, parameters_of, promises_of, shuffled
+from louver.anonymize.published_classes import published_classes
 from louver.anonymize.reached import Reached
 from louver.anonymize.result import AnonymizedRelease
 from louver.anonymize.roles import unchanged
 from louver.anonymize.stored import StoredRecords
+from louver.anonymize.watch import Stopped
 from louver.data.read import open_source, quoted
 from louver.optim.status import Status
 from louver.run import Run
@@ -57,6 +59,7 @@ def gather(
     """
     published = [_together(answers, place, domain) for place in range(len(domain.attributes))]
     sizes = np.concatenate([answer.sizes for answer in answers])
+    seen = published_classes(published, sizes, as_bounds=options.format == "bounds")
     n_suppressed = sum(answer.n_suppressed for answer in answers)
     mapping = mapping_table(published, sizes)
     losses = published_losses(mapping)
@@ -72,12 +75,12 @@ def gather(
         as_bounds=options.format == "bounds",
         n_records=domain.n_records,
         is_order_kept=options.keep_order,
-        class_ids=shuffled(len(sizes)) if options.class_id else None,
+        class_ids=shuffled(seen.n)[seen.of_group] if options.class_id else None,
     )
     table = StoredRecords(spill.folder / RECORDS)
     texts = arranging.write(table.path, {s.name: s.codes for s in domain.sensitive}, run)
     quasi = tuple(name for p in published for name in p.column_names(options.format == "bounds"))
-    risk = risk_of(sizes, np.ones(sum(answer.n_unique for answer in answers), np.int64))
+    risk = risk_of(seen.sizes, np.ones(sum(answer.n_unique for answer in answers), np.int64))
     is_one = len(answers) == 1
     return AnonymizedRelease(
         table=table,
@@ -91,7 +94,7 @@ def gather(
         k=options.k,
         quasi=quasi,
         status=answers[0].status if is_one else Status.FEASIBLE,
-        n_classes=len(sizes),
+        n_classes=seen.n,
         n_suppressed=n_suppressed,
         lower_bound=answers[0].bound if is_one else None,
         risk=risk,
@@ -99,7 +102,7 @@ def gather(
             list(options.quasi),
             np.array([column.weight for column in domain.columns]),
             np.sum([answer.lost for answer in answers], axis=0),
-            sizes,
+            seen.sizes,
             n_suppressed,
             options.k,
         ),
@@ -110,6 +113,7 @@ def gather(
         reached=_reached(answers),
         n_alone=_count_alone(table, run) if carried else risk.uniques_after,
         subproblem_sizes=tuple(size for answer in answers for size in answer.subproblem_sizes),
+        stopped=_stopped(answers),
         part_sizes=tuple(piece.n_records for piece in pieces),
     )
 
@@ -147,7 +151,7 @@ def _shown(answers: Sequence[PartAnswer], domain: Domain, texts: dict[str, Texts
     return [
         Shown(
             limits=limits,
-            codes=shown_codes(attribute, _all_labels(attribute.name, answers), domain.public[attribute.name]),
+            codes=shown_codes(_all_labels(attribute.name, answers)),
             texts=texts[attribute.name],
         )
         for attribute, limits in zip(domain.sensitive_attributes, domain.sensitive, strict=True)
@@ -164,6 +168,12 @@ def _reached(answers: Sequence[PartAnswer]) -> tuple[Reached, ...]:
         min(lines, key=lambda line: line.l or 0.0)
         for lines in zip(*(answer.reached for answer in answers if answer.reached), strict=True)
     )
+
+
+def _stopped(answers: Sequence[PartAnswer]) -> Stopped | None:
+    """Where a limit ended the search of some part, the worst of all."""
+    found = {answer.stopped for answer in answers}
+    return next((one for one in (Stopped.UNFINISHED, Stopped.IMPROVING) if one in found), None)
 
 
 def _count_alone(table: StoredRecords, run: Run) -> int:

@@ -17,7 +17,7 @@ from louver.anonymize.parts.spill import Spill
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.reached import Reached, reached_by
 from louver.anonymize.solve import solve
-from louver.anonymize.watch import Watch
+from louver.anonymize.watch import Stopped, Watch
 from louver.engine.engines import Shared
 from louver.errors import Cancelled
 from louver.optim.status import Status
@@ -76,6 +76,8 @@ class PartAnswer:
         Records alone with their values before.
     bound : float or None
         Loss that every partition of this part has at least.
+    stopped : Stopped or None
+        Where a limit ended the search.
     """
 
     published: tuple[Published, ...]
@@ -90,6 +92,7 @@ class PartAnswer:
     method: str
     bound: float | None
     subproblem_sizes: tuple[int, ...]
+    stopped: Stopped | None
 
 
 def form_part(shared: Shared[Whole], piece: Piece, run: Run) -> PartAnswer:
@@ -97,12 +100,13 @@ def form_part(shared: Shared[Whole], piece: Piece, run: Run) -> PartAnswer:
     whole = shared.value
     values = whole.spill.read_codes(piece.parts)
     problem = whole.domain.problem(values, whole.options, piece.max_suppressed)
-    answer = solve(problem, whole.options, Watch(_Silent(run), piece.seconds, piece.cores))
+    watch = Watch(_Silent(run), piece.seconds, piece.cores)
+    answer = solve(problem, whole.options, watch)
     assert isinstance(answer, Partition)
     class_of = np.empty(problem.n_records, np.int32)
     class_of[problem.rows] = answer.labels
     np.save(whole.spill.labels(piece.parts[0]), class_of)
-    return _told(whole.domain, values, problem, answer)
+    return _told(whole.domain, values, problem, answer, watch.stopped)
 
 
 class _Silent(Run):
@@ -128,7 +132,9 @@ def bins_of_domain(domain: Domain) -> list[Bins]:
     ]
 
 
-def _told(domain: Domain, values: list[Ints], problem: Problem, answer: Partition) -> PartAnswer:
+def _told(
+    domain: Domain, values: list[Ints], problem: Problem, answer: Partition, stopped: Stopped | None
+) -> PartAnswer:
     members, starts = answer.grouped()
     published = tuple(
         generalise(attribute, column, problem.rows[members], starts, frozenset(attribute.labels))
@@ -157,6 +163,7 @@ def _told(domain: Domain, values: list[Ints], problem: Problem, answer: Partitio
         method=answer.method,
         bound=None if answer.lower_bound is None else answer.lower_bound * problem.unit,
         subproblem_sizes=answer.subproblem_sizes,
+        stopped=stopped,
     )
 
 

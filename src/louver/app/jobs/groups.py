@@ -32,7 +32,9 @@ def forecast(options: Mapping[str, Any], expect: int, run: Run) -> dict[str, Any
     return found.to_dict() | {"loss": loss_told(found.plan.loss)}
 
 
-def is_paid(data: str, source: Mapping[str, Any], options: Mapping[str, Any], ledger: str, run: Run) -> bool:
+def is_paid(
+    data: str, source: Mapping[str, Any], options: Mapping[str, Any], ledger: str, out: str, run: Run
+) -> bool:
     """Whether an interrupted measurement of just this has been paid for; no data are opened."""
     request = Request(
         data=data,

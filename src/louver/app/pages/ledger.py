@@ -63,7 +63,7 @@ async def build(session: Session) -> None:
             "Make one with `louver ledger init FILE --epsilon E`, and start the explorer with --ledger FILE.",
         )
         return
-    releases = None if session.setup.releases is None else str(session.setup.releases)
+    releases = str(session.setup.releases) if session.setup.releases.is_dir() else None
     bar = RunBar(session, "quick")
     body = tag("div", "stack")
 

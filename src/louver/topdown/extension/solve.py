@@ -47,7 +47,7 @@ def check_payer(extension: Extension, ledger: Ledger) -> None:
 
 def measure_extension(
     extension: Extension, plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None
-) -> Head:
+) -> Measurements:
     """Measurements of an extension in a folder, paid for once.
 
     Notes
@@ -84,6 +84,7 @@ def estimate_extension(
         estimate=Estimate(leaves=leaves, levels=shared.levels),
         is_private=measured.is_private,
         head=measured.head,
+        debited=measured.debited,
         seconds={**seconds, "estimate": estimated - began, "edit": time.perf_counter() - estimated},
         extension=extension,
         edits=edits,

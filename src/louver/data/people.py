@@ -1,0 +1,397 @@
+"""Who is in a set of records: a sketch of keyed hashes by which the same people are known again.
+
+Row order does not matter, nor how a value is typed or written (`7`, `7.0` and `007` are one value). Columns may have been
+added, dropped or renamed, and records added or left out: `Census.compare` says how many people two sets have in common. Without
+the key a sketch says nothing about anybody.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from louver.data.coding import SCALAR_TYPES, text_sql
+from louver.data.read import Source
+
+__all__ = ["Census", "Common", "Persons", "Sketch"]
+
+SAMPLE = 2048
+"""Different records, and different persons, of which a sketch keeps the hashes."""
+
+Hashes = NDArray[np.uint64]
+MODULUS = 1 << 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Persons:
+    """The values of the column that tells one person from another.
+
+    Attributes
+    ----------
+    column : str
+    number : int
+        Different persons.
+    total : int
+        Sum of the hashes of all of them, modulo 2^64.
+    sample : uint64 (at most SAMPLE,)
+        The smallest hashes, ascending.
+    """
+
+    column: str
+    number: int
+    total: int
+    sample: Hashes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sketch:
+    """What is kept of a set of records.
+
+    Attributes
+    ----------
+    people : int
+        Records, or the sum of their counts.
+    columns : tuple of str
+        All columns but that of counts, in order of their names.
+    totals : tuple of int
+        For each column the sum of the hashes of all its values, modulo 2^64: any change of any value changes it.
+    whole : int
+        The same of whole records.
+    counts : int64 (rows,)
+        How often each record of the sample occurs.
+    sample : uint64 (rows, columns)
+        Hashes of the values of the SAMPLE different records whose own hashes are smallest.
+    persons : Persons or None
+        Where a column tells persons apart.
+    """
+
+    people: int
+    columns: tuple[str, ...]
+    totals: tuple[int, ...]
+    whole: int
+    counts: NDArray[np.int64]
+    sample: Hashes
+    persons: Persons | None = None
+
+    def to_json(self) -> str:
+        """The sketch as text, the same for the same records in any order."""
+        persons = None
+        if self.persons is not None:
+            kept = self.persons
+            persons = [kept.column, kept.number, kept.total, _packed(kept.sample)]
+        return json.dumps(
+            {
+                "people": self.people,
+                "columns": self.columns,
+                "totals": self.totals,
+                "whole": self.whole,
+                "counts": self.counts.tolist(),
+                "sample": _packed(self.sample),
+                "persons": persons,
+            },
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Sketch:
+        """Read back what `to_json` wrote; ValueError, KeyError or TypeError for anything else."""
+        read = json.loads(text)
+        persons = None
+        if read["persons"] is not None:
+            column, number, total, sample = read["persons"]
+            persons = Persons(column=column, number=number, total=total, sample=_unpacked(sample))
+        counts = np.array(read["counts"], np.int64)
+        return cls(
+            people=read["people"],
+            columns=tuple(read["columns"]),
+            totals=tuple(read["totals"]),
+            whole=read["whole"],
+            counts=counts,
+            sample=_unpacked(read["sample"]).reshape(len(counts), len(read["columns"])),
+            persons=persons,
+        )
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.to_json().encode("utf-8")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """What two sets of records have in common.
+
+    Attributes
+    ----------
+    is_same : bool
+        Whether they are the same records: as many people, and the same values in every column that both have.
+    of_earlier, of_these : float or None
+        Estimated share of the people of the earlier records who are in these, and of these who were in the earlier ones;
+        None where the two have no column in common. Records that agree in all shared columns are taken for the same people,
+        so the shares are rather too high than too low.
+    """
+
+    is_same: bool
+    of_earlier: float | None
+    of_these: float | None
+
+    @property
+    def share(self) -> float | None:
+        """The larger share."""
+        return (
+            None if self.of_earlier is None or self.of_these is None else max(self.of_earlier, self.of_these)
+        )
+
+
+class Census:
+    """The people of an open source, hashed under a key.
+
+    Parameters
+    ----------
+    source : Source
+        All records; a filter would make them other records.
+    secret : bytes
+        The key.
+    weight : str, optional
+        Column of counts.
+    person : str, optional
+        Column that tells one person from another.
+
+    Notes
+    -----
+    **Cost**: `sketch` and each call of `compare` read the records once, with a hash for each value; memory for one batch
+    and a sample. A column of persons costs another pass, which the database spills to disk where it must.
+    """
+
+    def __init__(
+        self, source: Source, secret: bytes, *, weight: str | None = None, person: str | None = None
+    ) -> None:
+        self._source = source
+        self._secret = secret
+        self._weight = weight
+        self._prefix = hmac.digest(secret, b"people", "sha256").hex()[:32]
+        if person is not None:
+            source.check_column(person)
+        self._person = person
+        self._columns = tuple(
+            sorted(n for n, kind in source.types.items() if n != weight and SCALAR_TYPES.fullmatch(kind))
+        )
+
+    def sketch(self) -> Sketch:
+        """The people of the records."""
+        multipliers = self._multipliers(self._columns)
+        totals, whole, people = np.zeros(len(self._columns), np.uint64), np.uint64(0), 0
+        keys, counts, sample = _empty(len(self._columns))
+        for hashes, weights in self._batches(self._columns):
+            rows = _row_hashes(hashes, multipliers)
+            times = weights.astype(np.uint64)
+            totals += (hashes * times[:, None]).sum(axis=0, dtype=np.uint64)
+            whole += (rows * times).sum(dtype=np.uint64)
+            people += int(weights.sum())
+            is_low = rows <= keys[-1] if len(keys) == SAMPLE else np.ones(len(rows), np.bool_)
+            keys, first, inverse = np.unique(
+                np.concatenate([keys, rows[is_low]]), return_index=True, return_inverse=True
+            )
+            added = np.zeros(len(keys), np.int64)
+            np.add.at(added, inverse.reshape(-1), np.concatenate([counts, weights[is_low]]))
+            sample = np.concatenate([sample, hashes[is_low]])[first][:SAMPLE]
+            keys, counts = keys[:SAMPLE], added[:SAMPLE]
+        return Sketch(
+            people=people,
+            columns=self._columns,
+            totals=tuple(int(total) for total in totals),
+            whole=int(whole),
+            counts=counts,
+            sample=sample,
+            persons=None if self._person is None else self._persons(self._person),
+        )
+
+    def compare(self, own: Sketch, earlier: Sequence[Sketch]) -> list[Common]:
+        """What these records (`own` is their sketch) have in common with each of some earlier ones."""
+        looked_up = [_Lookup.of(self, own, one) for one in earlier]
+        names = tuple(dict.fromkeys(name for one in looked_up for name in one.columns.values()))
+        place_of = {name: place for place, name in enumerate(names)}
+        if names:
+            for hashes, weights in self._batches(names):
+                for one in looked_up:
+                    one.add(hashes[:, [place_of[name] for name in one.columns.values()]], weights)
+        found = [lookup.common(own) for lookup in looked_up]
+        return [self._by_person(own, one, common) for one, common in zip(earlier, found, strict=True)]
+
+    def _by_person(self, own: Sketch, earlier: Sketch, common: Common) -> Common:
+        """Shares of persons instead of records, where both know them."""
+        if own.persons is None or earlier.persons is None:
+            return common
+        sought, column = earlier.persons, own.persons.column
+        self._source.connection.register("sought", pa.table({"hash": sought.sample}))
+        found = self._source.first_row(
+            f"SELECT count(*) AS n FROM sought WHERE hash IN (SELECT {self._hash_sql(column)} FROM records)"
+        )
+        self._source.connection.unregister("sought")
+        assert found is not None
+        of_earlier = int(found["n"]) / len(sought.sample)
+        of_these = min(1.0, of_earlier * sought.number / max(1, own.persons.number))
+        if (own.persons.number, own.persons.total) == (sought.number, sought.total):
+            of_earlier = of_these = 1.0
+        return replace(common, of_earlier=of_earlier, of_these=of_these)
+
+    def _persons(self, column: str) -> Persons:
+        distinct = f"SELECT DISTINCT {self._hash_sql(column)} AS hash FROM records"
+        found = self._source.first_row(
+            f"SELECT count(*) AS n, CAST(sum(CAST(hash AS HUGEINT)) % {MODULUS} AS UBIGINT) AS total FROM ({distinct})"
+        )
+        assert found is not None
+        parts = [
+            np.asarray(batch.column(0).to_numpy(zero_copy_only=False), np.uint64)
+            for batch in self._source.batches(f"{distinct} ORDER BY hash LIMIT {SAMPLE}")
+        ]
+        sample = np.concatenate(parts)
+        return Persons(column=column, number=int(found["n"]), total=int(found["total"]), sample=sample)
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[tuple[Hashes, NDArray[np.int64]]]:
+        """Hashes of the values of some columns (rows, columns), and how often each row counts; rows that count are kept."""
+        fields = [f"{self._hash_sql(name)} AS h{place}" for place, name in enumerate(columns)]
+        weight = "1"
+        if self._weight is not None:
+            text = f"CAST({text_sql(self._source, self._weight)} AS VARCHAR)"
+            weight = f"greatest(0, coalesce(TRY_CAST(TRY_CAST({text} AS DOUBLE) AS BIGINT), 0))"
+        for batch in self._source.batches(
+            f"SELECT {', '.join([*fields, f'CAST({weight} AS BIGINT) AS w'])} FROM records"
+        ):
+            weights = np.asarray(batch.column(len(columns)).to_numpy(zero_copy_only=False), np.int64)
+            hashes = np.empty((len(weights), len(columns)), np.uint64)
+            for place in range(len(columns)):
+                hashes[:, place] = batch.column(place).to_numpy(zero_copy_only=False)
+            is_counted = weights > 0
+            yield hashes[is_counted], weights[is_counted]
+
+    def _hash_sql(self, column: str) -> str:
+        """SQL for the keyed hash of a value: of the number that it is, or of its text in small letters."""
+        text = f"CAST({text_sql(self._source, column)} AS VARCHAR)"
+        plain = f"coalesce(CAST(TRY_CAST({text} AS DOUBLE) AS VARCHAR), lower(trim({text})), '')"
+        return f"CAST('0x' || substr(sha256('{self._prefix}' || {plain}), 1, 16) AS UBIGINT)"
+
+    def _multipliers(self, columns: Sequence[str]) -> Hashes:
+        """An odd number for each name of a column, which keeps the columns of a record apart."""
+        found = [
+            int.from_bytes(hmac.digest(self._secret, b"column " + name.encode("utf-8"), "sha256")[:8], "big")
+            for name in columns
+        ]
+        return np.array([number | 1 for number in found], np.uint64)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Lookup:
+    """The sample of earlier records, sought among these.
+
+    Attributes
+    ----------
+    columns : mapping
+        Column of the earlier records -> the same column of these.
+    is_every : bool
+        Whether these have every column of the earlier ones, with the same values as far as each column shows.
+    keys, wanted, found : arrays
+        Different records of the sample by the shared columns, how often each occurs there, and here.
+    """
+
+    earlier: Sketch
+    columns: Mapping[str, str]
+    is_every: bool
+    is_equal: bool
+    multipliers: Hashes
+    keys: Hashes
+    wanted: NDArray[np.int64]
+    found: NDArray[np.int64]
+    whole: int = 0
+
+    @classmethod
+    def of(cls, census: Census, own: Sketch, earlier: Sketch) -> _Lookup:
+        shared = _shared(own, earlier)
+        total_of = dict(zip(own.columns, own.totals, strict=True))
+        equal = {
+            name: here
+            for name, here in shared.items()
+            if total_of[here] == earlier.totals[earlier.columns.index(name)]
+        }
+        is_equal = own.people == earlier.people and len(equal) == len(shared) > 0
+        used = shared
+        if own.people == earlier.people and any(_varies(earlier, name) for name in equal):
+            used = equal  # values of a column that was corrected or coded anew say nothing about who is in it
+        places = [earlier.columns.index(name) for name in used]
+        multipliers = census._multipliers(tuple(used))
+        rows = _row_hashes(earlier.sample[:, places], multipliers)
+        keys, inverse = np.unique(rows, return_inverse=True)
+        wanted = np.zeros(len(keys), np.int64)
+        np.add.at(wanted, inverse.reshape(-1), earlier.counts)
+        return cls(
+            earlier=earlier,
+            columns=used,
+            is_every=len(used) == len(earlier.columns),
+            is_equal=is_equal,
+            multipliers=multipliers,
+            keys=keys,
+            wanted=wanted,
+            found=np.zeros(len(keys), np.int64),
+        )
+
+    def add(self, hashes: Hashes, weights: NDArray[np.int64]) -> None:
+        """Look a batch of records up."""
+        if not self.columns or not len(self.keys):
+            return
+        rows = _row_hashes(hashes, self.multipliers)
+        self.whole = (self.whole + int((rows * weights.astype(np.uint64)).sum(dtype=np.uint64))) % MODULUS
+        place = np.minimum(np.searchsorted(self.keys, rows), len(self.keys) - 1)
+        is_found = self.keys[place] == rows
+        np.add.at(self.found, place[is_found], weights[is_found])
+
+    def common(self, own: Sketch) -> Common:
+        if not self.columns:
+            return Common(is_same=False, of_earlier=None, of_these=None)
+        is_all = bool((self.found >= self.wanted).all())
+        is_same = self.is_equal and (self.whole == self.earlier.whole if self.is_every else is_all)
+        of_earlier = float(np.minimum(self.found, self.wanted).sum() / max(1, self.wanted.sum()))
+        of_these = min(1.0, of_earlier * self.earlier.people / max(1, own.people))
+        return Common(is_same=is_same, of_earlier=of_earlier, of_these=of_these)
+
+
+def _shared(own: Sketch, earlier: Sketch) -> dict[str, str]:
+    """Columns by their names, and others that hold just the same values under another name."""
+    shared = {name: name for name in earlier.columns if name in own.columns}
+    free = {total: name for name, total in zip(own.columns, own.totals, strict=True) if name not in shared}
+    for name, total in zip(earlier.columns, earlier.totals, strict=True):
+        if name not in shared and total in free and _varies(earlier, name):
+            shared[name] = free.pop(total)
+    return shared
+
+
+def _varies(sketch: Sketch, column: str) -> bool:
+    """Whether a column has more than one value in the sample."""
+    values = sketch.sample[:, sketch.columns.index(column)]
+    return bool(len(values)) and bool((values != values[0]).any())
+
+
+def _row_hashes(hashes: Hashes, multipliers: Hashes) -> Hashes:
+    """A hash of each record from those of its values (Steele et al. 2014, the finaliser of SplitMix64)."""
+    rows: Hashes = (hashes * multipliers).sum(axis=1, dtype=np.uint64)
+    rows = (rows ^ (rows >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    rows = (rows ^ (rows >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return rows ^ (rows >> np.uint64(31))
+
+
+def _empty(n_columns: int) -> tuple[Hashes, NDArray[np.int64], Hashes]:
+    return np.empty(0, np.uint64), np.empty(0, np.int64), np.empty((0, n_columns), np.uint64)
+
+
+def _packed(hashes: Hashes) -> str:
+    return base64.b64encode(np.ascontiguousarray(hashes, dtype="<u8").tobytes()).decode("ascii")
+
+
+def _unpacked(text: str) -> Hashes:
+    return np.frombuffer(base64.b64decode(text, validate=True), "<u8").astype(np.uint64)

@@ -1,0 +1,188 @@
+"""What a register remembers about the people of the records at hand, and whether it may be audited with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from louver._words import counted
+from louver.data.people import Census, Common, Sketch
+from louver.data.read import ArrowStream, name_of, open_source
+from louver.errors import InputError
+from louver.release.register import OPTION, Entry, Register
+from louver.run import Run
+from louver.schema.source import SourceOptions
+
+__all__ = ["Memory"]
+
+REMEDY = (
+    "use the file of that publication, or say with --new-population that these are other people, or that you have looked at "
+    "what both tell together."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A register, and what it knows about the people of the records at hand.
+
+    Attributes
+    ----------
+    entries : tuple of Entry
+        Publications from the same records.
+    sketch : Sketch or None
+        Who is in the records; None where nobody asked, for the register is empty and nothing is to be entered.
+    same, apart : frozenset of str
+        Sketches of the same records, and of records whose people are others by the word of the steward.
+    remark : str or None
+        What to know where the register says nothing about these people, or leaves some of its publications aside.
+    """
+
+    register: Register
+    entries: tuple[Entry, ...]
+    sketch: Sketch | None
+    same: frozenset[str] = frozenset()
+    apart: frozenset[str] = frozenset()
+    remark: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        folder: str | Path,
+        data: str | Path | ArrowStream,
+        source: SourceOptions,
+        *,
+        person: str | None = None,
+        is_new_population: bool = False,
+        is_publishing: bool,
+        run: Run | None = None,
+    ) -> Memory:
+        """Open the register and look for the people of these records in it.
+
+        Parameters
+        ----------
+        source : SourceOptions
+            How the records are read; all of them are looked up, whatever `where` lets through.
+        person : str, optional
+            Column that tells one person from another; by default the one that the register was told of, where these records have it.
+        is_new_population : bool
+            Whether the steward says that people who are not known again are others than all in the register.
+        is_publishing : bool
+            Whether something will be entered.
+
+        Raises
+        ------
+        InputError
+            If the people may be those of earlier publications with which the new one cannot be audited.
+        """
+        register = Register(folder)
+        if not register.entries and not is_publishing:
+            return cls(register=register, entries=(), sketch=None, remark=_is_new(register))
+        known = {entry.records: register.sketch(entry.records) for entry in register.entries}
+        name = name_of(data, source.table)
+        with open_source(data, **{**source.opening(), "where": None}, run=run) as opened:
+            census = Census(
+                opened, register.key, weight=source.weight, person=person or _person_of(known, opened.columns)
+            )
+            sketch = census.sketch()
+            own = sketch.digest
+            others = {digest: one for digest, one in known.items() if digest != own}
+            commons = dict(zip(others, census.compare(sketch, list(others.values())), strict=True))
+        same, apart = _families(register.entries, {own} | {d for d, c in commons.items() if c.is_same})
+        strange = [e for e in register.entries if e.records not in same and e.records not in apart]
+        entries = tuple(entry for entry in register.entries if entry.records in same)
+        if is_new_population and register.entries and len(entries) == len(register.entries):
+            raise InputError(
+                f"option --new-population: {name} holds the records of what {register.folder.name} tells of; leave the option out.",
+                option="--new-population",
+            )
+        remark = _is_new(register) if not register.entries else None
+        if strange:
+            told = _strangers(strange, commons, name, register)
+            if is_new_population:
+                apart |= {entry.records for entry in strange}
+                remark = f"{told}; by --new-population they count as other people."
+            elif is_publishing or any(_may_be_same(commons[entry.records]) for entry in strange):
+                raise InputError(f"option {OPTION}: {told}; {REMEDY}", option=OPTION, file=name)
+            else:
+                remark = f"{told}."
+        return cls(
+            register=register,
+            entries=entries,
+            sketch=sketch,
+            same=frozenset(same - {own}),
+            apart=frozenset(apart),
+            remark=remark,
+        )
+
+    def append(self, content: Mapping[str, Any]) -> str:
+        """Enter what is published now (`release.told`), and return the entry's hash."""
+        assert self.sketch is not None
+        records = self.register.keep_sketch(self.sketch)
+        return self.register.append(content, records, same=self.same, apart=self.apart)
+
+
+def _is_new(register: Register) -> str:
+    return f"the register {register.folder.name} is new: it knows of nothing that was published before."
+
+
+def _person_of(known: Mapping[str, Sketch], columns: Sequence[str]) -> str | None:
+    """The column of persons that the register was told of last, where these records have it."""
+    named = [one.persons.column for one in known.values() if one.persons is not None]
+    return next((name for name in reversed(named) if name in columns), None)
+
+
+def _families(entries: Sequence[Entry], same: set[str]) -> tuple[set[str], set[str]]:
+    """All sketches of the same records, by what entries say of one another, and those of other people."""
+    n_known = 0
+    while n_known < len(same):
+        n_known = len(same)
+        for entry in entries:
+            family = {entry.records, *entry.same}
+            if family & same:
+                same |= family
+    apart = {one for entry in entries if entry.records in same for one in entry.apart}
+    apart |= {entry.records for entry in entries if same & set(entry.apart)}
+    return same, apart - same
+
+
+def _may_be_same(common: Common) -> bool:
+    return common.share is None or common.share > 0
+
+
+def _strangers(strange: Sequence[Entry], commons: Mapping[str, Common], name: str, register: Register) -> str:
+    """What is known of publications that are not from these records, by the one with most people in common."""
+    unlike = [entry for entry in strange if commons[entry.records].share is None]
+    if unlike:
+        return (
+            f"{name} has no column in common with the records of publication {unlike[0].number}, so it is not known whether "
+            "they are about the same people"
+        )
+    nearest = max(strange, key=lambda entry: commons[entry.records].share or 0)
+    common = commons[nearest.records]
+    if not common.share:
+        return (
+            f"the register {register.folder.name} holds {counted(len(register.entries), 'publication')}, none of them about "
+            f"people who were found in {name}"
+        )
+    return (
+        f"{name} and the records of publication {nearest.number} are not the same, but have people in common, by all that is "
+        f"known ({_percent(common.of_these)} of the people of {name}, {_percent(common.of_earlier)} of the earlier ones), so what "
+        "both tell together cannot be audited"
+    )
+
+
+def _percent(share: float | None) -> str:
+    """A share in words; 0 % and 100 % only where it is so.
+
+    Examples
+    --------
+    >>> [_percent(share) for share in (0, 0.0001, 0.97, 0.9999, 1)]
+    ['none', 'under 1 %', '97 %', 'over 99 %', 'all']
+    """
+    if not share:
+        return "none"
+    if share == 1:
+        return "all"
+    return "under 1 %" if share < 0.01 else "over 99 %" if share > 0.99 else f"{share:.0%}".replace("%", " %")

@@ -1,0 +1,36 @@
+"""Options of every verb that keeps a register: who the people of the records are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from louver.errors import InputError
+from louver.schema.options import option
+
+__all__ = ["check_register", "new_population", "person"]
+
+
+def person(group: str) -> Any:
+    """The field `person`."""
+    return option(
+        None,
+        "With --register: column that tells one person from another; kept as keyed hashes, never published.",
+        metavar="COLUMN",
+        group=group,
+    )
+
+
+def new_population(group: str) -> Any:
+    """The field `new_population`."""
+    return option(
+        False,
+        "With --register: people whom the register does not know are others than those it knows.",
+        group=group,
+    )
+
+
+def check_register(registry: str | None, person: str | None, is_new: bool) -> None:
+    """Refuse options that mean nothing without a register."""
+    for flag, is_given in (("--person", person is not None), ("--new-population", is_new)):
+        if is_given and registry is None:
+            raise InputError(f"option {flag} needs --register.", option=flag)
