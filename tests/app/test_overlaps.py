@@ -173,7 +173,13 @@ def strip_of(session: Held) -> tuple[Strip, groups_page.Asked]:
 
     session.refresh_ledger = refresh
     strip = Strip(
-        session, asked, records="", loss=lambda: LOSS, job=lambda: (print,), title=lambda found: "Released"
+        session,
+        asked,
+        records="",
+        stem="new",
+        loss=lambda: LOSS,
+        job=lambda: (print,),
+        title=lambda found: "Released",
     )
     return strip, asked
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from louver.app.dialogs import Confirm
-from louver.app.jobs.books import out_folder
+from louver.app.jobs.books import free_name, out_folder
 from louver.app.look import RunBar, Tag, button, card, field, pill, tag, verdict
 from louver.app.practice import Practice
 from louver.app.publishing import Ways
@@ -49,6 +49,8 @@ class Strip:
     asked : Release
     records : str
         Where they come from, in words.
+    stem : str
+        What releases of this page are called unless somebody types another name.
     loss : callable
         What is asked for now; None while nobody knows.
     job : callable
@@ -69,6 +71,7 @@ class Strip:
         asked: Release,
         *,
         records: str,
+        stem: str,
         loss: Callable[[], Loss | None],
         job: Callable[[], tuple[Any, ...] | str],
         title: Callable[[Told], str],
@@ -77,6 +80,7 @@ class Strip:
         is_paid: Callable[[], tuple[Any, ...] | None] = lambda: None,
     ) -> None:
         self._session, self._asked, self._records = session, asked, records
+        self._stem = stem
         self._is_sample, self._practice = is_sample, Practice(session)
         self._paid_job, self._is_paid = is_paid, False
         self._named: Tag | None = None
@@ -177,6 +181,9 @@ class Strip:
             ):
                 button("Make or choose one", lambda: self._session.show("ledger"), kind="mini")
             return
+        releases, name = self._session.setup.releases, self._asked.name
+        if not name or (releases / name).exists():
+            self._asked.name = free_name(releases, self._stem)
         with card("pad row between wrap"):
             with tag("div", "grow"):
                 self._asks, self._keeps = tag("b", "b"), tag("p", "s sub")

@@ -106,6 +106,7 @@ class _Page:
                     self._session,
                     self._asked,
                     records="the file that is open on the page Data",
+                    stem="group-sizes",
                     loss=lambda: self._asked.loss,
                     job=self._job,
                     title=lambda found: (

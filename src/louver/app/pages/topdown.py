@@ -240,6 +240,7 @@ class _Page:
                     self._session,
                     asked,
                     records="the records that the spec names",
+                    stem="topdown",
                     loss=lambda: asked.loss,
                     job=self._job,
                     title=lambda found: f"Released: {found['people']:,} people.",
