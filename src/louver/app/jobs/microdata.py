@@ -44,7 +44,7 @@ KEPT = _Kept()
 
 def anonymized(path: str, source: SourceOptions, options: Mapping[str, Any], run: Run) -> dict[str, Any]:
     """Form classes; the numbers of the page."""
-    request = ask(AnonymizeOptions, path, None, {**source.opening(), **options})
+    request = ask(AnonymizeOptions, path, None, {**source.keywords(), **options})
     return _kept(anonymize(spec=request, run=run), request, options)
 
 
@@ -67,7 +67,7 @@ def traced(
     path: str, source: SourceOptions, options: Mapping[str, Any], ks: tuple[int, ...], run: Run
 ) -> dict[str, Any]:
     """The same, with `by_k`: the share lost for each k, all with the limit that was chosen for the result."""
-    given = {**source.opening(), **options, "curve": ks}
+    given = {**source.keywords(), **options, "curve": ks}
     request = ask(AnonymizeOptions, path, None, given)
     made = compare_each_k(request, run)
     return _kept(made, request, options) | {"by_k": [(point.k, point.gcp) for point in made.curve]}
