@@ -74,7 +74,7 @@ def _source_section(data: object, source: SourceOptions, folder: Path) -> str:
     for one in described(SourceOptions):
         value = getattr(source, one.name)
         if value != one.default:
-            lines.append(f"{one.name} = {toml_text(value) if isinstance(value, str) else str(value).lower()}")
+            lines.append(f"{one.name} = {_value(value)}")
     return "\n".join(lines) + "\n"
 
 
@@ -91,13 +91,12 @@ def _attribute_section(column: ColumnProfile) -> str:
 
 def _anonymize_section(by_role: dict[Role, list[str]]) -> str:
     lines = ["[anonymize]", f"quasi = {_list(by_role[Role.QUASI])}"]
-    dropped = [*by_role[Role.IDENTIFYING], *by_role[Role.UNIT], *by_role[Role.WEIGHT]]
-    lines.append(f"identifying = {_list(dropped)}  # dropped: ids, unit numbers and weights too")
+    unit, others = by_role[Role.UNIT][:1], by_role[Role.UNIT][1:]
+    dropped = [*by_role[Role.IDENTIFYING], *others, *by_role[Role.WEIGHT]]
+    lines.append(f"identifying = {_list(dropped)}  # dropped: ids and weights too")
     lines.append(f"sensitive = {_list(by_role[Role.SENSITIVE])}")
-    if by_role[Role.UNIT]:
-        lines.append(
-            f"# unit = {toml_text(by_role[Role.UNIT][0])}  # in place of dropping it: k counts different units"
-        )
+    if unit:
+        lines.append(f"unit = {toml_text(unit[0])}  # k counts different units; the column is dropped")
     lines.append("k = 5")
     return "\n".join(lines) + "\n"
 
@@ -134,6 +133,14 @@ def _topdown_section() -> str:
     lines.append(f"leaves = {toml_text(PLACEHOLDER)}  # public list of the leaf regions")
     lines += ["[topdown.shares]", f"levels = {toml_text(PLACEHOLDER)}", f"queries = {toml_text(PLACEHOLDER)}"]
     return "\n".join(lines) + "\n"
+
+
+def _value(value: object) -> str:
+    """A value of the source's options in TOML."""
+    if isinstance(value, dict):
+        pairs = (f"{toml_text(column)} = {_list(codes)}" for column, codes in value.items())
+        return "{ " + ", ".join(pairs) + " }"
+    return toml_text(value) if isinstance(value, str) else str(value).lower()
 
 
 def _list(names: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ from louver.app.look import (
     button,
     card,
     copy_button,
+    drawer,
     empty,
     head,
     icon,
@@ -30,6 +31,7 @@ from louver.app.look import (
 from louver.app.publishing import Ways
 from louver.app.region_view import RegionView
 from louver.app.session import Session
+from louver.app.verifying import VerifyPanel
 from louver.app.words import amount_text, date_text, share_text
 
 __all__ = ["build"]
@@ -80,6 +82,8 @@ class _Page:
 
     async def start(self, actions: Tag) -> None:
         self._bar = RunBar(self._session, "quick")
+        with actions:
+            button("Verify another…", self._open_verifying)
         found = await self._bar.do(listed, self._folder, key="releases")
         if not found:
             if found is not None:
@@ -101,6 +105,11 @@ class _Page:
         self._draw()
         await self._show_regions()
         await self._compare()
+
+    def _open_verifying(self) -> None:
+        """Check a release that lies elsewhere."""
+        with drawer("Verify a release", is_slim=True):
+            VerifyPanel(self._session)
 
     async def _compare(self) -> None:
         """Read the releases whose cost only their files tell, once."""
