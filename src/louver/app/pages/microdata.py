@@ -12,6 +12,7 @@ from louver.anonymize.methods import METHODS
 from louver.anonymize.options import WEAKER, AnonymizeOptions
 from louver.app.columns import Columns
 from louver.app.copying import BY_TIME, SAME, Call
+from louver.app.dialogs import ask_to_replace
 from louver.app.jobs.data import profiled
 from louver.app.jobs.microdata import anonymized, browsed, published, traced
 from louver.app.look import (
@@ -81,8 +82,7 @@ class Asked:
 
     def take(self, asked: dict[str, Any], found: Told) -> None:
         """Keep a result; a curve of other choices than these is none of its."""
-        curve_of = {**asked, "k": 0, "seconds": ""}
-        if self.tried and curve_of != {**self.tried[-1]["asked"], "k": 0, "seconds": ""}:
+        if self.tried and {**asked, "k": 0} != {**self.tried[-1]["asked"], "k": 0}:
             self.curve = {}
         self.result = found
         shown = {name: found[name] for name in ("k", "suppressed", "classes")}
@@ -95,7 +95,10 @@ async def build(session: Session) -> None:
     if session.opened is None or session.opened.source.weight is not None:
         head("Microdata", "one row per person, nobody alone with their values")
         with empty("There are no records yet", "Open a file with one line per person, or try a sample."):
-            button("Try the sample", partial(_take_sample, session), kind="pri")
+            take = partial(_take_sample, session)
+            question = ask_to_replace(session, "Open the sample", take)
+            sample = button("Try the sample", kind="pri")
+            sample.click(take) if question is None else question.opens(sample)
             button("Open a file", lambda: session.show("data"))
         return
     await _Page(session).start()
@@ -303,7 +306,7 @@ class _Page:
                         tag("h2", text="Detail lost, by k")
                         button("Compare other k", self._trace, kind="mini")
                     if self._asked.curve:
-                        curve(self._asked.curve | {found["k"]: found["gcp"]}, found["k"], self._choose_k)
+                        curve(self._asked.curve, found["k"], self._choose_k)
                         tag("p", "s sub", "Click a k to choose it.")
                     else:
                         told = f"k = {found['k']} loses {share_text(found['gcp'])}. Compare what others would lose."
@@ -339,12 +342,13 @@ class _Page:
         await self._run()
 
     async def _trace(self) -> None:
-        options = self._options(self._written())
+        asked, options = self._asked.choices(), self._options(self._written())
         found = await self._long.do(
             traced, self._opened.path, self._opened.source, options, CURVE, key="curve"
         )
         if found is not None:
-            self._asked.curve = dict(found)
+            self._asked.take(asked, found)
+            self._asked.curve = dict(found["by_k"])
             if not self._long.is_gone:
                 self._draw_result()
 
