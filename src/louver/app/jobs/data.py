@@ -17,10 +17,11 @@ from louver.profile.distribution import Distribution
 from louver.run import Run
 from louver.schema.source import SourceOptions
 
-__all__ = ["MOST_LABELS", "labelled", "profiled"]
+__all__ = ["MOST_LABELS", "first_rows", "labelled", "profiled"]
 
 MOST_LABELS = 5000
 MOST_BARS = 12
+PREVIEW = 25
 
 
 def profiled(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
@@ -70,6 +71,21 @@ def labelled(path: str, source: SourceOptions, column: str, run: Run) -> dict[st
         )
     pairs = zip(found.values.to_pylist(), found.counts.tolist(), strict=True)
     return dict(sorted(pairs, key=lambda pair: _order(pair[0])))
+
+
+def first_rows(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
+    """The first rows as they are read, every value as text; what is missing is None."""
+    with open_source(path, **source.opening(), run=run) as opened:
+        columns = list(opened.columns)
+        rows = [
+            row
+            for batch in opened.batches(f"SELECT * FROM records LIMIT {PREVIEW}")
+            for row in batch.to_pylist()
+        ]
+    return {
+        "columns": columns,
+        "rows": [[None if row[name] is None else str(row[name]) for name in columns] for row in rows],
+    }
 
 
 def _order(label: str) -> tuple[float, str]:

@@ -250,6 +250,7 @@ class _Page:
             "unit": units[0] if units else None,
             "sampling_weight": samples[0] if samples else None,
         }
+        told |= columns.described([*columns.named("quasi"), *columns.named("sensitive")])
         if told["method"] not in WEAKER and self._opened.source.where is None:
             told["registry"] = str(self._session.setup.registry)
         return told

@@ -19,6 +19,7 @@ from louver.app.look import (
     copy_button,
     drawer,
     empty,
+    field,
     head,
     problem,
     segments,
@@ -49,6 +50,11 @@ TILES = {
     "zero": ("0", "zeros visible"),
 }
 SUGGEST_SECONDS = 15.0
+LIMITS = {
+    "small": "Counts below this are small",
+    "certain": "Percent of a row in one cell that tell a person's status",
+    "within": "Several tables together: percent within which a count is given away (0: only exact)",
+}
 
 
 async def build(session: Session) -> None:
@@ -92,6 +98,7 @@ class _Page:
             chosen = "" if self.state.decimals is None else str(self.state.decimals)
             self.form = select(FORMS, chosen, self.publish_as, "Published as")
             button("What outsiders know", self.open_knowledge, icon_name="plus")
+            button("Limits", self.open_limits)
             button("Compare", kind="tab").on("click", js_handler="() => louver.toggle('.side', 'open')")
             copy_button(self.call)
             button("Publish…", self.open_publishing, kind="pri", icon_name="download", data_publish="")
@@ -360,6 +367,25 @@ class _Page:
         """Audit several of the arrangements as if all were published."""
         with drawer("What they give away together", is_slim=True):
             TogetherPanel(self.session, self.state, self.asked())
+
+    def open_limits(self) -> None:
+        """What counts as small, as certain, and as too close."""
+        typed = {name: f"{getattr(self.state, name):g}" for name in LIMITS}
+        with drawer("Limits", is_slim=True):
+            for name, text in LIMITS.items():
+                field(text, typed[name], partial(typed.__setitem__, name), inputmode="decimal")
+            wrong = Tag("div")
+            button("Use them", partial(self.set_limits, typed, wrong), kind="pri")
+
+    async def set_limits(self, typed: dict[str, str], wrong: Tag) -> None:
+        wrong.clear()
+        try:
+            self.state.set_limits(typed)
+        except LouverError as error:
+            with wrong:
+                problem(str(error))
+            return
+        await self.check(f"Small is below {self.state.small}, certain from {self.state.certain:g} %")
 
     def open_publishing(self) -> None:
         """Publish the table that is arranged."""

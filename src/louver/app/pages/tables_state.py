@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from louver.audit.options import AuditOptions
 from louver.bounds.options import BoundsOptions
+from louver.errors import InputError
 from louver.schema.validate import validated
 
 __all__ = ["SHELVES", "Tables", "Try", "natural_name"]
@@ -77,6 +79,9 @@ class Tables:
     proof: str = ""
     name: str = ""
     accept: bool = False
+    small: int = 5
+    certain: float = 100.0
+    within: float = 0.0
 
     @property
     def current(self) -> int:
@@ -172,7 +177,27 @@ class Tables:
         asked |= {"recode": recode} if recode else {}
         asked |= {"given": self.given} if self.given else {}
         asked |= {} if self.decimals is None else {"decimals": self.decimals}
+        asked |= {"small": self.small, "certain": self.certain}
         return validated(BoundsOptions, asked)
+
+    def set_limits(self, typed: Mapping[str, str]) -> None:
+        """Take limits as they were typed.
+
+        Raises
+        ------
+        InputError
+            If one is no number, or none that the verbs take.
+        """
+        try:
+            given: dict[str, Any] = {"small": int(typed["small"]), "certain": float(typed["certain"])}
+            within = float(typed["within"] or 0)
+        except ValueError:
+            given = {}
+        if not given:
+            raise InputError("limits must be numbers: a count, and percentages.")
+        validated(BoundsOptions, given)
+        validated(AuditOptions, {"within": within})
+        self.small, self.certain, self.within = given["small"], given["certain"], within
 
     def remember(self, words: str, options: BoundsOptions, found: dict[str, Any]) -> None:
         """Note what was audited; the same arrangement keeps its number."""
@@ -194,7 +219,8 @@ class Tables:
     def take_suggestions(self, found: dict[str, Any]) -> None:
         """Add redesigns to what can be chosen."""
         for line in found["lines"]:
-            options = validated(BoundsOptions, _suggested(line, found["decimals"]))
+            limits = {"small": self.small, "certain": self.certain}
+            options = validated(BoundsOptions, _suggested(line, found["decimals"]) | limits)
             if any(one.is_same(options) for one in self.tries):
                 continue
             summary = line["summary"]
@@ -230,6 +256,7 @@ class Tables:
         }
         self.decimals = options.decimals
         self.given = list(options.given) if isinstance(options.given, list) else []
+        self.small, self.certain = options.small, options.certain
 
     def before(self) -> int | None:
         """The arrangement before this one; going there takes the step back."""
