@@ -21,7 +21,7 @@ from louver.anonymize.recodes import binned, recoded_labels
 from louver.anonymize.requirements import Distance, LKind, Sensitive
 from louver.anonymize.roles import check_roles
 from louver.data.coded import read_coded
-from louver.data.coding import NUMBER, find_row, in_order, known_sql
+from louver.data.coding import NUMBER, find_row, in_order, text_sql
 from louver.data.read import Source, open_source
 from louver.data.tabulate import Records, read_codes
 from louver.errors import InputError
@@ -34,6 +34,7 @@ from louver.schema.spec import Schema
 __all__ = [
     "Loaded",
     "attribute_of",
+    "declared_missing",
     "load",
     "public_labels",
     "quasi_identifier",
@@ -62,6 +63,8 @@ class Loaded:
         Labels of a column that are known to exist, from the schema, a hierarchy or the population.
     is_text : bool
         Whether the source knows no types, so that numbers among `records` are text.
+    missing_code : mapping of str to sequence of str
+        Values of a quasi-identifier or sensitive column that stand for missing.
     """
 
     records: pa.Table
@@ -71,6 +74,7 @@ class Loaded:
     represents: Floats | None = None
     public: Mapping[str, frozenset[str]] = field(default_factory=dict)
     is_text: bool = False
+    missing_code: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: Run) -> Loaded:
@@ -121,7 +125,14 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
         represents=_represents(source, options),
         public={a.name: public_labels(a, schema, options, _labels(people, a.name)) for a in attributes},
         is_text=source.is_text,
+        missing_code=declared_missing(source, options),
     )
+
+
+def declared_missing(source: Source, options: AnonymizeOptions) -> dict[str, list[str]]:
+    """Values that stand for missing, for each quasi-identifier and sensitive column that has such."""
+    codes = {name: list(source.missing_codes_of(name)) for name in (*options.quasi, *options.sensitive)}
+    return {name: values for name, values in codes.items() if values}
 
 
 def shown_codes(published: Ints) -> list[int]:
@@ -296,7 +307,7 @@ def attribute_of(
 ) -> Attribute:
     """How a column, of which every value is among those given, is to be coded; a label for missing values that are a category."""
     listed = {a.name: a for a in schema.attributes} if schema is not None else {}
-    codes = options.missing_code.get(name, ())
+    codes = source.missing_codes_of(name)
     if name in options.hierarchy:
         hierarchy = Hierarchy.from_csv(options.hierarchy[name])
         attribute = Attribute(name=name, labels=hierarchy.leaves, hierarchy=hierarchy)
@@ -312,11 +323,10 @@ def attribute_of(
         attribute = Attribute(name=name)
     if name in options.sensitive and not attribute.labels:  # every number is a value
         attribute = replace(attribute, kind=Kind.CATEGORY)
-    attribute = replace(attribute, missing_codes=codes)
-    if not _missing(column, attribute.missing_codes).any() or attribute.missing is not None:
+    if not _missing(column, codes).any() or attribute.missing is not None:
         return attribute
     if options.missing == "error":
-        row = find_row(source, f"({known_sql(source, attribute)}) IS NULL")
+        row = find_row(source, f"({text_sql(source, name)}) IS NULL")
         raise InputError(
             f'column "{name}" in {source.name} has no value on row {row}; fill it or choose --missing category or match.',
             file=source.name,

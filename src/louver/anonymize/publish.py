@@ -113,7 +113,7 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run)
             options,
             _matching_anything(loaded, options),
         ),
-        parameters=parameters_of(options),
+        parameters=parameters_of(options, loaded.missing_code),
         is_order_kept=options.keep_order,
         reached=reached_by(problem, answer),
         n_alone=count_alone(in_order),
@@ -186,7 +186,7 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
     return Guarantee.K_MAP if options.k_map and guarantee is Guarantee.K_ANONYMITY else guarantee
 
 
-def parameters_of(options: AnonymizeOptions) -> dict[str, Any]:
+def parameters_of(options: AnonymizeOptions, missing_code: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
     kept = options.model_dump(
         exclude={
@@ -195,6 +195,7 @@ def parameters_of(options: AnonymizeOptions) -> dict[str, Any]:
         }
     )
     return kept | {
+        "missing_code": {name: list(codes) for name, codes in missing_code.items()},
         "hierarchy": list(options.hierarchy),
         "population": options.population is not None,
         "recode": {recode.attribute: recode.to_table() for recode in options.recodes()},

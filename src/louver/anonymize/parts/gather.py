@@ -108,7 +108,7 @@ def gather(
         ),
         comparison=compare(bins_of_domain(domain), reduce(add, [answer.tally for answer in answers])),
         promises=promises_of(table.num_rows, quasi, losses, _shown(answers, domain, texts), options),
-        parameters=parameters_of(options),
+        parameters=parameters_of(options, domain.missing_code),
         is_order_kept=options.keep_order,
         reached=_reached(answers),
         n_alone=_count_alone(table, run) if carried else risk.uniques_after,
