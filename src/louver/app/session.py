@@ -362,8 +362,18 @@ class Session:
         before = self.opened.source.where
         quoted = ('"{}"'.format(name.replace('"', '""')) for name in names)
         known = " and ".join(f"{name} is not missing" for name in quoted)
+        self.reread(where=known if before is None else f"({before}) and {known}")
+
+    def reread(self, **given: Any) -> None:
+        """Read the same data in another way; what was decided about columns stays.
+
+        Raises
+        ------
+        InputError
+            If it is no way to read.
+        """
         kept = {kind: state for kind, state in self._states.items() if hasattr(state, "reread")}
-        self.read_as(where=known if before is None else f"({before}) and {known}")
+        self.read_as(**given)
         self._states.update(kept)
         for state in kept.values():
             state.reread()

@@ -74,17 +74,17 @@ def labelled(path: str, source: SourceOptions, column: str, run: Run) -> dict[st
 
 
 def first_rows(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
-    """The first rows as they are read, every value as text; what is missing is None."""
+    """The first rows as they are read, every value as text; what is missing, or stands for it, is None."""
     with open_source(path, **source.opening(), run=run) as opened:
-        columns = list(opened.columns)
-        rows = [
-            row
-            for batch in opened.batches(f"SELECT * FROM records LIMIT {PREVIEW}")
-            for row in batch.to_pylist()
-        ]
+        missing = {name: {"", *opened.missing_codes_of(name)} for name in opened.columns}
+        batches = opened.batches(f"SELECT * FROM records LIMIT {PREVIEW}")
+        rows = [row for batch in batches for row in batch.to_pylist()]
+    shown = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
     return {
-        "columns": columns,
-        "rows": [[None if row[name] is None else str(row[name]) for name in columns] for row in rows],
+        "columns": list(missing),
+        "rows": [
+            [None if row[name] in codes else row[name] for name, codes in missing.items()] for row in shown
+        ],
     }
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from louver.app.columns import KINDS, Columns
 from louver.app.jobs.data import labelled
-from louver.app.look import RunBar, Tag, button, select
+from louver.app.look import RunBar, Tag, button, field, select
 from louver.app.session import Session
+from louver.errors import LouverError
 
 __all__ = ["ColumnPanel"]
 
@@ -26,9 +27,26 @@ class ColumnPanel:
                 choices = {"": f"as found: {self._guessed}"} | KINDS
                 chosen = columns.kinds.get(self._name, "")
                 select(choices, chosen, self._set_kind, f"Kind of {self._name}")
+            assert session.opened is not None
+            codes = session.opened.source.missing_code.get(self._name, ())
+            field("Values that stand for missing, such as 9, 99", ", ".join(codes), self._set_missing)
             self._bar = RunBar(session, "quick")
             self._body = Tag("div", "stack")
         self._paint()
+
+    def _set_missing(self, text: str) -> None:
+        """Read the data again without these values; the order and the hierarchy of the column begin anew."""
+        assert self._session.opened is not None
+        codes = [code.strip() for code in text.split(",") if code.strip()]
+        given = {**self._session.opened.source.missing_code, self._name: codes}
+        try:
+            self._session.reread(missing_code={name: one for name, one in given.items() if one})
+        except LouverError as error:
+            self._bar.tell(str(error))
+            return
+        self._columns.trees.pop(self._name, None)
+        self._columns.orders.pop(self._name, None)
+        self._session.show("data")
 
     async def _set_kind(self, kind: str) -> None:
         self._columns.set_kind(self._name, kind)
