@@ -165,6 +165,10 @@ class SourceOptions(Options):
         """What `open_source` is told beside the data: all but where they are and what a row counts."""
         return self.model_dump(exclude={"file", "uri", "weight", "wide"})
 
+    def of_records(self) -> dict[str, Any]:
+        """What a verb of records, one person a row, is told about its source: all that does not speak of a column of counts."""
+        return self.model_dump(exclude={"file", "uri", "weight", "wide", "weight_is_count"})
+
     def noted(self) -> str:
         """What stands for this in the fingerprint of a design; an option added later is noted where it is given."""
         return self.model_dump_json(include=set(self.named()) - {"file", "uri"})

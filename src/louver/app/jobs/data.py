@@ -9,8 +9,9 @@ import numpy as np
 
 from louver.app.jobs.counts import counted, histogram_of
 from louver.data.coded import read_coded
+from louver.data.coding import text_sql
 from louver.data.kinds import ColumnKind
-from louver.data.read import open_source
+from louver.data.read import open_source, quoted
 from louver.errors import InputError
 from louver.profile import profile
 from louver.profile.distribution import Distribution
@@ -27,7 +28,7 @@ PREVIEW = 25
 def profiled(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
     """What `profile` finds, as JSON has it; of counted data, whose lines are no records, the columns alone."""
     if source.weight is None:
-        return profile(path, **source.opening(), run=run).to_dict()
+        return profile(path, **source.of_records(), run=run).to_dict()
     found = counted(path, source, run)
     histogram = histogram_of(path, source, tuple(a["name"] for a in found["attributes"]))
     columns = []
@@ -76,16 +77,11 @@ def labelled(path: str, source: SourceOptions, column: str, run: Run) -> dict[st
 def first_rows(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
     """The first rows as they are read, every value as text; what is missing, or stands for it, is None."""
     with open_source(path, **source.opening(), run=run) as opened:
-        missing = {name: {"", *opened.missing_codes_of(name)} for name in opened.columns}
-        batches = opened.batches(f"SELECT * FROM records LIMIT {PREVIEW}")
-        rows = [row for batch in batches for row in batch.to_pylist()]
-    shown = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
-    return {
-        "columns": list(missing),
-        "rows": [
-            [None if row[name] in codes else row[name] for name, codes in missing.items()] for row in shown
-        ],
-    }
+        columns = list(opened.columns)
+        texts = ", ".join(f"{text_sql(opened, name)} AS {quoted(name)}" for name in columns)
+        batches = list(opened.batches(f"SELECT {texts} FROM records LIMIT {PREVIEW}"))
+    rows = [list(row.values()) for batch in batches for row in batch.to_pylist()]
+    return {"columns": columns, "rows": rows}
 
 
 def _order(label: str) -> tuple[float, str]:

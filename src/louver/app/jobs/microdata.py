@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.compute as pc
@@ -39,7 +39,7 @@ KEPT = _Kept()
 
 def anonymized(path: str, source: SourceOptions, options: Mapping[str, Any], run: Run) -> dict[str, Any]:
     """Form classes; the numbers of the page."""
-    request = ask(AnonymizeOptions, path, None, {**source.opening(), **options})
+    request = ask(AnonymizeOptions, path, None, {**source.of_records(), **options})
     made = anonymize(spec=request, run=run)
     KEPT.made, KEPT.number, KEPT.request = made, secrets.token_hex(8), request
     KEPT.sensitive = tuple(options.get("sensitive", ()))
@@ -61,7 +61,7 @@ def traced(
     points = []
     for number, k in enumerate(ks):
         run.report(f"k = {k}", number, len(ks))
-        made = anonymize(path, **source.opening(), **{**asked, "k": k}, run=run)
+        made = anonymize(path, **source.of_records(), **{**asked, "k": k}, run=run)
         points.append((k, made.utility.gcp))
     return points
 
@@ -88,10 +88,13 @@ def browsed(number: str, start: int, order: str, run: Run) -> dict[str, Any]:
     }
 
 
-def published(number: str, ledger: str | None, out: str, run: Run) -> dict[str, Any]:
+def published(number: str, new_population: bool, ledger: str | None, out: str, run: Run) -> dict[str, Any]:
     """Write the result that is shown as a release directory, unless the verb withholds it."""
     made, request = _made(number), KEPT.request
     assert request is not None
+    if request.options.registry is not None:
+        told = request.options.model_copy(update={"new_population": new_population})
+        request = replace(request, options=told)
     found = write_release(made, request, out, ledger=ledger, report=anonymize_report, run=run)
     logged = "" if found.ledger is None else "Logged in the ledger as an exact disclosure."
     return {"refused": WITHHELD if found.is_withheld else None, "remark": None, "words": logged}

@@ -314,7 +314,7 @@ class _Page:
             return "no file is open; open the records on the page Data first."
         if not asked.unit:
             return "name the column that says which unit a person is in."
-        return release, opened.path, opened.source.opening(), asked.options()
+        return release, opened.path, opened.source.of_records(), asked.options()
 
 
 def repeated(asked: Asked, opened: Opened | None, ledger: Path | None) -> Call | None:

@@ -32,7 +32,7 @@ from louver.app.pages.tables_state import Tables
 from louver.app.pages.tables_together import TogetherPanel
 from louver.app.pages.tables_tried import TriedPanel
 from louver.app.parts import HeatGrid, Shelves
-from louver.app.publishing import Publishing
+from louver.app.publishing import Publishing, others_choice
 from louver.app.searching import SearchBar
 from louver.app.session import Session
 from louver.errors import LouverError
@@ -405,6 +405,7 @@ class _Page:
             self.state.accept,
             lambda value: setattr(self.state, "accept", value),
         )
+        others_choice(self.state)
 
     def _publication(self, out: str) -> tuple[Any, ...] | str:
         if not self.state.rows or not self.state.cols:
@@ -412,6 +413,7 @@ class _Page:
         if self.state.given:
             return "take back what outsiders know first: a publication is audited with what was published before."
         given = {"registry": str(self.session.setup.registry), "accept": self.state.accept}
+        given |= {"new_population": self.state.new_population}
         return publish_table, self.opened.path, self.opened.source, self.state.options(), given, out
 
     def open_knowledge(self) -> None:

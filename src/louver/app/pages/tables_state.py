@@ -79,6 +79,7 @@ class Tables:
     proof: str = ""
     name: str = ""
     accept: bool = False
+    new_population: bool = False
     small: int = 5
     certain: float = 100.0
     within: float = 0.0
