@@ -202,6 +202,8 @@ class Columns:
         Column -> its values from the lowest to the highest.
     selected : str
         The column whose hierarchy is edited.
+    is_edited : bool
+        Whether somebody has decided something.
     """
 
     profile: dict[str, Any] | None = None
@@ -210,6 +212,12 @@ class Columns:
     kinds: dict[str, str] = field(default_factory=dict)
     orders: dict[str, list[str]] = field(default_factory=dict)
     selected: str = ""
+    is_edited: bool = False
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something would be lost with it."""
+        return self.is_edited or bool(self.hierarchies())
 
     def take(self, profile: dict[str, Any]) -> None:
         """Take a profile in: safe columns get the role it suggests, the others wait for a decision."""
@@ -247,6 +255,7 @@ class Columns:
         """Give every column the role that the profile suggests."""
         assert self.profile is not None
         self.roles = {column["name"]: column["role"] for column in self.profile["columns"]}
+        self.is_edited = True
 
     def named(self, role: str) -> list[str]:
         """Columns with a role; an empty role lists what is undecided."""
@@ -254,6 +263,7 @@ class Columns:
 
     def set_kind(self, name: str, kind: str) -> None:
         """Say what a column is; an empty kind is what was found."""
+        self.is_edited = True
         if kind:
             self.kinds[name] = kind
         else:

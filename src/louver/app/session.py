@@ -196,6 +196,10 @@ class Session:
         """Says what went wrong on the page that is shown; set by the shell."""
         self.say: Callable[[str], object] = lambda text: None
         """Tells people who listen to the page; set by the shell."""
+        self.mark_work: Callable[[], object] = lambda: None
+        """Tells the browser whether leaving the page would lose something; set by the shell."""
+        self.project: Any = None
+        """A project that waits for its data to be opened."""
         self.receivers: dict[str, Receiver] = {}
         """Who takes an upload for a purpose of its own."""
         self._states: dict[type[Any], Any] = {}
@@ -222,6 +226,11 @@ class Session:
         """What a page keeps between visits: one object of a class of the page's own, forgotten when other data are opened."""
         found: S = self._states.setdefault(kind, kind())
         return found
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something was decided or found that goes with the tab."""
+        return any(getattr(state, "has_work", False) for state in self._states.values())
 
     async def ask(
         self,

@@ -78,6 +78,11 @@ class Audits:
     name: str = ""
     result: Told | None = None
 
+    @property
+    def has_work(self) -> bool:
+        """Whether tables were described."""
+        return bool(self.pieces)
+
     def options(self, registry: str) -> dict[str, Any]:
         """What is asked of the verb, checked by its own model.
 

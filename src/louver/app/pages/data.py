@@ -13,6 +13,7 @@ from louver.app.pages.data_column import ColumnPanel
 from louver.app.pages.data_reading import ReadingPanel
 from louver.app.pages.data_rows import RowsPanel
 from louver.app.pages.data_tree import TreePanel
+from louver.app.projects import go_on
 from louver.app.session import SAMPLES, Session
 from louver.profile.options import ProfileOptions
 
@@ -34,6 +35,7 @@ BAR_WIDTH, BAR_HEIGHT = 92, 22
 
 async def build(session: Session) -> None:
     """Draw the page."""
+    await go_on(session)
     if session.opened is None:
         head("Data", "what is in the file, and what each column may do")
         with empty("Open a file, or try a sample", "It stays on this machine: nothing is sent anywhere."):
@@ -132,6 +134,8 @@ class _Page:
 
     async def choose_role(self, name: str, role: str) -> None:
         self.columns.roles[name] = role
+        self.columns.is_edited = True
+        self.session.mark_work()
         self._paint_verdict()
         self.chosen[name].classes(add="decide") if not role else self.chosen[name].classes(remove="decide")
 

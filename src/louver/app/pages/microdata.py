@@ -67,6 +67,11 @@ class Asked:
         self.tried: list[dict[str, Any]] = []
 
     @property
+    def has_work(self) -> bool:
+        """Whether there is a result."""
+        return self.result is not None
+
+    @property
     def has_rounds(self) -> bool:
         """Whether the search can be told a number of rounds in place of a time."""
         return self.recoding == "global" or self.method == "auto"

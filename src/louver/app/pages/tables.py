@@ -130,9 +130,20 @@ class _Page:
             self._paint_unusable()
         self.session.shape = f"{self.state.n:,} people, {len(self.state.attributes)} attributes"
         self.session.refresh_top()
-        await self.check("As opened")
+        if not await self.go_on():
+            await self.check("As opened")
         if await self.long.follow("suggest"):
             self.side.paint()
+
+    async def go_on(self) -> bool:
+        """Audit the arrangements of a project again, the one that was shown last at the end; False where there are none."""
+        waiting, self.state.waiting = self.state.waiting, []
+        is_any = False
+        for one in waiting:
+            if self.state.arrange(one.options):
+                await self.check(one.words)
+                is_any = True
+        return is_any
 
     async def check(self, words: str, before: Asked | None = None) -> None:
         """Audit what is arranged now; what is on the screen is out of date until then. What falls since `before` is shown."""

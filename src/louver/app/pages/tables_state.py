@@ -11,7 +11,7 @@ from louver.bounds.options import BoundsOptions
 from louver.errors import InputError
 from louver.schema.validate import validated
 
-__all__ = ["SHELVES", "Tables", "Try", "natural_name"]
+__all__ = ["SHELVES", "Tables", "Try", "Waiting", "natural_name"]
 
 SHELVES = {
     "rows": ("Rows", "Drag here what people are told apart by, or press R"),
@@ -45,6 +45,14 @@ class Try:
     @property
     def told(self) -> str:
         return f"{self.number}: {self.words}; {self.small} small counts, {self.certain} rows tell a status, {100 * self.kept:.1f} % kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An arrangement of a project that was not audited again yet."""
+
+    words: str
+    options: BoundsOptions
 
 
 ORDERS: dict[str, Callable[[Try], Any]] = {
@@ -83,6 +91,13 @@ class Tables:
     small: int = 5
     certain: float = 100.0
     within: float = 0.0
+    waiting: list[Waiting] = field(default_factory=list)
+    """Arrangements of a project, the one that was shown last at the end."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether more was tried than the arrangement as it was opened."""
+        return len(self.tries) > 1
 
     @property
     def current(self) -> int:
@@ -181,6 +196,27 @@ class Tables:
         asked |= {"small": self.small, "certain": self.certain}
         return validated(BoundsOptions, asked)
 
+    def in_order(self) -> list[Waiting]:
+        """What was tried, as a project keeps it: the arrangement that is shown last at the end."""
+        tried = sorted(self.tries, key=lambda one: one.number == self.current)
+        return [*self.waiting, *(Waiting(one.words, one.options) for one in tried)]
+
+    def arrange(self, options: BoundsOptions) -> bool:
+        """Arrange a table; False where an attribute of it is not there."""
+        names = {attribute["name"] for attribute in self.attributes}
+        if not {*options.rows, *options.cols} <= names:
+            return False
+        self.rows, self.cols = list(options.rows), list(options.cols)
+        self.out = [a["name"] for a in self.attributes if a["name"] not in (*self.rows, *self.cols)]
+        recode = options.recode if isinstance(options.recode, dict) else {}
+        self.merged = {
+            name: {new: list(old) for new, old in groups.items()} for name, groups in recode.items()
+        }
+        self.decimals = options.decimals
+        self.given = list(options.given) if isinstance(options.given, list) else []
+        self.small, self.certain = options.small, options.certain
+        return True
+
     def set_limits(self, typed: Mapping[str, str]) -> None:
         """Take limits as they were typed.
 
@@ -248,16 +284,7 @@ class Tables:
 
     def restore(self, number: int) -> None:
         """Arrange the table as it was."""
-        options = next(one.options for one in self.tries if one.number == number)
-        self.rows, self.cols = list(options.rows), list(options.cols)
-        self.out = [a["name"] for a in self.attributes if a["name"] not in (*self.rows, *self.cols)]
-        recode = options.recode if isinstance(options.recode, dict) else {}
-        self.merged = {
-            name: {new: list(old) for new, old in groups.items()} for name, groups in recode.items()
-        }
-        self.decimals = options.decimals
-        self.given = list(options.given) if isinstance(options.given, list) else []
-        self.small, self.certain = options.small, options.certain
+        self.arrange(next(one.options for one in self.tries if one.number == number))
 
     def before(self) -> int | None:
         """The arrangement before this one; going there takes the step back."""
