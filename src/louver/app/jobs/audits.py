@@ -37,11 +37,12 @@ def _audit(path: str, source: SourceOptions, options: Mapping[str, Any], run: Ru
 
 
 def _told(found: JointAudit) -> dict[str, Any]:
-    """The result as the page needs it: the verdict, and the first cells that are given away."""
+    """The result as the page needs it: the verdict, and the first groups that are given away, each once."""
     told = found.to_dict()
+    lines = {(cell.named, cell.range): cell.words or "" for cell in found.disclosed()}
     cells = [
-        {"named": cell.named, "range": cell.range, "why": cell.words or ""}
-        for cell in islice(found.disclosed(), MOST_LISTED)
+        {"named": named, "range": known, "why": why}
+        for (named, known), why in islice(lines.items(), MOST_LISTED)
     ]
     keys = ("verdict", "summary", "advice", "hide", "earlier", "remark")
-    return {key: told[key] for key in keys} | {"cells": cells, "n_cells": sum(1 for _ in found.disclosed())}
+    return {key: told[key] for key in keys} | {"cells": cells, "n_cells": len(lines)}

@@ -76,7 +76,7 @@ class ColumnPanel:
         with self._body:
             Tag("span", "s sub", "Values from the lowest to the highest, one a line")
             self._typed = "\n".join(order)
-            box = Tag("textarea", "inp wide", rows=min(len(order) + 1, 10), value=self._typed)
+            box = Tag("textarea", "inp wide", rows=min(len(order) + 1, 6), value=self._typed)
             box.set(aria_label=f"Order of the values of {self._name}")
             box.changed(self._type, "input")
             button("Use this order", self._use, kind="mini")

@@ -73,7 +73,7 @@ class TreePanel:
         self.body.clear()
         levels = {str(n): f"Level {n}" for n in range(1, len(self.tree.steps) + 2)}
         with self.body:
-            with Tag("div", "pad row between"):
+            with Tag("div", "pad row between wrap"):
                 segments(WAYS, self.way, self._go, "How to merge")
                 if self.way == "tree":
                     select(levels, str(self.level), self._at, "Level of the hierarchy")
