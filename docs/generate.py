@@ -164,14 +164,11 @@ ANONYMIZE_MEANINGS = {
     "reached[].distance": "equal, ordered or hierarchical",
     "alone": "published records that differ from all others, the columns published unchanged included",
     "alike": "for each sensitive column, the published records in classes whose members all have one value of it",
+    "households": "units in the classes by a column that looks like the number of a household and is not named in `--unit`, or null",
     "verdict": "what the steward should read before publishing",
     "verdict.level": "ok, care or stop: the most serious of the reasons",
     "verdict.sentence": "the verdict in one sentence",
-    "verdict.reasons": "what was found, the most serious first",
-    "verdict.reasons[].about": "against, units, weaker, worked-out, alone, alike, stopped or lost",
-    "verdict.reasons[].level": "care or stop",
-    "verdict.reasons[].sentence": "the finding in words",
-    "verdict.not_asked": "sentences about what was not looked at",
+    "verdict.reasons": "sentences: what was found, the most serious first, and what was not asked",
     "withheld": "whether nothing was written because of `--against`",
     "stopped": "where a limit ended the search: improving, unfinished (before the method was done), or null",
     "information_loss": "sum over records and quasi-identifiers of weight x range / attribute range",
@@ -314,7 +311,7 @@ KINDS = {
     type(None): "number or null",
     dict: "object",
 }
-OR_NULL = {"violation": "object or null", "stopped": "text or null"}
+OR_NULL = {"violation": "object or null", "stopped": "text or null", "households": "object or null"}
 """Kinds of keys that are null in the example."""
 
 

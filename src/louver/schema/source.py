@@ -165,9 +165,9 @@ class SourceOptions(Options):
         """What `open_source` is told beside the data: all but where they are and what a row counts."""
         return self.model_dump(exclude={"file", "uri", "weight", "wide"})
 
-    def of_records(self) -> dict[str, Any]:
-        """What a verb of records, one person a row, is told about its source: all that does not speak of a column of counts."""
-        return self.model_dump(exclude={"file", "uri", "weight", "wide", "weight_is_count"})
+    def keywords(self) -> dict[str, Any]:
+        """The same for a verb that takes a row for a record, as keywords: nothing about a column of counts."""
+        return {name: value for name, value in self.opening().items() if name != "weight_is_count"}
 
     def noted(self) -> str:
         """What stands for this in the fingerprint of a design; an option added later is noted where it is given."""

@@ -28,7 +28,7 @@ PREVIEW = 25
 def profiled(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
     """What `profile` finds, as JSON has it; of counted data, whose lines are no records, the columns alone."""
     if source.weight is None:
-        return profile(path, **source.of_records(), run=run).to_dict()
+        return profile(path, **source.keywords(), run=run).to_dict()
     found = counted(path, source, run)
     histogram = histogram_of(path, source, tuple(a["name"] for a in found["attributes"]))
     columns = []
