@@ -33,6 +33,7 @@ from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import door
 from louver.schema.request import Request, SpecLike, requested
+from louver.schema.source import SourceOptions
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -228,9 +229,12 @@ def _audit(loaded: Loaded, request: Request[BoundsOptions]) -> BoundsAudit:
         selected=loaded.selected,
         is_counted=loaded.histogram is not None,
     )
-    weight = request.source.weight
-    is_survey = found.is_counted and weight is not None and is_named_like_weight(weight)
-    return replace(found, survey_weight=weight) if is_survey else found
+    return replace(found, survey_weight=survey_weight(request.source)) if found.is_counted else found
+
+
+def survey_weight(source: SourceOptions) -> str | None:
+    """The column of counts, where its name says that it may weight people up."""
+    return source.weight if source.weight is not None and is_named_like_weight(source.weight) else None
 
 
 def _compare(request: Request[BoundsOptions]) -> Comparison:
