@@ -83,9 +83,10 @@ def test_classes_are_browsed_from_the_smallest(people: str) -> None:
 
 
 def test_the_curve_loses_more_with_k(people: str) -> None:
-    points = traced(people, SourceOptions(), OPTIONS, (2, 3, 6), Run())
-    assert [k for k, _ in points] == [2, 3, 6]
-    assert points[0][1] <= points[1][1] <= points[2][1]
+    told = traced(people, SourceOptions(), OPTIONS, (2, 3, 6), Run())
+    points = dict(told["by_k"])
+    assert sorted({2, 3, 6, told["k"]}) == list(points) and sorted(points.values()) == list(points.values())
+    assert points[told["k"]] == told["gcp"], "the curve is of the result that is shown"
 
 
 def test_files_that_a_command_needs_are_written_first() -> None:
@@ -110,7 +111,8 @@ def test_a_search_by_rounds_is_repeated_exactly(people: str) -> None:
     options = {name: OPTIONS[name] for name in ("quasi", "k")} | asked.effort()
     one, other = (anonymized(people, SourceOptions(), options, Run()) for _ in range(2))
     assert options["steps"] == 10 and one["information_loss"] == other["information_loss"]
-    assert len(traced(people, SourceOptions(), options, (2,), Run())) == 1
+    told = traced(people, SourceOptions(), options, (2,), Run())
+    assert told["information_loss"] == one["information_loss"] and 2 in dict(told["by_k"])
     asked.method = "sorted"
     assert asked.effort() == {"seconds": 3.0}, "which has no rounds"
 
@@ -123,6 +125,10 @@ def test_runs_stand_side_by_side_and_a_curve_is_of_its_choices() -> None:
     asked.k = 3
     asked.take(asked.choices(), found | {"k": 3})
     assert asked.curve and [one["k"] for one in asked.tried] == [5, 3]
+    asked.seconds = "30"
+    asked.take(asked.choices(), found)
+    assert not asked.curve, "a curve has one limit on time for all of its points"
+    asked.curve = {2: 0.05}
     asked.recoding = "global"
     asked.take(asked.choices(), found)
     assert not asked.curve and asked.tried[-1]["recoding"] == "Whole file"

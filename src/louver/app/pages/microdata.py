@@ -82,8 +82,7 @@ class Asked:
 
     def take(self, asked: dict[str, Any], found: Told) -> None:
         """Keep a result; a curve of other choices than these is none of its."""
-        curve_of = {**asked, "k": 0, "seconds": ""}
-        if self.tried and curve_of != {**self.tried[-1]["asked"], "k": 0, "seconds": ""}:
+        if self.tried and {**asked, "k": 0} != {**self.tried[-1]["asked"], "k": 0}:
             self.curve = {}
         self.result = found
         shown = {name: found[name] for name in ("k", "suppressed", "classes")}
@@ -307,7 +306,7 @@ class _Page:
                         tag("h2", text="Detail lost, by k")
                         button("Compare other k", self._trace, kind="mini")
                     if self._asked.curve:
-                        curve(self._asked.curve | {found["k"]: found["gcp"]}, found["k"], self._choose_k)
+                        curve(self._asked.curve, found["k"], self._choose_k)
                         tag("p", "s sub", "Click a k to choose it.")
                     else:
                         told = f"k = {found['k']} loses {share_text(found['gcp'])}. Compare what others would lose."
@@ -343,12 +342,13 @@ class _Page:
         await self._run()
 
     async def _trace(self) -> None:
-        options = self._options(self._written())
+        asked, options = self._asked.choices(), self._options(self._written())
         found = await self._long.do(
             traced, self._opened.path, self._opened.source, options, CURVE, key="curve"
         )
         if found is not None:
-            self._asked.curve = dict(found)
+            self._asked.take(asked, found)
+            self._asked.curve = dict(found["by_k"])
             if not self._long.is_gone:
                 self._draw_result()
 
