@@ -20,7 +20,9 @@ def shown(releases: dict[str, Any], outcomes: dict[str, Any]) -> tuple[str, str]
             verdict_on(releases, outcomes)
         [banner] = [one for one in page.descendants() if "verdict" in one.classes]
         texts = [str(getattr(one, "text", "")) for one in banner.descendants()]
-        return next(kind for kind in ("stop", "care", "ok", "plain") if kind in banner.classes), " ".join(texts)
+        return next(kind for kind in ("stop", "care", "ok", "plain") if kind in banner.classes), " ".join(
+            texts
+        )
     finally:
         client.delete()
 
@@ -46,4 +48,7 @@ def test_releases_are_said_to_keep_only_what_was_recomputed(
 
 def test_a_release_that_cannot_be_read_keeps_nothing() -> None:
     assert shown({"a": {"problem": "no manifest"}}, {})[0] == "stop"
-    assert shown({"a": {"problem": None}}, {"a": FINE}) == ("ok", "  Every promise was recomputed and holds. ")
+    assert shown({"a": {"problem": None}}, {"a": FINE}) == (
+        "ok",
+        "  Every promise was recomputed and holds. ",
+    )

@@ -223,7 +223,7 @@ def together(
         {"where": ", ".join(cell.cell.values()), "count": cell.lower, "because": cell.because or ()}
         for cell in islice(found.disclosed(), MOST_LISTED)
     ]
-    return {"summary": asdict(found.summary), "cells": cells}
+    return {"verdict": found.verdict.to_dict(), "summary": asdict(found.summary), "cells": cells}
 
 
 def _kept(asked: Asked, arrangement: Arrangement) -> float | None:
