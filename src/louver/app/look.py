@@ -30,6 +30,7 @@ __all__ = [
     "drawer",
     "empty",
     "field",
+    "finder",
     "head",
     "icon",
     "number_tile",
@@ -198,6 +199,13 @@ def check(label: str, value: bool, handler: Callable[[bool], Any], **attributes:
     return made
 
 
+def finder(label: str, selector: str) -> Tag:
+    """A field that shows only those of many things that have the typed text in their names; nothing is sent for it."""
+    made = Tag("input", "inp", type="search", placeholder=label, aria_label=label)
+    made.on("input", js_handler=f"(e) => louver.filter(e.target.value, '{selector}')")
+    return made
+
+
 class RunBar:
     """What runs, how far it is, and Cancel. It shows after a moment; what was there before stays, dimmed."""
 
@@ -288,6 +296,7 @@ class RunBar:
             for wait in waits:
                 wait.cancel()
             self._running.remove(key)
+            self._session.mark_work()
             if not self._running and not self.is_gone:
                 self._bar.classes(add="gone")
                 for element in self._dims:

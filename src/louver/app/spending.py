@@ -19,7 +19,7 @@ from louver.app.regions import in_words
 from louver.app.session import Session
 from louver.app.words import RELATIONS, amount_text
 from louver.errors import LouverError
-from louver.privacy.budget import Loss, Measure, convert
+from louver.privacy.budget import Loss, Measure, convert, fraction_of
 from louver.privacy.neighbours import Relation, steps
 from louver.topdown.solve import work_of
 
@@ -353,23 +353,42 @@ def loss_of(told: Mapping[str, str]) -> Loss:
 
 
 def amount_slider(measure: str, amount: Fraction, handler: Callable[[Fraction], Any]) -> None:
-    """How much is asked for; `handler` is told every amount that it passes."""
+    """How much is asked for, on a slider or typed; `handler` is told every amount that it passes."""
     with tag("div", "row between"):
         tag("h3", text=f"Privacy loss, {measure}")
-        shown = tag("b", "nowrap", amount_text(amount))
+        shown = tag(
+            "input", "inp k", value=_typed(amount), inputmode="decimal", aria_label=f"Privacy loss, {measure}"
+        )
     slider = tag(
         "input", type="range", min=SMALLEST, max=LARGEST, value=position(amount), aria_label="Privacy loss"
     )
 
     def slid(place: str) -> Any:
         moved = amount_at(int(place))
-        shown.text = amount_text(moved)
+        shown.set(value=_typed(moved), aria_invalid=None)
         return handler(moved)
 
+    def typed(text: str) -> Any:
+        try:
+            asked = fraction_of(text.strip(), "the amount")
+        except LouverError:
+            shown.set(aria_invalid="true")
+            return None
+        shown.set(aria_invalid=None)
+        slider.set(value=position(asked))
+        return handler(asked)
+
     slider.changed(slid, "input")
+    shown.changed(typed)
     with tag("div", "row between s sub"):
         tag("span", text="more private")
         tag("span", text="more accurate")
+
+
+def _typed(amount: Fraction) -> str:
+    """An amount as somebody types it: a decimal number, or a fraction where that is none."""
+    short = f"{float(amount):.6g}"
+    return short if Fraction(short) == amount else str(amount)
 
 
 def tell_in_words(share: float) -> None:
