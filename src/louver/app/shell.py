@@ -216,7 +216,7 @@ class Shell:
                 icon("hidden" if self._page.is_inside else "ok", "mini")
                 Tag("span", text="Inside view" if self._page.is_inside else "Only published numbers")
                 if self._page.is_inside:
-                    Tag("span", "long", "confidential counts, do not share this screen")
+                    Tag("span", "long", "· confidential counts, do not share this screen")
             _round_button("moon", "Light or dark", "() => louver.theme()")
             _round_button("help", "Keys", "() => louver.help()")
 

@@ -95,10 +95,10 @@ class _Page:
             self._state.chosen = next(iter(self._releases))
         with tag("div", "across releases"):
             with tag("div", "stack"):
+                self._told = tag("div")
                 self._charts = card("pad")
                 self._list = card()
                 self._regions = RegionView(self._session)
-                self._told = tag("div")
             self._detail = card("stack")
         with actions:
             button("Check all", self._check_all, kind="pri", data_run="")

@@ -78,6 +78,7 @@ export default {
       this.scale = real > TALLEST ? (real - view) / (TALLEST - view) : 1;
       if (isOther) (this.at = null), (this.pinned = false), (this.mirror = ""), this.flash();
       this.draw();
+      this.$nextTick(() => this.hold());
     },
     flash() {
       clearTimeout(this.calming);
