@@ -281,3 +281,11 @@ def test_a_sampling_weight_is_not_taken_for_a_count_in_silence(tmp_path: Path) -
     found = audited(told, View(), Run())["verdict"]
     said = lv.bounds(path, rows=["site"], cols=["ill"], weight="pwgtp", weight_is_count=True).verdict
     assert found == said.to_dict()
+
+
+def test_codes_are_in_numeric_order(tmp_path: Path) -> None:
+    path = tmp_path / "codes.csv"
+    labels = ["10", "N", "9", "2", "<2", "10"]
+    path.write_text("code,sex\n" + "".join(f"{label},{'fm'[i % 2]}\n" for i, label in enumerate(labels)))
+    found = counted(str(path), SourceOptions(), Run())
+    assert found["attributes"][0]["labels"] == ["<2", "2", "9", "10", "N"]
