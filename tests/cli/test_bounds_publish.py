@@ -161,7 +161,7 @@ def test_what_was_not_found_out_in_time_is_not_published(call_louver: Runner, pe
     shares = (*SHARES, "--decimals", "2")
     assert published(call_louver, people, "one", arranged=by_sex).code == 0
     late = published(call_louver, people, "two", "--seconds", "1e-9", arranged=shares)
-    assert late.code == 1 and late.out.endswith("give more --seconds.\n")
+    assert late.code == 1 and late.out.endswith("Give it more seconds before you publish.\n")
     assert not (folder / "two").exists() and entries(people) == 1
     assert published(call_louver, people, "two", arranged=shares).code == 0
 
