@@ -29,7 +29,7 @@ from louver.data.telling import (
 )
 from louver.profile.singling import SinglingSet
 
-__all__ = ["Role", "Suggestion", "suggest_roles"]
+__all__ = ["Role", "Suggestion", "find_unit", "suggest_roles"]
 
 NUMERIC = (ColumnKind.NUMBER, ColumnKind.INTEGER, ColumnKind.ORDERED_CODE)
 MOSTLY_ALONE = 0.5
@@ -86,6 +86,19 @@ def suggest_roles(
                 role=Role.QUASI, reason=f"tells {listed(told)}, which are quasi-identifying"
             )
     return found
+
+
+def find_unit(
+    columns: Sequence[CodedColumn], kinds: Sequence[ColumnKind], dependencies: Sequence[Dependency]
+) -> int | None:
+    """The place of the first column that numbers households or other units, by name before by what it tells."""
+    tells = {d.determinant for d in dependencies}
+    places = [
+        place
+        for place, (column, kind) in enumerate(zip(columns, kinds, strict=True))
+        if _by_itself(column, kind, column.name in tells).role is Role.UNIT
+    ]
+    return min(places, key=lambda place: (not is_named_like_unit(columns[place].name), place), default=None)
 
 
 def _by_itself(column: CodedColumn, kind: ColumnKind, is_telling: bool) -> Suggestion:
