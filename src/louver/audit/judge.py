@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -129,7 +130,8 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
     advice = None
     if not options.no_advice and is_bad.any():
         deadline = started + max(options.seconds, time.monotonic() - started + 1)
-        advice = advise(loaded, small, reasons, len(options.tables), run, deadline)
+        again = None if answers.question.has_targets else partial(_open_groups, options=options, run=run)
+        advice = advise(loaded, small, reasons, len(options.tables), again, run, deadline)
     reason_of = dict(zip(np.flatnonzero(is_bad).tolist(), reasons, strict=True))
     plans: list[HidingPlan] = []
     if options.hide:
@@ -162,7 +164,7 @@ def _answers(loaded: Loaded, options: AuditOptions, run: Run, started: float) ->
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
     witnesses = witnesses_of(problem, run)
     bounds = _answered(problem, witnesses, groups, options, run, started)
-    is_late = bool(bounds.is_undecided.any()) and time.monotonic() > started + SHARE_BOUNDS * options.seconds
+    is_late = bool(bounds.is_undecided.any()) and time.monotonic() > started + SHARE_GROUPS * options.seconds
     asked = None
     if options.publish is not None or not loaded.targets:
         known = _known(problem, groups, bounds, options)
@@ -396,6 +398,21 @@ def _described(
     return groups, bounds
 
 
+def _open_groups(loaded: Loaded, deadline: float, *, options: AuditOptions, run: Run) -> Small:
+    """Groups that pieces determine, or may, as far as is found before a deadline."""
+    problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
+    witnesses = witnesses_of(problem, run)
+    nothing = csr_array((0, problem.system.n_columns), dtype=np.int64)
+    asked = ask(loaded, problem, witnesses, nothing, options.small, run, deadline)
+    described: list[_Group] = []
+    if asked is not None:
+        described, _ = _described(loaded, witnesses, problem, asked)
+    counts = witnesses.by_cell(problem)[0]
+    each = [np.bincount(g.assign[g.assign >= 0], counts[g.assign >= 0], len(g.cells)) for g in described]
+    exact = np.concatenate([np.zeros(0), *each]).astype(np.int64)
+    return Small(cells=_cells(described), floor=exact, ceiling=exact)
+
+
 def _block(loaded: Loaded, assign: IntArray, boxes: list[Box]) -> _Group:
     true = None
     if loaded.truth is not None:
@@ -435,6 +452,7 @@ def _question(
         is_late=is_late or (asked is not None and asked.is_late),
         has_targets=bool(loaded.targets) and options.publish is None,
         dependencies=loaded.dependencies,
+        within=options.within,
     )
 
 
