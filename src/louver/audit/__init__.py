@@ -22,6 +22,7 @@ from louver.audit.result import Advice, AuditedCell, JointAudit, Summary
 from louver.audit.verdict import Question
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
+from louver.data.units import find_unit_column
 from louver.errors import InputError
 from louver.release.memory import Memory
 from louver.release.write import check_out
@@ -169,8 +170,11 @@ def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
     with open_source(request.data, **source.opening(), run=request.run) as opened:
         check_columns(entries, (*opened.columns, *(name for told in source.wide.values() for name in told)))
         histogram = tabulate(opened, names, weight=source.weight, wide=source.wide, schema=schema)
+        is_counted = source.weight is not None or bool(source.wide)
+        household = None if is_counted else find_unit_column(opened, names, request.run)
     earlier = [piece for entry in entries for piece in from_entry(entry, histogram.attributes)]
-    return request.run.attend(load, options, histogram.attributes, histogram, zeros, folder, earlier)
+    loaded = request.run.attend(load, options, histogram.attributes, histogram, zeros, folder, earlier)
+    return loaded if household is None else replace(loaded, household=household.name)
 
 
 def _listed_attributes(names: Sequence[str], schema: Schema | None) -> list[Attribute]:

@@ -453,6 +453,7 @@ def _question(
         has_targets=bool(loaded.targets) and options.publish is None,
         dependencies=loaded.dependencies,
         within=options.within,
+        household=loaded.household,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.compute as pc
@@ -95,10 +95,13 @@ def browsed(number: str, start: int, order: str, run: Run) -> dict[str, Any]:
     }
 
 
-def published(number: str, ledger: str | None, out: str, run: Run) -> dict[str, Any]:
+def published(number: str, new_population: bool, ledger: str | None, out: str, run: Run) -> dict[str, Any]:
     """Write the result that is shown as a release directory, unless the verb withholds it."""
     made, request = _made(number), KEPT.request
     assert request is not None
+    if request.options.registry is not None:
+        told = request.options.model_copy(update={"new_population": new_population})
+        request = replace(request, options=told)
     found = write_release(made, request, out, ledger=ledger, report=anonymize_report, run=run)
     logged = "" if found.ledger is None else "Logged in the ledger as an exact disclosure."
     return {"refused": WITHHELD if found.is_withheld else None, "remark": None, "words": logged}
