@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
-from louver.audit.archive import check_columns, earlier_names, from_entry, to_content
+from louver.audit.archive import check_columns, earlier_names, from_entries, n_published, to_content
 from louver.audit.judge import Findings, judge, looks_at_all
-from louver.audit.load import Loaded, attribute_names, load
+from louver.audit.load import Loaded, attribute_names, crosses_of, load
 from louver.audit.options import AuditOptions
 from louver.audit.publish import publish as publish_tables
 from louver.audit.result import Advice, AuditedCell, JointAudit, Summary
@@ -148,16 +148,19 @@ def _published(
 def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
     options, schema, source = request.options, request.schema, request.source
     entries = () if memory is None else memory.entries
-    names = tuple(dict.fromkeys((*attribute_names(options), *earlier_names(entries))))
+    named = attribute_names(options)
+    names = tuple(dict.fromkeys((*named, *earlier_names(entries, named))))
     zeros = () if schema is None else schema.structural_zeros
     zeros = tuple(zero for zero in zeros if set(zero) <= set(names))
     folder = "" if request.spec is None else str(request.spec.parent)
     if request.data is None:
         return request.run.attend(load, options, _listed_attributes(names, schema), None, zeros, folder)
     with open_source(request.data, **source.opening(), run=request.run) as opened:
-        check_columns(entries, (*opened.columns, *(name for told in source.wide.values() for name in told)))
+        check_columns(
+            entries, named, (*opened.columns, *(name for told in source.wide.values() for name in told))
+        )
         histogram = tabulate(opened, names, weight=source.weight, wide=source.wide, schema=schema)
-    earlier = [piece for entry in entries for piece in from_entry(entry, histogram.attributes)]
+    earlier = from_entries(entries, histogram.attributes, crosses_of(options, histogram.attributes))
     return request.run.attend(load, options, histogram.attributes, histogram, zeros, folder, earlier)
 
 
@@ -199,7 +202,7 @@ def _result(
         cells=cells,
         advice=findings.advice,
         hide=findings.hide,
-        earlier=0 if memory is None else sum(len(entry.content["tables"]) for entry in memory.entries),
+        earlier=0 if memory is None else n_published(memory.entries),
         remark=None if memory is None else memory.remark,
         small=options.small,
         within=options.within,

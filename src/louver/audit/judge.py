@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.audit.advise import Small, advise
+from louver.audit.already import known_already
 from louver.audit.contradiction import contradiction
 from louver.audit.domain import Domain
 from louver.audit.explain import Cells, Reason, explain, forms_for
@@ -133,8 +134,14 @@ def _asked(loaded: Loaded, options: AuditOptions) -> list[_Group]:
         for cross in _distinct(piece.crosses)
     ]
     for piece in loaded.pieces[n_tables + len(options.known) :]:
-        groups += _left_open(loaded, piece, options)
+        if not piece.is_file:
+            groups += _left_open(loaded, piece, options)
     joint = _joint(loaded)
+    is_news = np.ones(len(joint.cells), dtype=bool)
+    is_news[
+        [cells[0] for cells in known_already(loaded.domain, loaded.pieces, options.small) if len(cells) == 1]
+    ] = False
+    joint = joint.among(is_news)
     if loaded.domain.n_cells <= MAX_JOINT:
         groups.append(joint)
     elif options.publish is not None:
