@@ -206,10 +206,6 @@ BAD = {
         ("people.csv", *QUASI, "--method", "freeform-greedy", "--register", "register"),
         "--register needs classes",
     ),
-    "register of some records": (
-        ("people.csv", *QUASI, "--where", "age > 1", "--register", "register"),
-        "--register and --where",
-    ),
     "register in nowhere": (("people.csv", *QUASI, "--register", "no/such"), "--register"),
     "no quasi": (("people.csv",), "--quasi is empty"),
     "unknown column": (("people.csv", "--quasi", "agee"), 'no column "agee"'),

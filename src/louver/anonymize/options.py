@@ -350,11 +350,6 @@ class AnonymizeOptions(VerbOptions):
             raise InputError(
                 "the source of anonymize is records, one person a row; drop weight and wide.", option="--spec"
             )
-        if self.registry is not None and source.where is not None:
-            raise InputError(
-                "options --register and --where cannot be used together; the register remembers tables of all records.",
-                option="--register",
-            )
 
     def _check_needs(self) -> None:
         """Refuse options that need another one."""

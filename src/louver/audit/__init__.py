@@ -18,8 +18,10 @@ from louver.audit.judge import Findings, judge, looks_at_all
 from louver.audit.load import Loaded, attribute_names, crosses_of, load
 from louver.audit.options import AuditOptions
 from louver.audit.publish import publish as publish_tables
+from louver.audit.restrict import restrict
 from louver.audit.result import Advice, AuditedCell, JointAudit, Summary
 from louver.data.read import open_source
+from louver.data.restriction import restriction
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
 from louver.release.memory import Memory
@@ -148,20 +150,32 @@ def _published(
 def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
     options, schema, source = request.options, request.schema, request.source
     entries = () if memory is None else memory.entries
-    named = attribute_names(options)
+    named, labels = attribute_names(options), _filter(request, memory)
+    named = tuple(dict.fromkeys((*named, *labels)))
     names = tuple(dict.fromkeys((*named, *earlier_names(entries, named))))
     zeros = () if schema is None else schema.structural_zeros
     zeros = tuple(zero for zero in zeros if set(zero) <= set(names))
     folder = "" if request.spec is None else str(request.spec.parent)
     if request.data is None:
         return request.run.attend(load, options, _listed_attributes(names, schema), None, zeros, folder)
-    with open_source(request.data, **source.opening(), run=request.run) as opened:
+    reading = {**source.opening(), **({} if memory is None else {"where": None})}
+    with open_source(request.data, **reading, run=request.run) as opened:
         check_columns(
             entries, named, (*opened.columns, *(name for told in source.wide.values() for name in told))
         )
         histogram = tabulate(opened, names, weight=source.weight, wide=source.wide, schema=schema)
+    options = restrict(options, labels, histogram.attributes)
     earlier = from_entries(entries, histogram.attributes, crosses_of(options, histogram.attributes))
     return request.run.attend(load, options, histogram.attributes, histogram, zeros, folder, earlier)
+
+
+def _filter(request: Request[AuditOptions], memory: Memory | None) -> Mapping[str, tuple[str, ...]]:
+    """With a register: what `where` of the source lets through, as labels."""
+    source = request.source
+    if memory is None or source.where is None:
+        return {}
+    with open_source(request.data, **{**source.opening(), "where": None}, run=request.run) as opened:
+        return restriction(opened, source.where, request.schema)
 
 
 def _listed_attributes(names: Sequence[str], schema: Schema | None) -> list[Attribute]:

@@ -134,7 +134,11 @@ class _File:
             name=name,
             quasi=quasi,
             held=held,
-            recodes={n: r for n, c in held.items() if (r := _merged(c.attribute, others)) is not None},
+            recodes={
+                column: recode
+                for column, found in held.items()
+                if column not in where and (recode := _merged(found.attribute, others)) is not None
+            },
             where=where,
             counts=np.array(file["counts"], np.int64),
             n_left_out=file["n_left_out"],
