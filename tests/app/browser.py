@@ -104,9 +104,11 @@ def enter(explorer: Explorer, name: str, secret: str) -> Any:
 
 def take_release(page: Any, folder: Path) -> Path:
     """The release that the page Microdata makes, downloaded and unpacked below a folder."""
-    page.click("button:has-text('Make the release…')")
+    page.click("button:has-text('Publish…')")
+    page.click(".drawer .btn.pri:has-text('Publish')")
+    page.wait_for_selector(".drawer .verdict.ok")
     with page.expect_download() as coming:
-        page.click("dialog[open] button:has-text('Make the release')")
+        page.click(".drawer button:has-text('Download')")
     coming.value.save_as(folder / "release.zip")
     zipfile.ZipFile(folder / "release.zip").extractall(folder / "release")
     return folder / "release"

@@ -62,11 +62,6 @@ def test_a_release_gets_a_plain_name(tmp_path: Path, name: str) -> None:
         out_folder(tmp_path, name)
 
 
-def test_without_a_folder_nothing_is_released() -> None:
-    with pytest.raises(InputError, match="--releases"):
-        out_folder(None, "x")
-
-
 def test_the_slider_gives_amounts_of_two_digits() -> None:
     assert [amount_at(place) for place in (-20, 0, 3)] == [Fraction(1, 100), 1, 2]
     assert position(Fraction(1, 2)) == -3

@@ -21,8 +21,9 @@ SORTED = "select[aria-label=Time]:not(:has(option[value=r10]))"
 
 
 @pytest.fixture(scope="module")
-def explorer() -> Iterator[Explorer]:
-    with running(str(ADULT)) as found:
+def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    releases = tmp_path_factory.mktemp("microdata") / "releases"
+    with running(str(ADULT), f"--releases={releases}") as found:
         yield found
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from louver.app.copying import Texts, WithFiles
-from louver.app.jobs.microdata import KEPT, anonymized, browsed, packed, published, traced
+from louver.app.jobs.microdata import KEPT, anonymized, browsed, published, traced
 from louver.app.pages.microdata import Asked
 from louver.errors import InputError
+from louver.release.register import Register
 from louver.release.verify import verify
 from louver.run import Run
 from louver.schema.source import SourceOptions
@@ -31,15 +30,16 @@ def people(tmp_path: Path) -> str:
 def test_what_is_shown_is_what_is_published(people: str, tmp_path: Path) -> None:
     told = anonymized(people, SourceOptions(), OPTIONS, Run())
     assert told["smallest_class"] >= 2 and [name for name, _ in told["by_column"]] == ["age"]
-    assert published(told["number"], str(tmp_path / "out"), None, Run()) == "out"
+    made = published(told["number"], None, str(tmp_path / "out"), Run())
+    assert made == {"refused": None, "remark": None, "words": ""}
     assert verify(tmp_path / "out").passed
     table = pq.read_table(tmp_path / "out" / "data" / "anonymized.parquet")
     assert KEPT.made is not None and table.equals(KEPT.made.table)
     with pytest.raises(InputError, match="out"):
-        published(told["number"], str(tmp_path / "out"), None, Run())
+        published(told["number"], None, str(tmp_path / "out"), Run())
     anonymized(people, SourceOptions(), OPTIONS | {"k": 3}, Run())
     with pytest.raises(InputError, match="not kept any more"):
-        published(told["number"], str(tmp_path / "another"), None, Run())
+        published(told["number"], None, str(tmp_path / "another"), Run())
 
 
 def test_people_who_share_a_status_are_counted(people: str) -> None:
@@ -49,10 +49,26 @@ def test_people_who_share_a_status_are_counted(people: str) -> None:
     assert told["alike"] == [["ill", 3]] and told["verdict"]["level"] == "care"
 
 
-def test_a_release_can_be_taken_away_as_one_file(people: str, tmp_path: Path) -> None:
-    number = anonymized(people, SourceOptions(), OPTIONS, Run())["number"]
-    names = zipfile.ZipFile(io.BytesIO(packed(number, str(tmp_path), None, Run()))).namelist()
-    assert {"manifest.json", "report.html", "data/anonymized.parquet"} <= set(names)
+def test_what_the_verb_withholds_is_not_published(people: str, tmp_path: Path) -> None:
+    """Two classes of three beside three of two: the third and the fourth person are alone where both are known."""
+    Path(people).write_text("age,ill\n" + "".join(f"{age},{'abcdef'[age - 1]}\n" for age in range(1, 7)))
+    options = OPTIONS | {"method": "exact"}
+    number = anonymized(people, SourceOptions(), options | {"k": 3}, Run())["number"]
+    published(number, None, str(tmp_path / "first"), Run())
+    again = options | {"against": [str(tmp_path / "first")]}
+    told = anonymized(people, SourceOptions(), again, Run())
+    found = published(told["number"], None, str(tmp_path / "second"), Run())
+    assert told["withheld"] and found["refused"] is not None and not (tmp_path / "second").exists()
+    told = anonymized(people, SourceOptions(), again | {"accept": True}, Run())
+    assert published(told["number"], None, str(tmp_path / "second"), Run())["refused"] is None
+
+
+def test_a_publication_is_entered_into_the_register(people: str, tmp_path: Path) -> None:
+    options = OPTIONS | {"registry": str(tmp_path / "register")}
+    number = anonymized(people, SourceOptions(), options, Run())["number"]
+    assert not (tmp_path / "register").exists(), "a run publishes nothing"
+    published(number, None, str(tmp_path / "out"), Run())
+    assert len(Register(tmp_path / "register").entries) == 1
 
 
 def test_classes_are_browsed_from_the_smallest(people: str) -> None:

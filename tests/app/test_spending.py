@@ -48,7 +48,7 @@ def test_a_measurement_is_confirmed_and_debits_once(browser: Any, explorer: Expl
         name = page.get_by_label("Name of the release")
         name.fill("crashes")
         name.press("Tab")
-        page.click("button:has-text('Measure…')")
+        page.click("button:has-text('Publish…')")
         assert Ledger(folder / "crashes.ledger").state().spent == 0
         page.click("dialog[open] >> button:has-text('Measure')")
         page.wait_for_selector(".verdict:has-text('Released:')")
@@ -59,7 +59,8 @@ def test_a_measurement_is_confirmed_and_debits_once(browser: Any, explorer: Expl
 
 
 def test_microdata_are_made_and_taken_away(browser: Any, tmp_path: Path) -> None:
-    with running(str(sample_path("people"))) as explorer, tab(browser, explorer, "microdata") as page:
+    given = [str(sample_path("people")), f"--releases={tmp_path / 'releases'}"]
+    with running(*given) as explorer, tab(browser, explorer, "microdata") as page:
         page.click("button:has-text('Decide on the page Data')")
         page.click("button:has-text('Take the suggested roles')")
         page.click(".rail a:has-text('Microdata')")

@@ -20,7 +20,7 @@ from topdown_town import BLOCKS, SPEC, write_town
 
 pytestmark = pytest.mark.chromium
 
-READY = "button:has-text('Measure…'):not([disabled])"
+READY = "button:has-text('Publish…'):not([disabled])"
 CHANGED = "before => ![undefined, before].includes(document.querySelectorAll('.lane')[3]?.innerHTML) && !document.querySelector('.dim')"
 SAME_SHAPE = "n => document.querySelector('.regionmap .own')?.getAttribute('d') === document.querySelectorAll('.regionmap path')[n].getAttribute('d')"
 STOPPED = (

@@ -118,6 +118,8 @@ BAD = [
     one("random without file", "needs file", BY, "base = 5", 'rounding = "random"'),
     one("mark without file", "no file to read", BY, 'mark = ["x"]'),
     one("mark range backwards", "ends before it starts", BY, 'file = "t.csv"', "mark_range = [4, 1]", files={"t_csv": GOOD}),
+    one("mark range without marks", "hides nothing", BY, "mark_range = [1, 4]"),
+    one("mark range that is too narrow", "does not hold", BY, "below = 6", "mark_range = [1, 4]"),
     one("below zero", "at least 1", BY, "below = 0"),
     one("too many decimals", "at most 6", 'rows = ["town"]', 'cols = ["ill"]', "decimals = 7"),
     one("filter is not a table", "table of labels", BY, "where = 3"),

@@ -49,31 +49,42 @@ def grouped(
 
 
 def counts_piece(name, axes, *, groups=None, where=None, totals=False, below=None, base=None, hide=()):
-    """A table of counts: small ones hidden, the cells `hide` hidden, or all rounded to a base, halves up."""
+    """A table of counts: small ones hidden, the cells `hide` hidden, or all rounded to a base, halves up.
 
-    def shown(table, truth):
-        out = []
-        subsets = [axes]
-        if totals:
-            subsets = [c for size in range(len(axes) + 1) for c in itertools.combinations(axes, size)]
-        for subset in subsets:
-            counts = grouped(table, subset, _only(groups, subset, where), where or {})
-            true = grouped(truth, subset, _only(groups, subset, where), where or {})
-            if base is not None:
-                counts = (2 * counts + base) // (2 * base)
+    Its reader knows what a mark means: a hidden count is one that the rule hides where only such counts are hidden, and at
+    least 1 where no empty cell is hidden.
+    """
+    subsets = [axes]
+    if totals:
+        subsets = [c for size in range(len(axes) + 1) for c in itertools.combinations(axes, size)]
+
+    def numbers(table):
+        return [grouped(table, subset, _only(groups, subset, where), where or {}) for subset in subsets]
+
+    def marked(table):
+        for subset, counts in zip(subsets, numbers(table), strict=True):
             is_hidden = np.zeros(counts.shape, dtype=bool)
             if below is not None:
-                is_hidden |= (true > 0) & (true < below)
+                is_hidden |= (counts > 0) & (counts < below)
             if tuple(subset) == tuple(axes):
                 for cell in hide:
                     is_hidden[tuple(cell)] = True
-            out.append(np.where(is_hidden, -1, counts))
-        return out
+            yield is_hidden
 
     def looks_same(candidate, truth):
-        return all(
-            np.array_equal(a, b) for a, b in zip(shown(candidate, truth), shown(truth, truth), strict=True)
-        )
+        marks = list(marked(truth))
+        hidden = [int(x) for counts, m in zip(numbers(truth), marks, strict=True) for x in counts[m]]
+        for counts, true, is_hidden in zip(numbers(candidate), numbers(truth), marks, strict=True):
+            if base is not None:
+                counts, true = (2 * counts + base) // (2 * base), (2 * true + base) // (2 * base)
+            if not np.array_equal(counts[~is_hidden], true[~is_hidden]):
+                return False
+            if all(hidden) and not counts[is_hidden].all():
+                return False
+            is_by_rule = below is not None and all(0 < x < below for x in hidden)
+            if is_by_rule and (counts[is_hidden] >= below).any():
+                return False
+        return True
 
     return OraclePiece(name, looks_same)
 

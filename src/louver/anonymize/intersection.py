@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from scipy import sparse
 
 from louver._arrays import Bools, Floats, Ints
@@ -33,6 +32,7 @@ from louver.data.read import Source
 from louver.data.tabulate import read_codes
 from louver.data.typed import typed
 from louver.errors import InputError
+from louver.release.folder import Folder
 from louver.release.manifest import read_manifest
 from louver.release.verify import verify
 from louver.schema.attribute import Attribute
@@ -123,10 +123,11 @@ def read_earlier(folder: str | Path, columns: Sequence[str]) -> Earlier:
             f"option --against: {name} is not as it was released; see what louver verify says of it.",
             option="--against",
         )
+    files = Folder(Path(folder), (DATA_FILE, MAPPING_FILE))
     earlier = Earlier(
         name=name,
-        table=pq.read_table(Path(folder) / DATA_FILE),
-        mapping=pq.read_table(Path(folder) / MAPPING_FILE),
+        table=files.table(DATA_FILE),
+        mapping=files.table(MAPPING_FILE),
         missing_matches=manifest.parameters.get("missing") == "match",
         is_order_kept=bool(manifest.parameters.get("keep_order")),
     )

@@ -21,7 +21,7 @@ from louver.anonymize.recodes import binned, recoded_labels
 from louver.anonymize.requirements import Distance, LKind, Sensitive
 from louver.anonymize.roles import check_roles
 from louver.data.coded import read_coded
-from louver.data.coding import NUMBER, find_row, in_order, known_sql
+from louver.data.coding import NUMBER, find_row, in_order, text_sql
 from louver.data.read import Source, open_source
 from louver.data.tabulate import Records, read_codes
 from louver.errors import InputError
@@ -34,11 +34,13 @@ from louver.schema.spec import Schema
 __all__ = [
     "Loaded",
     "attribute_of",
+    "declared_missing",
     "load",
     "public_labels",
     "quasi_identifier",
     "sensitive_of",
     "shown_codes",
+    "up_to_root",
 ]
 
 
@@ -61,6 +63,8 @@ class Loaded:
         Labels of a column that are known to exist, from the schema, a hierarchy or the population.
     is_text : bool
         Whether the source knows no types, so that numbers among `records` are text.
+    missing_code : mapping of str to sequence of str
+        Values of a quasi-identifier or sensitive column that stand for missing.
     """
 
     records: pa.Table
@@ -70,6 +74,7 @@ class Loaded:
     represents: Floats | None = None
     public: Mapping[str, frozenset[str]] = field(default_factory=dict)
     is_text: bool = False
+    missing_code: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: Run) -> Loaded:
@@ -120,13 +125,20 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
         represents=_represents(source, options),
         public={a.name: public_labels(a, schema, options, _labels(people, a.name)) for a in attributes},
         is_text=source.is_text,
+        missing_code=declared_missing(source, options),
     )
 
 
-def shown_codes(attribute: Attribute, published: Ints, public: frozenset[str]) -> list[int]:
-    """Codes of the values that are public or published; one that only records left out have is not named."""
-    shown = set(np.unique(published).tolist())
-    return [code for code, label in enumerate(attribute.labels) if code in shown or label in public]
+def declared_missing(source: Source, options: AnonymizeOptions) -> dict[str, list[str]]:
+    """Values that stand for missing, for each quasi-identifier and sensitive column that has such."""
+    codes = {name: list(source.missing_codes_of(name)) for name in (*options.quasi, *options.sensitive)}
+    return {name: values for name, values in codes.items() if values}
+
+
+def shown_codes(published: Ints) -> list[int]:
+    """Codes of the values that published records have, in order; a missing one has none."""
+    codes: list[int] = np.unique(published[published >= 0]).tolist()
+    return codes
 
 
 def public_labels(
@@ -295,7 +307,7 @@ def attribute_of(
 ) -> Attribute:
     """How a column, of which every value is among those given, is to be coded; a label for missing values that are a category."""
     listed = {a.name: a for a in schema.attributes} if schema is not None else {}
-    codes = options.missing_code.get(name, ())
+    codes = source.missing_codes_of(name)
     if name in options.hierarchy:
         hierarchy = Hierarchy.from_csv(options.hierarchy[name])
         attribute = Attribute(name=name, labels=hierarchy.leaves, hierarchy=hierarchy)
@@ -311,11 +323,10 @@ def attribute_of(
         attribute = Attribute(name=name)
     if name in options.sensitive and not attribute.labels:  # every number is a value
         attribute = replace(attribute, kind=Kind.CATEGORY)
-    attribute = replace(attribute, missing_codes=codes)
-    if not _missing(column, attribute.missing_codes).any() or attribute.missing is not None:
+    if not _missing(column, codes).any() or attribute.missing is not None:
         return attribute
     if options.missing == "error":
-        row = find_row(source, f"({known_sql(source, attribute)}) IS NULL")
+        row = find_row(source, f"({text_sql(source, name)}) IS NULL")
         raise InputError(
             f'column "{name}" in {source.name} has no value on row {row}; fill it or choose --missing category or match.',
             file=source.name,
@@ -392,14 +403,20 @@ def _check_levels(name: str, hierarchy: Hierarchy) -> None:
 
 
 def sensitive_of(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -> tuple[Attribute, Sensitive]:
-    """A sensitive column: its attribute without the label of missing values, unless these count, and what is asked of it."""
+    """A sensitive column: its attribute with the values that occur, and what is asked of it.
+
+    Values that nobody has are left out: an ordered distance is measured in steps between values, and listing more would make every
+    class look closer. So is the label of missing values, unless these count.
+    """
     name = attribute.name
-    if attribute.missing is not None and not options.count_missing:
-        kept = [code for code, label in enumerate(attribute.labels) if label != attribute.missing]
-        number = np.full(attribute.size, -1, np.int64)
-        number[kept] = np.arange(len(kept))
-        attribute = replace(attribute, labels=tuple(attribute.labels[code] for code in kept), missing=None)
-        codes = number[codes]
+    is_left_out = attribute.missing is not None and not options.count_missing
+    occurring = np.unique(codes[codes >= 0])
+    kept = [c for c in occurring.tolist() if not (is_left_out and attribute.labels[c] == attribute.missing)]
+    number = np.full(attribute.size + 1, -1, np.int64)  # the last is for what has no code
+    number[kept] = np.arange(len(kept))
+    labels = tuple(attribute.labels[code] for code in kept)
+    missing = None if is_left_out or attribute.missing not in labels else attribute.missing
+    attribute, codes = replace(attribute, labels=labels, missing=missing), number[codes]
     distance = _distance(attribute, options)
     ancestors: Sequence[Ints] = ()
     if distance is Distance.HIERARCHICAL and options.t is not None:
@@ -410,9 +427,10 @@ def sensitive_of(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -
                 column=name,
             )
         leaf = np.array([attribute.hierarchy.leaves.index(label) for label in attribute.labels])
-        ancestors = [
+        levels = [
             attribute.hierarchy.ancestors(level)[leaf] for level in range(1, attribute.hierarchy.n_levels)
         ]
+        ancestors = up_to_root(levels)
     return attribute, Sensitive(
         name=name,
         codes=codes,
@@ -423,6 +441,18 @@ def sensitive_of(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -
         distance=distance,
         ancestors=ancestors,
     )
+
+
+def up_to_root(levels: Sequence[Ints]) -> list[Ints]:
+    """The levels above some values up to the first that has them all in one node; further ones divide nothing.
+
+    Examples
+    --------
+    >>> len(up_to_root([np.array([0, 0, 1]), np.array([0, 0, 0]), np.array([0, 0, 0])]))
+    2
+    """
+    n_below = next((n for n, level in enumerate(levels) if len(np.unique(level)) <= 1), len(levels))
+    return list(levels[: n_below + 1])
 
 
 def _distance(attribute: Attribute, options: AnonymizeOptions) -> Distance:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 import numpy as np
@@ -22,7 +23,7 @@ def coded_numbers(records: pa.Table, source: Source, options: AnonymizeOptions) 
     for flag, names in ((flag_of(name), codes(options)) for name, codes in NUMBER_CODES.items()):
         for name in names:
             source.check_column(name)
-            if not _is_numeric(records.column(name)):
+            if not _is_numeric(records.column(name), source.missing_codes_of(name)):
                 raise InputError(
                     f'option {flag} names column "{name}", which does not hold numbers; name another.',
                     option=flag,
@@ -30,7 +31,9 @@ def coded_numbers(records: pa.Table, source: Source, options: AnonymizeOptions) 
                 )
     for name in {name: None for codes in NUMBER_CODES.values() for name in codes(options)}:
         place = records.column_names.index(name)
-        records = records.set_column(place, name, _coded(records.column(name), name, options))
+        records = records.set_column(
+            place, name, _coded(records.column(name), name, source.missing_codes_of(name), options)
+        )
     return records
 
 
@@ -56,9 +59,9 @@ def done_to(name: str, options: AnonymizeOptions) -> str:
     return ", ".join(told) or "unchanged"
 
 
-def _coded(column: pa.ChunkedArray, name: str, options: AnonymizeOptions) -> pa.Array:
-    """One column, of whole numbers where it stays whole; text stays text."""
-    values = _numbers(column)
+def _coded(column: pa.ChunkedArray, name: str, codes: Sequence[str], options: AnonymizeOptions) -> pa.Array:
+    """One column, of whole numbers where it stays whole; text stays text, and what stands for missing is left empty."""
+    values = _numbers(column, codes)
     if name in options.round_to:
         step = options.round_to[name]
         n_decimals = max(0, -int(Decimal(repr(step)).normalize().as_tuple().exponent))
@@ -72,7 +75,10 @@ def _coded(column: pa.ChunkedArray, name: str, options: AnonymizeOptions) -> pa.
     return numbers.cast(pa.string()) if _is_text(column) else numbers
 
 
-def _numbers(column: pa.ChunkedArray) -> Floats:
+def _numbers(column: pa.ChunkedArray, missing: Sequence[str]) -> Floats:
+    if missing:
+        is_code = pc.is_in(column.cast(pa.string()), value_set=pa.array(missing, pa.string()))
+        column = pc.if_else(is_code, pa.scalar(None, column.type), column)
     if _is_text(column):
         trimmed = pc.utf8_trim_whitespace(column.cast(pa.string()))
         column = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
@@ -84,9 +90,10 @@ def _is_text(column: pa.ChunkedArray) -> bool:
     return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
 
 
-def _is_numeric(column: pa.ChunkedArray) -> bool:
-    """Whether every value that is not missing is a number."""
+def _is_numeric(column: pa.ChunkedArray, missing: Sequence[str]) -> bool:
+    """Whether every value that is not missing, and stands for no missing one, is a number."""
     if not _is_text(column):
         kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
         return any(is_kind(column.type) for is_kind in kinds)
-    return all(NUMBER.fullmatch(value.strip()) for value in pc.unique(column).to_pylist() if value)
+    values = [value for value in pc.unique(column).to_pylist() if value and value not in missing]
+    return all(NUMBER.fullmatch(value.strip()) for value in values)

@@ -13,7 +13,7 @@ from louver.errors import InputError
 from louver.schema import register
 from louver.schema.options import Names, Orders, Table, VerbOptions, option
 from louver.schema.recode import Recode, RecodeTable, recodes_of
-from louver.schema.source import SourceOptions
+from louver.schema.source import ALL_COLUMNS, SourceOptions
 
 __all__ = ["AnonymizeOptions"]
 
@@ -32,7 +32,7 @@ class AnonymizeOptions(VerbOptions):
     """Everything `louver anonymize` can be told, but for where the data are and where the release goes."""
 
     verb: ClassVar[str] = "anonymize"
-    no_source: ClassVar[tuple[str, ...]] = ("weight", "wide")
+    no_source: ClassVar[tuple[str, ...]] = ("weight", "wide", "weight_is_count")
 
     quasi: Names = option(
         (), "Quasi-identifying columns, separated by commas.", metavar="A,B,C", group="columns"
@@ -60,9 +60,6 @@ class AnonymizeOptions(VerbOptions):
     )
     categorical: Names = option(
         (), "Columns of codes: their numbers are names without an order.", metavar="A,B", group="columns"
-    )
-    missing_code: Orders = option(
-        {}, "Values of a column that stand for missing. May be repeated.", metavar="A=V,V", group="columns"
     )
     hierarchy: dict[str, str] = option(
         {},
@@ -282,14 +279,13 @@ class AnonymizeOptions(VerbOptions):
         described = (
             ("--ordered", tuple(self.ordered)),
             ("--categorical", self.categorical),
-            ("--missing-code", tuple(self.missing_code)),
             ("--hierarchy", tuple(self.hierarchy)),
             ("--weights", tuple(self.weights)),
             ("--one-hot", self.one_hot),
         )
         for flag, names in described:
             for name in names:
-                is_for_both = flag in ("--ordered", "--categorical", "--missing-code", "--hierarchy")
+                is_for_both = flag in ("--ordered", "--categorical", "--hierarchy")
                 if name not in self.quasi and not (is_for_both and name in self.sensitive):
                     also = " or --sensitive" if is_for_both else ""
                     raise InputError(
@@ -330,19 +326,6 @@ class AnonymizeOptions(VerbOptions):
                     option="--ordered",
                     column=name,
                 )
-        for name, codes in self.missing_code.items():
-            if not codes or "" in codes:
-                raise InputError(
-                    f'option --missing-code needs the values of column "{name}" that stand for missing, as {name}=9,99.',
-                    option="--missing-code",
-                    column=name,
-                )
-            if set(codes) & set(self.ordered.get(name, ())):
-                raise InputError(
-                    f'column "{name}" has a value in --missing-code and in --ordered; choose one.',
-                    option="--missing-code",
-                    column=name,
-                )
 
     def check_source(self, source: SourceOptions) -> None:
         """Records, one person a row."""
@@ -350,6 +333,14 @@ class AnonymizeOptions(VerbOptions):
             raise InputError(
                 "the source of anonymize is records, one person a row; drop weight and wide.", option="--spec"
             )
+        for name, values in self.ordered.items():
+            codes = {*source.missing_code.get(name, ()), *source.missing_code.get(ALL_COLUMNS, ())}
+            if codes & set(values):
+                raise InputError(
+                    f'column "{name}" has a value in --missing-code and in --ordered; choose one.',
+                    option="--missing-code",
+                    column=name,
+                )
 
     def _check_needs(self) -> None:
         """Refuse options that need another one."""

@@ -113,7 +113,7 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run)
             options,
             _matching_anything(loaded, options),
         ),
-        parameters=parameters_of(options),
+        parameters=parameters_of(options, loaded.missing_code),
         is_order_kept=options.keep_order,
         reached=reached_by(problem, answer),
         n_alone=count_alone(in_order),
@@ -186,7 +186,7 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
     return Guarantee.K_MAP if options.k_map and guarantee is Guarantee.K_ANONYMITY else guarantee
 
 
-def parameters_of(options: AnonymizeOptions) -> dict[str, Any]:
+def parameters_of(options: AnonymizeOptions, missing_code: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """What was asked for, without the names of files and folders."""
     kept = options.model_dump(
         exclude={
@@ -195,6 +195,7 @@ def parameters_of(options: AnonymizeOptions) -> dict[str, Any]:
         }
     )
     return kept | {
+        "missing_code": {name: list(codes) for name, codes in missing_code.items()},
         "hierarchy": list(options.hierarchy),
         "population": options.population is not None,
         "recode": {recode.attribute: recode.to_table() for recode in options.recodes()},
@@ -221,7 +222,7 @@ class Shown:
     Attributes
     ----------
     codes : list of int
-        Values that are public or published.
+        Values that are published.
     texts : mapping of int to list
         For every code the values of the file that stand for it, as text.
     """
@@ -235,7 +236,7 @@ def _shown(is_kept: Bools, table: pa.Table, loaded: Loaded) -> list[Shown]:
     return [
         Shown(
             limits=limits,
-            codes=shown_codes(attribute, limits.codes[is_kept], loaded.public[attribute.name]),
+            codes=shown_codes(limits.codes[is_kept]),
             texts=published_texts(table[attribute.name], limits.codes[is_kept]),
         )
         for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True)

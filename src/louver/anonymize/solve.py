@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from louver.anonymize.load import Loaded, shown_codes
+import numpy as np
+
+from louver._arrays import Ints
+from louver.anonymize.load import Loaded, shown_codes, up_to_root
 from louver.anonymize.methods import METHODS, Method, harmonise, units
 from louver.anonymize.methods.repair import close_as_published
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, Problem
-from louver.anonymize.requirements import Distance
+from louver.anonymize.requirements import Distance, Sensitive
 from louver.anonymize.watch import Stopped, Watch
 from louver.optim.status import Status
 
@@ -66,10 +69,14 @@ def _timed(method: Method, problem: Problem, options: AnonymizeOptions, watch: W
 
 
 def _leaves_values_out(loaded: Loaded, answer: Partition) -> bool:
-    """Whether an ordered distance counts values that are neither published nor public."""
+    """Whether a distance counts values, or levels above them, that the published records do not have."""
     kept = loaded.problem.rows[answer.labels >= 0]
-    return any(
-        len(shown_codes(attribute, limits.codes[kept], loaded.public[attribute.name])) < limits.n_values
-        for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True)
-        if limits.distance is Distance.ORDERED
-    )
+    return any(_is_measured_by_more(limits, limits.codes[kept]) for limits in loaded.problem.sensitive)
+
+
+def _is_measured_by_more(limits: Sensitive, published: Ints) -> bool:
+    shown = shown_codes(published)
+    if limits.distance is Distance.ORDERED:
+        return len(shown) < limits.n_values
+    levels = [np.asarray(level)[shown] for level in limits.ancestors]
+    return len(up_to_root(levels)) < len(levels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["ICONS"]
 
 ICONS = {
+    "home": '<path d="M2.500 8.500 9 3l6.500 5.500M4.500 7v8.500h9V7M7.500 15.500v-4h3v4"/>',
     "data": '<ellipse cx="9" cy="4" rx="6" ry="2.4"/><path d="M3 4v10c0 1.3 2.7 2.4 6 2.4s6-1.1 6-2.4V4M3 9c0 1.3 2.7 2.4 6 2.4s6-1.1 6-2.4"/>',
     "table": '<rect x="2" y="3" width="14" height="12" rx="1.5"/><path d="M2 7.500h14M7 3v12M11.500 7.500V15M2 11.200h14"/>',
     "people": '<circle cx="6" cy="5.500" r="2.500"/><circle cx="12.500" cy="6.500" r="2"/><path d="M1.500 15c0-3 2-5 4.500-5s4.500 2 4.500 5M12 10.500c2.500 0 4.200 1.700 4.500 4.500"/>',

@@ -23,6 +23,7 @@ __all__ = [
     "Tag",
     "button",
     "card",
+    "check",
     "copy_button",
     "drawer",
     "empty",
@@ -182,6 +183,15 @@ def field(label: str, value: object, handler: Callable[[str], Any], **attributes
     with Tag("label", "field"):
         Tag("span", "s sub", label)
         return Tag("input", "inp", value=str(value), **attributes).changed(handler)
+
+
+def check(label: str, value: bool, handler: Callable[[bool], Any], **attributes: Any) -> Tag:
+    """A choice of yes or no before its label."""
+    with Tag("label", "row s"):
+        made = Tag("input", type="checkbox", checked=True if value else None, **attributes)
+        Tag("span", text=label)
+    made.on("change", lambda e: handler(bool(e.args)), js_handler="(e) => emit(e.target.checked)")
+    return made
 
 
 class RunBar:

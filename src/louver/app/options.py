@@ -24,7 +24,18 @@ class ExploreOptions(VerbOptions):
         file="one",
     )
     releases: str | None = option(
-        None, "Folder of releases to show and to add to.", metavar="DIR", group="explorer", file="one"
+        None,
+        "Folder of releases to show and to add to (default: louver-releases, made with the first release).",
+        metavar="DIR",
+        group="explorer",
+        file="one",
+    )
+    registry: str | None = option(
+        None,
+        "Folder that keeps what was published; later tables are audited together with it (default: register, in the folder of releases).",
+        metavar="DIR",
+        flag="--register",
+        group="explorer",
     )
     topdown: str | None = option(
         None,

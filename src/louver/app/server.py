@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from louver.app.guard import Guard, Keys
 from louver.app.options import ExploreOptions
-from louver.app.session import Setup
+from louver.app.session import RELEASES, Setup
 from louver.errors import InputError
 from louver.schema.request import Request
 
@@ -38,7 +38,8 @@ def explore(request: Request[ExploreOptions], say: Callable[[str], object]) -> N
             file=_checked_file(request.data),
             source=request.source,
             ledger=_there(options.ledger, "--ledger", "make one with `louver ledger init`"),
-            releases=_made(options.releases),
+            releases=_made(options.releases) or Path(RELEASES).absolute(),
+            register=None if options.registry is None else Path(options.registry).absolute(),
             topdown=_there(options.topdown, "--topdown", "check the path"),
             folder=folder,
         )

@@ -21,11 +21,23 @@ from louver.errors import Cancelled, InputError, LouverError, printable
 from louver.schema.source import SourceOptions
 from louver.schema.validate import validated
 
-__all__ = ["MAX_UPLOAD", "MAX_UPLOADS", "SAMPLES", "Opened", "Receiver", "Room", "Session", "Setup"]
+__all__ = [
+    "MAX_UPLOAD",
+    "MAX_UPLOADS",
+    "RELEASES",
+    "SAMPLES",
+    "Opened",
+    "Receiver",
+    "Room",
+    "Session",
+    "Setup",
+]
 
 MAX_UPLOAD = 500_000_000
 MAX_UPLOADS = 2_000_000_000
 """Bytes that one upload may have, and that all uploads of all tabs may have together."""
+RELEASES, REGISTER = "louver-releases", "register"
+"""Where releases go unless another folder is named, and what was published is remembered in it."""
 SAMPLES = {
     "survey": ("Survey", "48,842 people counted by eight attributes", "count"),
     "cps8": ("cps8", "the same with the names of the literature: the table of the bounds paper", "count"),
@@ -81,9 +93,9 @@ class Room:
         self._left += size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Setup:
-    """What the server was started with.
+    """What the server was started with, and the ledger that was made or chosen since.
 
     Attributes
     ----------
@@ -91,8 +103,14 @@ class Setup:
         The data to open first.
     source : SourceOptions
         How these are read.
-    ledger, releases, topdown : Path or None
-        Who pays, where releases are, and the spec of the page TopDown.
+    ledger : Path or None
+        Who pays.
+    releases : Path
+        Where releases are; made when the first one is published.
+    register : Path or None
+        Where what was published is remembered; below the releases where it is None.
+    topdown : Path or None
+        The spec of the page TopDown.
     folder : Path
         Private to this user; uploads are kept below it.
     room : Room
@@ -102,10 +120,16 @@ class Setup:
     file: str | None = None
     source: SourceOptions = field(default_factory=SourceOptions)
     ledger: Path | None = None
-    releases: Path | None = None
+    releases: Path = Path(RELEASES)
+    register: Path | None = None
     topdown: Path | None = None
     folder: Path
     room: Room = field(default_factory=Room)
+
+    @property
+    def registry(self) -> Path:
+        """The register of everything published here."""
+        return self.register or self.releases / REGISTER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,8 @@ ASSETS = Path(__file__).with_name("assets")
 HEAD = '<link rel="stylesheet" href="assets/louver.css"><script src="assets/louver.js"></script>'
 """Below the prefix of the load; the script then takes the prefix out of the address."""
 CONNECT_SECONDS = 60.0
-FIRST = "data"
+START, FIRST = "start", "data"
+"""Pages that are shown first: without data, and with data that were opened."""
 LOGO = (
     '<rect x="1" y="1" width="20" height="20" rx="4" fill="var(--accent)"/><g stroke="var(--on-accent)" stroke-width="2" '
     'stroke-linecap="round"><path d="M5.500 7.500 16.500 5.500M5.500 12l11-2M5.500 16.500l11-2"/></g>'
@@ -99,10 +100,10 @@ class Shell:
             _keys_help()
         self._client.on_exception(self._tell)
         ui.on("louver_go", lambda e: self.show(str(e.args)))
-        self._session.open_start()
+        first = FIRST if self._session.open_start() else START
         self._session.warm()
         asyncio.get_running_loop().call_later(SPARE_AFTER_SECONDS, prepare)
-        self.show(wanted)
+        self.show(wanted or first)
         background_tasks.create(self.refresh_ledger())
 
     async def refresh_ledger(self) -> None:
@@ -212,9 +213,7 @@ def _ledger_foot(session: Session) -> None:
     if session.setup.ledger is None:
         Tag("b", "b", "No ledger")
         with Tag("p", "sub"):
-            Tag("span", text="Nothing can be spent. Start with ")
-            Tag("code", "mono", "--ledger")
-            Tag("span", text=" to publish with noise.")
+            Tag("span", text="Nothing can be spent. Make one on the page Ledger to publish with noise.")
         return
     left = session.balance
     with Tag("div", "row between"):

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from louver.app.dialogs import Confirm
 from louver.app.jobs.books import out_folder
 from louver.app.look import RunBar, button, card, field, pill, tag, verdict
+from louver.app.publishing import Ways
 from louver.app.region_view import RegionView
 from louver.app.regions import in_words
 from louver.app.session import Session
@@ -93,7 +94,12 @@ class Strip:
         if found is None:
             self._regions.clear()
             return
-        with self._result, verdict("ok", self._title(found), found["paid"], is_status=False):
+        with (
+            self._result,
+            verdict("ok", self._title(found), found["paid"], is_status=False),
+            tag("div", "row wrap"),
+        ):
+            Ways(self._session, self._bar, found["name"])
             button("See all releases", lambda: self._session.show("releases"), kind="mini")
         await self._regions.show(found["name"])
 
@@ -109,28 +115,25 @@ class Strip:
         is_payable = is_payable and not self._session.is_spending
         self._button.clear()
         with self._button:
-            made = button("Measure…", kind="pri", data_run="", disabled=None if is_payable else True)
+            made = button(
+                "Publish…", kind="pri", data_run="", data_publish="", disabled=None if is_payable else True
+            )
             if loss is not None and is_payable:
                 self._ask(loss).opens(made)
 
     @property
     def _can_spend(self) -> bool:
-        setup = self._session.setup
-        return setup.ledger is not None and setup.releases is not None
+        return self._session.setup.ledger is not None
 
     def _draw_cost(self) -> None:
         if not self._can_spend:
-            has_ledger = self._session.setup.ledger is not None
-            verdict(
+            with verdict(
                 "plain",
-                "No folder for releases: nothing can be published."
-                if has_ledger
-                else "No ledger: nothing can be spent.",
-                "Start louver explore with --releases DIR, the folder that releases shall lie in."
-                if has_ledger
-                else "Make one with `louver ledger init FILE --epsilon 2`, and start louver explore with --ledger FILE.",
+                "No ledger: nothing can be spent.",
+                "A ledger grants an amount for these people and keeps account of it.",
                 is_status=False,
-            )
+            ):
+                button("Make or choose one", lambda: self._session.show("ledger"), kind="mini")
             return
         with card("pad row between wrap"):
             with tag("div", "grow"):

@@ -1,41 +1,69 @@
-"""Further cells to hide, so that no small cell of a table can be worked out (secondary suppression).
+"""Further cells to hide, so that no small cell of the tables can be worked out (secondary suppression).
 
-Small counts are hidden first. A small cell is protected when some table that agrees with everything else has it outside its
-window. The cells in which such a table differs from the truth must be hidden, too: for each cell that is still confined a
-linear program looks for a near table that differs in few published cells, what is not needed is shown again, and for small
-tables a constraint solver looks for the fewest of all. Every pattern is judged by the engine.
+Small counts are hidden first. A count is protected when some table that agrees with all that a reader knows has it outside
+its window; the shown cells in which that table differs from the truth must be hidden, too. All tables that hide small cells
+are one problem. For each count that is still confined a linear program looks for a near table that differs in few shown
+cells, what is not needed is shown again, and for small tables a constraint solver looks for the fewest of all. Every
+pattern is judged by the audit's own decision.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack, vstack
+from scipy.sparse import csr_array, eye_array, hstack, vstack
 
+from louver.audit.advise import Small
 from louver.audit.explain import Cells, forms_for
+from louver.audit.fewest import Copy, Rules, fewest
 from louver.audit.joint import decide
 from louver.audit.load import Loaded
+from louver.audit.marks import HIDDEN, told_by_mark
+from louver.audit.options import MAX_COUNT, TableOptions
 from louver.audit.pieces import Margin, Piece
 from louver.audit.problem import Problem, build
-from louver.audit.system import as_floats
+from louver.audit.system import IntArray, as_floats
 from louver.audit.window import window
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.status import Status
 from louver.optim.warm import WarmProgram
 from louver.run import Run
 
-__all__ = ["Pattern", "hide"]
+__all__ = ["Ask", "Pattern", "hide"]
 
 REWEIGHTED = 4
 """Rounds in which cells that moved little are made dearer, so that fewer move."""
 
 EXACT_SIZE = 6_000
-"""Joint cells times small cells up to which the fewest hidden cells are proved."""
+"""Unknowns times protected counts up to which the fewest hidden cells are looked for."""
+
+ONE_EFFORT, ALL_EFFORT = 2.0, 10.0
+"""Deterministic seconds of the constraint solver for one count that the linear program did not free, and for all."""
 
 Bools = NDArray[np.bool_]
+
+Ask = Callable[[Sequence[Piece], float], Small]
+"""The small counts that pieces give away, or may, as the audit finds within so many seconds."""
+
+
+class Reader(IntEnum):
+    """From whom a count is protected.
+
+    The knowing reader can tell which hidden cells are small: those are from 1 to below the limit, and the others are not.
+    The plain reader sees one mark, and knows what it tells.
+    """
+
+    KNOWING = 0
+    PLAIN = 1
+    NOBODY = 2
+    """No pattern is known that protects it."""
+    NOBODY_EVER = 3
+    """It is proved that no pattern protects it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,18 +74,28 @@ class Pattern:
     ----------
     primary, hidden : tuple of bool arrays
         Small cells, and all hidden ones, by margin of the table.
+    added : tuple of bool arrays
+        Hidden cells that the table did not hide before.
     is_safe : bool
-        Whether the engine found every small cell outside its window in some table that agrees with all that is shown.
-    fewest : int or None
-        Proved lower bound on the number of further cells; None where it was not looked for.
+        Whether every small cell leaves its window in some table that agrees with all that a reader knows, and the audit
+        finds no other small count given away that hiding could protect.
+    is_possible : bool
+        False where it is proved that no pattern protects all small cells.
+    is_least : bool
+        Whether it is proved that all tables together cannot do with fewer further cells.
+    by_mark : int
+        Small cells that are protected only while readers cannot tell small cells from others with the same mark.
     piece : Piece
         The table with these cells hidden.
     """
 
     primary: tuple[Bools, ...]
     hidden: tuple[Bools, ...]
+    added: tuple[Bools, ...]
     is_safe: bool
-    fewest: int | None
+    is_possible: bool
+    is_least: bool
+    by_mark: int
     piece: Piece
 
     @property
@@ -65,146 +103,269 @@ class Pattern:
         return sum(int(cells.sum()) for cells in self.primary)
 
     @property
-    def n_secondary(self) -> int:
-        return sum(int(cells.sum()) for cells in self.hidden) - self.n_primary
-
-    @property
-    def is_least(self) -> bool:
-        return self.fewest is not None and self.n_secondary <= self.fewest
+    def n_added(self) -> int:
+        return sum(int(cells.sum()) for cells in self.added)
 
 
 def hide(
     loaded: Loaded,
-    number: int,
-    below: int,
+    tables: Sequence[TableOptions],
     within: float,
+    ask: Ask,
     run: Run,
     deadline: float,
-) -> Pattern:
-    """A pattern for table `number` that protects its counts from 1 to below `below`, beside all other pieces.
+) -> dict[int, Pattern]:
+    """A pattern for every table with `below`, by its number: together they protect all its counts from 1 to below `below`.
 
-    No small cell may be known to within `within` percent; not exactly, where that is 0.
+    No small cell may be known to within `within` percent; not exactly, where that is 0. `ask` names further small counts.
     """
-    work = _Work(loaded, number, below, within, run, deadline)
-    hidden = work.primary.copy()
-    hidden = work.grown(hidden)
-    hidden = work.pruned(hidden)
-    fewest = None
-    if work.n_groups * int(work.primary.sum()) <= EXACT_SIZE and not work.is_late():
-        hidden, fewest = work.proved(hidden)
-    return Pattern(
-        primary=work.by_margin(work.primary),
-        hidden=work.by_margin(hidden),
-        is_safe=not work.confined(hidden).any(),
-        fewest=fewest,
-        piece=work.piece(hidden),
-    )
+    work = _Work(loaded, tables, within, run, deadline)
+    hidden, bound = work.before.copy(), 0
+    while True:
+        hidden = work.pruned(work.grown(hidden))
+        if work.n_unknowns * work.n_counts <= EXACT_SIZE and not work.is_late():
+            hidden, bound = work.improved(hidden)
+        if work.is_late() or not work.add(ask(work.pieces(hidden, work.knowing), work.left()), hidden):
+            break
+    return work.patterns(hidden, bound)
 
 
 class _Work:
-    """One table among others: its rows in the joint system, and what is asked of its small cells."""
+    """All tables that hide small cells: their cells one after another, and the counts to protect.
+
+    Each count is protected from the knowing reader if any pattern does that, otherwise from the plain one, otherwise not at
+    all.
+    """
 
     def __init__(
         self,
         loaded: Loaded,
-        number: int,
-        below: int,
+        tables: Sequence[TableOptions],
         within: float,
         run: Run,
         deadline: float,
     ) -> None:
         assert loaded.truth is not None
-        self.loaded, self.number, self.run, self.deadline = loaded, number, run, deadline
-        margins = loaded.pieces[number].margins
-        self.assigns = [loaded.domain.assign(margin.cross) for margin in margins]
-        self.counts = [loaded.domain.sums(margin.cross, loaded.truth) for margin in margins]
-        self.values = np.concatenate(self.counts)
-        self.primary = (self.values > 0) & (self.values < below)
-        self.floor, self.ceiling = window(self.values[self.primary], within)
-        self.shown = self._problem(np.zeros(len(self.values), dtype=bool))
-        self.rows = np.flatnonzero(self.shown.row_piece == number)
+        self.loaded, self.run, self.deadline = loaded, run, deadline
+        self.tables = {n: table for n, table in enumerate(tables) if table.below is not None}
+        margins = [(n, margin) for n in self.tables for margin in loaded.pieces[n].margins]
+        self.table_of = np.repeat([n for n, _ in margins], [len(margin.lower) for _, margin in margins])
+        self.values = np.concatenate(
+            [loaded.domain.sums(margin.cross, loaded.truth) for _, margin in margins]
+        )
+        self.shown_lower = np.concatenate([margin.lower for _, margin in margins])
+        self.shown_upper = np.concatenate([margin.upper for _, margin in margins])
+        self.printed = np.concatenate([_printed(margin) for _, margin in margins])
+        self.below = np.array([table.below for table in self.tables.values()])[
+            np.searchsorted(list(self.tables), self.table_of)
+        ]
+        self.primary = (self.values > 0) & (self.values < self.below)
+        self.before = self.printed == HIDDEN
+        self.may_hide = ~self.before & (self.values > 0) & self._is_in_mark_range()
+        self.most = self.before | self.may_hide
+        self.knowing = self._known_to_knowing()
         self.cost = 1 + self.values / max(1, int(loaded.truth.sum()))
+        self.frame = self._framed()
+        self.rows = np.flatnonzero(np.isin(self.frame.row_piece, list(self.tables)))
+        chosen = np.split(self.primary, np.cumsum([len(margin.lower) for _, margin in margins])[:-1])
+        assigns = tuple(loaded.domain.assign(margin.cross) for _, margin in margins)
+        floor, ceiling = window(self.values[self.primary], within)
+        cells = Cells(assigns=assigns, cells=tuple(np.flatnonzero(cells) for cells in chosen))
+        self.counts = Small(cells=cells, floor=floor, ceiling=ceiling)
+        self.reader = self._readers(np.arange(len(floor)))
+
+    # What there is to protect -----------------------------------------------------------------------------------
 
     @property
-    def n_groups(self) -> int:
-        return self.shown.n_groups
+    def n_unknowns(self) -> int:
+        return self.frame.system.n_columns
+
+    @property
+    def n_counts(self) -> int:
+        return int(self.is_protected.sum())
+
+    @property
+    def is_protected(self) -> Bools:
+        """Counts that some pattern protects."""
+        return np.asarray(self.reader <= Reader.PLAIN)
+
+    def add(self, more: Small, hidden: Bools) -> bool:
+        """Protect further counts; whether a pattern leaves any of them open that hiding can protect."""
+        before, after = self.counts, len(self.counts.floor) + len(more.floor)
+        cells = Cells(
+            assigns=(*before.cells.assigns, *more.cells.assigns),
+            cells=(*before.cells.cells, *more.cells.cells),
+        )
+        self.counts = Small(
+            cells=cells,
+            floor=np.concatenate([before.floor, more.floor]),
+            ceiling=np.concatenate([before.ceiling, more.ceiling]),
+        )
+        new = np.arange(len(before.floor), after)
+        self.reader = np.append(self.reader, self._readers(new))
+        return bool(self.confined(hidden)[new].any())
+
+    def _readers(self, some: IntArray) -> NDArray[np.int8]:
+        """Who could be kept from counts: whoever is by the pattern that hides all it may, for hiding tells nobody more."""
+        readers = np.full(len(some), Reader.KNOWING, dtype=np.int8)
+        rest = np.flatnonzero(self._verdicts(self.most, self.knowing, some) != 0)
+        verdict = self._verdicts(self.most, self.plain(self.most), some[rest])
+        readers[rest] = np.select(
+            [verdict == 0, verdict == 1], [Reader.PLAIN, Reader.NOBODY_EVER], Reader.NOBODY
+        )
+        return readers
+
+    # Readers ----------------------------------------------------------------------------------------------------
+
+    def _is_in_mark_range(self) -> Bools:
+        is_in = np.ones(len(self.values), dtype=bool)
+        for number, table in self.tables.items():
+            if table.mark_range is not None:
+                own = self.table_of == number
+                low, high = table.mark_range
+                is_in[own] = ((self.values >= low) & (self.values <= high))[own]
+        return is_in
+
+    def _known_to_knowing(self) -> tuple[IntArray, IntArray]:
+        """Bounds of hidden cells for a reader who can tell which of them are small."""
+        lower, upper = (
+            np.where(self.primary, 1, self.below),
+            np.where(self.primary, self.below - 1, UNBOUNDED),
+        )
+        for number, table in self.tables.items():
+            own = self.table_of == number
+            if not self.values[self.before & own].all():
+                lower[own & ~self.primary] = 0
+            if table.mark_range is not None:
+                lower[own] = np.maximum(lower[own], table.mark_range[0])
+                upper[own] = np.minimum(upper[own], table.mark_range[1])
+        return lower, upper
+
+    def plain(self, hidden: Bools) -> tuple[IntArray, IntArray]:
+        """Bounds of hidden cells for a reader who sees one mark."""
+        lower, upper = np.empty_like(self.values), np.empty_like(self.values)
+        for number, table in self.tables.items():
+            own = self.table_of == number
+            lower[own], upper[own] = told_by_mark(table, self.values[hidden & own])
+        return lower, upper
+
+    def pieces(self, hidden: Bools, told: tuple[IntArray, IntArray]) -> list[Piece]:
+        """All pieces, the tables with some cells hidden and what a reader knows about those."""
+        lower, upper = (
+            np.where(hidden, told[0], self.shown_lower),
+            np.where(hidden, told[1], self.shown_upper),
+        )
+        printed = np.where(hidden, HIDDEN, self.printed)
+        pieces, start = list(self.loaded.pieces), 0
+        for number in self.tables:
+            margins = []
+            for margin in pieces[number].margins:
+                own = slice(start, start + len(margin.lower))
+                margins.append(replace(margin, lower=lower[own], upper=upper[own], printed=printed[own]))
+                start = own.stop
+            pieces[number] = replace(pieces[number], margins=tuple(margins))
+        return pieces
+
+    def _problem(self, hidden: Bools, told: tuple[IntArray, IntArray]) -> Problem:
+        loaded = self.loaded
+        return build(loaded.domain, self.pieces(hidden, told), loaded.truth, loaded.is_possible)
+
+    def _framed(self) -> Problem:
+        """A row for every cell of the tables, each as the knowing reader would know it hidden."""
+        lower, upper = self.knowing
+        return self._problem(self.most, (lower, np.minimum(upper, MAX_COUNT)))
+
+    # Judging ----------------------------------------------------------------------------------------------------
+
+    def left(self) -> float:
+        return max(0.0, self.deadline - time.monotonic())
 
     def is_late(self) -> bool:
         self.run.check()
         return time.monotonic() > self.deadline
 
-    def by_margin(self, cells: Bools) -> tuple[Bools, ...]:
-        ends = np.cumsum([len(counts) for counts in self.counts])[:-1]
-        return tuple(np.split(cells, ends))
-
-    def _problem(self, hidden: Bools) -> Problem:
-        """All pieces, this one with some cells hidden."""
-        pieces = list(self.loaded.pieces)
-        pieces[self.number] = self.piece(hidden)
-        return build(self.loaded.domain, pieces, self.loaded.truth, self.loaded.is_possible)
-
-    def piece(self, hidden: Bools) -> Piece:
-        """The table with some cells hidden."""
-        before = self.loaded.pieces[self.number]
-        margins = [
-            Margin(cross=margin.cross, lower=np.where(h, 0, counts), upper=np.where(h, UNBOUNDED, counts))
-            for margin, counts, h in zip(before.margins, self.counts, self.by_margin(hidden), strict=True)
-        ]
-        return Piece(name=before.name, margins=tuple(margins))
+    def _verdicts(self, hidden: Bools, told: tuple[IntArray, IntArray], some: IntArray) -> NDArray[np.int8]:
+        """Whether counts are confined to their windows: 1 proved, 0 refuted, -1 not known."""
+        if not len(some):
+            return np.zeros(0, dtype=np.int8)
+        problem = self._problem(hidden, told)
+        forms = forms_for(problem, self.counts.cells.pick(some))
+        floor, ceiling = self.counts.floor[some], self.counts.ceiling[some]
+        return decide(problem, forms, floor, ceiling, self.run, self.left())
 
     def confined(self, hidden: Bools) -> Bools:
-        """Which small cells are not shown to leave their window."""
-        problem = self._problem(hidden)
-        chosen = tuple(np.flatnonzero(cells) for cells in self.by_margin(self.primary))
-        forms = forms_for(problem, Cells(assigns=tuple(self.assigns), cells=chosen))
-        is_confined: Bools = decide(problem, forms, self.floor, self.ceiling, self.run) != 0
-        return is_confined
+        """Counts that could be protected and are not shown to leave their window."""
+        found = np.zeros(len(self.counts.floor), dtype=bool)
+        for reader, told in ((Reader.KNOWING, self.knowing), (Reader.PLAIN, self.plain(hidden))):
+            some = np.flatnonzero(self.reader == reader)
+            found[some] = self._verdicts(hidden, told, some) != 0
+        return found
+
+    # Searching --------------------------------------------------------------------------------------------------
 
     def grown(self, hidden: Bools) -> Bools:
-        """Hide more cells until every small cell is protected."""
+        """Hide more cells until every count is protected that can be."""
         hidden = hidden.copy()
-        given_up = np.zeros(len(self.floor), dtype=bool)
         while not self.is_late():
-            confined = np.flatnonzero(self.confined(hidden) & ~given_up)
+            confined = np.flatnonzero(self.confined(hidden))
             if not len(confined):
                 break
             more = self._nearest(int(confined[0]), hidden)
             if more is None or not (more & ~hidden).any():
-                given_up[confined[0]] = True
-            else:
-                hidden |= more
+                more = self._nearest_whole(int(confined[0]), hidden)
+            if more is None or not (more & ~hidden).any():
+                more = self.may_hide
+            hidden |= more
         return hidden
 
-    def _nearest(self, small: int, hidden: Bools) -> Bools | None:
-        """Shown cells in which a near table with the small cell outside its window differs; the cheaper of two ways."""
-        cell = int(np.flatnonzero(self.primary)[small])
+    def _bounds_for(self, count: int) -> tuple[IntArray, IntArray]:
+        """Of every cell if it were hidden, for the reader from whom a count is to be protected."""
+        return self.knowing if self.reader[count] == Reader.KNOWING else self.plain(self.most)
+
+    def _nearest(self, count: int, hidden: Bools) -> Bools | None:
+        """Shown cells in which a near table with the count outside its window differs; the cheaper of two ways."""
+        forms = forms_for(self.frame, self.counts.cells.pick(np.array([count])))
+        floor, ceiling = float(self.counts.floor[count]), float(self.counts.ceiling[count])
+        ways = [(forms.upper, ceiling + 1, np.inf)]
+        if floor > 0:
+            ways.append((forms.lower, -np.inf, floor - 1))
         found: list[tuple[float, Bools]] = []
-        for least, most in ((float(self.ceiling[small]) + 1, np.inf), (0.0, float(self.floor[small]) - 1)):
-            moved = self._moved(cell, least, most, hidden) if most >= least else None
+        for form, least, most in ways:
+            moved = self._moved(form, least, most, hidden, self._bounds_for(count))
             if moved is not None:
                 found.append((float(self.cost[moved & ~hidden].sum()), moved))
         return min(found, key=lambda entry: entry[0])[1] if found else None
 
-    def _moved(self, cell: int, least: float, most: float, hidden: Bools) -> Bools | None:
+    def _moved(
+        self, form: csr_array, least: float, most: float, hidden: Bools, told: tuple[IntArray, IntArray]
+    ) -> Bools | None:
         """Sparse change by a program whose weights follow the last answer."""
-        system = self.shown.system
-        n_rows, n_own = system.n_rows, len(self.rows)
-        signs = csr_array((np.ones(n_own), (self.rows, np.arange(n_own))), shape=(n_rows, n_own))
-        matrix = hstack([system.matrix.astype(np.float64), -signs, signs], format="csr")
+        system, n_own = self.frame.system, len(self.rows)
+        matrix = system.matrix.astype(np.float64)
         row_lower, row_upper = as_floats(system.row_lower), as_floats(system.row_upper)
-        ask = csr_array(system.matrix[[self.rows[cell]]].astype(np.float64))
-        full = vstack([matrix, hstack([ask, csr_array((1, 2 * n_own))])], format="csr")
+        is_fixed = ~self.most
+        row_lower[self.rows] = as_floats(np.where(is_fixed, self.shown_lower, told[0]))
+        row_upper[self.rows] = as_floats(np.where(is_fixed, self.shown_upper, told[1]))
+        soft = np.flatnonzero(~hidden & self.may_hide)
+        unit = csr_array(eye_array(n_own, format="csr")[soft])
+        full = vstack(
+            [
+                hstack([matrix, csr_array((system.n_rows, 2 * n_own))]),
+                hstack([matrix[self.rows[soft]], -unit, unit]),
+                hstack([form.astype(np.float64), csr_array((1, 2 * n_own))]),
+            ],
+            format="csr",
+        )
         n_columns = full.shape[1]
         program = WarmProgram(
             csr_array(full),
-            np.append(row_lower, least),
-            np.append(row_upper, most),
+            np.concatenate([row_lower, as_floats(self.shown_lower[soft]), [least]]),
+            np.concatenate([row_upper, as_floats(self.shown_upper[soft]), [most]]),
             np.zeros(n_columns),
             np.full(n_columns, float(self.values.sum() + 1)),
             self.run,
         )
-        price = np.where(hidden, 1e-6, self.cost)
-        weight = price.copy()
+        weight = self.cost.copy()
         moved = None
         for _ in range(REWEIGHTED):
             answer = program.minimise(np.concatenate([np.zeros(system.n_columns), weight, weight]))
@@ -212,71 +373,96 @@ class _Work:
                 return None
             change = answer.point[system.n_columns : -n_own] + answer.point[-n_own:]
             moved = change > 1e-6
-            weight = price / (change + 0.2)
+            weight = self.cost / (change + 0.2)
         return moved
 
+    def _nearest_whole(self, count: int, hidden: Bools) -> Bools | None:
+        """The same in whole numbers, with the fewest further cells, where the program's table does not do."""
+        found = fewest(self._rules(hidden), [self._copy(count)], ONE_EFFORT, self.left(), self.run)
+        return found.hidden
+
     def pruned(self, hidden: Bools) -> Bools:
-        """Show again what is not needed, dearest first."""
+        """Show again what is not needed, dearest first: many cells at once, then fewer."""
         hidden = hidden.copy()
         base = self.confined(hidden)
-        second = np.flatnonzero(hidden & ~self.primary)
-        for cell in second[np.argsort(-self.cost[second], kind="stable")]:
-            if self.is_late():
-                break
-            hidden[cell] = False
+        second = np.flatnonzero(hidden & self.may_hide)
+        waiting = [second[np.argsort(-self.cost[second], kind="stable")]]
+        while waiting and not self.is_late():
+            batch = waiting.pop()
+            if not len(batch):
+                continue
+            hidden[batch] = False
             if (self.confined(hidden) & ~base).any():
-                hidden[cell] = True
+                hidden[batch] = True
+                if len(batch) > 1:
+                    waiting += [batch[len(batch) // 2 :], batch[: len(batch) // 2]]
         return hidden
 
-    def proved(self, hidden: Bools) -> tuple[Bools, int | None]:
-        """Fewest further cells, by a constraint solver that holds one table for every small cell."""
-        from ortools.sat.python import cp_model
+    def improved(self, hidden: Bools) -> tuple[Bools, int]:
+        """The fewest further cells that a constraint solver finds, and how many are needed at least."""
+        copies = [self._copy(int(n)) for n in np.flatnonzero(self.is_protected)]
+        rules = replace(self._rules(self.before), hint=hidden)
+        found = fewest(rules, copies, ALL_EFFORT, self.left(), self.run)
+        better = found.hidden
+        if better is not None and better.sum() < hidden.sum() and not self.confined(better).any():
+            return better, found.bound
+        return hidden, found.bound
 
-        model = cp_model.CpModel()
-        is_hidden = [model.new_bool_var("") for _ in self.values]
-        for cell, is_small in enumerate(self.primary):
-            model.add_hint(is_hidden[cell], bool(hidden[cell]))
-            if is_small:
-                model.add(is_hidden[cell] == 1)
-            elif self.values[cell] == 0:
-                model.add(is_hidden[cell] == 0)
-        for small, place in enumerate(np.flatnonzero(self.primary)):
-            self._add_table(model, is_hidden, int(place), int(self.floor[small]), int(self.ceiling[small]))
-        model.minimize(sum(is_hidden))
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.max_time_in_seconds = max(0.1, self.deadline - time.monotonic())
-        with self.run.interrupting(solver.stop_search):
-            status = solver.solve(model)
-        n_small = int(self.primary.sum())
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return hidden, None
-        fewest = round(solver.best_objective_bound) - n_small
-        better = np.array([bool(solver.value(cell)) for cell in is_hidden])
-        if better.sum() < hidden.sum() and not self.confined(better).any():
-            return better, fewest
-        return hidden, fewest
+    def _rules(self, hidden: Bools) -> Rules:
+        return Rules(
+            system=self.frame.system,
+            rows=self.rows,
+            shown_lower=self.shown_lower,
+            shown_upper=self.shown_upper,
+            hidden=hidden,
+            may_hide=self.may_hide,
+            table_of=self.table_of,
+            largest=int(self.values.sum()) + 1,
+        )
 
-    def _add_table(self, model, is_hidden, cell: int, floor: int, ceiling: int) -> None:  # type: ignore[no-untyped-def]
-        """Whole numbers that agree with all that is shown and have one cell outside its window."""
-        system, total = self.shown.system, int(self.values.sum())
-        unknowns = [model.new_int_var(0, total, "") for _ in range(system.n_columns)]
-        matrix = system.matrix
-        own = {int(row): place for place, row in enumerate(self.rows)}
-        for row in range(system.n_rows):
-            span = slice(matrix.indptr[row], matrix.indptr[row + 1])
-            terms = sum(
-                int(a) * unknowns[j] for j, a in zip(matrix.indices[span], matrix.data[span], strict=True)
+    def _copy(self, count: int) -> Copy:
+        forms = forms_for(self.frame, self.counts.cells.pick(np.array([count])))
+        lower, upper = self._bounds_for(count)
+        only_small = None if self.reader[count] == Reader.KNOWING else self.plain(self.before)[1]
+        return Copy(
+            lower=lower,
+            upper=upper,
+            upper_alone=only_small,
+            least=forms.lower,
+            most=forms.upper,
+            floor=int(self.counts.floor[count]),
+            ceiling=int(self.counts.ceiling[count]),
+        )
+
+    # What was found ---------------------------------------------------------------------------------------------
+
+    def patterns(self, hidden: Bools, bound: int) -> dict[int, Pattern]:
+        """The pattern of each table."""
+        pieces = self.pieces(hidden, self.plain(hidden))
+        confined = self.confined(hidden)
+        n_primary = int(self.primary.sum())
+        owner, reader = self.table_of[self.primary], self.reader[:n_primary]
+        is_open = (confined | ~self.is_protected)[:n_primary]
+        is_least = int((hidden & ~self.before).sum()) <= bound
+        found, start = {}, 0
+        for number in self.tables:
+            sizes = [len(margin.lower) for margin in pieces[number].margins]
+            own = slice(start, start + sum(sizes))
+            start, ends = own.stop, np.cumsum(sizes)[:-1]
+            is_own = owner == number
+            found[number] = Pattern(
+                primary=tuple(np.split(self.primary[own], ends)),
+                hidden=tuple(np.split(hidden[own], ends)),
+                added=tuple(np.split((hidden & ~self.before)[own], ends)),
+                is_safe=not (is_open[is_own].any() or confined[n_primary:].any()),
+                is_possible=not (reader[is_own] == Reader.NOBODY_EVER).any(),
+                is_least=is_least,
+                by_mark=int((reader[is_own] == Reader.PLAIN).sum()),
+                piece=pieces[number],
             )
-            low, high = int(system.row_lower[row]), int(system.row_upper[row])
-            if row in own:
-                if span.stop > span.start:
-                    model.add(terms == low).only_enforce_if(~is_hidden[own[row]])
-                if own[row] == cell:
-                    is_above = model.new_bool_var("")
-                    model.add(terms >= ceiling + 1).only_enforce_if(is_above)
-                    model.add(terms <= floor - 1).only_enforce_if(~is_above)
-            elif span.stop > span.start:
-                model.add(terms >= low)
-                if high < UNBOUNDED:
-                    model.add(terms <= high)
+        return found
+
+
+def _printed(margin: Margin) -> IntArray:
+    assert margin.printed is not None
+    return margin.printed

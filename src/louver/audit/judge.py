@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -276,33 +276,48 @@ def _decided(loaded: Loaded, cells: Cells, true: IntArray | None, options: Audit
 
 
 def _plans(loaded: Loaded, options: AuditOptions, run: Run, deadline: float) -> list[HidingPlan]:
-    """A pattern for each table whose small cells are hidden, the ones before it already in their pattern."""
+    """A pattern for each table whose small cells are hidden; together they protect what the audit asks about."""
     if loaded.truth is None:
         raise InputError(
             "option --hide needs the records; leave it out for an outsider's audit.", option="--hide"
         )
-    plans = []
-    for number, table in enumerate(options.tables):
-        if table.below is None:
-            continue
-        found = hide(loaded, number, table.below, options.within, run, deadline)
-        plans.append(_plan(loaded, number, found))
-        loaded = replace(loaded, pieces=(*loaded.pieces[:number], found.piece, *loaded.pieces[number + 1 :]))
-    return plans
+    limit = max(table.below for table in options.tables if table.below is not None)
+    asked = options.model_copy(update={"small": min(options.small, limit)})
+
+    def ask(pieces: Sequence[Piece], seconds: float) -> Small:
+        changed = asked.model_copy(update={"seconds": max(seconds, 1e-3)})
+        return _given_away(replace(loaded, pieces=tuple(pieces)), changed, run)
+
+    found = hide(loaded, options.tables, options.within, ask, run, deadline)
+    return [_plan(loaded, number, pattern) for number, pattern in found.items()]
+
+
+def _given_away(loaded: Loaded, options: AuditOptions, run: Run) -> Small:
+    """Small counts that the pieces give away, or may: this audit's own decision about all that it asks."""
+    groups = _asked(loaded, options)
+    cells = Cells(assigns=tuple(g.assign for g in groups), cells=tuple(g.cells for g in groups))
+    true = np.concatenate([_true(group) for group in groups])
+    bounds = _decided(loaded, cells, true, options, run)
+    is_bad = _is_disclosed(bounds, _statuses(bounds, true, options), options) | bounds.is_undecided
+    chosen = np.flatnonzero(is_bad & (true < options.small))
+    floor, ceiling = window(true[chosen], options.within)
+    return Small(cells=cells.pick(chosen), floor=floor, ceiling=ceiling)
 
 
 def _plan(loaded: Loaded, number: int, found: Pattern) -> HidingPlan:
     piece = loaded.pieces[number]
     cells = [
         loaded.domain.labels(margin.cross, int(cell))
-        for margin, hidden, primary in zip(piece.margins, found.hidden, found.primary, strict=True)
-        for cell in np.flatnonzero(hidden & ~primary)
+        for margin, added in zip(piece.margins, found.added, strict=True)
+        for cell in np.flatnonzero(added)
     ]
     return HidingPlan(
         table=piece.name,
         cells=tuple(cells),
         small_cells=found.n_primary,
+        by_mark=found.by_mark,
         is_safe=found.is_safe,
+        is_possible=found.is_possible,
         is_least=found.is_least,
     )
 

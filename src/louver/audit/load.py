@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import lcm, prod
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.audit.domain import Domain, cross_attributes, refined
+from louver.audit.marks import HIDDEN, told_by_mark, told_by_rule
 from louver.audit.options import MAX_COUNT, AuditOptions, KnownOptions, TableOptions, TargetOptions
 from louver.audit.pieces import Cross, Margin, Piece, Shares
 from louver.audit.published import Listed, ListedShares, read_counts, read_shares
@@ -104,7 +105,7 @@ def load(
             is_possible &= domain.assign(zero) < 0
     return Loaded(
         domain=domain,
-        pieces=(*pieces, *earlier),
+        pieces=(*pieces, *(_as_read(piece, domain, truth) for piece in earlier)),
         targets=tuple(targets),
         truth=truth,
         is_possible=is_possible,
@@ -186,18 +187,10 @@ def _piece(table: TableOptions, cross: Cross, domain: Domain, truth: IntArray | 
     if table.is_shares:
         return _shares_piece(table, cross, domain, truth, folder)
     margins = _margins(table, cross)
-    listed = None
-    if table.file is not None:
-        listed = read_counts(table, cross, margins, domain, folder)
-    return Piece(
-        name=table.name,
-        margins=tuple(
-            _counted(table, margin, domain, truth)
-            if listed is None
-            else _checked(table, margin, listed[number], domain, truth)
-            for number, margin in enumerate(margins)
-        ),
-    )
+    if table.file is None:
+        return Piece(name=table.name, margins=_counted(table, margins, domain, truth))
+    listed = read_counts(table, cross, margins, domain, folder)
+    return Piece(name=table.name, margins=_checked(table, margins, listed, domain, truth))
 
 
 def _margins(table: TableOptions, cross: Cross) -> list[Cross]:
@@ -208,24 +201,58 @@ def _margins(table: TableOptions, cross: Cross) -> list[Cross]:
     return [cross.over(by) for size in sizes for by in combinations(cross.by, size)]
 
 
-def _counted(table: TableOptions, cross: Cross, domain: Domain, truth: IntArray | None) -> Margin:
+def _counted(
+    table: TableOptions, crosses: Sequence[Cross], domain: Domain, truth: IntArray | None
+) -> tuple[Margin, ...]:
     """What a table computed from the records tells: counts, hidden where small or named, or rounded."""
     assert truth is not None
-    counts = domain.sums(cross, truth)
-    lower, upper = counts.copy(), counts.copy()
-    if table.base is not None:
-        lower, upper = _around(_nearest(counts, table.base), table.base, is_random=False)
-    is_hidden = _named_cells(table, cross, domain)
+    counts = [domain.sums(cross, truth) for cross in crosses]
+    hidden = [_named_cells(table, cross, domain) for cross in crosses]
     if table.below is not None:
-        is_hidden |= (counts > 0) & (counts < table.below)
-    return _hidden(table, cross, lower, upper, is_hidden)
+        hidden = [h | ((c > 0) & (c < table.below)) for h, c in zip(hidden, counts, strict=True)]
+    mark = told_by_mark(table, np.concatenate([c[h] for h, c in zip(hidden, counts, strict=True)]))
+    margins = []
+    for cross, count, is_hidden in zip(crosses, counts, hidden, strict=True):
+        if (is_hidden & ((count < mark[0]) | (count > mark[1]))).any():
+            raise InputError(
+                f'table "{table.name}": mark_range does not hold for every hidden count; widen it or leave it out.',
+                option="mark_range",
+            )
+        lower = upper = printed = count
+        if table.base is not None:
+            printed = _nearest(count, table.base)
+            lower, upper = _around(printed, table.base, is_random=False)
+        if table.below is not None:
+            lower, upper = told_by_rule(lower, upper, table.below)
+        margins.append(_marked(cross, lower, upper, printed, is_hidden, mark))
+    return tuple(margins)
 
 
-def _hidden(
-    table: TableOptions, cross: Cross, lower: IntArray, upper: IntArray, is_hidden: NDArray[np.bool_]
+def _marked(
+    cross: Cross,
+    lower: IntArray,
+    upper: IntArray,
+    printed: IntArray,
+    is_hidden: NDArray[np.bool_],
+    mark: tuple[int, int],
 ) -> Margin:
-    low, high = table.mark_range or (0, UNBOUNDED)
-    return Margin(cross=cross, lower=np.where(is_hidden, low, lower), upper=np.where(is_hidden, high, upper))
+    return Margin(
+        cross=cross,
+        lower=np.where(is_hidden, mark[0], lower),
+        upper=np.where(is_hidden, mark[1], upper),
+        printed=np.where(is_hidden, HIDDEN, printed),
+    )
+
+
+def _as_read(piece: Piece, domain: Domain, truth: IntArray | None) -> Piece:
+    """An earlier piece, whose entry may say less about hidden cells than a reader knows: that none of them is empty."""
+    if truth is None:
+        return piece
+    blank = [(margin.lower == 0) & (margin.upper >= UNBOUNDED) for margin in piece.margins]
+    pairs = list(zip(piece.margins, blank, strict=True))
+    if not all(domain.sums(margin.cross, truth)[b].all() for margin, b in pairs if b.any()):
+        return piece
+    return replace(piece, margins=tuple(replace(m, lower=np.where(b, 1, m.lower)) for m, b in pairs))
 
 
 def _named_cells(table: TableOptions, cross: Cross, domain: Domain) -> NDArray[np.bool_]:
@@ -252,22 +279,33 @@ def _named_cells(table: TableOptions, cross: Cross, domain: Domain) -> NDArray[n
 
 
 def _checked(
-    table: TableOptions, cross: Cross, listed: Listed, domain: Domain, truth: IntArray | None
-) -> Margin:
+    table: TableOptions,
+    crosses: Sequence[Cross],
+    listed: Sequence[Listed],
+    domain: Domain,
+    truth: IntArray | None,
+) -> tuple[Margin, ...]:
     """What a file tells, after a look at the records where they are known."""
-    lower, upper = listed.values.copy(), listed.values.copy()
-    if table.base is not None:
-        is_odd = ~listed.is_hidden & (listed.values % table.base != 0)
-        if is_odd.any():
-            raise listed.error(is_odd, f"is not a multiple of the base {table.base}")
-        lower, upper = _around(listed.values, table.base, is_random=table.rounding == "random")
-    margin = _hidden(table, cross, lower, upper, listed.is_hidden)
-    if truth is not None:
-        counts = domain.sums(cross, truth)
-        is_wrong = (counts < margin.lower) | (counts > margin.upper)
-        if is_wrong.any():
-            raise listed.error(is_wrong, "does not agree with the records")
-    return margin
+    counts = None if truth is None else [domain.sums(cross, truth) for cross in crosses]
+    hidden = None
+    if counts is not None:
+        hidden = np.concatenate([c[one.is_hidden] for c, one in zip(counts, listed, strict=True)])
+    mark = told_by_mark(table, hidden)
+    margins = []
+    for number, (cross, one) in enumerate(zip(crosses, listed, strict=True)):
+        lower = upper = one.values
+        if table.base is not None:
+            is_odd = ~one.is_hidden & (one.values % table.base != 0)
+            if is_odd.any():
+                raise one.error(is_odd, f"is not a multiple of the base {table.base}")
+            lower, upper = _around(one.values, table.base, is_random=table.rounding == "random")
+        margin = _marked(cross, lower, upper, one.values, one.is_hidden, mark)
+        if counts is not None:
+            is_wrong = (counts[number] < margin.lower) | (counts[number] > margin.upper)
+            if is_wrong.any():
+                raise one.error(is_wrong, "does not agree with the records")
+        margins.append(margin)
+    return tuple(margins)
 
 
 def _known_piece(entry: KnownOptions, cross: Cross, number: int) -> Piece:

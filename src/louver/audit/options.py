@@ -84,11 +84,11 @@ def _table_faults(table: TableOptions) -> list[tuple[bool, Any]]:
         ("hide", table.hide),
         ("base", table.base),
         ("mark", table.mark),
+        ("mark_range", table.mark_range),
         ("unlisted", table.unlisted),
     ]
     file_only = [
         ("mark", table.mark),
-        ("mark_range", table.mark_range),
         ("unlisted", table.unlisted),
         ("n", table.n),
     ]
@@ -136,6 +136,13 @@ def _table_faults(table: TableOptions) -> list[tuple[bool, Any]]:
             (given is not None, f"has {key}, which only conditionals take") for key, given in shares_only
         ]
     if table.file is None:
+        is_marked = table.below is not None or bool(table.hide)
+        faults.append(
+            (
+                table.mark_range is not None and not is_marked,
+                "has mark_range but hides nothing; add below or hide",
+            )
+        )
         faults += [(bool(given), f"has {key} but no file to read") for key, given in file_only]
     return faults
 

@@ -53,12 +53,15 @@ class Margin:
     Attributes
     ----------
     lower, upper : int64 (cells,)
-        0 and `UNBOUNDED` where a mark hides a cell.
+        What the printed number or the mark tells; `UNBOUNDED` where nothing bounds a cell.
+    printed : int64 (cells,) or None
+        The numbers of a table, `marks.HIDDEN` where a mark stands; None where it is not printed as a table.
     """
 
     cross: Cross
     lower: IntArray
     upper: IntArray
+    printed: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

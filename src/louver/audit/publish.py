@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from louver.audit.domain import cross_attributes
 from louver.audit.load import Loaded
+from louver.audit.marks import HIDDEN
 from louver.audit.options import AuditOptions, TableOptions
 from louver.audit.pieces import Piece
-from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.release.manifest import Manifest
 from louver.release.write import ReleaseWriter
 from louver.run import Run
@@ -104,6 +104,7 @@ def _shown(loaded: Loaded, table: TableOptions, piece: Piece) -> pa.Table:
 def _count_rows(loaded: Loaded, table: TableOptions, piece: Piece) -> Iterator[tuple[Any, ...]]:
     """One line per cell and total; a hidden number is missing."""
     for margin in piece.margins:
+        assert margin.printed is not None
         sizes = [a.size for a in cross_attributes(margin.cross, loaded.domain.attributes)]
         for cell in range(int(np.prod(sizes, dtype=np.int64))):
             labels = loaded.domain.labels(margin.cross, cell)
@@ -111,18 +112,8 @@ def _count_rows(loaded: Loaded, table: TableOptions, piece: Piece) -> Iterator[t
                 continue  # a label that the table is not about
             yield (
                 *(labels.get(name, table.total) for name in table.by),
-                _number(table, margin.lower[cell], margin.upper[cell]),
+                None if margin.printed[cell] == HIDDEN else int(margin.printed[cell]),
             )
-
-
-def _number(table: TableOptions, lower: int, upper: int) -> int | None:
-    """What is printed: the count, its multiple of the base, or nothing."""
-    if table.base is None:
-        return int(lower) if lower == upper else None
-    if upper >= UNBOUNDED or (table.mark_range is not None and (lower, upper) == table.mark_range):
-        return None
-    above = table.base - 1 if table.rounding == "random" else (table.base - 1) // 2
-    return int(upper) - above
 
 
 def _share_rows(loaded: Loaded, table: TableOptions, piece: Piece) -> Iterator[tuple[Any, ...]]:

@@ -136,7 +136,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HidingPlan:
-    """Cells of one table to hide beside its small ones.
+    """Cells of one table to hide in addition to those that it hides.
 
     Attributes
     ----------
@@ -145,24 +145,47 @@ class HidingPlan:
         Further cells, by their labels; one that leaves an attribute out is a total.
     small_cells : int
         Cells that are hidden because they are small.
+    by_mark : int
+        Small cells that are protected only while readers cannot tell small cells from others with the same mark.
     is_safe : bool
         Whether no small cell can be worked out then, audited.
+    is_possible : bool
+        False where it is proved that no choice of cells protects all small ones.
     is_least : bool
-        Whether it is proved that no fewer further cells would do.
+        Whether it is proved that no fewer further cells would do, in all tables together.
     """
 
     table: str
     cells: tuple[dict[str, str], ...]
     small_cells: int
+    by_mark: int
     is_safe: bool
+    is_possible: bool
     is_least: bool
+
+    @property
+    def told(self) -> str:
+        """What it amounts to, as a clause."""
+        if not self.is_possible:
+            return "no choice of cells protects all small ones beside the other tables"
+        if not self.is_safe:
+            return "no choice of cells was found that protects all small ones; give more --seconds"
+        how = "no fewer would do" if self.is_least else "the fewest found"
+        told = (
+            f"{counted(len(self.cells), 'more cell')} beside {counted(self.small_cells, 'small one')} ({how})"
+        )
+        if self.by_mark:
+            told += f"; {self.by_mark:,} of the small ones only if nothing tells them from other hidden cells"
+        return told
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "table": self.table,
             "cells": list(self.cells),
             "small_cells": self.small_cells,
+            "by_mark": self.by_mark,
             "safe": self.is_safe,
+            "possible": self.is_possible,
             "least": self.is_least,
         }
 
@@ -322,12 +345,7 @@ class JointAudit:
             lines.append(f"  safe without: {', '.join(self.advice.leave_out)}")
         if self.advice is not None and self.advice.coarsen:
             lines.append(f"  safe with: {', '.join(f'{table} {how}' for table, how in self.advice.coarsen)}")
-        for plan in self.hide:
-            how = "no fewer would do" if plan.is_least else "the fewest found"
-            told = f"{len(plan.cells):,} more cells beside {plan.small_cells:,} small ones ({how})"
-            lines.append(
-                f"  hide in {plan.table}: {told if plan.is_safe else 'no pattern found that protects all'}"
-            )
+        lines += [f"  hide in {plan.table}: {plan.told}" for plan in self.hide]
         return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:

@@ -27,7 +27,7 @@ from louver.bounds.suggest import suggest as suggest_redesigns
 from louver.bounds.suggestions import Suggestion, Suggestions
 from louver.bounds.summary import Summary
 from louver.data.read import POSTGRES_SCHEMES
-from louver.data.telling import WORDS, words_of
+from louver.data.telling import is_named_like_weight
 from louver.errors import InputError
 from louver.release.write import check_out
 from louver.run import Run
@@ -72,6 +72,9 @@ def bounds(
     delimiter: str | None = None,
     keep_codes: bool | None = None,
     where: str | None = None,
+    header_row: int | None = None,
+    missing_code: Mapping[str, Sequence[str | int]] | None = None,
+    weight_is_count: bool | None = None,
     rows: str | Sequence[str] = (),
     cols: str | Sequence[str] = (),
     conditionals: bool = False,
@@ -226,7 +229,7 @@ def _audit(loaded: Loaded, request: Request[BoundsOptions]) -> BoundsAudit:
         is_counted=loaded.histogram is not None,
     )
     weight = request.source.weight
-    is_survey = found.is_counted and weight is not None and bool(words_of(weight) & WORDS["weight"])
+    is_survey = found.is_counted and weight is not None and is_named_like_weight(weight)
     return replace(found, survey_weight=weight) if is_survey else found
 
 

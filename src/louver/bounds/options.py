@@ -66,6 +66,7 @@ class TableKeywords(SourceKeywords, total=False):
 
     weight: str | None
     wide: Mapping[str, Mapping[str, str]] | None
+    weight_is_count: bool | None
     decimals: int | None
     rounding: str
     small: int

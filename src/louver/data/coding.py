@@ -17,7 +17,7 @@ from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
 
-__all__ = ["Coder", "binned_sql", "find_row", "in_order", "known_sql", "number_sql", "text_sql"]
+__all__ = ["Coder", "binned_sql", "find_row", "in_order", "number_sql", "text_sql"]
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 SCALAR_TYPES = re.compile(
@@ -30,7 +30,7 @@ MAX_REMEMBERED = 100  # values kept to find a bad row by
 
 
 def text_sql(source: Source, column: str) -> str:
-    """SQL for a column as text, NULL where the value is missing (empty text and NaN included).
+    """SQL for a column as text, NULL where the value is missing (empty text, NaN and codes of missing values included).
 
     Whole floating-point numbers are written without a decimal point: a dataframe turns a column of integers
     into floats as soon as one is missing.
@@ -42,22 +42,17 @@ def text_sql(source: Source, column: str) -> str:
             f'column "{column}" in {source.name} has a nested or binary type; convert it to text or numbers.'
         )
         raise InputError(message, file=source.name, column=column)
+    text = f"nullif(CAST({name} AS VARCHAR), '')"
     if kind in ("FLOAT", "DOUBLE"):
         # TRY_CAST: on Parquet the database casts before it looks at the conditions, and NaN is no integer.
-        return (
+        text = (
             f"CASE WHEN isnan({name}) THEN NULL WHEN abs({name}) < 1e15 AND {name} = trunc({name})"
             f" THEN CAST(TRY_CAST({name} AS BIGINT) AS VARCHAR) ELSE CAST({name} AS VARCHAR) END"
         )
-    return f"nullif(CAST({name} AS VARCHAR), '')"
-
-
-def known_sql(source: Source, attribute: Attribute) -> str:
-    """SQL for a column as text, NULL also where a value stands for missing."""
-    text = text_sql(source, attribute.name)
-    if not attribute.missing_codes:
+    codes = source.missing_codes_of(column)
+    if not codes:
         return text
-    codes = ", ".join(map(literal, attribute.missing_codes))
-    return f"CASE WHEN ({text}) IN ({codes}) THEN NULL ELSE ({text}) END"
+    return f"CASE WHEN ({text}) IN ({', '.join(map(literal, codes))}) THEN NULL ELSE ({text}) END"
 
 
 def number_sql(text: str, kind: Kind) -> str:

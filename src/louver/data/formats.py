@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from louver.data.headings import LOOKED_AT_ROWS, Row, check_headings
 from louver.errors import InputError
 
 __all__ = ["EXCEL", "STATISTICAL", "read_excel", "read_or_refuse", "read_statistical"]
@@ -32,25 +33,27 @@ STATISTICAL = {
 MAX_WHOLE = 2**53  # largest range in which every whole number is a double
 
 
-def read_excel(path: Path, sheet: str | None) -> pa.Table:
+def read_excel(path: Path, sheet: str | None, header_row: int | None = None) -> pa.Table:
     """A sheet of a workbook: names in its first row that is not empty, one record a row.
 
     Parameters
     ----------
     sheet : str, optional
         Needed where there are several.
+    header_row : int, optional
+        The row that names the columns, as the program numbers its rows; rows above it are skipped.
     """
     calamine = _extra("python_calamine", path)
     try:
         workbook = calamine.load_workbook(path)
         name = _sheet(workbook.sheet_names, sheet, path.name)
-        rows = workbook.get_sheet_by_name(name).to_python(skip_empty_area=True)
+        rows = workbook.get_sheet_by_name(name).to_python(skip_empty_area=False)
     except calamine.PasswordError:
         problem = "is locked with a password; save it without"
     except (calamine.CalamineError, calamine.XmlError, calamine.ZipError, ValueError):
         problem = "is no workbook, or a damaged one; check how it was made"
     else:
-        return _table_of(rows, path.name)
+        return _table_of(rows, path.name, header_row)
     raise InputError(f"{path.name} {problem}.", file=path.name)
 
 
@@ -170,15 +173,29 @@ def _sheet(sheets: Sequence[str], asked: str | None, file: str) -> str:
     return asked
 
 
-def _table_of(rows: Sequence[Sequence[Any]], file: str) -> pa.Table:
-    if not rows:
+def _table_of(rows: Sequence[Sequence[Any]], file: str, header_row: int | None) -> pa.Table:
+    numbered = [(n, row) for n, row in enumerate(rows, start=1) if not all(map(_is_missing, row))]
+    if not numbered:
         raise InputError(f"{file} has an empty sheet; give one with column names and rows.", file=file)
-    header, *records = rows
-    filled = [row for row in records if not all(map(_is_missing, row))]
+    if header_row is None:
+        check_headings([_shown(n, row) for n, row in numbered[:LOOKED_AT_ROWS]], file)
+    else:
+        numbered = [(n, row) for n, row in numbered if n >= header_row]
+        if not numbered or numbered[0][0] != header_row:
+            message = (
+                f"{file} has nothing in row {header_row}; give the row that names the columns (--header-row)."
+            )
+            raise InputError(message, file=file, row=header_row, option="header_row")
+    first = min(place for _, row in numbered for place, cell in enumerate(row) if not _is_missing(cell))
+    header, *filled = [row[first:] for _, row in numbered]
     names = ["" if _is_missing(name) else _text(name) for name in header]
     names = [name or f"column {number}" for number, name in enumerate(names, start=1)]
     columns: Iterable[Sequence[Any]] = zip(*filled, strict=True) if filled else [()] * len(names)
     return pa.table([column_of(values) for values in columns], names=names)
+
+
+def _shown(number: int, row: Sequence[Any]) -> Row:
+    return Row(number, tuple("" if _is_missing(value) else _text(value).strip() for value in row))
 
 
 def _is_missing(value: Any) -> bool:

@@ -7,7 +7,7 @@ none of them leaves this module; what does says file, column and row.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ from louver.data.separated import Header, TextFile, check_names, find_fault, rea
 from louver.data.sql import file_literal, literal, quoted, split_table
 from louver.errors import InputError
 from louver.run import Run
+from louver.schema.source import ALL_COLUMNS
 from louver.schema.where import parse_where
 
 __all__ = ["POSTGRES_SCHEMES", "Source", "name_of", "open_source", "quoted"]
@@ -63,6 +64,10 @@ class Source:
         Column -> type in DuckDB.
     condition : str
         SQL for the rows of `whole` that are in `records`.
+    missing_code : mapping
+        Column, or `*` for all, -> values that stand for missing.
+    is_weight_count : bool
+        A column of weights counts people, whatever it looks like.
     """
 
     name: str
@@ -70,6 +75,8 @@ class Source:
     run: Run
     types: dict[str, str] = field(default_factory=dict)
     condition: str = "true"
+    missing_code: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_weight_count: bool = False
     _scratch: Scratch
     _held: ExitStack = field(default_factory=ExitStack)
     _text: TextFile | None = None
@@ -111,6 +118,10 @@ class Source:
         """Refuse a column that the data do not have."""
         if column not in self.types:
             raise no_such_column(self, column, has_header=self._header is not None)
+
+    def missing_codes_of(self, column: str) -> tuple[str, ...]:
+        """Values of a column that stand for missing."""
+        return (*self.missing_code.get(column, ()), *self.missing_code.get(ALL_COLUMNS, ()))
 
     def read_all(self) -> pa.Table:
         """All columns of all records, which stay in memory; a CSV file is not parsed again for later queries."""
@@ -203,6 +214,7 @@ class _Reading:
     delimiter: str | None
     keep_codes: bool
     where: str | None
+    header_row: int | None
 
 
 def open_source(
@@ -215,6 +227,9 @@ def open_source(
     delimiter: str | None = None,
     keep_codes: bool = False,
     where: str | None = None,
+    header_row: int | None = None,
+    missing_code: Mapping[str, tuple[str, ...]] | None = None,
+    weight_is_count: bool = False,
     run: Run | None = None,
 ) -> Source:
     """Open a table of records.
@@ -236,6 +251,13 @@ def open_source(
         Leave the value labels of Stata, SPSS and SAS aside.
     where : str, optional
         Condition on the rows, see `louver.schema.where`.
+    header_row : int, optional
+        Row of separated text or of a sheet that names the columns, counted from 1. Without it the first row does, and is refused
+        where it looks like a title.
+    missing_code : mapping, optional
+        Column, or `*` for all, -> values that stand for missing; they stay in what is read as it is (`read_all`).
+    weight_is_count : bool
+        A column of weights counts people, even if it looks like money or a sampling weight.
     run : Run, optional
         Asked whether to go on reading.
 
@@ -263,11 +285,16 @@ def open_source(
         delimiter=delimiter,
         keep_codes=keep_codes,
         where=where,
+        header_row=header_row,
     )
     source = _start(name_of(data, table), run or Run())
+    source.missing_code, source.is_weight_count = missing_code or {}, weight_is_count
     try:
         _attach(source, data, reading)
         _describe(source)
+        for column in source.missing_code:
+            if column != ALL_COLUMNS:
+                source.check_column(column)
         _read_decimals(source, decimal_mark)
         _select_rows(source, where)
     except BaseException:
@@ -344,7 +371,7 @@ def _kind(data: object) -> str:
 
 def _check_reading(kind: str, reading: _Reading) -> None:
     """Refuse what cannot be said about this kind of data."""
-    is_text, is_coded = kind in SEPARATED, kind in STATISTICAL
+    is_text, is_coded, is_sheet = kind in SEPARATED, kind in STATISTICAL, kind in EXCEL
     for option, is_given, is_apt, what in (
         ("--delimiter", reading.delimiter is not None, is_text, "CSV and TSV files"),
         (
@@ -353,10 +380,13 @@ def _check_reading(kind: str, reading: _Reading) -> None:
             is_text or is_coded,
             "CSV, TSV, Stata, SPSS and SAS files",
         ),
+        ("--header-row", reading.header_row is not None, is_text or is_sheet, "CSV, TSV and Excel files"),
         ("--keep-codes", reading.keep_codes, is_coded, "Stata, SPSS and SAS files"),
     ):
         if is_given and not is_apt:
-            raise InputError(f"option {option} is for {what}; leave it out.", option=option[2:])
+            raise InputError(
+                f"option {option} is for {what}; leave it out.", option=option[2:].replace("-", "_")
+            )
 
 
 def _attach_file(source: Source, path: Path, kind: str, reading: _Reading) -> None:
@@ -368,7 +398,7 @@ def _attach_file(source: Source, path: Path, kind: str, reading: _Reading) -> No
         _attach_database(source, path, reading.table)
         return
     if kind in EXCEL:
-        _attach_table(source, _read_foreign(source.run, read_excel, path, reading.table))
+        _attach_table(source, _read_foreign(source.run, read_excel, path, reading.table, reading.header_row))
         return
     if reading.table is not None:
         message = f"{source.name} is a single table; leave the table out (--table)."
@@ -399,13 +429,14 @@ def _read_foreign(run: Run, read: Callable[..., pa.Table], path: Path, *how: Any
 def _attach_separated(source: Source, path: Path, reading: _Reading) -> None:
     """Every column as text: labels such as "01" keep their zeros."""
     text = text_file(path, reading.encoding, source._scratch.path, source._held)
-    header = read_header(text, reading.delimiter)
+    header = read_header(text, reading.delimiter, reading.header_row)
     source._text, source._header = text, header
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header.names)
     options = [
         file_literal(text.path),
         "auto_detect = false",
         "header = true",
+        f"skip = {header.row - 1}",
         f"columns = {{{columns}}}",
         f"delim = {literal(header.separator)}",
         "quote = '\"'",

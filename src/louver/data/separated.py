@@ -14,12 +14,14 @@ import io
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from louver.data.headings import LOOKED_AT_ROWS, Row, check_headings
 from louver.errors import InputError
 
 __all__ = ["Header", "TextFile", "check_names", "find_fault", "read_header", "text_file"]
@@ -55,10 +57,11 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """Column names and how fields are separated."""
+    """Column names, how fields are separated, and the line of the file that the names stand on."""
 
     names: tuple[str, ...]
     separator: str
+    row: int = 1
 
 
 def text_file(path: Path, encoding: str, folder: Path, held: ExitStack) -> TextFile:
@@ -93,13 +96,15 @@ def text_file(path: Path, encoding: str, folder: Path, held: ExitStack) -> TextF
     return replace(file, path=copy, encoding="utf-8", is_compressed=False)
 
 
-def read_header(file: TextFile, delimiter: str | None = None) -> Header:
-    """Read the first line of a CSV or TSV file.
+def read_header(file: TextFile, delimiter: str | None = None, header_row: int | None = None) -> Header:
+    """Read the line of a CSV or TSV file that names its columns: the first.
 
     Parameters
     ----------
     delimiter : str, optional
         What separates fields; without it whichever of comma, semicolon and tab splits the first line into most names.
+    header_row : int, optional
+        Number of the line that names the columns. Without it a first line that looks like a title is refused.
 
     Raises
     ------
@@ -109,6 +114,10 @@ def read_header(file: TextFile, delimiter: str | None = None) -> Header:
     """
     name = file.name
     start = _check_start(file)
+    if header_row is None:
+        _check_title(start, delimiter, name)
+    else:
+        start = _from_line(start, header_row, name)
     names, separator = _split(start, delimiter, name)
     if NOT_TEXT.search("".join(names)):
         message = f"{name} is not UTF-8 text in its first line; name its encoding (--encoding cp1252, say)."
@@ -120,7 +129,7 @@ def read_header(file: TextFile, delimiter: str | None = None) -> Header:
         raise InputError(message, file=name, option="delimiter")
     filled = tuple(column or f"column {number}" for number, column in enumerate(names, start=1))
     check_names(filled, name)
-    return Header(names=filled, separator=separator)
+    return Header(names=filled, separator=separator, row=header_row or 1)
 
 
 def check_names(names: Sequence[str], file: str) -> None:
@@ -143,6 +152,8 @@ def find_fault(file: TextFile, header: Header) -> InputError | None:
     name, row = file.name, 0
     try:
         with file.open() as text:
+            for _ in range(header.row - 1):
+                next(text)
             records = csv.reader(text, delimiter=header.separator, strict=True)
             for row, fields in enumerate(filter(None, records)):  # blank lines are no rows
                 problem = _problem_of(fields, len(header.names), file.encoding)
@@ -206,8 +217,7 @@ def _split(start: str, delimiter: str | None, name: str) -> tuple[list[str], str
     """Names in the first line and what separates them; two ways that give as many are refused."""
     if delimiter is not None:
         return _first_record(start, delimiter), delimiter
-    likely = ("\t",) if ".tsv" in name.lower() else tuple(SEPARATORS)
-    readings = {separator: _first_record(start, separator) for separator in likely}
+    readings = {separator: _first_record(start, separator) for separator in _likely_separators(name)}
     most = max(map(len, readings.values()))
     found = [separator for separator, names in readings.items() if len(names) == most]
     if most > 1 and len(found) > 1:
@@ -215,6 +225,61 @@ def _split(start: str, delimiter: str | None, name: str) -> tuple[list[str], str
         message = f"{name} can be split at {ways} alike; say which separates fields (--delimiter)."
         raise InputError(message, file=name, option="delimiter")
     return readings[found[0]], found[0]
+
+
+def _from_line(start: str, number: int, name: str) -> str:
+    """The file from a line on."""
+    lines = io.StringIO(start, newline="")
+    for _ in range(number - 1):
+        next(lines, None)
+    rest = lines.read()
+    if not rest.strip():
+        message = f"{name} has nothing in row {number}; give the row that names the columns (--header-row)."
+        raise InputError(message, file=name, row=number, option="header_row")
+    return rest
+
+
+def _check_title(start: str, delimiter: str | None, name: str) -> None:
+    """Refuse a file that starts with a title, a remark or two lines of headings.
+
+    The first line may be a title, so lines are split as most of them can be, and not as the first one can.
+    """
+    marks = (delimiter,) if delimiter else _likely_separators(name)
+    readings = {mark: rows for mark in marks if (rows := _numbered(start, mark))}
+    if not readings:
+        return
+    mark = max(readings, key=lambda one: len(readings[one][0].cells))
+    width = _common_width(readings[mark])
+    if width < 2 or len(readings[mark][0].cells) != width:
+        mark = max(readings, key=lambda one: _common_width(readings[one]))
+    check_headings(readings[mark], name)
+
+
+def _common_width(rows: Sequence[Row]) -> int:
+    """The number of fields that most lines below the first have."""
+    widths = Counter(len(row.cells) for row in rows[1:])
+    return widths.most_common(1)[0][0] if widths else 0
+
+
+def _numbered(start: str, separator: str) -> list[Row]:
+    """The first lines that are not blank, each with its number."""
+    reader = csv.reader(io.StringIO(start, newline=""), delimiter=separator)
+    rows = []
+    try:
+        before = 0
+        for fields in reader:
+            if any(fields):
+                rows.append(Row(before + 1, tuple(field.strip() for field in fields)))
+            before = reader.line_num
+            if len(rows) == LOOKED_AT_ROWS:
+                break
+    except csv.Error:
+        return []
+    return rows
+
+
+def _likely_separators(name: str) -> tuple[str, ...]:
+    return ("\t",) if ".tsv" in name.lower() else tuple(SEPARATORS)
 
 
 def _first_record(start: str, separator: str) -> list[str]:

@@ -11,10 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
-from louver.data.coding import Coder, find_row, known_sql, number_sql, text_sql
+from louver.data.coding import Coder, find_row, number_sql, text_sql
 from louver.data.counting import Wide, attribute_of, coder_of, counted_rows
 from louver.data.histogram import Histogram
 from louver.data.read import Source, quoted
+from louver.data.weights import check_weight
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
@@ -148,6 +149,8 @@ class _Counting:
             raise InputError("a source has either a weight column or wide columns; give one of them.")
         if weight in names:
             raise InputError(f'column "{weight}" cannot be both weight and attribute.', column=weight)
+        if weight is not None:
+            check_weight(source, weight)
         layout = Wide.build(wide, schema)
         return cls(
             source=source,
@@ -269,7 +272,7 @@ class _Plan:
                 numeric.append(attribute)
             else:
                 coders.append(coder_of(source, name, schema))
-        texts = {attribute.name: known_sql(source, attribute) for attribute in numeric}
+        texts = {attribute.name: text_sql(source, attribute.name) for attribute in numeric}
         return cls(source=source, coders=tuple(coders), numeric=tuple(numeric), texts=texts)
 
     @property

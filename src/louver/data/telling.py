@@ -13,7 +13,16 @@ import pyarrow.compute as pc
 from louver.data.coded import CodedColumn
 from louver.data.kinds import ColumnKind
 
-__all__ = ["NEARLY_UNIQUE", "WORDS", "is_positive", "is_unit", "why_telling", "words_of"]
+__all__ = [
+    "NEARLY_UNIQUE",
+    "WORDS",
+    "is_named_like_money",
+    "is_named_like_weight",
+    "is_positive",
+    "is_unit",
+    "why_telling",
+    "words_of",
+]
 
 NEARLY_UNIQUE = 0.05
 """From this share of records alone with its value on, a column singles people out by itself; one such record is none."""
@@ -28,7 +37,13 @@ DIRECT = (
     "name surname firstname lastname forename email mail phone mobile ssn passport iban address street ip"
 )
 UNIT = "household hh hhid hid family fam serialno dwelling couple haushalt firm business employer enterprise"
-WEIGHT = "weight weights wgt wt pwgtp wgtp perwt hhwt gewicht ponder poids"
+WEIGHT = re.compile(r".*(weight|wgt|wght|gewicht).*|.*wt|ponder.*|poids|fpond")
+"""A word of a name that speaks of a sampling weight: weight, pwgtp, fnlwgt, perwt."""
+MONEY = re.compile(
+    r".*(income|salar|wage|earning|einkommen|revenu|umsatz|turnover|expend|wealth|pension).*|.*(lohn|gehalt)|[hpfg]?incp?|hhinc"
+    r"|inctot|ftotinc|totinc|pay|debt|assets|rent|tax|taxes|price|cost|costs|sales|profit|loan|amount|euro?s?|usd|dollars?|gbp|chf"
+)
+"""A word of a name that speaks of money."""
 SENSITIVE = (
     "income incwage wage salary earnings pay debt wealth assets benefit benefits diagnosis disease illness ill icd "
     "health hiv drug drugs crime offence religion faith party vote union orientation pregnant einkommen diagnose"
@@ -43,7 +58,6 @@ WORDS = {
     for role, words in (
         ("direct", DIRECT),
         ("unit", UNIT),
-        ("weight", WEIGHT),
         ("sensitive", SENSITIVE),
         ("quasi", QUASI),
     )
@@ -56,7 +70,7 @@ def why_telling(column: CodedColumn, kind: ColumnKind) -> str | None:
     if kind is ColumnKind.EMPTY or column.n_values < 2:
         return None
     numeric = (ColumnKind.NUMBER, ColumnKind.INTEGER, ColumnKind.ORDERED_CODE)
-    if words & WORDS["weight"] and kind in numeric and is_positive(column):
+    if is_named_like_weight(column.name) and kind in numeric and is_positive(column):
         return "named like a sampling weight"
     if column.n_alone >= max(2.0, NEARLY_UNIQUE * len(column.codes)):
         return "many values occur once"
@@ -71,6 +85,16 @@ def words_of(name: str) -> set[str]:
     """Words of a name: "hhIncome_2019" is hh, income, and hhincome."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
     return {word.lower() for text in (name, spaced) for word in re.findall(r"[A-Za-z]+", text)}
+
+
+def is_named_like_weight(name: str) -> bool:
+    """Whether a name speaks of a sampling weight."""
+    return any(WEIGHT.fullmatch(word) for word in words_of(name))
+
+
+def is_named_like_money(name: str) -> bool:
+    """Whether a name speaks of an amount of money."""
+    return any(MONEY.fullmatch(word) for word in words_of(name))
 
 
 def is_positive(column: CodedColumn) -> bool:

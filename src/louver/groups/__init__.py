@@ -6,6 +6,7 @@ Fioretto, Van Hentenryck & Zhu (2021), with its privacy error repaired (ERRATA G
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -62,6 +63,8 @@ def groups(
     delimiter: str | None = None,
     keep_codes: bool | None = None,
     where: str | None = None,
+    header_row: int | None = None,
+    missing_code: Mapping[str, Sequence[str | int]] | None = None,
     unit: str | None = None,
     size: str | None = None,
     groups: str | None = None,

@@ -28,7 +28,7 @@ class GroupsOptions(VerbOptions):
     """Everything `louver groups` can be told, but for where the data are, who pays and where the release goes."""
 
     verb: ClassVar[str] = "groups"
-    no_source: ClassVar[tuple[str, ...]] = ("weight", "wide")
+    no_source: ClassVar[tuple[str, ...]] = ("weight", "wide", "weight_is_count")
     later: ClassVar[tuple[str, ...]] = ("delta",)
 
     unit: str | None = option(

@@ -112,14 +112,16 @@ def admit_source(
     ledger: Ledger,
     data: str,
     *,
+    name: str | None = None,
     table: str | None = None,
     query: str | None = None,
     run: Run | None = None,
 ) -> LedgerState:
-    """Let a ledger pay for another file, or table or query of a database."""
+    """Let a ledger pay for another file, or table or query of a database; `name` is what it is called there."""
     is_address = "://" in data
     if not is_address and not Path(data).is_file():
         raise InputError(f"{Path(data).name} does not exist; name the data to be admitted.", option="DATA")
-    name = f"database {urlsplit(data).path.strip('/')}" if is_address else Path(data).name
+    if name is None:
+        name = f"database {urlsplit(data).path.strip('/')}" if is_address else Path(data).name
     dataset = fingerprint(data, table=table, query=query, run=run)
     return ledger.admit(dataset, name=name, table=table, query=query)

@@ -7,7 +7,7 @@ A profile stays inside; `write_spec` makes a spec from it that holds nothing of 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,8 @@ def profile(
     delimiter: str | None = None,
     keep_codes: bool | None = None,
     where: str | None = None,
+    header_row: int | None = None,
+    missing_code: Mapping[str, Sequence[str | int]] | None = None,
     columns: str | Sequence[str] = (),
     largest: int = 3,
     alone: float = 0.05,

@@ -15,7 +15,7 @@ class ProfileOptions(VerbOptions):
     """Everything `louver profile` can be told, but for where the data are."""
 
     verb: ClassVar[str] = "profile"
-    no_source: ClassVar[tuple[str, ...]] = ("weight", "wide")
+    no_source: ClassVar[tuple[str, ...]] = ("weight", "wide", "weight_is_count")
 
     columns: Names = option(
         (), "Columns to look at, separated by commas (default: all).", metavar="A,B", group="columns"

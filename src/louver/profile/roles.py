@@ -13,7 +13,7 @@ from louver._words import listed
 from louver.data.coded import CodedColumn
 from louver.data.dependencies import Dependency
 from louver.data.kinds import ColumnKind
-from louver.data.telling import WORDS, is_positive, is_unit, why_telling, words_of
+from louver.data.telling import WORDS, is_named_like_weight, is_positive, is_unit, why_telling, words_of
 from louver.profile.singling import SinglingSet
 
 __all__ = ["Role", "Suggestion", "suggest_roles"]
@@ -76,7 +76,11 @@ def _by_itself(
     is_alone = share >= MOSTLY_ALONE
     if kind is ColumnKind.EMPTY:
         return Suggestion(role=Role.KEEP, reason="has no values")
-    if words & WORDS["weight"] and kind in (ColumnKind.NUMBER, ColumnKind.INTEGER) and is_positive(column):
+    if (
+        is_named_like_weight(column.name)
+        and kind in (ColumnKind.NUMBER, ColumnKind.INTEGER)
+        and is_positive(column)
+    ):
         return Suggestion(role=Role.WEIGHT, reason="named like a sampling weight, which may tell the stratum")
     is_other = bool(words & (WORDS["quasi"] | WORDS["sensitive"]))
     if is_unit(column, kind) and (words & WORDS["unit"] or (is_telling and not is_other)):

@@ -74,7 +74,7 @@ def _source_section(data: object, source: SourceOptions, folder: Path) -> str:
     for one in described(SourceOptions):
         value = getattr(source, one.name)
         if value != one.default:
-            lines.append(f"{one.name} = {toml_text(value) if isinstance(value, str) else str(value).lower()}")
+            lines.append(f"{one.name} = {_value(value)}")
     return "\n".join(lines) + "\n"
 
 
@@ -134,6 +134,14 @@ def _topdown_section() -> str:
     lines.append(f"leaves = {toml_text(PLACEHOLDER)}  # public list of the leaf regions")
     lines += ["[topdown.shares]", f"levels = {toml_text(PLACEHOLDER)}", f"queries = {toml_text(PLACEHOLDER)}"]
     return "\n".join(lines) + "\n"
+
+
+def _value(value: object) -> str:
+    """A value of the source's options in TOML."""
+    if isinstance(value, dict):
+        pairs = (f"{toml_text(column)} = {_list(codes)}" for column, codes in value.items())
+        return "{ " + ", ".join(pairs) + " }"
+    return toml_text(value) if isinstance(value, str) else str(value).lower()
 
 
 def _list(names: Iterable[str]) -> str:

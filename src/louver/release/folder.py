@@ -3,7 +3,8 @@
 Only plain files are opened, by names that the manifest lists and that stay inside the folder. Parquet files are read in
 batches, text as numbers into its dictionary, so that memory follows what is distinct in a file and not what its
 compression can be made to unfold to. What has to be held whole may have as many values as the file's metadata admit to, up to
-`MOST_VALUES`.
+`MOST_VALUES`. Time follows the bytes that lie on the disk: a file that unfolds to more values than its size allows is not read, nor
+is one that consists of holes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["BATCH_ROWS", "MOST_VALUES", "Folder", "Malformed", "plain_files", "without_dictionary"]
+__all__ = [
+    "BATCH_ROWS",
+    "MOST_VALUES",
+    "Folder",
+    "Malformed",
+    "is_hollow",
+    "plain_files",
+    "read_text",
+    "without_dictionary",
+]
 
 BATCH_ROWS = 1 << 18
 """Rows that are looked at together."""
@@ -31,6 +41,18 @@ MOST_BYTES = 1 << 32
 
 MOST_ENTRIES = 100_000
 """Most files and folders of a release."""
+
+FREE_VALUES, VALUES_PER_BYTE = 100_000_000, 64
+"""Values that a column of a Parquet file may have whatever its size, and how many more for each byte of the file.
+
+A column in which every row is alike takes a few bytes for any number of rows; reading them takes time all the same.
+"""
+
+MOST_TEXT = 1 << 26
+"""Most bytes of a page or another text that is held whole."""
+
+SMALL_FILE, LARGEST_FILE, FILLED = 1 << 30, 1 << 42, 100
+"""Files up to the first size may have holes; a larger one must lie on the disk with at least one byte of FILLED."""
 
 
 class Malformed(ValueError):
@@ -57,22 +79,45 @@ class Folder:
             raise Malformed(f"there is no file {name}")
         return self.path / name
 
+    def footer(self, name: str) -> pq.FileMetaData:
+        """Metadata of a Parquet file, refused where it would unfold to more than its size allows."""
+        path = self.file(name)
+        metadata = pq.read_metadata(path)
+        most = FREE_VALUES + VALUES_PER_BYTE * path.stat().st_size
+        longest = [0] * metadata.num_columns
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            for column in range(metadata.num_columns):
+                longest[column] += group.column(column).num_values
+        if max(metadata.num_rows, *longest, 0) > most:
+            raise Malformed(f"{name} would unfold to more values than its size allows; it was not read")
+        return metadata
+
     def rows(self, name: str) -> int:
         """Rows of a Parquet file, from its metadata."""
-        return int(pq.read_metadata(self.file(name)).num_rows)
+        return int(self.footer(name).num_rows)
 
     def schema(self, name: str) -> pa.Schema:
         """Columns of a Parquet file."""
-        return pq.read_schema(self.file(name))
+        return self.footer(name).schema.to_arrow_schema()
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Columns of a Parquet file in batches; text comes as a dictionary."""
         names = list(dict.fromkeys(columns))
-        schema = self.schema(name)
+        metadata = self.footer(name)
+        schema = metadata.schema.to_arrow_schema()
         texts = [column for column in names if _is_text(schema.field(column).type)]
-        with pq.ParquetFile(self.file(name), read_dictionary=texts) as file:
+        with pq.ParquetFile(self.file(name), metadata=metadata, read_dictionary=texts) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=names):
                 yield pa.Table.from_batches([batch]).select(names)
+
+    def row_groups(self, name: str, columns: Sequence[str]) -> Iterator[tuple[pa.Table, int]]:
+        """Every row group of a Parquet file: some of its columns, and how many values its longest column has."""
+        metadata = self.footer(name)
+        with pq.ParquetFile(self.file(name), metadata=metadata) as file:
+            for place in range(metadata.num_row_groups):
+                group = metadata.row_group(place)
+                longest = max(group.column(column).num_values for column in range(group.num_columns))
+                yield file.read_row_group(place, columns=list(columns)).select(list(columns)), int(longest)
 
     def check_rows(self, name: str, most: int) -> None:
         """Refuse a file of more rows than the promise allows."""
@@ -87,7 +132,7 @@ class Folder:
         most_rows : int, optional
             What follows from the promise.
         """
-        metadata = pq.read_metadata(self.file(name))
+        metadata = self.footer(name)
         chunks = [
             metadata.row_group(group).column(column)
             for group in range(metadata.num_row_groups)
@@ -99,11 +144,31 @@ class Folder:
         )
         if is_large or (most_rows is not None and metadata.num_rows > most_rows):
             raise Malformed(f"{name} is larger than the promise allows; it was not read")
-        return pq.ParquetFile(self.file(name)).read()
+        with pq.ParquetFile(self.file(name), metadata=metadata) as file:
+            return file.read()
 
     def metadata(self, name: str) -> dict[bytes, bytes]:
         """Key-value metadata of a Parquet file."""
         return dict(self.schema(name).metadata or {})
+
+
+def is_hollow(path: Path) -> bool:
+    """Whether a file is larger than what lies on the disk of it: to read the holes of a few terabytes takes hours."""
+    found = os.stat(path, follow_symlinks=False)
+    if found.st_size <= SMALL_FILE:
+        return False
+    on_disk = getattr(found, "st_blocks", None)
+    is_empty = on_disk is not None and on_disk * 512 < found.st_size // FILLED
+    return is_empty or found.st_size > LARGEST_FILE
+
+
+def read_text(path: Path) -> str:
+    """The text of a page; Malformed where it is larger than any."""
+    with path.open("rb") as stream:
+        text = stream.read(MOST_TEXT + 1)
+    if len(text) > MOST_TEXT:
+        raise Malformed(f"{path.name} is larger than any that is read")
+    return text.decode("utf-8", errors="replace")
 
 
 def plain_files(folder: Path) -> tuple[set[str], int]:

@@ -22,14 +22,12 @@ from typing import Any
 
 from louver._version import __version__
 from louver.errors import InputError
+from louver.release.strict_json import read_json
 
 __all__ = ["MANIFEST", "FileEntry", "Manifest", "digest", "file_entry", "read_content", "read_manifest"]
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-
-MAX_BYTES = 1 << 26
-"""A manifest lists labels and files, never records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,8 @@ class Manifest:
     def to_json(self) -> str:
         """The text of manifest.json, digest included."""
         content = asdict(self)
-        return json.dumps({**content, "digest": digest(content)}, indent=1, ensure_ascii=False) + "\n"
+        told = {**content, "digest": digest(content)}
+        return json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def digest(content: Mapping[str, Any]) -> str:
@@ -108,16 +107,14 @@ def read_manifest(folder: str | Path) -> Manifest:
 
 
 def read_content(folder: str | Path) -> dict[str, Any]:
-    """The content of manifest.json: a plain file, strict JSON, every key once."""
+    """The content of manifest.json: a plain file of strict JSON, bounded before it is parsed."""
     folder = Path(folder)
     if not is_plain(folder / MANIFEST):
         raise InputError(f"{folder.name} is no release directory; it has no {MANIFEST}.", file=folder.name)
     with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
-        if (folder / MANIFEST).stat().st_size <= MAX_BYTES:
-            text = (folder / MANIFEST).read_text(encoding="utf-8")
-            content: dict[str, Any] = dict(json.loads(text, object_pairs_hook=_once).items())
-            digest(content)  # text with half a character has no bytes
-            return content
+        content: dict[str, Any] = dict(read_json(folder / MANIFEST).items())
+        digest(content)  # text with half a character has no bytes
+        return content
     raise _unreadable(folder.name)
 
 
@@ -139,14 +136,6 @@ def _unreadable(name: str) -> InputError:
     return InputError(
         f"{MANIFEST} in {name} is not a manifest that louver {__version__} can read.", file=MANIFEST
     )
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose keys are all different: of two, readers would take different ones."""
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return content
 
 
 FIELDS: Mapping[str, tuple[type, ...]] = {

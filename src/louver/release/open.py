@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from louver._html import html_table
 from louver.errors import InputError
-from louver.release.folder import Folder, Malformed, plain_files
+from louver.release.folder import Folder, Malformed, plain_files, read_text
 from louver.release.manifest import Manifest, read_manifest
 from louver.release.verify import Verification, verify
 
@@ -81,7 +81,10 @@ class Release:
         """The HTML page for a person, if there is one."""
         if REPORT not in self._folder.files:
             return None
-        return self._folder.file(REPORT).read_text(encoding="utf-8", errors="replace")
+        try:
+            return read_text(self._folder.file(REPORT))
+        except Malformed as error:
+            raise InputError(f"{self.path.name}: {error}.", file=REPORT) from None
 
     def verify(self) -> Verification:
         """Recompute every promise."""

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from louver._html import html_table
 from louver.errors import InputError, printable
-from louver.release.folder import Folder, Malformed, plain_files
+from louver.release.folder import Folder, Malformed, is_hollow, plain_files
 from louver.release.manifest import (
     MANIFEST,
     Manifest,
@@ -32,6 +32,7 @@ from louver.release.manifest import (
 from louver.release.promises import PROMISES, Context, Outcome
 from louver.release.promises.asked import weaknesses
 from louver.release.promises.measurements import MEASUREMENTS, check_measurements
+from louver.release.promises.privacy import check_privacy
 
 if TYPE_CHECKING:
     from louver.release.open import Release
@@ -162,6 +163,9 @@ def _check_files(folder: Path, manifest: Manifest) -> tuple[set[str], list[Check
         if name not in present:
             checks.append(Check(f"file {name}", False, "missing, or not a plain file"))
             continue
+        if is_hollow(folder / name):
+            checks.append(Check(f"file {name}", False, "mostly holes, or larger than any; it was not read"))
+            continue
         is_same = (folder / name).stat().st_size == entry.bytes and file_entry(folder / name) == entry
         found = "unchanged" if is_same else "its bytes differ from the manifest"
         checks.append(Check(f"file {name}", is_same, found))
@@ -179,6 +183,8 @@ def check_promises(folder: Folder, manifest: Manifest) -> Iterator[Check]:
     if manifest.verb in MEASUREMENTS:
         outcome = _doubted(lambda: check_measurements(context))
         yield Check("measurements", outcome.passed, outcome.found)
+        outcome = _doubted(lambda: check_privacy(context))
+        yield Check("privacy", outcome.passed, outcome.found)
     for entry in manifest.promises:
         yield check_promise(context, entry)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -17,6 +16,7 @@ from types import TracebackType
 from louver.errors import InputError, PromiseError
 from louver.release.folder import Folder
 from louver.release.manifest import MANIFEST, Manifest, file_entry, parse
+from louver.release.strict_json import parse_json
 from louver.release.verify import check_promises
 from louver.run import Run
 
@@ -131,7 +131,7 @@ class ReleaseWriter:
 
 def _check_kept(folder: Folder, manifest: Manifest) -> None:
     """Refuse to publish files that do not keep what is promised of them: a mistake of ours, found in time."""
-    as_read = parse(json.loads(manifest.to_json()), folder.path.name)
+    as_read = parse(parse_json(manifest.to_json().encode()), folder.path.name)
     for check in check_promises(folder, as_read):
         if not check.passed:
             raise PromiseError(

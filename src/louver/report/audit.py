@@ -84,14 +84,13 @@ def _advice(advice: Advice | None) -> list[str]:
 def _plan(plan: HidingPlan) -> str:
     """Further cells to hide in one table."""
     head = f"<h2>Further cells to hide in {escape(plan.table)}</h2>"
+    told = f"<p>{escape(plan.told[0].upper() + plan.told[1:])}.</p>"
     if not plan.is_safe:
-        return f"{head}<p>No pattern was found that protects all its small cells beside the other tables.</p>"
+        return f"{head}{told}"
     lines = [
         (", ".join(f"{name}: {label}" for name, label in cell.items()) or "the grand total",)
         for cell in plan.cells
     ]
-    proof = "No fewer would do." if plan.is_least else "Fewer might do."
-    told = f"<p>With these, none of its {plan.small_cells:,} small cells can be worked out. {proof}</p>"
     return f"{head}{told}{table(('cell',), lines)}"
 
 

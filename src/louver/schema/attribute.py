@@ -48,8 +48,6 @@ class Attribute:
         Tree whose leaves include all labels.
     missing : str, optional
         Label under which missing values are counted; without it a missing value is an error.
-    missing_codes : tuple of str
-        Values that stand for missing; no spec names them, and debits name attributes by their `repr`.
 
     Examples
     --------
@@ -63,7 +61,6 @@ class Attribute:
     labels: tuple[str, ...] = ()
     hierarchy: Hierarchy | None = None
     missing: str | None = None
-    missing_codes: tuple[str, ...] = field(default=(), repr=False)
     _codes: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

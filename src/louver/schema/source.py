@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from louver.errors import InputError
-from louver.schema.options import option
+from louver.schema.options import Orders, option
 from louver.schema.validate import OWN, Options, validated
 from louver.schema.where import parse_where
 
-__all__ = ["ENCODINGS", "SourceKeywords", "SourceOptions"]
+__all__ = ["ALL_COLUMNS", "ENCODINGS", "SourceKeywords", "SourceOptions"]
+
+ALL_COLUMNS = "*"
+"""Stands for every column in `missing_code`."""
 
 RIVALS = {"table": "query", "query": "table", "weight": "wide", "wide": "weight"}
 """What is given replaces what a spec says about the same."""
@@ -64,13 +68,29 @@ def _where(text: str) -> str:
     raise PydanticCustomError(OWN, "{problem}", {"problem": problem})
 
 
+def _missing_codes(codes: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    for values in codes.values():
+        if not values or "" in values:
+            raise PydanticCustomError(OWN, "needs the values that stand for missing, as A=9,99 or *=N")
+    return codes
+
+
 class SourceOptions(Options):
     """Where the records are, how they are read and what a row counts: `[source]`.
 
     `file`, `uri`, `table`, `query`, `weight` and `wide`, in this order, are in the fingerprints of all designs.
     """
 
-    later: ClassVar[tuple[str, ...]] = ("decimal_mark", "encoding", "delimiter", "keep_codes", "where")
+    later: ClassVar[tuple[str, ...]] = (
+        "decimal_mark",
+        "encoding",
+        "delimiter",
+        "keep_codes",
+        "where",
+        "header_row",
+        "missing_code",
+        "weight_is_count",
+    )
 
     file: str | None = None
     uri: str | None = None
@@ -112,6 +132,24 @@ class SourceOptions(Options):
         metavar="CONDITION",
         group="source",
     )
+    header_row: int | None = option(
+        None,
+        "Row of a CSV or Excel file that names the columns, counted from 1; rows above it are skipped (default: the first).",
+        metavar="N",
+        group="source",
+        ge=1,
+    )
+    missing_code: Annotated[Orders, AfterValidator(_missing_codes)] = option(
+        {},
+        "Values that stand for missing, in one column or in all of them (*=N,99). May be repeated.",
+        metavar="A=V,V",
+        group="source",
+    )
+    weight_is_count: bool = option(
+        False,
+        "The weight column counts people, although it looks like money or a sampling weight.",
+        group="source",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> SourceOptions:
@@ -147,3 +185,5 @@ class SourceKeywords(TypedDict, total=False):
     delimiter: str | None
     keep_codes: bool | None
     where: str | None
+    header_row: int | None
+    missing_code: Mapping[str, Sequence[str | int]] | None

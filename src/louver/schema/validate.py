@@ -56,7 +56,9 @@ class Options(BaseModel):
     def named(self) -> dict[str, Any]:
         """What the name of a request tells: every option, those that came later where they are not at their default."""
         fields = type(self).model_fields
-        at_default = {n for n in self.later if getattr(self, n) == fields[n].get_default()}
+        at_default = {
+            n for n in self.later if getattr(self, n) == fields[n].get_default(call_default_factory=True)
+        }
         return self.model_dump(mode="json", exclude=at_default)
 
 

@@ -1,4 +1,4 @@
-"""Further cells to hide: every small cell protected, beside brute force over all patterns of tiny tables."""
+"""Further cells to hide: every small cell protected from readers who know what a mark means, and no cell too many."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import itertools
 import time
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import louver as lv
+from louver.audit.advise import Small
+from louver.audit.explain import Cells
 from louver.audit.hide import hide
 from louver.audit.load import load
 from louver.audit.options import AuditOptions
@@ -15,38 +19,56 @@ from louver.data.histogram import Histogram
 from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.validate import validated
-from oracles.audit import tables
+from oracles.hiding import Hiding, exact_small
+
+NOTHING_ELSE = Small(cells=Cells(assigns=(), cells=()), floor=np.zeros(0, int), ceiling=np.zeros(0, int))
 
 
-def loaded_table(truth, below=3, more=()):
-    attributes = tuple(
+def attributes_of(shape):
+    return tuple(
         Attribute(name="abc"[axis], labels=tuple(f"{'abc'[axis]}{code}" for code in range(size)))
-        for axis, size in enumerate(truth.shape)
+        for axis, size in enumerate(shape)
     )
-    table = {"name": "t", "by": [a.name for a in attributes], "totals": True, "below": below}
-    options = validated(AuditOptions, {"tables": [table, *more]}, "test")
-    return load(options, attributes, Histogram.from_dense(truth, attributes))
 
 
-def numbers(table):
-    """All published numbers of a two-way table, inner cells first, then totals as the table lists them."""
-    return np.concatenate([table.ravel(), table.sum(axis=1), table.sum(axis=0), [table.sum()]])
+def patterns(truth, tables, within=0.0, seconds=60.0):
+    """The patterns of tables, where nothing but their own small cells is asked about."""
+    attributes = attributes_of(truth.shape)
+    options = validated(AuditOptions, {"tables": tables}, "test")
+    loaded = load(options, attributes, Histogram.from_dense(truth, attributes))
+    deadline = time.monotonic() + seconds
+    return hide(loaded, options.tables, within, lambda pieces, left: NOTHING_ELSE, Run(), deadline)
+
+
+def crossed(by, below=3, **more):
+    return {"name": by, "by": list(by), "totals": True, "below": below, **more}
+
+
+def records(truth):
+    cells = list(np.ndindex(truth.shape))
+    columns = {"abc"[axis]: [f"{'abc'[axis]}{cell[axis]}" for cell in cells] for axis in range(truth.ndim)}
+    return pa.table({**columns, "count": [int(truth[cell]) for cell in cells]})
 
 
 def fewest_by_force(truth, below):
-    """Fewest further cells over all patterns: no zero is hidden, every small number differs in some table."""
-    true = numbers(truth)
-    small = np.flatnonzero((true > 0) & (true < below))
-    others = np.flatnonzero((true > 0) & ~((true > 0) & (true < below)))
-    candidates = [numbers(t) for total in range(truth.sum() + 3) for t in tables(truth.shape, total, total)]
-    matrix = np.array(candidates)
+    """Fewest further numbers of a two-way table over all patterns, zeros shown, for the readers that a pattern can keep out."""
+    table = Hiding((0, 1), below)
+    true = table.sums(truth.shape) @ truth.ravel()
+    is_small = (true > 0) & (true < below)
+    others = np.flatnonzero(true >= below)
+    hidden_all = [(table, true > 0)]
+    by_mark = exact_small(truth, hidden_all, is_knowing=True)
+    lost = exact_small(truth, hidden_all, is_knowing=False)
     for size in range(len(others) + 1):
         for extra in itertools.combinations(others, size):
-            shown = np.setdiff1d(np.arange(len(true)), [*small, *extra])
-            same = matrix[(matrix[:, shown] == true[shown]).all(axis=1)]
-            if all((same[:, cell] != true[cell]).any() for cell in small):
-                return size
-    return None
+            hidden = is_small.copy()
+            hidden[list(extra)] = True
+            published = [(table, hidden)]
+            if exact_small(truth, published, is_knowing=True) <= by_mark and (
+                exact_small(truth, published, is_knowing=False) <= lost
+            ):
+                return size, len(by_mark - lost)
+    raise AssertionError("hiding everything does")
 
 
 @pytest.mark.parametrize(
@@ -56,33 +78,110 @@ def fewest_by_force(truth, below):
         [[2, 4], [3, 0]],
         [[1, 3, 0], [2, 3, 0]],
         [[2, 0, 3], [3, 3, 0]],
+        [[1, 1, 4], [3, 0, 3]],
+        [[1, 1], [3, 4]],
     ],
     ids=str,
 )
 def test_as_few_as_brute_force_finds(truth):
     truth = np.array(truth)
-    found = hide(loaded_table(truth), 0, 3, 0.0, Run(), time.monotonic() + 60)
-    assert found.is_safe and found.is_least
-    assert found.n_secondary == fewest_by_force(truth, 3)
+    found = patterns(truth, [crossed("ab")])[0]
+    assert found.is_safe and found.is_least and found.is_possible
+    assert (found.n_added, found.by_mark) == fewest_by_force(truth, 3)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shape", [(4, 5), (3, 3, 3)], ids=str)
-def test_every_small_cell_is_protected_as_asked(shape, seed):
+def test_every_small_cell_is_protected_as_asked(shape, seed, monkeypatch):
+    monkeypatch.setattr("louver.audit.hide.ALL_EFFORT", 0.2)
     truth = np.random.default_rng(seed).negative_binomial(1, 0.06, size=shape)
     for within in (0.0, 30.0):
-        found = hide(loaded_table(truth, 5), 0, 5, within, Run(), time.monotonic() + 3)
-        assert found.is_safe
-        assert found.fewest is None or found.fewest <= found.n_secondary
+        assert patterns(truth, [crossed("abc"[: len(shape)], 5)], within)[0].is_safe
+
+
+def test_row_totals_that_force_ones_are_not_published():
+    """Two hidden cells whose sum is 2 are 1 and 1 for everybody who knows that empty cells are shown."""
+    truth = np.array([[1, 1, 20], [1, 1, 20], [20, 20, 20]])
+    asked = {"weight": "count", "no_advice": True}
+    found = lv.audit(records(truth), tables=[crossed("ab", 5)], hide=True, **asked)
+    assert found.summary.small_exact and {cell.lower for cell in found.disclosed()} == {1}
+    [plan] = found.hide
+    assert plan.is_safe and plan.cells
+    again = lv.audit(records(truth), tables=[crossed("ab", 5, hide=list(plan.cells))], hide=True, **asked)
+    assert not again.summary.small_exact and not list(again.undecided())
+    assert again.hide[0].cells == () and again.hide[0].is_safe
+
+
+def test_small_cells_that_only_their_mark_protects_are_counted():
+    """A small total of four small cells: each is 1 for a reader who can tell that the total is small."""
+    truth = np.array([[1, 1, 1, 1], [9, 8, 7, 9]])
+    [found] = patterns(truth, [crossed("ab", 5)]).values()
+    assert found.is_safe and found.by_mark == 5
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_three_linked_tables_get_the_fewest_cells(seed):
+    """Each shows totals of the other two, so that none can be protected alone."""
+    truth = np.random.default_rng(seed).negative_binomial(1, 0.15, size=(4, 3, 3))
+    tables = [crossed(by, 5) for by in ("ab", "bc", "ac")]
+    found = lv.audit(records(truth), weight="count", tables=tables, hide=True, no_advice=True, seconds=600)
+    assert all(plan.is_safe and plan.is_least for plan in found.hide)
+    hidden = [{**table, "hide": list(plan.cells)} for table, plan in zip(tables, found.hide, strict=True)]
+    again = lv.audit(records(truth), weight="count", tables=hidden, no_advice=True, seconds=600)
+    assert not list(again.disclosed()) and not list(again.undecided())
+
+
+def test_a_table_and_its_coarsening_are_protected_together():
+    truth = np.array([[18, 1, 3], [12, 14, 18], [29, 30, 55], [2, 0, 22], [31, 20, 13], [5, 9, 7]])
+    sectors = {"a": {"S": ["a0", "a1"], "T": ["a2", "a3"], "U": ["a4", "a5"]}}
+    tables = [crossed("ab", 5), {**crossed("ab", 5, recode=sectors), "name": "sectors"}]
+    found = patterns(truth, tables)
+    assert all(pattern.is_safe and pattern.is_least for pattern in found.values())
+    hidden = [np.concatenate(found[number].hidden) for number in (0, 1)]
+    published = [
+        (Hiding((0, 1), 5), hidden[0]),
+        (Hiding((0, 1), 5, {0: (0, 0, 1, 1, 2, 2)}), hidden[1]),
+    ]
+    for is_knowing in (False, True):
+        assert not exact_small(truth, published, is_knowing=is_knowing, more=2)
 
 
 def test_a_table_beside_it_can_make_hiding_pointless():
     truth = np.array([[1, 4], [3, 3]])
     beside = {"name": "same", "by": ["a", "b"]}
-    found = hide(loaded_table(truth, more=[beside]), 0, 3, 0.0, Run(), time.monotonic() + 10)
-    assert not found.is_safe
+    found = patterns(truth, [crossed("ab"), beside])
+    assert list(found) == [0] and not found[0].is_safe and not found[0].is_possible
+    told = lv.audit(records(truth), weight="count", tables=[crossed("ab"), beside], hide=True).hide[0].told
+    assert told == "no choice of cells protects all small ones beside the other tables"
+
+
+def test_without_time_no_pattern_is_safe():
+    found = patterns(np.array([[1, 4], [3, 3]]), [crossed("ab")], seconds=-1)
+    assert not found[0].is_safe and found[0].is_possible
 
 
 def test_nothing_small_needs_no_hiding():
-    found = hide(loaded_table(np.array([[9, 8], [7, 9]])), 0, 3, 0.0, Run(), time.monotonic() + 10)
-    assert found.n_primary == found.n_secondary == 0 and found.is_safe
+    found = patterns(np.array([[9, 8], [7, 9]]), [crossed("ab")])[0]
+    assert found.n_primary == found.n_added == 0 and found.is_safe
+
+
+def test_cells_that_the_table_hides_already_are_kept_and_not_proposed():
+    truth = np.array([[1, 4, 9], [5, 6, 9], [9, 9, 9]])
+    mine = [{"a": "a0", "b": "b1"}, {"a": "a1", "b": "b0"}, {"a": "a1", "b": "b1"}]
+    found = patterns(truth, [crossed("ab", hide=mine)])[0]
+    assert found.is_safe and found.n_added == 0
+    assert sum(int(cells.sum()) for cells in found.hidden) == 4
+
+
+def test_a_mark_range_says_which_cells_may_be_hidden():
+    """A mark that stands for at most 4 people cannot hide 5 and more."""
+    truth = np.array([[1, 4, 9], [5, 6, 9], [9, 9, 9]])
+    found = patterns(truth, [crossed("ab", mark_range=[1, 4])])[0]
+    assert not found.is_safe and not found.is_possible
+
+
+def test_rounded_tables_are_taken_as_they_are_printed():
+    """Numbers to base 5 leave a single small cell open; exact ones would not."""
+    truth = np.array([[1, 40], [30, 30]])
+    assert patterns(truth, [crossed("ab", base=5)])[0].n_added == 0
+    assert patterns(truth, [crossed("ab")])[0].n_added == 3

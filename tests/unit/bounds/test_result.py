@@ -229,7 +229,7 @@ def test_results_are_frozen_and_equal_by_content():
 
 def test_a_sampling_weight_is_not_taken_for_a_count_in_silence() -> None:
     people = pa.table({"site": ["A", "A", "B", "B"], "ill": ["y", "n"] * 2, "pwgtp": [300, 200, 100, 400]})
-    audit = lv.bounds(people, rows=["site"], cols=["ill"], weight="pwgtp")
+    audit = lv.bounds(people, rows=["site"], cols=["ill"], weight="pwgtp", weight_is_count=True)
     assert audit.verdict.is_risky and 'Column "pwgtp" is named like a sampling weight' in audit.words()
     assert not lv.bounds(
         people.rename_columns(["site", "ill", "n"]), rows=["site"], cols=["ill"], weight="n"

@@ -81,6 +81,8 @@ READ_OTHERWISE: dict[str, Any] = {
     "delimiter": ";",
     "keep_codes": True,
     "where": "state = 'GA'",
+    "header_row": 1,
+    "missing_code": {"state": ["N"]},
 }
 
 
@@ -89,6 +91,7 @@ def test_every_option_is_in_the_request_or_left_out_for_a_reason() -> None:
     unused = {
         "source.weight",
         "source.wide",
+        "source.weight_is_count",
     }  # groups has no such source; they are in the request all the same
     fields = {f"groups.{name}" for name in GroupsOptions.model_fields}
     fields |= {f"source.{name}" for name in SourceOptions.model_fields}
@@ -97,7 +100,7 @@ def test_every_option_is_in_the_request_or_left_out_for_a_reason() -> None:
     asked = {"geography", "shares", "queries", "invariants", "epsilon", "rho", "delta", "neighbours"}
     fields = {f"topdown.{name}" for name in TopDownOptions.model_fields}
     fields |= {f"source.{name}" for name in SourceOptions.model_fields}
-    read = {f"source.{name}" for name in (*READ_OTHERWISE, "weight", "wide")}
+    read = {f"source.{name}" for name in (*READ_OTHERWISE, "weight", "wide", "weight_is_count")}
     assert {f"topdown.{name}" for name in asked} | read | set(NOT_IN_TOPDOWN) == fields
 
 

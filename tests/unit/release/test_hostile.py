@@ -16,14 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from louver.data.write import write_csv
 from louver.errors import InputError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
-from louver.release.manifest import digest, file_entry
+from louver.release.manifest import Manifest, digest, file_entry
 from louver.release.open import open_release
 from louver.release.verify import verify
-from releases import edit, made
+from louver.release.write import ReleaseWriter
+from releases import doubt, edit, made
 
 DATA = "data/anonymized.parquet"
 
@@ -142,6 +144,28 @@ def tree(*levels: list[int]) -> Callable[[Path], None]:
     return lambda out: edit(out, change)
 
 
+def close(**changes: Any) -> Callable[[Path], None]:
+    """Ask for closeness by other values or another distance, as the parameters then do."""
+
+    def change(m: dict[str, Any]) -> None:
+        promise(m, "t-closeness").update(changes)
+        m["parameters"].update({key: changes[key] for key in {"t", "distance"} & set(changes)})
+
+    return lambda out: edit(out, change)
+
+
+def hollow(name: str) -> Callable[[Path], None]:
+    """A file of two terabytes that takes no room on the disk, listed with its size."""
+
+    def apply(out: Path) -> None:
+        os.truncate(out / name, 1 << 41)
+        edit(out, lambda m: m["files"][name].update(bytes=1 << 41))
+
+    return apply
+
+
+NOBODY = [[f"nobody {i}"] for i in range(100)]
+
 HOSTILE: dict[str, Callable[[Path], object]] = {
     "files outside, relative": outside("relative"),
     "files outside, absolute": outside("absolute"),
@@ -185,6 +209,15 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
     "a key twice": text(lambda t: t.replace('"verb"', '"method": "exact",\n "verb"', 1)),
     "deep JSON": text(lambda t: t.replace('"warnings": []', '"warnings": ' + "[" * 9999 + "]" * 9999)),
     "an integer of 5,000 digits": text(lambda t: t.replace('"k": 3', '"k": ' + "9" * 5000)),
+    "a number of 1,000 digits": lambda out: edit(out, lambda m: m["results"].update(a=10**1000)),
+    "not a number": lambda out: edit(out, lambda m: m["results"].update(a=float("nan"))),
+    "infinity": lambda out: edit(out, lambda m: m["results"].update(a=float("inf"))),
+    "infinity by its exponent": text(lambda t: t.replace('"results": {}', '"results": {"a": 1e999}')),
+    "two terabytes of holes": hollow(DATA),
+    "values that nobody has": close(
+        values=[["cold"], *NOBODY, ["flu"], ["ulcer"]], distance="ordered", t=0.2
+    ),
+    "levels above the root": close(distance="hierarchical", hierarchy=[[0, 0, 1], *[[0, 0, 0]] * 60], t=0.01),
     "half a character": lambda out: write_raw(out, half_a_character),
     "half a character as a file": lambda out: write_raw(
         out, lambda m: m["files"].update({"\ud800": {"bytes": 1, "sha256": ""}})
@@ -228,6 +261,20 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
     ),
     "no Parquet at all": lambda out: ((out / DATA).write_bytes(b"PAR1 nothing PAR1"), listed(out, DATA)),
 }
+
+
+def test_closeness_is_not_diluted(release: Path) -> None:
+    """The classes are 1/6 away from the whole, in order and in a tree; no list of values and no more levels make that less."""
+    honest = {"distance": "ordered", "values": [["flu"], ["cold"], ["ulcer"]]}
+    assert doubt(release, "t-closeness", **honest, t=0.17).passed
+    assert not doubt(release, "t-closeness", **honest, t=0.16).passed
+    diluted = {**honest, "values": [["flu"], ["cold"], ["ulcer"], *NOBODY]}
+    found = doubt(release, "t-closeness", **diluted, t=0.1)
+    assert not found.passed and "no published record has" in found.found
+    tree = {"distance": "hierarchical", "values": honest["values"]}
+    assert doubt(release, "t-closeness", **tree, hierarchy=[[0, 0, 1], [0, 0, 0]], t=0.17).passed
+    found = doubt(release, "t-closeness", **tree, hierarchy=[[0, 0, 1], *[[0, 0, 0]] * 60], t=0.1)
+    assert not found.passed and "root" in found.found
 
 
 @pytest.mark.parametrize("attack", HOSTILE.values(), ids=HOSTILE.keys())
@@ -306,6 +353,74 @@ def test_a_table_with_too_many_values_is_not_read(release: Path, monkeypatch: py
     listed(release, "data/mapping.parquet")
     found = {check.name: check.found for check in verify(release).checks}
     assert "larger than the promise allows" in found["mapping"]
+
+
+def test_more_rows_than_the_size_of_a_file_allows_are_not_read(
+    release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("louver.release.folder.FREE_VALUES", 1000)
+    assert verify(release).passed
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1 << 20, np.int32)), ["20-29"])
+    pq.write_table(pa.table({"age": column, "ill": column}), release / DATA)
+    listed(release, DATA)
+    found = {check.name: check.found for check in verify(release).checks if not check.passed}
+    assert "more values than its size allows" in found["k-anonymity"]
+    with pytest.raises(InputError, match="cannot be read"):
+        open_release(release).tables["anonymized"]
+
+
+def test_a_report_larger_than_any_is_not_read(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("louver.release.folder.MOST_TEXT", 5)
+    with pytest.raises(InputError, match="larger than any"):
+        _ = open_release(release).report
+
+
+def test_a_manifest_of_too_many_parts_is_not_parsed(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("louver.release.strict_json.MOST_PARTS", 10)
+    with pytest.raises(InputError, match="is not a manifest"):
+        open_release(release)
+
+
+def test_a_manifest_that_is_too_long_is_not_parsed(release: Path) -> None:
+    with (release / "manifest.json").open("ab") as stream:
+        stream.truncate(1 << 40)
+    with pytest.raises(InputError, match="is not a manifest"):
+        open_release(release)
+
+
+def shares(out: Path, *texts: str) -> Path:
+    """A release of one table of shares."""
+    table = {"file": "data/01-a.parquet", "by": ["a", "b"], "base": None, "total": None, "n_rows_by": 1}
+    told = {**table, "decimals": 1}
+    manifest = Manifest(
+        verb="audit",
+        method="tables",
+        parameters={"small": 5, "within": None, "tables": [{"name": "a", **told}]},
+        promises=[{"promise": "tables", "tables": [told]}],
+    )
+    rows = pa.table({"a": ["x"] * len(texts), "b": list(map(str, range(len(texts)))), "share": list(texts)})
+    with ReleaseWriter(out) as writer:
+        pq.write_table(rows, writer.path("data/01-a.parquet"))
+        write_csv(rows, writer.path("data/01-a.csv"))
+        writer.seal(manifest)
+    return out
+
+
+@pytest.mark.parametrize("text", ["1e-999999999", "1E9", "1/0", "1/00", "-0.5", "0." + "1" * 99, "nan", "½"])
+def test_a_share_that_is_no_number_is_not_computed(tmp_path: Path, text: str) -> None:
+    out = shares(tmp_path / "out", "0.5", "0.5")
+    rewritten("data/01-a.parquet", lambda t: t.set_column(2, "share", pa.array(["0.5", text])))(out)
+    assert "a share is not a number" in [check.found for check in verify(out).checks]
+
+
+def test_decimals_beyond_any_are_not_computed(tmp_path: Path) -> None:
+    out = shares(tmp_path / "out", "0.5", "0.5")
+
+    def change(m: dict[str, Any]) -> None:
+        promise(m, "tables")["tables"][0]["decimals"] = m["parameters"]["tables"][0]["decimals"] = 10**10
+
+    edit(out, change)
+    assert not verify(out).passed
 
 
 def test_a_pipe_does_not_hang_the_ledger(release: Path, tmp_path: Path) -> None:

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
 from louver.anonymize.columns import Column, of_rows
-from louver.anonymize.load import attribute_of, public_labels, quasi_identifier, sensitive_of
+from louver.anonymize.load import (
+    attribute_of,
+    declared_missing,
+    public_labels,
+    quasi_identifier,
+    sensitive_of,
+)
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem
 from louver.anonymize.requirements import Sensitive
@@ -46,6 +52,8 @@ class Domain:
     public : mapping of str to frozenset of str
         Labels of a column that are known to exist.
     n_records : int
+    missing_code : mapping of str to list of str
+        Values of a column that stand for missing.
     """
 
     read: tuple[Attribute, ...]
@@ -57,6 +65,7 @@ class Domain:
     found_by: tuple[Ints | Floats, ...]
     public: Mapping[str, frozenset[str]]
     n_records: int
+    missing_code: Mapping[str, list[str]]
 
     @property
     def schema(self) -> Schema:
@@ -117,6 +126,7 @@ def read_domain(source: Source, options: AnonymizeOptions, schema: Schema | None
         found_by=tuple(found_by),
         public=public,
         n_records=int(counts[0].sum()),
+        missing_code=declared_missing(source, options),
     )
 
 

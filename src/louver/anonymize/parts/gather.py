@@ -108,7 +108,7 @@ def gather(
         ),
         comparison=compare(bins_of_domain(domain), reduce(add, [answer.tally for answer in answers])),
         promises=promises_of(table.num_rows, quasi, losses, _shown(answers, domain, texts), options),
-        parameters=parameters_of(options),
+        parameters=parameters_of(options, domain.missing_code),
         is_order_kept=options.keep_order,
         reached=_reached(answers),
         n_alone=_count_alone(table, run) if carried else risk.uniques_after,
@@ -151,7 +151,7 @@ def _shown(answers: Sequence[PartAnswer], domain: Domain, texts: dict[str, Texts
     return [
         Shown(
             limits=limits,
-            codes=shown_codes(attribute, _all_labels(attribute.name, answers), domain.public[attribute.name]),
+            codes=shown_codes(_all_labels(attribute.name, answers)),
             texts=texts[attribute.name],
         )
         for attribute, limits in zip(domain.sensitive_attributes, domain.sensitive, strict=True)

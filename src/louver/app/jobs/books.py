@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from louver.run import Run
 
 __all__ = [
     "checked",
+    "free_name",
     "given_up",
     "granted",
     "ledger_left",
     "ledger_read",
     "listed",
     "loss_told",
+    "manifest_told",
     "out_folder",
     "release_folder",
     "report_of",
@@ -71,11 +74,12 @@ def loss_told(loss: Loss) -> dict[str, str]:
 def listed(folder: str, run: Run) -> list[dict[str, Any]]:
     """Every release below a folder, the newest first, as its manifest tells it; `verify` has not doubted it yet."""
     found = []
-    places = sorted(place for place in Path(folder).iterdir() if (place / MANIFEST).is_file())
+    there = Path(folder).iterdir() if Path(folder).is_dir() else ()
+    places = sorted(place for place in there if (place / MANIFEST).is_file())
     for place in places[:MOST]:
         run.check()
         try:
-            found.append({"folder": place.name, **_told(read_manifest(place))})
+            found.append({"folder": place.name, **manifest_told(read_manifest(place))})
         except LouverError as error:
             found.append({"folder": place.name, "kind": "", "created": "", "problem": str(error)})
     return sorted(found, key=lambda one: str(one["created"]), reverse=True)
@@ -91,21 +95,34 @@ def report_of(folder: str, name: str, run: Run) -> str | None:
     return open_release(release_folder(folder, name)).report
 
 
-def out_folder(releases: Path | None, name: str) -> str:
-    """Where a release goes: a new folder below the one that the explorer was started with.
+def out_folder(releases: Path, name: str) -> str:
+    """Where a release goes: a new folder below the one of all releases, which is made where it is missing.
 
     Raises
     ------
     InputError
-        If there is no such folder, or the name is no plain name, or taken.
+        If the folder cannot be made, or the name is no plain name, or taken.
     """
-    if releases is None:
-        raise InputError("there is no folder for releases; start the explorer with --releases DIR.")
     if not name or not name.isprintable() or name.startswith((".", "-")) or set(name) & set("/\\:"):
         raise InputError("the release needs a plain name, such as crashes-2013.")
     if (releases / name).exists():
         raise InputError(f"{printable(name)} exists already; choose another name.")
-    return str(releases / name)
+    try:
+        releases.mkdir(exist_ok=True)
+    except OSError:
+        problem = (
+            f"the folder {printable(releases.name)} cannot be made; start the explorer where you may write."
+        )
+    else:
+        return str(releases / name)
+    raise InputError(problem)
+
+
+def free_name(releases: Path, stem: str) -> str:
+    """A name that no release has yet: the stem, or the stem with a number."""
+    return next(
+        name for n in count(1) if not (releases / (name := stem if n == 1 else f"{stem}-{n}")).exists()
+    )
 
 
 def release_folder(folder: str, name: str) -> Path:
@@ -115,7 +132,8 @@ def release_folder(folder: str, name: str) -> Path:
     return Path(folder) / name
 
 
-def _told(manifest: Manifest) -> dict[str, Any]:
+def manifest_told(manifest: Manifest) -> dict[str, Any]:
+    """A release as its manifest tells it."""
     privacy, results = manifest.privacy, manifest.results
     return {
         "kind": manifest.verb,

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import secrets
-import tempfile
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
-from louver.anonymize import AnonymizedRelease, anonymize
-from louver.data.fingerprint import fingerprint
+from louver.anonymize import AnonymizedRelease, AnonymizeOptions, anonymize, write_release
 from louver.errors import InputError
-from louver.privacy.ledger_finding import find_ledger
-from louver.release.write import check_out
 from louver.report.anonymize import anonymize_report
 from louver.run import Run
+from louver.schema.request import Request, ask
 from louver.schema.source import SourceOptions
 
-__all__ = ["anonymized", "browsed", "packed", "published", "traced"]
+__all__ = ["anonymized", "browsed", "published", "traced"]
+
+WITHHELD = "together with the earlier releases that were named it gives too much away."
 
 MOST_CLASSES = 200
 CURVE_SECONDS = 2.0
@@ -34,8 +30,7 @@ class _Kept:
 
     made: AnonymizedRelease | None = None
     number: str = ""
-    path: str = ""
-    source: SourceOptions | None = None
+    request: Request[AnonymizeOptions] | None = None
     sensitive: tuple[str, ...] = ()
 
 
@@ -44,8 +39,9 @@ KEPT = _Kept()
 
 def anonymized(path: str, source: SourceOptions, options: Mapping[str, Any], run: Run) -> dict[str, Any]:
     """Form classes; the numbers of the page."""
-    made = anonymize(path, **source.opening(), **options, run=run)
-    KEPT.made, KEPT.number, KEPT.path, KEPT.source = made, secrets.token_hex(8), path, source
+    request = ask(AnonymizeOptions, path, None, {**source.opening(), **options})
+    made = anonymize(spec=request, run=run)
+    KEPT.made, KEPT.number, KEPT.request = made, secrets.token_hex(8), request
     KEPT.sensitive = tuple(options.get("sensitive", ()))
     told = made.to_dict() | {"number": KEPT.number}
     told["information_lost"] = made.utility.gcp
@@ -92,27 +88,13 @@ def browsed(number: str, start: int, order: str, run: Run) -> dict[str, Any]:
     }
 
 
-def published(number: str, out: str, ledger: str | None, run: Run) -> str:
-    """Write the result that is shown as a release directory."""
-    made, source = _made(number), KEPT.source
-    assert source is not None
-    check_out(Path(out))
-    payer = find_ledger(KEPT.path, ledger, table=source.table, query=source.query, run=run)
-    dataset = fingerprint(KEPT.path, table=source.table, query=source.query, run=run)
-    made.write(out, anonymize_report(made), payer, dataset=dataset, run=run)
-    return Path(out).name
-
-
-def packed(number: str, folder: str, ledger: str | None, run: Run) -> bytes:
-    """The same as one file to take away."""
-    out = Path(tempfile.mkdtemp(dir=folder)) / "release"
-    published(number, str(out), ledger, run)
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(out.rglob("*")):
-            if file.is_file():
-                archive.write(file, file.relative_to(out))
-    return made.getvalue()
+def published(number: str, ledger: str | None, out: str, run: Run) -> dict[str, Any]:
+    """Write the result that is shown as a release directory, unless the verb withholds it."""
+    made, request = _made(number), KEPT.request
+    assert request is not None
+    found = write_release(made, request, out, ledger=ledger, report=anonymize_report, run=run)
+    logged = "" if found.ledger is None else "Logged in the ledger as an exact disclosure."
+    return {"refused": WITHHELD if found.is_withheld else None, "remark": None, "words": logged}
 
 
 def _made(number: str) -> AnonymizedRelease:

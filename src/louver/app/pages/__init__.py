@@ -46,6 +46,7 @@ class Page:
 PAGES = {
     page.name: page
     for page in (
+        Page("start", "Start", "home", "h", is_inside=False),
         Page("data", "Data", "data", "d"),
         Page("tables", "Tables", "table", "t"),
         Page("microdata", "Microdata", "people", "m"),

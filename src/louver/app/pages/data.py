@@ -14,7 +14,7 @@ from louver.app.pages.data_tree import TreePanel
 from louver.app.session import SAMPLES, Session
 from louver.profile.options import ProfileOptions
 
-__all__ = ["build"]
+__all__ = ["build", "ways_to_open"]
 
 COUNT_NAMES = {"count", "counts", "n", "freq", "frequency", "number", "people", "persons"}
 DECIDE = {"": "Decide"}
@@ -35,14 +35,15 @@ async def build(session: Session) -> None:
     if session.opened is None:
         head("Data", "what is in the file, and what each column may do")
         with empty("Open a file, or try a sample", "It stays on this machine: nothing is sent anywhere."):
-            _ways_to_open(session)
+            ways_to_open(session)
         return
     page = _Page(session)
     page.draw()
     await page.start()
 
 
-def _ways_to_open(session: Session) -> None:
+def ways_to_open(session: Session) -> None:
+    """Buttons that open a file or a sample."""
     choose = Tag("input", "gone", type="file", id="file", aria_label="File", tabindex=-1)
     choose.on("change", js_handler="(e) => louver.upload(e.target.files[0])")
     opening = button("Open a file", kind="pri", icon_name="file")
@@ -113,7 +114,7 @@ class _Page:
 
     def open_another(self) -> None:
         with drawer("Open another file"):
-            _ways_to_open(self.session)
+            ways_to_open(self.session)
 
     def open_reading(self) -> None:
         with drawer("How the file is read", is_slim=True):

@@ -12,13 +12,13 @@ from louver.app.charts import steps
 from louver.app.copying import show_ledger
 from louver.app.dialogs import Confirm
 from louver.app.jobs.books import given_up, granted, ledger_read
+from louver.app.jobs.ledgers import admitted
 from louver.app.look import (
     RunBar,
     Tag,
     button,
     card,
     copy_button,
-    empty,
     head,
     icon,
     number_tile,
@@ -27,6 +27,7 @@ from louver.app.look import (
     tag,
     verdict,
 )
+from louver.app.pages.ledger_new import NewLedger
 from louver.app.session import Session
 from louver.app.words import RELATIONS, amount_text
 
@@ -58,12 +59,9 @@ async def build(session: Session) -> None:
     ledger = session.setup.ledger
     actions = head("Ledger", "what has been spent on this data set, and what is left")
     if ledger is None:
-        empty(
-            "No ledger: nothing can be spent",
-            "Make one with `louver ledger init FILE --epsilon E`, and start the explorer with --ledger FILE.",
-        )
+        await NewLedger(session).start()
         return
-    releases = None if session.setup.releases is None else str(session.setup.releases)
+    releases = str(session.setup.releases) if session.setup.releases.is_dir() else None
     bar = RunBar(session, "quick")
     body = tag("div", "stack")
 
@@ -81,6 +79,7 @@ async def build(session: Session) -> None:
 
     with actions:
         _grant_button(do)
+        _admit_button(session, do)
         copy_button(lambda: show_ledger(str(ledger)))
     await do(ledger_read)
 
@@ -97,6 +96,22 @@ def _grant_button(do: Do) -> None:
         Tag("span", "s sub", "Amount to add")
         Tag("input", "inp", inputmode="decimal").changed(lambda text: typed.update(amount=text))
     dialog.opens(button("Grant more…", icon_name="plus"))
+
+
+def _admit_button(session: Session, do: Do) -> None:
+    """The open data, where somebody says that they are about the same people."""
+    opened = session.opened
+    if opened is None:
+        return
+    name = "the database" if "://" in opened.path else opened.name
+    source = opened.source
+    dialog = Confirm(
+        "Let it pay for the open data?",
+        f"Say so only if {name} is about the same people: what is spent on it then counts together with the rest.",
+        "Admit",
+        partial(do, admitted, opened.path, name, source.table, source.query),
+    )
+    dialog.opens(button("Admit the open data…"))
 
 
 def _show(told: Told, do: Do, *, is_spending: bool) -> None:

@@ -8,23 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nicegui import ui
-
 from louver.anonymize.methods import METHODS
-from louver.anonymize.options import AnonymizeOptions
+from louver.anonymize.options import WEAKER, AnonymizeOptions
 from louver.app.columns import Columns
 from louver.app.copying import BY_TIME, SAME, Call
-from louver.app.dialogs import Confirm
-from louver.app.jobs.books import out_folder
 from louver.app.jobs.data import profiled
-from louver.app.jobs.microdata import anonymized, browsed, packed, published, traced
+from louver.app.jobs.microdata import anonymized, browsed, published, traced
 from louver.app.look import (
     RunBar,
     button,
     card,
     copy_button,
     empty,
-    field,
     head,
     segments,
     select,
@@ -32,10 +27,10 @@ from louver.app.look import (
     verdict,
 )
 from louver.app.pages.microdata_result import ClassesPanel, curve, distributions, losses, numbers, tried
+from louver.app.publishing import Publishing
 from louver.app.searching import SearchBar
 from louver.app.session import Session
 from louver.app.words import share_text
-from louver.errors import LouverError
 
 __all__ = ["build"]
 
@@ -124,7 +119,7 @@ class _Page:
         with head("Microdata", "one row per person, nobody alone with their values"):
             button("Browse classes", self._browse)
             copy_button(self._call)
-            self._release_button()
+            button("Publish…", self._open_publishing, icon_name="download", kind="pri", data_publish="")
         self._long = RunBar(self._session, "quick")  # until there is something to search
         if self._columns.profile is None:
             found = await self._long.do(profiled, self._opened.path, self._opened.source, key="profile")
@@ -250,7 +245,13 @@ class _Page:
             "l": asked.l,
             "hierarchy": dict(files),
         }
-        told |= {"unit": units[0] if units else None, "sampling_weight": samples[0] if samples else None}
+        told |= {
+            "csv": True,
+            "unit": units[0] if units else None,
+            "sampling_weight": samples[0] if samples else None,
+        }
+        if told["method"] not in WEAKER and self._opened.source.where is None:
+            told["registry"] = str(self._session.setup.registry)
         return told
 
     def _files(self) -> dict[str, str]:
@@ -375,44 +376,23 @@ class _Page:
     async def _classes(self, number: int, start: int, order: str) -> Any:
         return await self._long.do(browsed, number, start, order, key="browse")
 
-    def _release_button(self) -> None:
-        dialog = Confirm(
-            "Make the release?",
-            "The result that is shown is written as a release, with its report and promises. Where there is a ledger, it is logged as "
-            "published exactly.",
-            "Make the release",
-            self._publish,
+    def _open_publishing(self) -> None:
+        """Publish the result that is shown."""
+        Publishing(
+            self._session,
+            self._asked,
+            "microdata",
+            "The result that is shown, with its report and promises. Where there is a ledger, it is logged as published exactly; its "
+            "classes are entered into the register, for audits of later tables.",
+            self._publication,
         )
-        with dialog.inside:
-            field("Name of the release; empty to download it", self._asked.name, self._set_name)
-        dialog.opens(button("Make the release…", icon_name="download", kind="pri"))
 
-    def _set_name(self, value: str) -> None:
-        self._asked.name = value.strip()
-
-    async def _publish(self) -> None:
-        setup, result = self._session.setup, self._asked.result
-        if result is None:
-            self._long.tell("run first: there is nothing to release.")
-            return
-        number = result["number"]
-        ledger = None if setup.ledger is None else str(setup.ledger)
-        if not self._asked.name:
-            content = await self._long.do(packed, number, str(self._session.folder), ledger, key="release")
-            if content is not None and not self._long.is_gone:
-                ui.download.content(content, "release.zip")
-            return
-        try:
-            out = out_folder(setup.releases, self._asked.name)
-        except LouverError as error:
-            self._long.tell(str(error))
-            return
-        made = await self._long.do(published, number, out, ledger, key="release")
-        if not self._long.is_gone:
-            if made is not None:
-                self._session.show("releases")
-        elif self._long.sentence:
-            self._session.tell(f"the release {self._asked.name}: {self._long.sentence}")
+    def _publication(self, out: str) -> tuple[Any, ...] | str:
+        if self._asked.result is None:
+            return "run first: there is nothing to publish."
+        ledger = self._session.setup.ledger
+        named = None if ledger is None else str(ledger)
+        return published, self._asked.result["number"], named, out
 
     def _call(self) -> Call | None:
         if not self._columns.named("quasi"):

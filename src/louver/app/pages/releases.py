@@ -11,7 +11,7 @@ from typing import Any
 from louver._words import counted
 from louver.app.charts import points
 from louver.app.copying import Texts, verify_release
-from louver.app.jobs.books import checked, listed, report_of
+from louver.app.jobs.books import checked, listed
 from louver.app.jobs.compare import compared
 from louver.app.look import (
     RunBar,
@@ -19,6 +19,7 @@ from louver.app.look import (
     button,
     card,
     copy_button,
+    drawer,
     empty,
     head,
     icon,
@@ -27,8 +28,10 @@ from louver.app.look import (
     tag,
     verdict,
 )
+from louver.app.publishing import Ways
 from louver.app.region_view import RegionView
 from louver.app.session import Session
+from louver.app.verifying import VerifyPanel
 from louver.app.words import amount_text, date_text, share_text
 
 __all__ = ["build"]
@@ -55,9 +58,6 @@ class State:
 async def build(session: Session) -> None:
     """Draw the page."""
     actions = head("Releases", "everything published from one data set, side by side")
-    if session.setup.releases is None:
-        empty("No folder of releases", "Start the explorer with --releases DIR, the folder they lie in.")
-        return
     await _Page(session, str(session.setup.releases)).start(actions)
 
 
@@ -82,6 +82,8 @@ class _Page:
 
     async def start(self, actions: Tag) -> None:
         self._bar = RunBar(self._session, "quick")
+        with actions:
+            button("Verify another…", self._open_verifying)
         found = await self._bar.do(listed, self._folder, key="releases")
         if not found:
             if found is not None:
@@ -97,13 +99,17 @@ class _Page:
                 self._regions = RegionView(self._session)
                 self._joint()
             self._detail = card("stack")
-        self._report = tag("div")
         with actions:
             button("Check all", self._check_all, kind="pri", data_run="")
             copy_button(self._texts)
         self._draw()
         await self._show_regions()
         await self._compare()
+
+    def _open_verifying(self) -> None:
+        """Check a release that lies elsewhere."""
+        with drawer("Verify a release", is_slim=True):
+            VerifyPanel(self._session)
 
     async def _compare(self) -> None:
         """Read the releases whose cost only their files tell, once."""
@@ -242,9 +248,9 @@ class _Page:
                 "Off by, as published",
                 [f"{level}: its number of people has a standard error of {share_text(off)}"],
             )
-        with tag("div", "pad row"):
-            button("Check its promises", partial(self._check, name))
-            button("Open report", partial(self._open_report, name))
+        with tag("div", "pad row wrap"):
+            button("Check its promises", partial(self._check, name), kind="mini")
+            Ways(self._session, self._bar, name)
 
     def _promises(self, name: str, one: Told) -> None:
         outcome = self._state.outcomes.get(name)
@@ -278,21 +284,6 @@ class _Page:
         for name, one in self._releases.items():
             if not one["problem"] and not await self._check(name):
                 return
-
-    async def _open_report(self, name: str) -> None:
-        page = await self._bar.do(report_of, self._folder, name, key="report")
-        if self._bar.is_gone:
-            return
-        if page is None:
-            self._bar.tell(self._bar.sentence or "this release was made without a report.")
-            return
-        self._report.clear()
-        with self._report, Tag("dialog", "sheet", aria_label="Report") as dialog:
-            with tag("div", "row between"):
-                tag("h2", text="Report")
-                button("Close", dialog.delete, data_close="")
-            Tag("iframe", srcdoc=page, sandbox="", title="Report")
-        dialog.client.run_javascript(f"document.getElementById('c{dialog.id}').showModal()")
 
     def _joint(self) -> None:
         if len(self._releases) < 2:

@@ -9,11 +9,13 @@ from typing import Any
 
 from louver.app.columns import Columns
 from louver.app.copying import Call
+from louver.app.jobs.publishing import publish_table
 from louver.app.jobs.tables import Asked, View, audited, counted, explained, find_disclosed, suggested, window
 from louver.app.look import (
     RunBar,
     Tag,
     button,
+    check,
     copy_button,
     drawer,
     empty,
@@ -29,6 +31,7 @@ from louver.app.pages.tables_state import Tables
 from louver.app.pages.tables_together import TogetherPanel
 from louver.app.pages.tables_tried import TriedPanel
 from louver.app.parts import HeatGrid, Shelves
+from louver.app.publishing import Publishing
 from louver.app.searching import SearchBar
 from louver.app.session import Session
 from louver.errors import LouverError
@@ -91,6 +94,7 @@ class _Page:
             button("What outsiders know", self.open_knowledge, icon_name="plus")
             button("Compare", kind="tab").on("click", js_handler="() => louver.toggle('.side', 'open')")
             copy_button(self.call)
+            button("Publish…", self.open_publishing, kind="pri", icon_name="download", data_publish="")
         with Tag("div", "panes"):
             with Tag("div", "stack centre"):
                 self.shelves = Shelves(self.state.shelves())
@@ -344,7 +348,7 @@ class _Page:
         self.told.clear()
         with self.told, verdict(kind, bold, text, note, is_status=False):
             if kind == "stop":
-                button("Suggest safer tables", self.suggest, kind="pri", icon_name="spark", data_run="")
+                button("Suggest safer tables", self.suggest, icon_name="spark", data_run="")
 
     # Drawers.
 
@@ -356,6 +360,33 @@ class _Page:
         """Audit several of the arrangements as if all were published."""
         with drawer("What they give away together", is_slim=True):
             TogetherPanel(self.session, self.state, self.asked())
+
+    def open_publishing(self) -> None:
+        """Publish the table that is arranged."""
+        Publishing(
+            self.session,
+            self.state,
+            "table",
+            "The row percentages as they are arranged, with the number of people. They are audited alone and together with everything "
+            "in the register, and entered there: as CSV, Parquet and a report.",
+            self._publication,
+            self._publishing_choices,
+        )
+
+    def _publishing_choices(self) -> None:
+        check(
+            "Publish although rows tell a person's status",
+            self.state.accept,
+            lambda value: setattr(self.state, "accept", value),
+        )
+
+    def _publication(self, out: str) -> tuple[Any, ...] | str:
+        if not self.state.rows or not self.state.cols:
+            return "put at least one attribute on Rows and one on Columns."
+        if self.state.given:
+            return "take back what outsiders know first: a publication is audited with what was published before."
+        given = {"registry": str(self.session.setup.registry), "accept": self.state.accept}
+        return publish_table, self.opened.path, self.opened.source, self.state.options(), given, out
 
     def open_knowledge(self) -> None:
         """What outsiders know besides the table, and what falls with it."""

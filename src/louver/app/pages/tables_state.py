@@ -75,6 +75,8 @@ class Tables:
     sort_by: str = "risk"
     is_reversed: bool = False
     proof: str = ""
+    name: str = ""
+    accept: bool = False
 
     @property
     def current(self) -> int:

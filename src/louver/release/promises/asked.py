@@ -125,7 +125,8 @@ def _topdown(manifest: Manifest) -> Iterator[str]:
         if entry.get("levels") != levels:
             yield "the levels promised are not those of the results"
     extended = by_name.get("extension", [])
-    if len(extended) != (asked.get("extends") is not None):
+    holds_first = any(name.startswith("first/") for name in manifest.files)
+    if not len(extended) == (asked.get("extends") is not None) == holds_first:
         yield '"extension" must be promised once where a release is extended, and nowhere else'
     for entry in extended:
         if entry.get("first_digest") != manifest.results.get("extends"):

@@ -28,7 +28,11 @@ class TCloseness(AboutSensitive):
     Attributes
     ----------
     hierarchy : tuple of tuples
-        Hierarchical distance: `hierarchy[h][value]` numbers the node above each value at height h + 1, the last is the root.
+        Hierarchical distance: `hierarchy[h][value]` numbers the node above each value at height h + 1; the last is the root, and
+        the only level with a single node.
+
+    Every value listed occurs in the file. Values that nobody has, and levels above the root, would divide each distance by more than
+    the data hold: any class could be called close.
     """
 
     promise: Literal["t-closeness"]
@@ -42,6 +46,8 @@ def check_t_closeness(context: Context, promise: TCloseness) -> Outcome:
     counts = count_sensitive(context, promise)
     if not counts.n_classes:
         return Outcome(True, "no records")
+    if len(np.unique(counts.value)) < counts.n_values:
+        raise Malformed("a sensitive value is listed that no published record has")
     if promise.distance == "hierarchical":
         _check_tree(promise.hierarchy, counts.n_values)
     whole = np.bincount(counts.value, counts.n, minlength=counts.n_values) / max(1, counts.n.sum())
@@ -66,9 +72,11 @@ def _distances(difference: Floats, promise: TCloseness) -> Floats:
 
 
 def _check_tree(levels: Sequence[Sequence[int]], n_values: int) -> None:
-    """Refuse what is no tree over the values: a level of another length, nodes that part again, no root."""
-    if not levels or any(len(level) != n_values for level in levels) or len(set(levels[-1])) != 1:
+    """Refuse what is no tree over the values: a level of another length, nodes that part again, no root or several."""
+    if not levels or any(len(level) != n_values for level in levels):
         raise Malformed("the hierarchy is no tree over the sensitive values")
+    if [len(set(level)) == 1 for level in levels] != [False] * (len(levels) - 1) + [True]:
+        raise Malformed("the hierarchy has no root, or more than one level of it")
     for below, above in pairwise(levels):
         if len(set(zip(below, above, strict=True))) != len(set(below)):
             raise Malformed("the hierarchy is no tree over the sensitive values")

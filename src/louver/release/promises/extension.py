@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
@@ -16,6 +15,7 @@ from louver.release.folder import Folder, Malformed
 from louver.release.manifest import digest, file_entry, parse
 from louver.release.promises.base import Context, Outcome, Promise, places_in
 from louver.release.promises.topdown import Rows, leaf_codes
+from louver.release.strict_json import read_json
 
 __all__ = ["EditRules", "Extension", "Households", "check_edit_rules", "check_extension", "check_households"]
 
@@ -133,7 +133,7 @@ def check_extension(context: Context, promise: Extension) -> Outcome:
 
 def _first_attributes(folder: Folder, promise: Extension) -> Mapping[str, Sequence[str]] | str:
     """Attributes of the first release, or what is wrong with its manifest."""
-    content = json.loads(folder.file(promise.first_manifest).read_text(encoding="utf-8"))
+    content = read_json(folder.file(promise.first_manifest))
     if not isinstance(content, dict) or digest(content) != content.get("digest"):
         return "the first release's manifest was edited"
     if content["digest"] != promise.first_digest:

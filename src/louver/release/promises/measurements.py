@@ -5,7 +5,6 @@ Spending verbs publish one file of measurements; what it says of itself must be 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pyarrow.compute as pc
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from louver.release.folder import Folder, Malformed
 from louver.release.manifest import Manifest
 from louver.release.promises.base import Context, Outcome
+from louver.release.strict_json import parse_json
 
 __all__ = ["MEASUREMENTS", "check_measurements"]
 
@@ -32,7 +32,7 @@ def check_measurements(context: Context) -> Outcome:
 
 
 def _problems(folder: Folder, manifest: Manifest, name: str) -> Iterator[str]:
-    told = json.loads(folder.metadata(name).get(b"louver", b"{}"))
+    told = parse_json(folder.metadata(name).get(b"louver", b"{}"))
     if not isinstance(told, dict) or told.get("format") != FORMAT:
         raise Malformed("the measurements do not describe themselves")
     entry = told["entry"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from itertools import combinations
 from typing import Annotated, Any, Literal
@@ -13,6 +14,11 @@ from louver.release.folder import Malformed
 from louver.release.promises.base import Context, Outcome, Promise
 
 __all__ = ["PublishedTables", "check_tables"]
+
+
+MOST_DECIMALS, MOST_BASE = 30, 2**62
+SHARE = re.compile(rf"[0-9]{{1,20}}(/[0-9]{{1,20}}|\.[0-9]{{1,{MOST_DECIMALS}}})?", re.ASCII)
+"""A share as it is printed; an exponent, which could stand for a number of any length, is none."""
 
 
 class PublishedTable(BaseModel):
@@ -27,10 +33,10 @@ class PublishedTable(BaseModel):
 
     file: Annotated[str, Field(pattern=r"^data/[a-z0-9-]+\.parquet$")]
     by: tuple[str, ...]
-    base: Annotated[int, Field(ge=2)] | None
+    base: Annotated[int, Field(ge=2, le=MOST_BASE)] | None
     total: str | None
     n_rows_by: Annotated[int, Field(ge=1)] | None
-    decimals: Annotated[int, Field(ge=0)] | None
+    decimals: Annotated[int, Field(ge=0, le=MOST_DECIMALS)] | None
 
 
 class PublishedTables(Promise):
@@ -105,10 +111,9 @@ def _wrong_totals(cells: dict[tuple[str, ...], Any], by: tuple[str, ...], total:
 def _check_shares(cells: dict[tuple[str, ...], Any], promise: PublishedTable, n_rows_by: int) -> Outcome:
     rows: dict[tuple[str, ...], list[Fraction]] = {}
     for key, text in cells.items():
-        try:
-            rows.setdefault(key[:n_rows_by], []).append(Fraction(text))
-        except (TypeError, ValueError, ZeroDivisionError):
-            raise Malformed("a share is not a number") from None
+        if not isinstance(text, str) or SHARE.fullmatch(text) is None or text.rstrip("0").endswith("/"):
+            raise Malformed("a share is not a number")
+        rows.setdefault(key[:n_rows_by], []).append(Fraction(text))
     for shares in rows.values():
         slack = Fraction(0) if promise.decimals is None else Fraction(len(shares), 2 * 10**promise.decimals)
         if any(not 0 <= share <= 1 for share in shares) or abs(sum(shares, Fraction(-1))) > slack:

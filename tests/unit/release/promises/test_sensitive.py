@@ -91,6 +91,35 @@ def test_an_honest_hierarchical_release_verifies(tmp_path: Path) -> None:
         assert lv.verify(tmp_path / str(number)).passed
 
 
+def test_values_that_nobody_has_make_no_class_closer(tmp_path: Path) -> None:
+    """A hierarchy with whole branches, and an order with many values, that nobody has: distances are those of the values that occur."""
+    tree = tmp_path / "tree.csv"
+    rare = [f"{i};rare {i % 3};all;*" for i in range(100, 130)]
+    tree.write_text("\n".join(["1;low;some;*", "2;low;some;*", "30;high;some;*", *rare]) + "\n")
+    table = pa.table({"age": list(range(12)), "ill": [1, 2, 30] * 4})
+    release = lv.anonymize(
+        table,
+        quasi=["age"],
+        sensitive=["ill"],
+        hierarchy={"ill": tree},
+        distance="hierarchical",
+        t=0.5,
+        k=3,
+        method="greedy",
+    )
+    release.write(tmp_path / "tree", "")
+    promised = next(p for p in read_manifest(tmp_path / "tree").promises if p["promise"] == "t-closeness")
+    assert len(promised["values"]) == 3 and [len(set(level)) for level in promised["hierarchy"]] == [2, 1]
+    spec = tmp_path / "spec.toml"
+    spec.write_text(f'[attributes.ill]\nkind = "ordered"\nlabels = {[str(i) for i in range(200)]}\n')
+    table = pa.table({"age": [1, 2, 3, 4, 5, 6], "ill": ["1", "1", "1", "2", "2", "2"]})
+    close = lv.anonymize(
+        table, schema=read_spec(spec).schema, quasi=["age"], sensitive=["ill"], t=0.1, k=3, method="greedy"
+    )
+    close.write(tmp_path / "order", "")
+    assert close.n_classes == 1 and lv.verify(tmp_path / "order").passed
+
+
 def test_values_that_the_schema_merges_are_one_value(tmp_path: Path) -> None:
     """Three spellings of two numbers: the file keeps all of them, the promise speaks of two."""
     spec = tmp_path / "spec.toml"

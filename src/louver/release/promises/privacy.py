@@ -1,0 +1,436 @@
+"""What a release lost: recomputed from the noise of its measurements, and compared with all that the manifest says about it.
+
+Written from docs/proofs (topdown.md, groups.md, composition.md) and sharing no code with what chose the noise. The measurements list the
+levels and queries with the variance of their noise; the neighbour relation and the query give the sensitivity; together they give the loss
+of every query, and their sum that of the release. What is published exactly is what the folder holds exactly.
+
+The variance that a file states is taken as the noise that was drawn: no file can prove how it was drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import prod
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from louver._arrays import Bools
+from louver.release.manifest import Manifest, parse
+from louver.release.promises.base import Context, Outcome
+from louver.release.promises.gaussians import Changed, log_delta
+from louver.release.promises.measurements import MEASUREMENTS
+from louver.release.promises.noise import Measured, read_noise
+from louver.release.promises.topdown import TopDown
+from louver.release.strict_json import read_json
+
+__all__ = ["FIRST", "check_privacy"]
+
+FIRST = "first/"
+FIRST_MANIFEST = "first/manifest.json"
+INVARIANTS, GROUPS = "invariants.parquet", "data/groups.parquet"
+
+VARIANCE_SLACK = 1e-6
+"""Relative difference between two computations of one variance."""
+
+DELTA_SLACK = math.log(1.01)
+"""How far a delta may lie above the one claimed, in logarithms: the check is numerical."""
+
+MOST_CELLS = 1 << 26
+"""Cells of a schema that are looked at one by one."""
+
+MEANING = {
+    "add-remove-record": "one record is added or removed",
+    "change-record": "one record is replaced by another, in the same unit or not",
+    "add-remove-unit": "one unit is added or removed with all its records",
+}
+GIVEN = "The guarantee holds among tables that share the exact values of the invariants."
+UNITS = "the list of units and their regions, hence the total number of groups"
+REGIONS = "the list of regions that occur"
+ALONE = "whether a person who is alone in a unit is there at all (public total)"
+UNHIDDEN = "how many units a region has: no noise of this budget hides it (public total)"
+
+Amount = Annotated[str, Field(pattern=r"^[0-9]{1,2000}(/[0-9]{1,2000})?$")]
+Pair = tuple[Amount, Amount] | None
+Key = tuple[str, str]
+Ways = Sequence[Sequence[Sequence[tuple[int, int]]]]
+"""For every way to change, for every query, (by how much, how many counts)."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+
+class LevelLoss(_Part):
+    """What a level of group sizes lost, and the sensitivities that its noise was chosen for."""
+
+    name: str
+    loss: Amount
+    sensitivity: int
+    squared_sensitivity: int | None = None
+
+
+class QueryLoss(_Part):
+    """What a query lost at a level."""
+
+    level: str
+    query: str
+    loss: Amount
+
+
+class FirstLoss(_Part):
+    """What the release lost that is extended."""
+
+    measure: str
+    amount: Amount
+    neighbours: str
+
+
+class Claim(_Part):
+    """The privacy block of a manifest."""
+
+    measure: Literal["epsilon", "rho"]
+    amount: Amount
+    neighbours: Literal["add-remove-record", "change-record", "add-remove-unit"]
+    meaning: str
+    invariants: tuple[str, ...]
+    not_protected: tuple[str, ...] | None = None
+    composed: Pair = None
+    budget: Amount | None = None
+    epsilon_at_delta: Pair = None
+    conditional_on: str | None = None
+    levels: tuple[LevelLoss, ...] | None = None
+    queries: tuple[QueryLoss, ...] | None = None
+    first_release: FirstLoss | None = None
+
+
+def check_privacy(context: Context) -> Outcome:
+    """Compare what the manifest says of the loss with what the measurements and the exact files say."""
+    manifest = context.manifest
+    if manifest.not_private and manifest.not_for_release and manifest.parameters.get("as_published"):
+        return Outcome(True, "noise as a paper prints it, which is not private; no loss is claimed")
+    claim = Claim.model_validate_json(json.dumps(manifest.privacy))
+    noise = read_noise(context.folder, MEASUREMENTS[manifest.verb])
+    check = _topdown_problems if manifest.verb == "topdown" else _groups_problems
+    for problem in (*_common_problems(claim, manifest), *check(context, claim, noise)):
+        return Outcome(False, problem)
+    told = f"{claim.measure} = {claim.amount} ({claim.neighbours}) follows from {len(noise)} measured queries"
+    if manifest.parameters.get("quantity") is not None:
+        told += ", given the largest quantity of a record that its maker states"
+    if claim.first_release is not None:
+        told += f"; the release that it extends lost {claim.first_release.measure} = {claim.first_release.amount} more"
+    return Outcome(True, told)
+
+
+def _common_problems(claim: Claim, manifest: Manifest) -> Iterator[str]:
+    """What differs between the privacy block, the parameters and the results."""
+    if claim.meaning != MEANING[claim.neighbours]:
+        yield "the neighbour relation is described as another one"
+    elsewhere = {one.get("neighbours", claim.neighbours) for one in (manifest.parameters, manifest.results)}
+    if elsewhere != {claim.neighbours}:
+        yield "the manifest names several neighbour relations"
+    epsilon, rho = manifest.results.get("epsilon"), manifest.results.get("rho")
+    amount, composed = float(Fraction(claim.amount)), claim.composed
+    expected = {"epsilon": (amount, None), "rho": (None, amount)}[claim.measure]
+    if manifest.verb == "groups" and composed is not None:
+        expected = (float(Fraction(composed[0])), amount)
+        if manifest.results.get("delta") != float(Fraction(composed[1])):
+            yield "the results state another loss than the privacy block"
+    if (epsilon, rho) != expected:
+        yield "the results state another loss than the privacy block"
+
+
+def _loss_problems(
+    claim: Claim, losses: Sequence[Fraction], variances: Sequence[float], changes: Sequence[tuple[int, int]]
+) -> Iterator[str]:
+    """Whether noise of these variances loses what is claimed, given L1 and squared L2 sensitivities."""
+    for loss, variance, (l1, squared) in zip(losses, variances, changes, strict=True):
+        if not 0 < loss <= 10**12 or not variance > 0:
+            yield "a loss or a variance is not positive"
+            return
+        expected = (
+            laplace_variance(l1 / float(loss))
+            if claim.measure == "epsilon"
+            else gaussian_variance(squared / (2 * float(loss)))
+        )
+        if abs(variance - expected) > VARIANCE_SLACK * expected:
+            yield "the noise of the measurements is not that of the loss claimed"
+            return
+    if sum(losses, Fraction(0)) != Fraction(claim.amount):
+        yield "the losses of the measured queries do not add up to the loss claimed"
+    if claim.budget is not None and Fraction(claim.budget) < Fraction(claim.amount):
+        yield "the loss is larger than the budget"
+
+
+def laplace_variance(scale: float) -> float:
+    """Variance of discrete Laplace noise: P(x) proportional to e^(-|x| / scale)."""
+    return 0.5 / math.sinh(0.5 / scale) ** 2 if scale > 1e-3 else 2 * math.exp(-1 / scale)
+
+
+def gaussian_variance(sigma_squared: float) -> float:
+    """Variance of discrete Gaussian noise: P(x) proportional to e^(-x^2 / (2 sigma_squared))."""
+    if sigma_squared >= 64:
+        return sigma_squared
+    x = np.arange(-120, 121, dtype=np.float64)
+    weight = np.exp(-x * x / (2 * sigma_squared))
+    return float((x * x) @ weight / weight.sum())
+
+
+def _delta_problems(
+    claim: Claim, losses: Sequence[Fraction], squared: Sequence[int], ways: Ways
+) -> Iterator[str]:
+    """Whether every pair of an epsilon and a delta is kept in all ways to change."""
+    pairs = [pair for pair in (claim.composed, claim.epsilon_at_delta) if pair is not None]
+    if pairs and claim.measure != "rho":
+        yield "an epsilon with a delta is claimed for noise that has none"
+        return
+    for epsilon, delta in pairs:
+        for way in ways:
+            changed = [
+                Changed(float(Fraction(l2) / (2 * loss)), shift, count)
+                for loss, l2, own in zip(losses, squared, way, strict=True)
+                for shift, count in own
+            ]
+            if log_delta(float(Fraction(epsilon)), _together(changed)) > _log(Fraction(delta)) + DELTA_SLACK:
+                yield "the noise does not keep the epsilon and delta claimed"
+                return
+
+
+def _together(changed: Sequence[Changed]) -> list[Changed]:
+    """Equal changes of equal noise counted together."""
+    counts: dict[tuple[float, int], int] = {}
+    for one in changed:
+        counts[one.sigma_squared, one.shift] = counts.get((one.sigma_squared, one.shift), 0) + one.count
+    return [Changed(sigma_squared, shift, count) for (sigma_squared, shift), count in counts.items()]
+
+
+def _log(value: Fraction) -> float:
+    return math.log(value.numerator) - math.log(value.denominator)
+
+
+# TopDown
+
+
+def _topdown_problems(context: Context, claim: Claim, noise: Mapping[Key, Measured]) -> Iterator[str]:
+    """The queries of every level, invariants, and the release that is extended."""
+    manifest = context.manifest
+    promise = _topdown_promise(manifest)
+    yield from _query_problems(claim, manifest, {key: one.variance for key, one in noise.items()})
+    yield from _width_problems(promise, noise)
+    if claim.conditional_on != GIVEN:
+        yield "the manifest does not say what the guarantee is conditional on"
+    invariants, not_protected = list(promise.exact), _not_protected(promise, claim.neighbours, noise)
+    if _is_extension(context):
+        if invariants:
+            yield "an extension publishes nothing exactly of its own"
+        first = parse(read_json(context.folder.file(FIRST_MANIFEST)), FIRST_MANIFEST)
+        yield from _first_problems(claim, first, manifest)
+        invariants = list(first.privacy.get("invariants", ()))
+        not_protected = list(first.privacy.get("not_protected", ()))
+    elif claim.first_release is not None:
+        yield "the manifest speaks of a first release that is not in the folder"
+    else:
+        exactly = [f'the counts of invariant "{name}", exactly' for name in invariants]
+        if sorted(manifest.disclosures) != sorted(exactly):
+            yield "what the manifest lists as disclosed is not what the folder holds exactly"
+    if sorted(claim.invariants) != sorted(invariants):
+        yield "the invariants named are not those whose exact values are in the folder"
+    if claim.not_protected is None or sorted(claim.not_protected) != sorted(not_protected):
+        yield "what the manifest calls not protected is not what the invariants tell"
+    if claim.neighbours == "add-remove-record" and not _counts_somebody_freely(promise):
+        yield "the invariants count everybody, so that nobody could be added or removed"
+
+
+def _is_extension(context: Context) -> bool:
+    return any(name.startswith(FIRST) for name in context.manifest.files)
+
+
+def _topdown_promise(manifest: Manifest) -> TopDown:
+    entry = next(entry for entry in manifest.promises if entry.get("promise") == "topdown")
+    return TopDown.model_validate_json(json.dumps(entry))
+
+
+def _query_problems(claim: Claim, manifest: Manifest, variances: Mapping[Key, float]) -> Iterator[str]:
+    """One person is in one row of every query: replaced, two rows change by one; added or removed, one does."""
+    if claim.neighbours == "add-remove-unit" or claim.queries is None:
+        yield "TopDown protects records, and lists the loss of every query"
+        return
+    losses = {(one.level, one.query): Fraction(one.loss) for one in claim.queries}
+    results = {
+        (level["name"], query["name"]): Fraction(query["loss"][:4000])
+        for level in manifest.results["levels"]
+        for query in level["queries"]
+    }
+    if len(losses) != len(claim.queries) or set(losses) != set(variances) or results != losses:
+        yield "the queries that the manifest lists are not those that were measured"
+        return
+    n = 2 if claim.neighbours == "change-record" else 1
+    amounts = list(losses.values())
+    yield from _loss_problems(claim, amounts, [variances[key] for key in losses], [(n, n)] * len(losses))
+    yield from _delta_problems(claim, amounts, [n] * len(losses), [[((1, n),)] * len(losses)])
+
+
+def _width_problems(promise: TopDown, noise: Mapping[Key, Measured]) -> Iterator[str]:
+    """Every query counts a person once: it has as many numbers as its table has cells."""
+    n_cells = prod(map(len, promise.attributes.values()))
+    widths = {name: prod(map(len, table.attributes.values())) for name, table in promise.tables.items()}
+    if any(one.n_values != widths.get(query, n_cells) for (_, query), one in noise.items()):
+        yield "a query has other numbers than its table has cells, so that a person could count twice"
+
+
+def _not_protected(promise: TopDown, neighbours: str, noise: Mapping[Key, Measured]) -> list[str]:
+    """What neighbours agree on, in words."""
+    n_regions = {level: one.n_regions for (level, _), one in noise.items()}
+    told = []
+    for name, level in promise.exact.items():
+        who = " and ".join(f"{key} {' or '.join(labels)}" for key, labels in promise.cells[name].items())
+        is_divided = n_regions[level] > 1
+        if neighbours != "change-record":
+            what = f"whether a person with {who} is there at all"
+        elif who and is_divided:
+            what = f"whether a person of a {level} has {who}, and which {level} such a person lives in"
+        elif who:
+            what = f"whether a person has {who}"
+        else:
+            what = f"which {level} a person lives in" if is_divided else "how many people there are"
+        told.append(f'{what} (invariant "{name}")')
+    return told
+
+
+def _counts_somebody_freely(promise: TopDown) -> bool:
+    """Whether somebody may be in cells that no invariant counts."""
+    shape = [len(labels) for labels in promise.attributes.values()]
+    if any(not promise.cells[name] for name in promise.exact):
+        return False
+    if prod(shape) > MOST_CELLS:
+        return True
+    is_counted = np.zeros(shape, np.bool_)
+    for cells in (*promise.structural_zeros, *(promise.cells[name] for name in promise.exact)):
+        is_counted |= _inside(promise, cells)
+    return not is_counted.all()
+
+
+def _inside(promise: TopDown, cells: Mapping[str, Sequence[str]]) -> Bools:
+    """Cells that have one of the labels in every attribute named."""
+    inside: Bools = np.ones([1] * len(promise.attributes), np.bool_)
+    for axis, (name, labels) in enumerate(promise.attributes.items()):
+        if name in cells:
+            chosen = np.isin(np.array(labels), np.array(cells[name]))
+            inside = inside & chosen.reshape([-1 if a == axis else 1 for a in range(len(promise.attributes))])
+    return inside
+
+
+def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterator[str]:
+    """What the manifest says of the release that it extends, whose own loss must follow from what it lists."""
+    told = Claim.model_validate_json(json.dumps(first.privacy))
+    stated = claim.first_release
+    if stated is None or (stated.measure, stated.amount, stated.neighbours) != (
+        told.measure,
+        told.amount,
+        told.neighbours,
+    ):
+        yield "the manifest does not state what the release lost that it extends"
+    variances = {
+        (str(level["name"]), str(query["name"])): float(query["variance"])
+        for level in first.results["levels"]
+        for query in level["queries"]
+    }
+    yield from _common_problems(told, first)
+    yield from _query_problems(told, first, variances)
+    if sorted(told.invariants) != sorted(_topdown_promise(first).exact):
+        yield "the first release denies its invariants"
+    if (first.not_private and not manifest.not_private) or (
+        first.not_for_release and not manifest.not_for_release
+    ):
+        yield "the release that it extends is not private, or not for release"
+
+
+# Group sizes
+
+
+def _groups_problems(context: Context, claim: Claim, noise: Mapping[Key, Measured]) -> Iterator[str]:
+    """The levels of group sizes, and what a public total gives away."""
+    manifest = context.manifest
+    queries = {query for _, query in noise}
+    levels = claim.levels or ()
+    if len(queries) != 1 or sorted(level for level, _ in noise) != sorted(level.name for level in levels):
+        yield "the levels that the manifest lists are not those that were measured"
+        return
+    query = queries.pop()
+    is_public = INVARIANTS in context.folder.files
+    yield from _total_problems(context, claim, query, is_public)
+    changes = [
+        groups_sensitivity(query, claim.neighbours, noise[level.name, query], manifest.parameters, is_public)
+        for level in levels
+    ]
+    if None in changes:
+        yield f"{query} counts are not private for these neighbours and this total"
+        return
+    known = [one for one in changes if one is not None]
+    used = []
+    for level, (l1, squared) in zip(levels, known, strict=True):
+        # Versions before took the square of the L1 sensitivity, which is more noise than needed.
+        allowed = {squared, l1 * l1} if level.squared_sensitivity is None else {level.squared_sensitivity}
+        if level.sensitivity != l1 or not allowed <= {squared, l1 * l1}:
+            yield "the sensitivities listed are not those of the queries"
+            return
+        used.append((l1, level.squared_sensitivity or (l1 * l1 if claim.measure == "rho" else squared)))
+    losses = [Fraction(level.loss) for level in levels]
+    yield from _loss_problems(claim, losses, [noise[level.name, query].variance for level in levels], used)
+    yield from _delta_problems(claim, losses, [l2 for _, l2 in used], _ways(query, claim.neighbours, known))
+
+
+def groups_sensitivity(
+    query: str, neighbours: str, measured: Measured, parameters: Mapping[str, Any], is_public: bool
+) -> tuple[int, int] | None:
+    """L1 and squared L2 sensitivity over all regions of a level (docs/proofs/groups.md); None where there is none."""
+    largest = min(int(parameters.get("max_quantity") or 1), measured.n_values)
+    if query in ("prefix", "chain") and not is_public:
+        return None
+    if neighbours == "add-remove-unit":
+        if is_public or parameters.get("across") == "split":
+            return None
+        return {"sizes": (1, 1), "suffix": (measured.n_values, measured.n_values)}.get(query)
+    times = 2 if neighbours == "change-record" else 1
+    if query == "sizes":
+        return (2 * times, 6 if times == 2 else 2)
+    width = {"prefix": 1, "suffix": 1, "chain": measured.n_regions}.get(query)
+    return None if width is None else (largest * width * times, largest * width * times)
+
+
+def _ways(query: str, neighbours: str, changes: Sequence[tuple[int, int]]) -> Ways:
+    """How one step changes the counts of all levels: every way, or one that is worse."""
+    if query != "sizes":
+        return [[((1, l1),) for l1, _ in changes]]
+    if neighbours != "change-record":
+        return [[((1, squared),) for _, squared in changes]]
+    # Two units in one region down to some level, and in different ones below it.
+    n = len(changes)
+    return [[((2, 1), (1, 2))] * above + [((1, 4),)] * (n - above) for above in range(n + 1)]
+
+
+def _total_problems(context: Context, claim: Claim, query: str, is_public: bool) -> Iterator[str]:
+    """What is published exactly: the number of groups where the folder has it, and regions taken from the data."""
+    manifest = context.manifest
+    entry: Mapping[str, Any] = manifest.promises[0] if manifest.promises else {}
+    if (manifest.parameters.get("total") == "public") != is_public or (query == "suffix" and is_public):
+        yield "the manifest and the folder differ on whether the total is public"
+    if is_public:
+        exact = context.folder.table(INVARIANTS, most_rows=1)["value"].to_pylist()
+        if len(exact) != 1 or ("total" in entry and entry["total"] != exact[0]):
+            yield "the total promised is not the one in the folder"
+    elif entry.get("total") is not None:
+        yield "a total is promised that the folder does not hold"
+    elif 0 in next(iter(context.folder.batches(GROUPS, ["size"])))["size"].to_pylist():
+        yield "sizes begin with 0, which they do with a public total only"
+    invariants = [UNITS] * is_public + [REGIONS] * bool(manifest.parameters.get("domain_from_data"))
+    disclosed = ["the total number of groups, exactly"] * is_public
+    disclosed += [f"{REGIONS}, exactly"] * bool(manifest.parameters.get("domain_from_data"))
+    if list(claim.invariants) != invariants or list(manifest.disclosures) != disclosed:
+        yield "the invariants named are not those that the folder and the parameters show"
+    if claim.not_protected not in (None, (ALONE, UNHIDDEN) if is_public else ()):
+        yield "what the manifest calls not protected is not what a public total tells"

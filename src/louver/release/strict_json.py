@@ -1,0 +1,85 @@
+"""JSON of a stranger: its size, its depth and the length of its numbers are bounded before anything is made of it.
+
+A release is opened before anybody knows whether to trust it, so that reading it must cost no more than its bytes. Infinities and NaN
+are no JSON, and of two equal keys readers would take different ones: all are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+__all__ = ["MOST_BYTES", "parse_json", "read_json"]
+
+MOST_BYTES = 1 << 26
+"""A manifest lists labels and files, never records."""
+
+MOST_PARTS = 1 << 24
+"""Most commas and brackets: each costs many times its byte once it is parsed."""
+
+LONGEST_NUMBER = 400
+"""Digits of a whole number; the largest float has 309."""
+
+
+def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
+    """The content of a JSON file.
+
+    Raises
+    ------
+    ValueError, OSError, RecursionError
+        Where it is too large, no strict JSON, too deep, or cannot be read.
+    """
+    with path.open("rb") as stream:
+        text = stream.read(most_bytes + 1)
+    if len(text) > most_bytes:
+        raise ValueError("too large")
+    return parse_json(text)
+
+
+def parse_json(text: bytes) -> Any:
+    """The content of JSON as bytes in UTF-8.
+
+    Examples
+    --------
+    >>> parse_json(b'{"a": [1, 2.5]}')
+    {'a': [1, 2.5]}
+    >>> parse_json(b'{"a": NaN}')
+    Traceback (most recent call last):
+    ...
+    ValueError: not a number
+    """
+    if sum(text.count(part) for part in (b",", b"[", b"{", b":")) > MOST_PARTS:
+        raise ValueError("too many parts")
+    return json.loads(
+        text.decode("utf-8"),
+        object_pairs_hook=_once,
+        parse_int=_whole,
+        parse_float=_finite,
+        parse_constant=_no_number,
+    )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return content
+
+
+def _whole(text: str) -> int:
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError("a number is too long")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("not a number")
+    return number
+
+
+def _no_number(_: str) -> float:
+    raise ValueError("not a number")
