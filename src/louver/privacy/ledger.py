@@ -35,6 +35,7 @@ from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KEY_BYTES
 
 __all__ = [
+    "SUFFIX",
     "Debit",
     "Event",
     "Head",
