@@ -62,6 +62,57 @@ def test_a_report_is_written(call_louver: Runner, tmp_path: Path) -> None:
     assert "minus" in (tmp_path / "report.html").read_text()
 
 
+SURVEY = """
+[source]
+file = "survey.csv"
+weight = "count"
+[[audit.tables]]
+name = "everybody"
+by = ["age", "education", "salary"]
+below = 5
+[[audit.tables]]
+name = "employed"
+by = ["age", "education", "salary"]
+where = { employment = ["Gov't", "Private", "Self-employed"] }
+below = 5
+[[audit.tables]]
+name = "sex of the oldest"
+by = ["sex"]
+where = { age = "55+" }
+"""
+
+
+def test_a_further_attribute_does_not_hide_a_difference(call_louver: Runner, tmp_path: Path) -> None:
+    """What two tables leave between them is a sum of cells of all attributes once a third table brings another one."""
+    assert call_louver("demo", "--files", "--out", tmp_path / "demo").code == 0
+    spec = tmp_path / "demo" / "data" / "three.toml"
+    spec.write_text(SURVEY)
+    done = call_louver("audit", spec, "--json", "--fail-on", "small")
+    assert done.code == 1
+    told = json.loads(done.out)
+    assert told["verdict"]["level"] == "stop" and told["summary"]["small_exact"] == 3
+    found = [c for c in told["cells"] if c["table"] == "groups"]
+    assert all(c["cell"]["employment"] == "Other" and "sex" not in c["cell"] for c in found)
+    assert sorted(c["lower"] for c in found) == [1, 2, 2]
+    assert {tuple(c["because"]) for c in found} == {("everybody", "employed")}
+    register = ("--register", tmp_path / "register", "--publish", tmp_path / "out")
+    for more in ((), ("--decide",)):
+        refused = call_louver("audit", spec, *register, *more)
+        assert refused.code == 1 and 'Not published: "everybody" minus "employed" leaves' in refused.out
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_was_not_found_out_fails(call_louver: Runner, tmp_path: Path) -> None:
+    spec = write(tmp_path, '[[audit.tables]]\nname = "t"\nby = ["town", "ill"]\nbase = 3\ntotals = true\n')
+    late = ("--seconds", "1e-9", "--small", "20")
+    for more in ((), ("--decide",)):
+        done = call_louver("audit", spec, *late, *more, "--json", "--fail-on", "small")
+        told = json.loads(done.out)
+        assert done.code == 1 and told["summary"]["small_exact"] == 0 < told["summary"]["undecided"]
+        assert told["verdict"]["level"] == "care" and "more seconds" in told["verdict"]["sentence"]
+    assert call_louver("audit", spec, *late).code == 0
+
+
 @dataclass(frozen=True)
 class Bad:
     """A spec that cannot be used, and words that the sentence must have. `$` stands for a secret."""

@@ -161,7 +161,7 @@ def test_what_was_not_found_out_in_time_is_not_published(call_louver: Runner, pe
     shares = (*SHARES, "--decimals", "2")
     assert published(call_louver, people, "one", arranged=by_sex).code == 0
     late = published(call_louver, people, "two", "--seconds", "1e-9", arranged=shares)
-    assert late.code == 1 and late.out.endswith("give more --seconds.\n")
+    assert late.code == 1 and late.out.endswith("Give it more seconds before you publish.\n")
     assert not (folder / "two").exists() and entries(people) == 1
     assert published(call_louver, people, "two", arranged=shares).code == 0
 
@@ -176,7 +176,7 @@ def test_the_register_and_the_folder_are_looked_at_first(call_louver: Runner, pe
     assert done.code == 2 and "names several columns" in done.err
     done = published(call_louver, people, "two", "--decimals", "7")
     assert done.code == 2 and "at most 6 --decimals" in done.err
-    (people.parent / "register").mkdir()
+    (people.parent / "register").mkdir(exist_ok=True)
     (people.parent / "register" / "000001.json").write_text("{}")
     done = published(call_louver, people, "two")
     assert done.code == 2 and "was changed by hand" in done.err

@@ -19,8 +19,9 @@ from louver._words import counted
 from louver.anonymize.beside import local_beside
 from louver.anonymize.curve import CurvePoint, trace
 from louver.anonymize.entry import entry_of
-from louver.anonymize.intersection import as_earlier, intersect, known_values, read_earlier
-from louver.anonymize.load import load
+from louver.anonymize.intersection import Earlier, as_earlier, check_source, intersect, read_earlier
+from louver.anonymize.load import Loaded, load
+from louver.anonymize.lookup import Known, known_now, known_then, person_keys
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.parts import in_parts
 from louver.anonymize.problem import Partition, Problem
@@ -30,7 +31,7 @@ from louver.anonymize.solve import form_classes
 from louver.anonymize.stored import StoredRecords
 from louver.anonymize.watch import Watch
 from louver.data.fingerprint import fingerprint
-from louver.data.read import open_source
+from louver.data.read import Source, open_source
 from louver.data.restriction import restriction
 from louver.errors import InputError
 from louver.privacy.ledger import KeyedHash
@@ -49,6 +50,10 @@ if TYPE_CHECKING:
     Report = Callable[[AnonymizedRelease], str]
 
 __all__ = ["AnonymizeOptions", "AnonymizedRelease", "Partition", "Problem", "anonymize", "write_release"]
+
+
+NOT_EARLIER = ("table", "query", "where", "missing_code")
+"""How the data are read, but not the records of an earlier release."""
 
 
 @door(AnonymizeOptions)
@@ -99,6 +104,8 @@ def anonymize(
     unit: str | None = None,
     sampling_weight: str | None = None,
     against: str | Path | Sequence[str | Path] = (),
+    earlier: str | Path | Sequence[str | Path] = (),
+    link: str | None = None,
     accept: bool = False,
     curve: Sequence[int] = (),
     recode: str | Path | Mapping[str, Any] | None = None,
@@ -255,8 +262,7 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         open_source(request.data, **request.source.opening(), run=watch.run) as source,
     ):
         loaded = load(source, options, request.schema, watch.run)
-        earlier = [read_earlier(folder, source.columns) for folder in options.against]
-        known = known_values(source, loaded, earlier) if earlier else {}
+        earlier, known = _earlier(source, loaded, request, watch.run)
     answer = form_classes(loaded, options, watch)
     with watch.stage("publishing"):
         release = watch.run.attend(publish, loaded, answer, options, watch.run)
@@ -278,11 +284,35 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
         stages=watch.told,
     )
     if earlier:
-        together = intersect(
-            loaded.records, known, [as_earlier(release), *earlier], options.sensitive, options.k
-        )
+        releases = [as_earlier(release), *earlier]
+        together = intersect(known, releases, options.sensitive, options.k, link=options.link)
         release = replace(release, intersection=together, is_accepted=options.accept)
     return replace(release, seconds=time.perf_counter() - started)
+
+
+def _earlier(
+    source: Source, loaded: Loaded, request: Request[AnonymizeOptions], run: Run
+) -> tuple[list[Earlier], list[Known]]:
+    """Earlier releases, and what is known of everybody when this one and each of them was made."""
+    options = request.options
+    releases = [read_earlier(folder) for folder in options.against]
+    if not releases:
+        return [], []
+    names = [*options.quasi, *(name for release in releases for name in release.quasi)]
+    if options.link is None:
+        for release in releases:
+            release.check_columns(source.columns)
+        now = known_now(source, loaded, names)
+        return releases, [now] * (1 + len(releases))
+    keys = person_keys(source, options.link, run)
+    opening = {name: value for name, value in request.source.opening().items() if name not in NOT_EARLIER}
+    known = [known_now(source, loaded, [name for name in names if name in source.columns])]
+    for release, file in zip(releases, options.earlier, strict=True):
+        then = known_then(file, opening, options.link, keys, names, release.coding, run)
+        release.check_columns(then.records.column_names, Path(file).name)
+        check_source(release, then, Path(file).name)
+        known.append(then)
+    return releases, known
 
 
 make_callable(__name__, anonymize)

@@ -1,10 +1,11 @@
-"""What several releases of the same data disclose together.
+"""What several releases about the same people disclose together.
 
 Liang & Samavi (2020), section 6: with other weights the classes are cut otherwise, and somebody who holds both files
-can intersect them. The attacker here knows a person's values of every column that some release generalises. In every
-release that person is one of the rows that fit; in two releases the columns that both publish unchanged, and the
-position where both keep the order, must be the same. So of the rows with unchanged columns v at most the lesser
-number over the two releases can be the person's, and the least sum over all pairs of releases bounds the candidates.
+can intersect them. The attacker here knows a person's values of every column that some release generalises, as they were when that
+release was made. In every release that person is one of the rows that fit. In two releases the columns that both publish
+unchanged and that have not changed for the person, and the position where both keep the order, must be the same. So of
+the rows with unchanged columns v at most the lesser number over the two releases can be the person's, and the least sum over all
+pairs of releases bounds the candidates.
 
 An attacker who pairs the rows of two releases one to one may exclude more: the figures are what is certain to be
 lost, not all that may be.
@@ -23,23 +24,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from louver._arrays import Bools, Floats, Ints
-from louver.anonymize.columns import given_values
+from louver._arrays import Bools, Ints
 from louver.anonymize.generalise import Sort
-from louver.anonymize.load import MISSING, Loaded
+from louver.anonymize.load import MISSING
+from louver.anonymize.lookup import Coding, Known, Values, as_texts
 from louver.anonymize.result import DATA_FILE, MAPPING_FILE, AnonymizedRelease
-from louver.data.read import Source
-from louver.data.tabulate import read_codes
-from louver.data.typed import typed
 from louver.errors import InputError
 from louver.release.folder import Folder
 from louver.release.manifest import read_manifest
 from louver.release.verify import verify
-from louver.schema.attribute import Attribute
-from louver.schema.spec import Schema
 
-__all__ = ["Earlier", "Intersection", "as_earlier", "intersect", "known_values", "read_earlier"]
+__all__ = [
+    "Earlier",
+    "Intersection",
+    "as_earlier",
+    "check_source",
+    "intersect",
+    "published_values",
+    "read_earlier",
+]
 
+
+UNLINKED = (
+    ". Everybody was looked up by the present values: those whose values have changed since (a birthday, a move) were looked up "
+    "wrongly, and more may be disclosed. Name the records of then (--earlier) and a person key (--link)"
+)
+MOST_PATTERNS = 200
+"""Sets of columns that kept their values, for which the rows of two releases are joined."""
 
 BLOCK_CELLS = 1 << 24
 """Pairs of person and class looked at at once, which bounds memory."""
@@ -63,6 +74,8 @@ class Intersection:
         Records that fit no row of some release: whoever is left out of one of them stands out.
     learnt : tuple of (sensitive column, records)
         Records whose value is certain from two releases together but from none alone.
+    link : str or None
+        The key by which everybody was looked up with the values of then; None where the values of now were used.
     """
 
     releases: tuple[str, ...]
@@ -73,6 +86,7 @@ class Intersection:
     single: int
     absent: int
     learnt: tuple[tuple[str, int], ...]
+    link: str | None = None
 
     @property
     def is_risky(self) -> bool:
@@ -93,6 +107,8 @@ class Intersection:
         ]
         if self.absent:
             more.append(f"; {self.absent:,} are not in every release and stand out by that")
+        if self.link is None:
+            more.append(UNLINKED)
         return told + "".join(more)
 
 
@@ -105,15 +121,29 @@ class Earlier:
     mapping: pa.Table
     missing_matches: bool
     is_order_kept: bool
+    n_suppressed: int
+    coding: Coding
 
     @property
     def quasi(self) -> tuple[str, ...]:
         """The source columns that were generalised."""
         return tuple(dict.fromkeys(self.mapping["attribute"].to_pylist()))
 
+    def check_columns(self, columns: Sequence[str], file: str | None = None) -> None:
+        """Refuse records without a column that was generalised."""
+        absent = [column for column in self.quasi if column not in columns]
+        if absent:
+            raise InputError(
+                f'option --against: {self.name} generalises column "{absent[0]}", which '
+                f"{'the data do' if file is None else f'{file} does'} not have.",
+                option="--against",
+                column=absent[0],
+                file=file,
+            )
 
-def read_earlier(folder: str | Path, columns: Sequence[str]) -> Earlier:
-    """Read a release directory of `louver anonymize` that was made from these columns."""
+
+def read_earlier(folder: str | Path) -> Earlier:
+    """Read a release directory of `louver anonymize`."""
     name = Path(folder).name
     manifest = read_manifest(folder)
     if manifest.verb != "anonymize":
@@ -130,15 +160,28 @@ def read_earlier(folder: str | Path, columns: Sequence[str]) -> Earlier:
         mapping=files.table(MAPPING_FILE),
         missing_matches=manifest.parameters.get("missing") == "match",
         is_order_kept=bool(manifest.parameters.get("keep_order")),
+        n_suppressed=int(manifest.results.get("suppressed") or 0),
+        coding=Coding.of(manifest.parameters),
     )
-    absent = [column for column in earlier.quasi if column not in columns]
-    if absent:
+    if manifest.parameters.get("recode"):
         raise InputError(
-            f'option --against: {name} generalises column "{absent[0]}", which the data do not have.',
+            f"option --against: {name} was made with --recode, and nobody can be looked up by the values before it.",
             option="--against",
-            column=absent[0],
         )
     return earlier
+
+
+def check_source(release: Earlier, known: Known, file: str) -> None:
+    """Refuse records that a release was not made from: more people fit none of its rows than it left out."""
+    fits = _Fits(release, known)
+    is_absent = fits.candidates == 0
+    if int(is_absent[fits.of_person[known.is_present]].sum()) > release.n_suppressed:
+        raise InputError(
+            f"option --earlier: {release.name} was not made from {file}, whose people fit no row of it; name the records that it "
+            "was made from.",
+            option="--earlier",
+            file=file,
+        )
 
 
 def as_earlier(release: AnonymizedRelease) -> Earlier:
@@ -149,85 +192,170 @@ def as_earlier(release: AnonymizedRelease) -> Earlier:
         mapping=release.mapping,
         missing_matches=release.parameters["missing"] == "match",
         is_order_kept=release.is_order_kept,
+        n_suppressed=release.n_suppressed,
+        coding=Coding.of(release.parameters),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Values:
-    """The distinct values of a source column, as text and as numbers; a missing one is neither."""
+class _Pair:
+    """Two releases, and which of the columns that both publish unchanged are the same for a person in both.
 
-    texts: Sequence[str | None]
-    numbers: Floats
-    of_row: Ints
+    Attributes
+    ----------
+    first, second : int
+        Places in the list of releases.
+    shared : list of str
+    patterns : bool (patterns, columns)
+        Which columns kept their values; the attacker is taken to know that.
+    of_person : int64 (people,)
+        The pattern of each person.
+    """
 
-
-def known_values(source: Source, loaded: Loaded, earlier: Sequence[Earlier]) -> dict[str, Values]:
-    """What an attacker knows of every person: all columns that some release generalises."""
-    names = [name for release in earlier for name in release.quasi]
-    values: dict[str, Values] = {}
-    for attribute, column in zip(loaded.attributes, loaded.problem.columns, strict=True):
-        given = given_values(column, np.arange(loaded.records.num_rows))
-        distinct, of_row = np.unique(given, return_inverse=True)
-        if attribute.labels:
-            texts = [None if np.isnan(d) else attribute.labels[int(d)] for d in distinct]
-            values[attribute.name] = Values(texts=texts, numbers=_numbers(texts), of_row=of_row)
-        else:
-            values[attribute.name] = Values(texts=[None] * len(distinct), numbers=distinct, of_row=of_row)
-    for name in dict.fromkeys(names):
-        if name not in values:
-            coded = read_codes(source, [name], Schema(attributes=(Attribute(name=name, missing=MISSING),)))
-            labels = list(coded.attributes[0].labels)
-            numbers = _numbers([None if label == MISSING else label for label in labels])
-            values[name] = Values(texts=labels, numbers=numbers, of_row=coded.codes[:, 0].astype(np.int64))
-    return values
+    first: int
+    second: int
+    shared: list[str]
+    patterns: Bools
+    of_person: Ints
 
 
 def intersect(
-    records: pa.Table,
-    values: Mapping[str, Values],
+    known: Sequence[Known],
     releases: Sequence[Earlier],
     sensitive: Sequence[str],
     k: int,
+    *,
+    link: str | None = None,
 ) -> Intersection:
-    """Candidates of every record of the source in all pairs of releases; the first is the new one.
+    """Candidates of every person in all pairs of releases; the first is the new one.
+
+    Parameters
+    ----------
+    known : sequence of Known
+        What is known of every person when each release was made.
+    link : str, optional
+        The key by which people were found in the records of then.
 
     Notes
     -----
-    **Cost**: O(distinct records x classes) per quasi-identifier and release, in blocks.
+    **Cost**: O(distinct records x classes) per quasi-identifier and release, in blocks, and a join of the rows of each pair of releases
+    for each set of columns that kept their values, MOST_PATTERNS at most.
     """
+    fits = [_Fits(release, told) for release, told in zip(releases, known, strict=True)]
+    pairs = [_pair(i, j, releases, known) for i, j in combinations(range(len(releases)), 2)]
+    points: Ints
     points, counts = np.unique(
-        np.stack([v.of_row for v in values.values()], axis=1), axis=0, return_counts=True
+        np.stack([*(fit.of_person for fit in fits), *(pair.of_person for pair in pairs)], axis=1),
+        axis=0,
+        return_counts=True,
     )
-    fits = [_Fits(release, values, records, points) for release in releases]
-    alone = [fit.candidates for fit in fits]
+    alone = [fit.candidates[points[:, place]] for place, fit in enumerate(fits)]
     nobody = np.iinfo(np.int64).max
     candidates = np.min([np.where(found > 0, found, nobody) for found in alone], axis=0)
-    certain = {name: np.zeros(len(points), np.bool_) for name in sensitive}
-    known = {name: np.zeros(len(points), np.bool_) for name in sensitive}
-    for first, second in combinations(range(len(releases)), 2):
-        a, b = releases[first], releases[second]
-        shared = [n for n in records.column_names if n not in values and _has(a, n) and _has(b, n)]
-        carried = _carried((a, b), shared)
-        n_carried = int(max(part.max(initial=-1) for part in carried)) + 1
-        of_first, of_second = fits[first].by(carried[0], n_carried), fits[second].by(carried[1], n_carried)
-        together = of_first.minimum(of_second)
-        found = np.asarray(together.sum(axis=1)).reshape(-1)
-        candidates = np.where(found > 0, np.minimum(candidates, found), candidates)
-        for name in sensitive:
-            if name in shared:
-                is_value = _value_of_carried((a, b), carried, name)
-                certain[name] |= _is_certain(together, is_value)
-                known[name] |= _is_certain(of_first, is_value) | _is_certain(of_second, is_value)
+    learnt = {name: _Learnt(len(points)) for name in sensitive}
+    for number, pair in enumerate(pairs):
+        ends = (pair.first, pair.second)
+        tables = (releases[pair.first], releases[pair.second])
+        is_placed = _is_placed(tables, known[pair.first], known[pair.second])
+        for pattern, constant in enumerate(pair.patterns):
+            chosen = np.flatnonzero(points[:, len(fits) + number] == pattern)
+            names = [name for name, is_same in zip(pair.shared, constant, strict=True) if is_same]
+            carried = _carried(tables, names, is_placed)
+            n_carried = int(max(part.max(initial=-1) for part in carried)) + 1
+            by_end = [
+                fits[end].by(part, n_carried)[points[chosen, end]]
+                for end, part in zip(ends, carried, strict=True)
+            ]
+            together = by_end[0].minimum(by_end[1]).tocsr()
+            found = np.asarray(together.sum(axis=1)).reshape(-1)
+            candidates[chosen] = np.where(
+                found > 0, np.minimum(candidates[chosen], found), candidates[chosen]
+            )
+            for name in sensitive:
+                for end, part, release in zip(ends, carried, tables, strict=True):
+                    if _has(release, name):
+                        certain, before = _certain(
+                            fits[end], points[chosen, end], part, together, release, name
+                        )
+                        learnt[name].add(chosen, certain, before, is_constant=name in names)
     is_absent = np.any([found == 0 for found in alone], axis=0)
     return Intersection(
         releases=tuple(release.name for release in releases[1:]),
         records=int(counts.sum()),
         k=k,
+        link=link,
         fewest=int(candidates.min()) if candidates.min() < nobody else 0,
         below_k=int(counts[candidates < k].sum()),
         single=int(counts[candidates == 1].sum()),
         absent=int(counts[is_absent].sum()),
-        learnt=tuple((name, int(counts[certain[name] & ~known[name]].sum())) for name in sensitive),
+        learnt=tuple((name, int(counts[found.flags].sum())) for name, found in learnt.items()),
+    )
+
+
+class _Learnt:
+    """Whose value of a sensitive column is certain from two releases together but from none alone."""
+
+    def __init__(self, n: int) -> None:
+        self._certain, self._before, self._changed = (np.zeros(n, np.bool_) for _ in range(3))
+
+    def add(self, chosen: Ints, certain: Bools, before: Bools, *, is_constant: bool) -> None:
+        """Note who is certain in one of two releases; a value that has changed is told by its own release alone."""
+        if is_constant:
+            self._certain[chosen] |= certain
+            self._before[chosen] |= before
+        else:
+            self._changed[chosen] |= certain & ~before
+
+    @property
+    def flags(self) -> Bools:
+        flags: Bools = (self._certain & ~self._before) | self._changed
+        return flags
+
+
+def _pair(first: int, second: int, releases: Sequence[Earlier], known: Sequence[Known]) -> _Pair:
+    """Compare what two releases publish unchanged of every person."""
+    a, b = known[first], known[second]
+    shared = [
+        name
+        for name in releases[first].table.column_names
+        if name in a.records.column_names
+        and name in b.records.column_names
+        and name not in a.values
+        and name not in b.values
+        and _has(releases[second], name)
+    ]
+    n = len(a.rows)
+    if a is b or not shared:
+        patterns, of_person = np.ones((1, len(shared)), np.bool_), np.zeros(n, np.int64)
+        return _Pair(first=first, second=second, shared=shared, patterns=patterns, of_person=of_person)
+    is_same = np.stack([_is_same(a.records[name], b.records[name]) for name in shared], axis=1)
+    patterns, of_person, counts = np.unique(is_same, axis=0, return_inverse=True, return_counts=True)
+    of_person = of_person.reshape(-1)
+    if len(patterns) > MOST_PATTERNS:  # the rarest ones are attacked by what all of them have in common
+        order = np.argsort(-counts, kind="stable")
+        number = np.empty(len(patterns), np.int64)
+        number[order] = np.minimum(np.arange(len(patterns)), MOST_PATTERNS - 1)
+        common = np.all(patterns[order[MOST_PATTERNS - 1 :]], axis=0, keepdims=True)
+        patterns = np.concatenate([patterns[order[: MOST_PATTERNS - 1]], common])
+        of_person = number[of_person]
+    return _Pair(first=first, second=second, shared=shared, patterns=patterns, of_person=of_person)
+
+
+def _is_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
+    """Where two columns have the same value, or both have none."""
+    left, right = as_texts(one), as_texts(other)
+    both_missing = pc.and_(pc.is_null(left), pc.is_null(right))
+    same = pc.or_(pc.fill_null(pc.equal(left, right), False), both_missing)
+    flags: Bools = same.to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _is_placed(pair: tuple[Earlier, Earlier], first: Known, second: Known) -> bool:
+    """Whether the same row of two releases is the same person's: both keep the order of the same people."""
+    return (
+        all(release.is_order_kept for release in pair)
+        and pair[0].table.num_rows == pair[1].table.num_rows
+        and np.array_equal(first.rows, second.rows)
     )
 
 
@@ -235,51 +363,49 @@ def _has(release: Earlier, name: str) -> bool:
     return name in release.table.column_names
 
 
-def _numbers(texts: Sequence[str | None]) -> Floats:
-    values = []
-    for text in texts:
-        try:
-            values.append(float(text) if text is not None else np.nan)
-        except ValueError:
-            values.append(np.nan)
-    return np.array(values, np.float64)
-
-
 class _Fits:
-    """Which rows of a release each point fits."""
+    """Which rows of a release each person fits, by the values that the person had when it was made.
 
-    def __init__(
-        self, release: Earlier, values: Mapping[str, Values], records: pa.Table, points: Ints
-    ) -> None:
-        codes, fits = [], []
-        for place, (name, known) in enumerate(values.items()):
+    Attributes
+    ----------
+    of_person : int64 (people,)
+        The combination of values that each person has.
+    """
+
+    def __init__(self, release: Earlier, known: Known) -> None:
+        codes, fits, given = [], [], []
+        for name, values in known.values.items():
             if name in release.quasi:
-                of_row, fit = _meanings(release, name, known)
+                of_row, fit = _meanings(release, name, values)
             elif _has(release, name):
-                of_row, fit = _exact(release, name, known, records)
+                of_row, fit = _exact(release, name, values, known)
             else:
                 continue
             codes.append(of_row)
-            fits.append((place, fit))
+            fits.append(fit)
+            given.append(values.of_person)
+        points, self.of_person = np.unique(np.stack(given, axis=1), axis=0, return_inverse=True)
+        self.of_person = self.of_person.reshape(-1)
         classes, class_of = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
         step = max(1, BLOCK_CELLS // max(1, len(classes)))
         blocks = []
         for start in range(0, len(points), step):
             block = points[start : start + step]
-            is_fit = np.ones((len(block), len(classes)), np.bool_)
-            for (place, fit), labels in zip(fits, classes.T, strict=True):
-                is_fit &= fit[block[:, place]][:, labels]
+            is_fit = np.repeat(np.all(block >= 0, axis=1, keepdims=True), len(classes), axis=1)
+            for fit, values_of, labels in zip(fits, block.T, classes.T, strict=True):
+                is_fit &= fit[values_of][:, labels]
             blocks.append(sparse.csr_matrix(is_fit.astype(np.int64)))
         self._class_of = class_of.reshape(-1)
         self._of_class = sparse.vstack(blocks).tocsr()
 
     @property
     def candidates(self) -> Ints:
+        """How many rows each combination of values fits."""
         sizes = np.bincount(self._class_of, minlength=self._of_class.shape[1])
         return np.asarray(self._of_class @ sizes).reshape(-1)
 
     def by(self, carried: Ints, n_carried: int) -> sparse.csr_matrix:
-        """How many fitting rows have each number in `carried`, (points, numbers)."""
+        """How many fitting rows have each number in `carried`, (combinations, numbers)."""
         shape = (self._of_class.shape[1], n_carried)
         content = sparse.csr_matrix((np.ones(len(carried), np.int64), (self._class_of, carried)), shape=shape)
         return (self._of_class @ content).tocsr()
@@ -305,56 +431,51 @@ def _meanings(release: Earlier, name: str, values: Values) -> tuple[Ints, Bools]
     return of_row, fit
 
 
-def _exact(release: Earlier, name: str, values: Values, records: pa.Table) -> tuple[Ints, Bools]:
+def _exact(release: Earlier, name: str, values: Values, known: Known) -> tuple[Ints, Bools]:
     """The same for a column that a release publishes unchanged: a row fits where it has the very value."""
-    both = [pc.cast(column, pa.string()) for column in (typed(records[name]), typed(release.table[name]))]
-    encoded = (
-        pa.chunked_array([chunk for column in both for chunk in column.chunks], pa.string())
-        .combine_chunks()
-        .dictionary_encode(null_encoding="encode")
-    )
+    is_present = known.is_present
+    both = [as_texts(known.records[name].filter(pa.array(is_present))), as_texts(release.table[name])]
+    encoded = pa.concat_arrays(both).dictionary_encode(null_encoding="encode")
     codes = np.asarray(np.from_dlpack(encoded.indices), np.int64)
-    of_source, of_row = codes[: records.num_rows], codes[records.num_rows :]
+    of_source, of_row = codes[: len(both[0])], codes[len(both[0]) :]
     fit = np.zeros((len(values.texts), int(codes.max(initial=0)) + 1), np.bool_)
-    fit[values.of_row, of_source] = True
+    fit[values.of_person[is_present], of_source] = True
     return of_row, fit
 
 
-def _carried(pair: tuple[Earlier, Earlier], names: Sequence[str]) -> tuple[Ints, Ints]:
-    """A number for each row of two releases; rows have the same one where all shared columns agree."""
+def _carried(pair: tuple[Earlier, Earlier], names: Sequence[str], is_placed: bool) -> tuple[Ints, Ints]:
+    """A number for each row of two releases; rows have the same one where all these columns agree, and the place if it counts."""
     n_first = pair[0].table.num_rows
     number = np.zeros(n_first + pair[1].table.num_rows, np.int64)
-    if all(release.is_order_kept for release in pair) and n_first == pair[1].table.num_rows:
+    if is_placed:
         number = np.tile(np.arange(n_first), 2)
     for name in names:
-        encoded = _texts(pair, name).dictionary_encode(null_encoding="encode")
-        codes = np.asarray(np.from_dlpack(encoded.indices), np.int64)
+        texts = pa.concat_arrays([as_texts(release.table[name]) for release in pair])
+        codes = np.asarray(np.from_dlpack(texts.dictionary_encode(null_encoding="encode").indices), np.int64)
         _, number = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
     return number[:n_first], number[n_first:]
 
 
-def _texts(pair: tuple[Earlier, Earlier], name: str) -> pa.Array:
-    columns = [pc.cast(typed(release.table[name]), pa.string()) for release in pair]
-    return pa.chunked_array([c for column in columns for c in column.chunks], pa.string()).combine_chunks()
-
-
-def _value_of_carried(pair: tuple[Earlier, Earlier], carried: tuple[Ints, Ints], name: str) -> Ints:
-    """Which value of a sensitive column each combination of shared columns has."""
-    codes = np.asarray(
-        np.from_dlpack(_texts(pair, name).dictionary_encode(null_encoding="encode").indices), np.int64
+def _certain(
+    fit: _Fits, chosen: Ints, carried: Ints, together: sparse.csr_matrix, release: Earlier, name: str
+) -> tuple[Bools, Bools]:
+    """Whether all rows of a release that can be a person's have one sensitive value, with the other release and without it."""
+    texts = as_texts(release.table[name]).dictionary_encode(null_encoding="encode")
+    values = np.asarray(np.from_dlpack(texts.indices), np.int64)
+    n_values = int(values.max(initial=0)) + 1
+    kinds, of_row = np.unique(carried * n_values + values, return_inverse=True)
+    rows = fit.by(of_row.reshape(-1), len(kinds))[chosen]
+    is_value = sparse.csr_matrix(
+        (np.ones(len(kinds), np.int64), (np.arange(len(kinds)), kinds % n_values)),
+        shape=(len(kinds), n_values),
     )
-    numbers = np.concatenate(carried)
-    value_of = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
-    value_of[numbers] = codes
-    return value_of
+    left = rows.multiply(together.sign()[:, kinds // n_values]).tocsr()
+    return _is_one(left @ is_value), _is_one(rows @ is_value)
 
 
-def _is_certain(fitting: sparse.csr_matrix, value_of: Ints) -> Bools:
-    """Whether all candidates of a point have one sensitive value."""
-    n = fitting.shape[1]
-    shape = (n, int(value_of.max(initial=-1)) + 1)
-    is_value = sparse.csr_matrix((np.ones(n, np.int64), (np.arange(n), value_of)), shape=shape)
-    counts = (fitting @ is_value).tocsr()
+def _is_one(counts: sparse.csr_matrix) -> Bools:
+    """Where a single value is counted."""
+    counts = counts.tocsr()
     counts.eliminate_zeros()
     is_one: Bools = np.diff(counts.indptr) == 1
     return is_one

@@ -19,8 +19,8 @@ from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem, Units
 from louver.anonymize.recodes import binned, recoded_labels
 from louver.anonymize.requirements import Distance, LKind, Sensitive
-from louver.anonymize.roles import check_roles
-from louver.data.coded import read_coded
+from louver.anonymize.roles import check_roles, likely_unit
+from louver.data.coded import CodedColumn, read_coded
 from louver.data.coding import NUMBER, find_row, in_order, text_sql
 from louver.data.read import Source, open_source
 from louver.data.tabulate import Records, read_codes
@@ -63,6 +63,8 @@ class Loaded:
         Labels of a column that are known to exist, from the schema, a hierarchy or the population.
     is_text : bool
         Whether the source knows no types, so that numbers among `records` are text.
+    likely_unit : Column of codes or None
+        A column that looks like the number of a household, though it is not named as the unit.
     missing_code : mapping of str to sequence of str
         Values of a quasi-identifier or sensitive column that stand for missing.
     """
@@ -74,6 +76,7 @@ class Loaded:
     represents: Floats | None = None
     public: Mapping[str, frozenset[str]] = field(default_factory=dict)
     is_text: bool = False
+    likely_unit: CodedColumn | None = None
     missing_code: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
@@ -125,6 +128,7 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
         represents=_represents(source, options),
         public={a.name: public_labels(a, schema, options, _labels(people, a.name)) for a in attributes},
         is_text=source.is_text,
+        likely_unit=likely_unit(source, options, run),
         missing_code=declared_missing(source, options),
     )
 

@@ -179,6 +179,21 @@ class AnonymizeOptions(VerbOptions):
         file="each",
         repeated=True,
     )
+    earlier: Names = option(
+        (),
+        "Records that the release of --against was made from, for people whose values have changed; needs --link. May be repeated, in "
+        "the order of --against.",
+        metavar="FILE",
+        group="risk",
+        file="each",
+        repeated=True,
+    )
+    link: str | None = option(
+        None,
+        "Key of a person, in the data and in --earlier: everybody is looked up in --against by the values of then; never published.",
+        metavar="COLUMN",
+        group="risk",
+    )
     accept: bool = option(
         False,
         "Publish even if together with --against some records have fewer than k candidates.",
@@ -363,6 +378,7 @@ class AnonymizeOptions(VerbOptions):
                 raise InputError(f"option {flag} needs --sensitive.", option=flag)
         if self.accept and not self.against:
             raise InputError("option --accept needs --against.", option="--accept")
+        self._check_link()
         for flag, is_given in (
             ("--k-map", self.k_map),
             ("--population-count", self.population_count is not None),
@@ -389,6 +405,31 @@ class AnonymizeOptions(VerbOptions):
         for name in ("size", "accepted"):
             if getattr(self, name) is not None and self.carry != "bubble":
                 raise InputError(f"option --{name} needs --carry bubble.", option=f"--{name}")
+
+    def _check_link(self) -> None:
+        """Refuse a key without the records of then, and a key that would be published."""
+        if len(self.earlier) != (len(self.against) if self.link is not None else 0):
+            raise InputError(
+                "option --link needs --earlier once for each --against, and --earlier needs --link.",
+                option="--earlier" if self.earlier else "--link",
+            )
+        if self.link is None:
+            return
+        if not self.against:
+            raise InputError("option --link needs --against.", option="--link")
+        for flag, names in (
+            ("--quasi", self.quasi),
+            ("--sensitive", self.sensitive),
+            ("--keep", self.keep),
+            ("--unit", (self.unit,)),
+            ("--sampling-weight", (self.sampling_weight,)),
+        ):
+            if self.link in names:
+                raise InputError(
+                    f'column "{self.link}" is named in --link and in {flag}; a person key is never published.',
+                    option="--link",
+                    column=self.link,
+                )
 
     def _check_unit(self) -> None:
         """Refuse what cannot be had with classes of different units."""

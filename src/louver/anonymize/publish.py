@@ -22,7 +22,7 @@ from louver.anonymize.methods.freeform import Freeform
 from louver.anonymize.metrics import Risk, published_losses, risk_of, utility_of
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, column_as_published
-from louver.anonymize.published_classes import PublishedClasses, published_classes
+from louver.anonymize.published_classes import PublishedClasses, UnitsFound, published_classes
 from louver.anonymize.reached import reached_by
 from louver.anonymize.requirements import Sensitive
 from louver.anonymize.result import (
@@ -117,6 +117,7 @@ def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run)
         is_order_kept=options.keep_order,
         reached=reached_by(problem, answer),
         n_alone=count_alone(in_order),
+        units_found=_units_found(loaded, answer, seen),
         alike=tuple(
             (name, count_alike(in_order[name], of_record))
             for name in (options.sensitive if guarantee is not Guarantee.FREEFORM else ())
@@ -169,6 +170,23 @@ def _units(loaded: Loaded, answer: Answer, seen: PublishedClasses) -> Ints | Non
     return seen.count_units(answer.labels, problem.units.codes[problem.rows])
 
 
+def _units_found(loaded: Loaded, answer: Answer, seen: PublishedClasses) -> UnitsFound | None:
+    """Units in each class by a column that looks like their number, though nobody named it."""
+    problem, column = loaded.problem, loaded.likely_unit
+    if column is None or isinstance(answer, Freeform):
+        return None
+    codes = column.codes[problem.rows].astype(np.int64)
+    codes = np.where(codes == column.n_values, column.n_values + np.arange(len(codes)), codes)
+    units = seen.count_units(answer.labels, codes)
+    return UnitsFound(
+        column=column.name,
+        k=problem.k,
+        classes=seen.n,
+        below_k=int((units < problem.k).sum()),
+        single=int((units == 1).sum()),
+    )
+
+
 def _listed(groups: pa.Table, seen: PublishedClasses, loaded: Loaded, answer: Answer) -> pa.Table:
     """What each class publishes, with the people that it matches or with its different units."""
     listed = groups.take(pa.array(seen.first))
@@ -190,7 +208,7 @@ def parameters_of(options: AnonymizeOptions, missing_code: Mapping[str, Sequence
     """What was asked for, without the names of files and folders."""
     kept = options.model_dump(
         exclude={
-            *("hierarchy", "population", "against", "accept", "curve", "recode", "engine"),
+            *("hierarchy", "population", "against", "earlier", "link", "accept", "curve", "recode", "engine"),
             *("registry", "person", "new_population"),
         }
     )

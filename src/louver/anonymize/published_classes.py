@@ -14,7 +14,32 @@ import numpy as np
 from louver._arrays import Ints
 from louver.anonymize.generalise import Published
 
-__all__ = ["PublishedClasses", "published_classes"]
+__all__ = ["PublishedClasses", "UnitsFound", "published_classes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitsFound:
+    """How classes that were formed without regard to units hold them, by a column that looks like the number of a household.
+
+    Attributes
+    ----------
+    column : str
+    classes : int
+    below_k, single : int
+        Classes with records of fewer than k units, and of one.
+    """
+
+    column: str
+    k: int
+    classes: int
+    below_k: int
+    single: int
+
+    def __str__(self) -> str:
+        return (
+            f'{self.below_k:,} of {self.classes:,} classes have records of fewer than {self.k} households by column "{self.column}", '
+            f"{self.single:,} of a single one, and relatives do not hide each other: name it in --unit, so that k counts households"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._html import Shown
+from louver._verdict import Verdict
 from louver.anonymize.comparison import Comparison
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.metrics import Risk, Utility
+from louver.anonymize.published_classes import UnitsFound
 from louver.anonymize.reached import Reached
 from louver.anonymize.stored import StoredRecords
-from louver.anonymize.verdict import Verdict, judge
+from louver.anonymize.verdict import judge
 from louver.anonymize.watch import Stopped
 from louver.anonymize.worked_out import WorkedOut
 from louver.data.write import write_csv
@@ -101,6 +103,8 @@ class AnonymizedRelease(Shown):
         Published records that differ from all others in some column, unchanged ones included.
     alike : tuple of (sensitive column, records)
         Published records in classes whose members all have one value of the column; stays inside.
+    units_found : UnitsFound or None
+        How many households classes hold by a column that looks like their number, where none is named as the unit; stays inside.
     stopped : Stopped or None
         Where a limit on time or steps ended the search; None where it ended by itself. Stays inside.
     is_accepted : bool
@@ -128,6 +132,7 @@ class AnonymizedRelease(Shown):
     parameters: Mapping[str, Any]
     n_alone: int
     alike: tuple[tuple[str, int], ...] = ()
+    units_found: UnitsFound | None = None
     stopped: Stopped | None = None
     reached: tuple[Reached, ...] = ()
     is_order_kept: bool = False
@@ -227,6 +232,7 @@ class AnonymizedRelease(Shown):
             "worked_out": [asdict(line) for line in self.worked_out],
             "alone": self.n_alone,
             "alike": [list(line) for line in self.alike],
+            "households": None if self.units_found is None else asdict(self.units_found),
             "verdict": self.verdict.to_dict(),
             "withheld": self.is_withheld,
             "stopped": None if self.stopped is None else self.stopped.value,
@@ -339,7 +345,7 @@ class AnonymizedRelease(Shown):
         return (
             f"AnonymizedRelease: {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}, "
             f"method {self.method}\n"
-            + "".join(f"  {line}\n" for line in self.verdict.lines())
+            + "".join(f"  {line}\n" for line in (self.verdict.sentence, *self.verdict.reasons))
             + f"  {self.n_classes:,} classes, the smallest of {self.smallest_class:,} {r.counted}; {self.n_suppressed:,} suppressed\n"
             + self._told_parts()
             + f"  information loss {u.information_loss:.6g} ({u.gcp:.2%} of the quasi-identifiers' detail), {proof}\n"
@@ -367,7 +373,8 @@ class AnonymizedRelease(Shown):
     def _told_intersection(self) -> str:
         """The comparison with earlier releases, where it is not among the reasons of the verdict."""
         together = self.intersection
-        return "" if together is None or together.is_risky else f"\n  {together}"
+        is_told = together is None or together.is_risky or together.link is None
+        return "" if is_told else f"\n  {together}"
 
 
 def _beside(beside: Beside) -> str:

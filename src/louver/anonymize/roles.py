@@ -7,21 +7,21 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from louver.anonymize.options import NUMBER_CODES, AnonymizeOptions
-from louver.data.coded import coded_column, read_coded
+from louver.data.coded import CodedColumn, coded_column, read_coded
 from louver.data.dependencies import find_dependencies
 from louver.data.kinds import guess_kind
 from louver.data.read import Source
-from louver.data.telling import why_telling
+from louver.data.telling import LIKE_A_UNIT, is_named_like_unit, is_unit, may_be_unit, why_telling
 from louver.errors import InputError
 from louver.run import Run
 
-__all__ = ["check_roles", "dropped", "unchanged"]
+__all__ = ["check_roles", "dropped", "likely_unit", "unchanged"]
 
 
 def dropped(options: AnonymizeOptions) -> tuple[str, ...]:
-    """Columns that are not published: identifying ones, that of units, and a sampling weight that is not kept."""
+    """Columns that are not published: identifying ones, that of units, a person key, and a sampling weight that is not kept."""
     published = {*options.keep, *options.sensitive, None}
-    others = [name for name in (options.unit, options.sampling_weight) if name not in published]
+    others = [name for name in (options.unit, options.link, options.sampling_weight) if name not in published]
     return tuple(dict.fromkeys([*options.identifying, *(name for name in others if name is not None)]))
 
 
@@ -58,11 +58,19 @@ def check_roles(source: Source, records: pa.Table, options: AnonymizeOptions, ru
     ]
     others, quasi = coded[: len(names)], coded[len(names) :]
     found: dict[str, list[str]] = {}
-    telling = {}
+    telling, kinds = {}, {column.name: guess_kind(column)[0] for column in others}
     for column in others:
-        reason = why_telling(column, guess_kind(column)[0])
+        reason = why_telling(column, kinds[column.name])
         if reason is not None:
             telling[column.name] = reason
+    numbers = [c for c in others if c.name not in telling and may_be_unit(c, kinds[c.name])]
+    if numbers:
+        rest = [name for name in source.columns if name not in {*names, *options.quasi}]
+        every = [*coded, *(read_coded(source, rest, run) if rest else ())]
+        for column in numbers:
+            of = [other for other in every if other.name != column.name]
+            if find_dependencies([column], run, of=of):
+                telling[column.name] = LIKE_A_UNIT
     for dependency in find_dependencies([c for c in others if c.name not in telling], run, of=quasi):
         telling.setdefault(dependency.determinant, f'tells "{dependency.dependent}"')
     for name in names:
@@ -70,10 +78,23 @@ def check_roles(source: Source, records: pa.Table, options: AnonymizeOptions, ru
             found.setdefault(telling[name], []).append(f'"{name}"')
     if found:
         told = "; ".join(f"{', '.join(columns)} ({reason})" for reason, columns in found.items())
+        households = "in --unit if it numbers households, " if LIKE_A_UNIT in found else ""
         raise InputError(
-            f"{source.name} has columns without a role that may give people away: {told}; name each in --identifying to drop "
-            "it, in --quasi to generalise it, or in --sensitive or --keep to publish it unchanged.",
+            f"{source.name} has columns without a role that may give people away: {told}; name each {households}in --identifying to "
+            "drop it, in --quasi to generalise it, or in --sensitive or --keep to publish it unchanged.",
             file=source.name,
             column=next(iter(telling)),
             option="--keep",
         )
+
+
+def likely_unit(source: Source, options: AnonymizeOptions, run: Run) -> CodedColumn | None:
+    """A column that is named like the number of a household and looks like one, where no unit is named.
+
+    It has another role, for without one it would have stopped the run: its households are counted all the same.
+    """
+    if options.unit is not None:
+        return None
+    names = [name for name in source.columns if name not in options.quasi and is_named_like_unit(name)]
+    found = read_coded(source, names, run) if names else ()
+    return next((column for column in found if is_unit(column, guess_kind(column)[0])), None)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from louver._words import listed
+from louver._verdict import Level, Verdict
+from louver._words import counted, listed
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.watch import Stopped
 
 if TYPE_CHECKING:
     from louver.anonymize.result import AnonymizedRelease
 
-__all__ = ["Level", "Reason", "Verdict", "judge"]
+__all__ = ["judge"]
 
 MOSTLY_LOST = (
     "More than half of the quasi-identifiers' detail is lost: ask for less (a smaller k or l, a larger t, fewer "
@@ -23,82 +22,21 @@ MOSTLY_LOST = (
 UNFINISHED = "The search reached its limit (--seconds or --steps) before it was done, so more detail is lost than need be: allow it more."
 
 
-class Level(StrEnum):
-    """How serious a finding is, from the mildest."""
-
-    OK = "ok"
-    CARE = "care"
-    STOP = "stop"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """One finding.
-
-    Attributes
-    ----------
-    about : str
-        What it speaks of: against, units, weaker, worked-out, alone, alike, stopped or lost.
-    level : Level
-    sentence : str
-    """
-
-    about: str
-    level: Level
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Whether a release may be published as it is. Stays inside.
-
-    Attributes
-    ----------
-    level : Level
-        The most serious of all reasons; `ok` where there is none.
-    sentence : str
-    reasons : tuple of Reason
-        The most serious first.
-    not_asked : tuple of str
-        What nobody looked at, so that the verdict says nothing about it.
-    """
-
-    level: Level
-    sentence: str
-    reasons: tuple[Reason, ...]
-    not_asked: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {
-            "level": self.level.value,
-            "sentence": self.sentence,
-            "reasons": [asdict(reason) | {"level": reason.level.value} for reason in self.reasons],
-            "not_asked": list(self.not_asked),
-        }
-
-    def lines(self) -> list[str]:
-        """The verdict as lines of text."""
-        return [self.sentence, *(f"- {reason.sentence}" for reason in self.reasons), *self.not_asked]
-
-
 LEVELS = tuple(Level)
+"""From the mildest."""
 
 
 def judge(release: AnonymizedRelease) -> Verdict:
-    """The verdict on a release."""
-    reasons = sorted(_reasons(release), key=lambda reason: -LEVELS.index(reason.level))
-    level = reasons[0].level if reasons else Level.OK
+    """The verdict on a release; its reasons are what was found, the most serious first, and what was not asked."""
+    found = sorted(_found(release), key=lambda line: -LEVELS.index(line[0]))
+    level = found[0][0] if found else Level.OK
     promise = PROMISE[release.guarantee].format(k=release.k)
-    several = f"{len(reasons)} findings" if len(reasons) > 1 else "one finding"
     sentence = {
         Level.OK: f"{promise}; nothing was found against publishing it.",
-        Level.CARE: f"{promise}; read {several} before you publish it.",
+        Level.CARE: f"{promise}; read {counted(len(found), 'finding')} before you publish it.",
         Level.STOP: f"Do not publish it as it is: {promise[0].lower()}{promise[1:]}, but that is not enough.",
     }[level]
-    return Verdict(
-        level=level, sentence=sentence, reasons=tuple(reasons), not_asked=tuple(_not_asked(release))
-    )
+    return Verdict(level, sentence, (*(told for _, told in found), *_not_asked(release)))
 
 
 PROMISE = {
@@ -109,34 +47,35 @@ PROMISE = {
 }
 
 
-def _reasons(release: AnonymizedRelease) -> Iterator[Reason]:
+def _found(release: AnonymizedRelease) -> Iterator[tuple[Level, str]]:
     """What was found, in the order in which it is read."""
-    together = release.intersection
-    if together is not None and together.is_risky:
-        level = Level.STOP if release.is_withheld else Level.CARE
-        yield Reason(about="against", level=level, sentence=_sentence(str(together)))
+    together, n = release.intersection, release.table.num_rows
+    if together is not None and (together.is_risky or together.link is None):
+        yield Level.STOP if release.is_withheld else Level.CARE, _sentence(str(together))
+    if release.units_found is not None and release.units_found.below_k:
+        yield Level.CARE, f"{release.units_found}."
     if release.guarantee is Guarantee.FREEFORM:
-        yield Reason(about="weaker", level=Level.CARE, sentence=WEAKER)
+        yield Level.CARE, WEAKER
     for line in release.worked_out:
         if line.nearly:
-            yield Reason(about="worked-out", level=Level.CARE, sentence=f"{line}.")
+            yield Level.CARE, f"{line}."
     if release.unchanged and release.n_alone:
-        sentence = (
-            f"{release.n_alone:,} of {release.table.num_rows:,} records differ from all others for those who know what is "
-            f"published unchanged, too ({listed(release.unchanged)}): make it quasi-identifying, round it, or drop it."
+        yield (
+            Level.CARE,
+            f"{release.n_alone:,} of {n:,} records differ from all others for those who know what is published unchanged, too "
+            f"({listed(release.unchanged)}): make it quasi-identifying, round it, or drop it.",
         )
-        yield Reason(about="alone", level=Level.CARE, sentence=sentence)
     for name, records in release.alike:
         if records:
-            sentence = (
-                f'{records:,} of {release.table.num_rows:,} records are in classes where all have the same value of "{name}", so that '
-                "whoever finds the class knows it: ask for --l 2 or more."
+            yield (
+                Level.CARE,
+                f'{records:,} of {n:,} records are in classes where all have the same value of "{name}", so that whoever finds the '
+                "class knows it: ask for --l 2 or more.",
             )
-            yield Reason(about="alike", level=Level.CARE, sentence=sentence)
     if release.stopped is Stopped.UNFINISHED:
-        yield Reason(about="stopped", level=Level.CARE, sentence=UNFINISHED)
+        yield Level.CARE, UNFINISHED
     if release.utility.gcp > 0.5:
-        yield Reason(about="lost", level=Level.CARE, sentence=MOSTLY_LOST)
+        yield Level.CARE, MOSTLY_LOST
 
 
 def _not_asked(release: AnonymizedRelease) -> Iterator[str]:

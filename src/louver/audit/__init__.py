@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
 from louver.audit.archive import check_columns, earlier_names, from_entries, n_published, to_content
-from louver.audit.judge import Findings, judge, looks_at_all
+from louver.audit.judge import Findings, judge
 from louver.audit.load import Loaded, attribute_names, crosses_of, load
 from louver.audit.options import AuditOptions
 from louver.audit.publish import publish as publish_tables
 from louver.audit.restrict import restrict
 from louver.audit.result import Advice, AuditedCell, JointAudit, Summary
+from louver.audit.verdict import Question
 from louver.data.read import open_source
 from louver.data.restriction import restriction
 from louver.data.tabulate import tabulate
@@ -38,7 +39,15 @@ if TYPE_CHECKING:
 
     Data = str | Path | ArrowStream
 
-__all__ = ["Advice", "AuditOptions", "AuditedCell", "JointAudit", "Summary", "audit"]
+__all__ = [
+    "Advice",
+    "AuditOptions",
+    "AuditedCell",
+    "JointAudit",
+    "Question",
+    "Summary",
+    "audit",
+]
 
 
 @door(AuditOptions)
@@ -207,10 +216,12 @@ def _result(
     summary = Summary(
         targets=len(cells),
         exact=sum(cell.status == "exact" for cell in cells),
-        small_exact=sum(cell.status == "exact" and 0 < cell.lower < options.small for cell in cells),
+        small_exact=findings.n_small,
         within=sum(cell.status == "within" for cell in cells),
         zero=sum(cell.status == "zero" for cell in cells),
         certified=sum(cell.certified for cell in cells),
+        undecided=sum(cell.is_undecided for cell in cells),
+        groups=findings.question.groups,
         seconds=seconds,
     )
     return JointAudit(
@@ -225,7 +236,7 @@ def _result(
         within=options.within,
         fail_on=options.fail_on,
         has_records=loaded.truth is not None,
-        is_partial=not looks_at_all(loaded, options),
+        question=findings.question,
     )
 
 

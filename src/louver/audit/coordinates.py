@@ -8,8 +8,10 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array, vstack
 
 from louver.audit.system import IntArray, System
+from louver.audit.witnesses import Moves, coefficients
 from louver.optim.kernels.audit.pivots import eliminate
 from louver.optim.kernels.audit.repair import repair_inplace
+from louver.optim.kernels.audit.walk import walk_inplace
 from louver.run import Run
 
 __all__ = ["Coordinates"]
@@ -115,6 +117,37 @@ class Coordinates:
         )
         run.check()
         return None if steps < 0 else self._point(free, basic)
+
+    def steps(self, n_rounds: int, run: Run) -> Moves:
+        """A combination of the steps of single free unknowns that some table can take, met on a walk from the truth; (columns,)."""
+        system = self.system
+        low = np.concatenate([system.lower, system.row_lower, [0]])[self.basic]
+        high = np.concatenate([system.upper, system.row_upper, [0]])[self.basic]
+        is_taken = np.zeros(len(self.free), dtype=bool)
+        walk_inplace(
+            self.cols,
+            self.origin_free.copy(),
+            system.lower[self.free],
+            system.upper[self.free],
+            self.origin_basic.copy(),
+            low,
+            high,
+            is_taken,
+            n_rounds,
+            np.array([88172645463325252], dtype=np.uint64),
+            run.flag,
+        )
+        run.check()
+        weights = np.where(is_taken, coefficients(2**42, len(self.free)), np.uint64(0))
+        moves = np.zeros(system.n_columns, dtype=np.uint64)
+        moves[self.free] = weights
+        is_column = (self.basic >= 0) & (self.basic < system.n_columns)
+        effect = csr_array(
+            (self.effect.data.astype(np.uint64), self.effect.indices, self.effect.indptr),
+            shape=self.effect.shape,
+        )
+        moves[self.basic[is_column]] = (effect @ weights)[is_column]
+        return moves
 
     def _point(self, free: IntArray, basic: IntArray) -> IntArray:
         """All unknowns."""

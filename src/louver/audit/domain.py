@@ -65,12 +65,17 @@ class Domain:
     def inside(self, cross: Cross) -> IntArray:
         """Joint cells that the cross's filter lets through, ascending, without a look at the others."""
         chosen = [np.arange(size, dtype=np.int64) for size in self.shape]
-        for name, labels in cross.where.items():
-            attribute, codes = recoded(self.attribute(name), cross)
+        for name in cross.where:
             axis = [entry.name for entry in self.attributes].index(name)
-            wanted = np.isin(codes, [attribute.code_of(label) for label in labels])
-            chosen[axis] = np.unique(self.classes[axis][wanted])
+            chosen[axis] = self.classes_inside(name, cross)
         return np.ravel_multi_index(np.ix_(*chosen), self.shape).ravel()
+
+    def classes_inside(self, name: str, cross: Cross) -> IntArray:
+        """Classes of one attribute that the cross's filter lets through, ascending."""
+        axis = [entry.name for entry in self.attributes].index(name)
+        attribute, codes = recoded(self.attributes[axis], cross)
+        wanted = np.isin(codes, [attribute.code_of(label) for label in cross.where[name]])
+        return np.unique(self.classes[axis][wanted])
 
     def _along(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         """Values of an attribute's labels, one per class, shaped to be broadcast along its axis."""

@@ -33,21 +33,29 @@ class Found:
     is_impossible: bool = False
 
 
-def best_value(system: System, columns: IntArray, coefs: IntArray, is_upper: bool, run: Run) -> Found:
-    """Largest or smallest value of a sum, as far as it comes."""
+def best_value(
+    system: System,
+    columns: IntArray,
+    coefs: IntArray,
+    is_upper: bool,
+    run: Run,
+    patience: int = 1,
+    seconds: float = np.inf,
+) -> Found:
+    """Largest or smallest value of a sum, as far as it comes in so many times the usual effort."""
     model, unknowns = _model(system, system.truth, run)
     total = _sum(unknowns, columns, coefs)
     if is_upper:
         model.maximize(total)
     else:
         model.minimize(total)
-    return _solved(model, unknowns, EFFORT, run, has_objective=True)
+    return _solved(model, unknowns, EFFORT * patience, seconds, run, has_objective=True)
 
 
-def feasible_point(system: System, effort: float, run: Run) -> Found:
+def feasible_point(system: System, effort: float, run: Run, seconds: float = np.inf) -> Found:
     """Any point of a system, or the proof that it has none."""
     model, unknowns = _model(system, None, run)
-    return _solved(model, unknowns, effort, run, has_objective=False)
+    return _solved(model, unknowns, effort, seconds, run, has_objective=False)
 
 
 def _model(system: System, hint: IntArray | None, run: Run) -> tuple[cp_model.CpModel, list[cp_model.IntVar]]:
@@ -82,13 +90,20 @@ def _sum(
 
 
 def _solved(
-    model: cp_model.CpModel, unknowns: list[cp_model.IntVar], effort: float, run: Run, *, has_objective: bool
+    model: cp_model.CpModel,
+    unknowns: list[cp_model.IntVar],
+    effort: float,
+    seconds: float,
+    run: Run,
+    *,
+    has_objective: bool,
 ) -> Found:
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.max_deterministic_time = effort
+    solver.parameters.max_time_in_seconds = max(0.1, seconds)
     solver.parameters.random_seed = 1
     with run.interrupting(solver.stop_search):
         status = solver.solve(model)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.audit.system import IntArray, System
+from louver.audit.witnesses import Moves, coefficients
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 
 __all__ = ["Evidence", "Sides"]
@@ -33,7 +34,10 @@ class Sides:
 
 @dataclass(slots=True, eq=False)
 class Evidence:
-    """Quantities are a system's columns, and then the sums of its rows; a bound is certified where both kinds meet."""
+    """Quantities are a system's columns, and then the sums of its rows; a bound is certified where both kinds meet.
+
+    `base` is the first table, and `moves` (columns,) what the others change.
+    """
 
     system: System
     reach: int
@@ -41,6 +45,9 @@ class Evidence:
     upper: IntArray = field(init=False)
     attained_lower: IntArray = field(init=False)
     attained_upper: IntArray = field(init=False)
+    base: IntArray | None = field(init=False, default=None)
+    moves: Moves = field(init=False)
+    n_tables: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         system = self.system
@@ -49,6 +56,7 @@ class Evidence:
         self.upper = np.concatenate([system.upper, most])
         self.attained_lower = np.full(len(self.lower), UNBOUNDED, dtype=np.int64)
         self.attained_upper = np.full(len(self.lower), -UNBOUNDED, dtype=np.int64)
+        self.moves = np.zeros(system.n_columns, dtype=np.uint64)
         if system.truth is not None:
             self.record(system.truth)
 
@@ -59,7 +67,16 @@ class Evidence:
             return False
         np.minimum(self.attained_lower, values, out=self.attained_lower)
         np.maximum(self.attained_upper, values, out=self.attained_upper)
+        if self.base is None:
+            self.base = point
+        else:
+            self.add_moves((point - self.base).astype(np.uint64))
         return True
+
+    def add_moves(self, change: Moves) -> None:
+        """A difference of tables, or a combination of such."""
+        self.moves += coefficients(self.n_tables, 1)[0] * change
+        self.n_tables += 1
 
     def trust(self, columns: IntArray) -> None:
         """Unknowns whose bounds are known to be attained."""

@@ -11,13 +11,14 @@ from scipy.sparse import csr_array, vstack
 
 from louver.audit.enumerate import feasible_point
 from louver.audit.problem import Forms, Problem
-from louver.audit.solve import Component
+from louver.audit.solve import PATIENCE, Component
 from louver.audit.system import IntArray, System, split
+from louver.audit.witnesses import Witnesses
 from louver.errors import InfeasibleError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 
-__all__ = ["Answer", "decide", "solve"]
+__all__ = ["Answer", "decide", "fixed", "solve", "walk", "witnesses_of"]
 
 SEARCH_EFFORT = 20.0
 """Deterministic seconds to look for a first table where the records are not known."""
@@ -58,12 +59,22 @@ class Answer:
 
 
 def decide(
-    problem: Problem, forms: Forms, floor: IntArray, ceiling: IntArray, run: Run, seconds: float = np.inf
+    problem: Problem,
+    forms: Forms,
+    floor: IntArray,
+    ceiling: IntArray,
+    run: Run,
+    seconds: float = np.inf,
+    *,
+    witnesses: Witnesses | None = None,
+    is_patient: bool = False,
 ) -> NDArray[np.int8]:
     """Whether each target is confined to [floor, ceiling]: 1 proved, 0 refuted, -1 not known.
 
     Cheaper than bounds. A target that spans several parts, or only some cells of a group, is answered by its bounds.
+    Tables that are found go to `witnesses`; `is_patient` spends what is left of the time on what stays open.
     """
+    patience = PATIENCE if is_patient else PATIENCE[:1]
     deadline = time.monotonic() + seconds
     system = _propagated(problem, run)
     constant = np.where(system.lower < system.upper, 0, system.lower)
@@ -83,16 +94,84 @@ def decide(
             part = system.part(columns, rows)
             wanted, _, added = _quantities(csr_array(forms.upper[chosen][:, columns]), part.n_columns)
             wanted[wanted >= part.n_columns] += part.n_rows
-            component = Component(_with_point(_with_rows(part, [added]), run), run, deadline)
+            component = _component(part, [added], columns, witnesses, run, deadline)
             low, high = floor[chosen] - shift[chosen], ceiling[chosen] - shift[chosen]
             component.known.trust(np.flatnonzero(problem.is_tight[columns]))
-            verdict[chosen] = component.decide(wanted, low, high)
+            verdict[chosen] = component.decide(wanted, low, high, patience)
+            _keep(component, columns, witnesses)
     rest = np.flatnonzero(~is_plain)
     if len(rest):
         some = Forms(lower=csr_array(forms.lower[rest]), upper=csr_array(forms.upper[rest]))
-        answer = solve(problem, some, run, deadline - time.monotonic())
+        answer = solve(problem, some, run, deadline - time.monotonic(), witnesses)
         verdict[rest] = answer.verdict(floor[rest], ceiling[rest])
     return verdict
+
+
+def fixed(
+    problem: Problem, forms: Forms, witnesses: Witnesses, run: Run, deadline: float
+) -> NDArray[np.int8]:
+    """Whether each target has the same count in all tables: 1 proved, 0 refuted, -1 not known.
+
+    A sum is the same everywhere exactly if what each part adds to it is. Tables that are found go to `witnesses`.
+    """
+    system = _propagated(problem, run)
+    n_targets = forms.lower.shape[0]
+    both = csr_array(vstack([forms.lower, forms.upper], format="csr"))
+    is_fixed, is_moved = np.ones(2 * n_targets, dtype=bool), np.zeros(2 * n_targets, dtype=bool)
+    for columns, rows in split(system):
+        run.check()
+        part = system.part(columns, rows)
+        own = csr_array(both[:, columns])
+        wanted, touched, added = _quantities(own, part.n_columns)
+        if not len(touched):
+            continue
+        wanted[wanted >= part.n_columns] += part.n_rows
+        component = _component(part, [added], columns, witnesses, run, deadline)
+        base = own @ witnesses.base[columns]
+        # Bounds that are tight without a table come second: a table refutes other groups as well.
+        verdict = component.decide(wanted, base[touched], base[touched])
+        if (verdict < 0).any():
+            component.known.trust(np.flatnonzero(problem.is_tight[columns]))
+            verdict = component.decide(wanted, base[touched], base[touched], PATIENCE)
+        is_fixed[touched] &= verdict == 1
+        is_moved[touched] |= verdict == 0
+        _keep(component, columns, witnesses)
+    is_either_moved, is_both_fixed = is_moved.reshape(2, -1).any(axis=0), is_fixed.reshape(2, -1).all(axis=0)
+    return np.where(is_either_moved, 0, np.where(is_both_fixed, 1, -1)).astype(np.int8)
+
+
+def witnesses_of(problem: Problem, run: Run) -> Witnesses:
+    """What is known to move before any table is found: nothing."""
+    return Witnesses.of(_propagated(problem, run))
+
+
+def walk(problem: Problem, witnesses: Witnesses, run: Run) -> None:
+    """Tables of the parts that none were looked for of."""
+    system = _propagated(problem, run)
+    for columns, rows in split(system):
+        if not witnesses.is_met[columns].all():
+            part = system.part(columns, rows)
+            _keep(_component(part, [], columns, witnesses, run), columns, witnesses)
+
+
+def _component(
+    part: System,
+    added: list[csr_array],
+    columns: IntArray,
+    witnesses: Witnesses | None,
+    run: Run,
+    deadline: float = np.inf,
+) -> Component:
+    """A part with further rows, at work; what its tables can move is looked at once."""
+    component = Component(_with_point(_with_rows(part, added), run), run, deadline)
+    if witnesses is not None and not witnesses.is_met[columns].all():
+        component.walk()
+    return component
+
+
+def _keep(component: Component, columns: IntArray, witnesses: Witnesses | None) -> None:
+    if witnesses is not None:
+        witnesses.add(columns, component.known)
 
 
 def _propagated(problem: Problem, run: Run) -> System:
@@ -110,8 +189,10 @@ def _same_rows(first: csr_array, second: csr_array) -> NDArray[np.bool_]:
     return is_same
 
 
-def solve(problem: Problem, forms: Forms, run: Run, seconds: float = np.inf) -> Answer:
-    """Bounds of all targets, for at most about so many seconds."""
+def solve(
+    problem: Problem, forms: Forms, run: Run, seconds: float = np.inf, witnesses: Witnesses | None = None
+) -> Answer:
+    """Bounds of all targets, for at most about so many seconds; tables that are found go to `witnesses`."""
     deadline = time.monotonic() + seconds
     system = _propagated(problem, run)
     is_free = system.lower < system.upper
@@ -120,7 +201,8 @@ def solve(problem: Problem, forms: Forms, run: Run, seconds: float = np.inf) -> 
     parts = split(system)
     for number, (columns, rows) in enumerate(parts):
         run.report("bounds", number, len(parts))
-        sums.add_part(system.part(columns, rows), columns, problem.is_tight[columns], deadline, run)
+        part = system.part(columns, rows)
+        sums.add_part(part, columns, problem.is_tight[columns], deadline, run, witnesses)
     return sums.answer()
 
 
@@ -135,7 +217,13 @@ class _Sums:
         self.programs = self.repairs = 0
 
     def add_part(
-        self, part: System, columns: IntArray, is_tight: NDArray[np.bool_], deadline: float, run: Run
+        self,
+        part: System,
+        columns: IntArray,
+        is_tight: NDArray[np.bool_],
+        deadline: float,
+        run: Run,
+        witnesses: Witnesses | None,
     ) -> None:
         n_columns = part.n_columns
         below, below_of, below_rows = _quantities(csr_array(self.forms.lower[:, columns]), n_columns)
@@ -146,9 +234,10 @@ class _Sums:
         n_rows = part.n_rows
         below[below >= n_columns] += n_rows
         above[above >= n_columns] += n_rows + below_rows.shape[0]
-        component = Component(_with_point(_with_rows(part, [below_rows, above_rows]), run), run, deadline)
+        component = _component(part, [below_rows, above_rows], columns, witnesses, run, deadline)
         component.known.trust(np.flatnonzero(is_tight))
         component.solve(np.unique(below), np.unique(above))
+        _keep(component, columns, witnesses)
         self.programs += component.programs
         self.repairs += component.repairs
         known = component.known

@@ -6,37 +6,43 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
 
 from louver.audit.advise import Small, advise
-from louver.audit.already import known_already
+from louver.audit.already import as_cells, known_already
 from louver.audit.contradiction import contradiction
+from louver.audit.descriptions import Box
 from louver.audit.domain import Domain
 from louver.audit.explain import Cells, Reason, explain, forms_for
+from louver.audit.groups import Asked, ask, box_cells
 from louver.audit.hide import Pattern, hide
-from louver.audit.joint import Answer, decide, solve
+from louver.audit.joint import Answer, decide, solve, witnesses_of
 from louver.audit.load import Loaded
 from louver.audit.options import AuditOptions
 from louver.audit.pieces import Cross, Piece
-from louver.audit.problem import build
+from louver.audit.problem import Problem, build
 from louver.audit.result import Advice, AuditedCell, HidingPlan
 from louver.audit.system import IntArray
+from louver.audit.verdict import Question
 from louver.audit.window import window
+from louver.audit.witnesses import Witnesses
 from louver.audit.words import in_words
 from louver.errors import InfeasibleError, InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 
-__all__ = ["Findings", "judge", "looks_at_all"]
+__all__ = ["Findings", "judge"]
 
 MAX_JOINT = 200_000
 """Cells of the finest cross up to which they are audited unless targets are named; beyond, only the small ones of tables that are published."""
 
-JOINT = "all attributes"
-SHARE_BOUNDS, SHARE_REASONS = 0.6, 0.85
-"""Parts of the time after which bounds, and after which reasons, are no longer worked on."""
+JOINT, GROUPS = "all attributes", "groups"
+SHARE_BOUNDS, SHARE_GROUPS, SHARE_REASONS = 0.6, 0.95, 0.85
+"""Parts of the time after which bounds, groups, and reasons where there is something to explain, are no longer worked on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,10 +63,12 @@ class _Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Findings:
-    """Judged cells, and advice where small cells are given away."""
+    """Judged cells, advice where small cells are given away, and what was asked."""
 
     cells: tuple[AuditedCell, ...]
     advice: Advice | None
+    question: Question
+    n_small: int
     hide: tuple[HidingPlan, ...] = ()
 
 
@@ -82,22 +90,37 @@ class _Bounds:
         nowhere = np.zeros(len(lower), dtype=bool)
         return cls(lower=lower, upper=upper, certified=nowhere, is_undecided=nowhere)
 
+    def followed_by(self, other: _Bounds) -> _Bounds:
+        return _Bounds(
+            lower=np.concatenate([self.lower, other.lower]),
+            upper=np.concatenate([self.upper, other.upper]),
+            certified=np.concatenate([self.certified, other.certified]),
+            is_undecided=np.concatenate([self.is_undecided, other.is_undecided]),
+        )
+
+    def decided(
+        self, chosen: IntArray, verdict: NDArray[np.int8], floor: IntArray, ceiling: IntArray
+    ) -> _Bounds:
+        """After a look at some that were undecided: 1 confined to [floor, ceiling], 0 not, -1 still not known."""
+        lower, upper, is_undecided = self.lower.copy(), self.upper.copy(), self.is_undecided.copy()
+        is_in = verdict == 1
+        lower[chosen[is_in]] = np.maximum(lower[chosen[is_in]], floor[is_in])
+        upper[chosen[is_in]] = np.minimum(upper[chosen[is_in]], ceiling[is_in])
+        is_undecided[chosen] = verdict < 0
+        return replace(self, lower=lower, upper=upper, is_undecided=is_undecided)
+
 
 def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
-    """Bound, classify, explain and advise, within the seconds of the options."""
+    """Bound, ask about all groups, classify, explain and advise, within the seconds of the options."""
     started = time.monotonic()
-    groups = _asked(loaded, options)
-    cells = Cells(assigns=tuple(g.assign for g in groups), cells=tuple(g.cells for g in groups))
-    true = None if loaded.truth is None else np.concatenate([_true(group) for group in groups])
-    if options.decide:
-        bounds = _decided(loaded, cells, true, options, run)
-    else:
-        try:
-            bounds = _bounded(loaded, cells, true, options, run)
-        except InfeasibleError:
-            if loaded.truth is not None:
-                raise
-            raise contradiction(loaded, run) from None
+    try:
+        answers = _answers(loaded, options, run, started)
+    except InfeasibleError:
+        if loaded.truth is not None:
+            raise
+        raise contradiction(loaded, run) from None
+    groups, bounds = answers.groups, answers.bounds
+    cells, true = _cells(groups), _true_counts(groups)
     status = _statuses(bounds, true, options)
     is_bad = _is_disclosed(bounds, status, options)
     small = _small(cells, bounds, np.flatnonzero(is_bad))
@@ -113,7 +136,45 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
     if options.hide:
         plans = _plans(loaded, options, run, started + 2 * options.seconds)
     judged = _judged(loaded, groups, bounds, status, reason_of, true)
-    return Findings(cells=tuple(judged), advice=advice, hide=tuple(plans))
+    return Findings(
+        cells=tuple(judged),
+        advice=advice,
+        question=answers.question,
+        n_small=_n_distinct(
+            answers.problem, cells.pick(np.flatnonzero(is_bad & (np.array(status) == "exact")))
+        ),
+        hide=tuple(plans),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Answers:
+    """Cells of tables and targets, then groups that are determined or may be, with what is known about them."""
+
+    problem: Problem
+    groups: list[_Group]
+    bounds: _Bounds
+    question: Question
+
+
+def _answers(loaded: Loaded, options: AuditOptions, run: Run, started: float) -> _Answers:
+    """Everything that the options ask."""
+    groups = _asked(loaded, options)
+    problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
+    witnesses = witnesses_of(problem, run)
+    bounds = _answered(problem, witnesses, groups, options, run, started)
+    is_late = bool(bounds.is_undecided.any()) and time.monotonic() > started + SHARE_BOUNDS * options.seconds
+    asked = None
+    if options.publish is not None or not loaded.targets:
+        known = _known(problem, groups, bounds, options)
+        share = SHARE_BOUNDS if known.shape[0] else SHARE_GROUPS
+        known = csr_array(vstack([known, _known_already(loaded, problem, options)], format="csr"))
+        asked = ask(loaded, problem, witnesses, known, options.small, run, started + share * options.seconds)
+    question = _question(loaded, options, groups, asked, is_late)
+    if asked is not None:
+        described, more = _described(loaded, witnesses, problem, asked)
+        groups, bounds = [*groups, *described], bounds.followed_by(more)
+    return _Answers(problem=problem, groups=groups, bounds=bounds, question=question)
 
 
 # Targets ----------------------------------------------------------------------------------------------------------
@@ -149,9 +210,14 @@ def _asked(loaded: Loaded, options: AuditOptions) -> list[_Group]:
     return groups
 
 
-def looks_at_all(loaded: Loaded, options: AuditOptions) -> bool:
-    """Whether the small cells of the finest cross are among those that are judged, or nobody asked for them."""
-    return loaded.domain.n_cells <= MAX_JOINT or options.publish is not None or bool(loaded.targets)
+def _cells(groups: list[_Group]) -> Cells:
+    return Cells(assigns=tuple(g.assign for g in groups), cells=tuple(g.cells for g in groups))
+
+
+def _true_counts(groups: list[_Group]) -> IntArray | None:
+    """Of all cells; None where the records are not known."""
+    true = [group.true for group in groups if group.true is not None]
+    return np.concatenate(true) if len(true) == len(groups) else None
 
 
 def _left_open(loaded: Loaded, piece: Piece, options: AuditOptions) -> Iterator[_Group]:
@@ -218,17 +284,40 @@ def _class_labels(domain: Domain, cell: int) -> dict[str, str]:
     }
 
 
-def _true(group: _Group) -> IntArray:
-    assert group.true is not None
-    return group.true
-
-
 # Bounds -----------------------------------------------------------------------------------------------------------
 
 
-def _bounded(loaded: Loaded, cells: Cells, true: IntArray | None, options: AuditOptions, run: Run) -> _Bounds:
-    problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
-    answer = solve(problem, forms_for(problem, cells), run, SHARE_BOUNDS * options.seconds)
+def _answered(
+    problem: Problem,
+    witnesses: Witnesses,
+    groups: list[_Group],
+    options: AuditOptions,
+    run: Run,
+    started: float,
+) -> _Bounds:
+    """Bounds of the cells, or only whether they are given away; what stays open is looked at again while there is time."""
+    cells, true = _cells(groups), _true_counts(groups)
+    work = _decided if options.decide else _bounded
+    bounds = work(problem, witnesses, cells, true, options, run)
+    chosen = np.flatnonzero(bounds.is_undecided)
+    if not len(chosen) or true is None:
+        return bounds
+    floor, ceiling = window(true[chosen], options.within)
+    left = started + SHARE_GROUPS * options.seconds - time.monotonic()
+    forms = forms_for(problem, cells.pick(chosen))
+    verdict = decide(problem, forms, floor, ceiling, run, left, witnesses=witnesses, is_patient=True)
+    return bounds.decided(chosen, verdict, floor, ceiling)
+
+
+def _bounded(
+    problem: Problem,
+    witnesses: Witnesses,
+    cells: Cells,
+    true: IntArray | None,
+    options: AuditOptions,
+    run: Run,
+) -> _Bounds:
+    answer = solve(problem, forms_for(problem, cells), run, SHARE_BOUNDS * options.seconds, witnesses)
     return _Bounds(
         lower=answer.lower,
         upper=answer.upper,
@@ -249,7 +338,14 @@ def _is_wanted(true: IntArray, options: AuditOptions) -> NDArray[np.bool_]:
     return np.asarray((true > 0) & ((true < options.small) | (options.within > 0)))
 
 
-def _decided(loaded: Loaded, cells: Cells, true: IntArray | None, options: AuditOptions, run: Run) -> _Bounds:
+def _decided(
+    problem: Problem,
+    witnesses: Witnesses,
+    cells: Cells,
+    true: IntArray | None,
+    options: AuditOptions,
+    run: Run,
+) -> _Bounds:
     """Only whether cells are given away; bounds of the others stay open."""
     if true is None:
         raise InputError(
@@ -258,18 +354,108 @@ def _decided(loaded: Loaded, cells: Cells, true: IntArray | None, options: Audit
     lower, upper = np.zeros_like(true), np.full_like(true, UNBOUNDED)
     certified, is_undecided = np.zeros((2, len(true)), dtype=bool)
     chosen = np.flatnonzero(_is_wanted(true, options))
-    problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
     deadline = time.monotonic() + SHARE_BOUNDS * options.seconds
     for within in dict.fromkeys((options.within, 0.0)):
         forms = forms_for(problem, cells.pick(chosen))
         floor, ceiling = window(true[chosen], within)
-        verdict = decide(problem, forms, floor, ceiling, run, deadline - time.monotonic())
+        left = deadline - time.monotonic()
+        verdict = decide(problem, forms, floor, ceiling, run, left, witnesses=witnesses)
         is_confined = verdict == 1
         lower[chosen[is_confined]], upper[chosen[is_confined]] = floor[is_confined], ceiling[is_confined]
         certified[chosen], is_undecided[chosen] = verdict >= 0, verdict < 0
         # Large counts may be known exactly, not nearly.
         chosen = chosen[is_confined & (true[chosen] >= options.small)]
     return _Bounds(lower=lower, upper=upper, certified=certified, is_undecided=is_undecided)
+
+
+# Groups -----------------------------------------------------------------------------------------------------------
+
+
+def _known(problem: Problem, groups: list[_Group], bounds: _Bounds, options: AuditOptions) -> csr_array:
+    """Small cells that are exact, as sums of unknowns."""
+    is_small = (bounds.lower == bounds.upper) & (bounds.lower > 0) & (bounds.lower < options.small)
+    return forms_for(problem, _cells(groups).pick(np.flatnonzero(is_small))).upper
+
+
+def _known_already(loaded: Loaded, problem: Problem, options: AuditOptions) -> csr_array:
+    """Small groups that an earlier file shows by itself, as sums of unknowns."""
+    groups = known_already(loaded.domain, loaded.pieces, options.small)
+    return forms_for(problem, as_cells(loaded.domain, groups)).upper
+
+
+def _described(
+    loaded: Loaded, witnesses: Witnesses, problem: Problem, asked: Asked
+) -> tuple[list[_Group], _Bounds]:
+    """Groups that are determined, or may be, as cells of blocks of groups that share nobody."""
+    domain, counts = loaded.domain, witnesses.by_cell(problem)[0]
+    blocks: list[tuple[IntArray, list[Box]]] = []
+    for box in (*asked.found, *asked.undecided):
+        cells = box_cells(domain.shape, box)
+        block = next((block for block in blocks if (block[0][cells] < 0).all()), None)
+        if block is None:
+            block = (np.full(domain.n_cells, -1, dtype=np.int64), [])
+            blocks.append(block)
+        block[0][cells] = len(block[1])
+        block[1].append(box)
+    groups = [_block(loaded, assign, boxes) for assign, boxes in blocks]
+    order = [box for _, boxes in blocks for box in boxes]
+    is_found = np.array([box in set(asked.found) for box in order], dtype=bool)
+    count = np.array([counts[box_cells(domain.shape, box)].sum() for box in order], dtype=np.int64)
+    bounds = _Bounds(
+        lower=np.where(is_found, count, 0),
+        upper=np.where(is_found, count, UNBOUNDED),
+        certified=is_found,
+        is_undecided=~is_found,
+    )
+    return groups, bounds
+
+
+def _block(loaded: Loaded, assign: IntArray, boxes: list[Box]) -> _Group:
+    true = None
+    if loaded.truth is not None:
+        true = np.bincount(assign[assign >= 0], loaded.truth[assign >= 0], len(boxes)).astype(np.int64)
+    return _Group(
+        name=GROUPS,
+        assign=assign,
+        cells=np.arange(len(boxes), dtype=np.int64),
+        true=true,
+        labels=lambda cell: _box_labels(loaded.domain, boxes[cell]),
+    )
+
+
+def _box_labels(domain: Domain, box: Box) -> dict[str, str]:
+    """Labels of a group, without attributes all of whose labels it has."""
+    found = {}
+    for attribute, classes, size, chosen in zip(
+        domain.attributes, domain.classes, domain.shape, box, strict=True
+    ):
+        if len(chosen) < size:
+            labels = [attribute.labels[label] for label in np.flatnonzero(np.isin(classes, chosen))]
+            found[attribute.name] = " or ".join(labels)
+    return found
+
+
+def _question(
+    loaded: Loaded, options: AuditOptions, groups: list[_Group], asked: Asked | None, is_late: bool
+) -> Question:
+    names = tuple(attribute.name for attribute in loaded.domain.attributes)
+    return Question(
+        cells=sum(len(group.cells) for group in groups),
+        groups=None if asked is None else asked.n_asked,
+        attributes=names,
+        most=len(names) if asked is None else asked.descriptions.most,
+        some_sets=() if asked is None else asked.descriptions.some_sets,
+        is_whole=asked is None or (asked.is_whole and asked.descriptions.is_whole),
+        is_late=is_late or (asked is not None and asked.is_late),
+        has_targets=bool(loaded.targets) and options.publish is None,
+    )
+
+
+def _n_distinct(problem: Problem, cells: Cells) -> int:
+    """Different groups of people among cells: tables often share them."""
+    forms = forms_for(problem, cells).upper
+    forms.sort_indices()
+    return len({forms.indices[a:b].tobytes() for a, b in pairwise(forms.indptr.tolist())})
 
 
 # Further cells to hide --------------------------------------------------------------------------------------------
@@ -285,7 +471,7 @@ def _plans(loaded: Loaded, options: AuditOptions, run: Run, deadline: float) -> 
     asked = options.model_copy(update={"small": min(options.small, limit)})
 
     def ask(pieces: Sequence[Piece], seconds: float) -> Small:
-        changed = asked.model_copy(update={"seconds": max(seconds, 1e-3)})
+        changed = asked.model_copy(update={"seconds": max(seconds, 1e-3), "decide": True})
         return _given_away(replace(loaded, pieces=tuple(pieces)), changed, run)
 
     found = hide(loaded, options.tables, options.within, ask, run, deadline)
@@ -294,10 +480,9 @@ def _plans(loaded: Loaded, options: AuditOptions, run: Run, deadline: float) -> 
 
 def _given_away(loaded: Loaded, options: AuditOptions, run: Run) -> Small:
     """Small counts that the pieces give away, or may: this audit's own decision about all that it asks."""
-    groups = _asked(loaded, options)
-    cells = Cells(assigns=tuple(g.assign for g in groups), cells=tuple(g.cells for g in groups))
-    true = np.concatenate([_true(group) for group in groups])
-    bounds = _decided(loaded, cells, true, options, run)
+    answers = _answers(loaded, options, run, time.monotonic())
+    bounds, cells, true = answers.bounds, _cells(answers.groups), _true_counts(answers.groups)
+    assert true is not None
     is_bad = _is_disclosed(bounds, _statuses(bounds, true, options), options) | bounds.is_undecided
     chosen = np.flatnonzero(is_bad & (true < options.small))
     floor, ceiling = window(true[chosen], options.within)

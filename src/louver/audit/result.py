@@ -10,7 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from louver._html import html_table
+from louver._verdict import Level, Verdict
 from louver._words import counted
+from louver.audit.verdict import Question, verdict
 from louver.errors import printable
 
 if TYPE_CHECKING:
@@ -94,7 +96,11 @@ class AuditedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Counts of targets; `small_exact` are the disclosed ones with 0 < count < small."""
+    """Counts of cells: of tables, targets, and groups that were found.
+
+    `small_exact` counts the disclosed ones with 0 < count < small, cells of the same people once; `undecided` those of which it
+    was not found out; `groups` the small groups that were asked about, None where only targets were.
+    """
 
     targets: int
     exact: int
@@ -102,6 +108,8 @@ class Summary:
     within: int
     zero: int
     certified: int
+    undecided: int
+    groups: int | None
     seconds: float = field(compare=False)
 
 
@@ -217,8 +225,8 @@ class JointAudit:
         What to know where the register says nothing of these records.
     fail_on : str or None
         What makes `passed` false: `exact`, `small` or `within`.
-    is_partial : bool
-        Whether cells of all attributes together were too many to be looked at.
+    question : Question
+        What was asked, and how far it was answered.
     """
 
     tables: tuple[str, ...]
@@ -228,40 +236,34 @@ class JointAudit:
     small: int
     within: float
     has_records: bool
+    question: Question
     fail_on: str | None = None
     hide: tuple[HidingPlan, ...] = ()
     earlier: int = 0
     published: str | None = None
     remark: str | None = None
-    is_partial: bool = False
 
     @property
-    def verdict(self) -> str:
-        """What anybody learns, whether to publish, what to do next."""
+    def verdict(self) -> Verdict:
+        """What anybody learns, whether to publish, and what was not asked."""
         s = self.summary
-        found = [f"{counted(s.small_exact, 'small count')} exactly"] if s.small_exact else []
-        found += [f"{s.within:,} to within {self.within:g} %"] if s.within else []
-        if found:
-            told = f"Anyone who puts the tables together learns {' and '.join(found)}."
-            return f"{told} Do not publish them as they are.{'' if self.advice is None else ' What to change is below.'}"
-        if n_left := sum(1 for _ in self.undecided()):
-            return f"It was not found out whether {counted(n_left, 'small count')} can be worked out. Give more --seconds before you publish."
-        proof = "every bound is proved and attained"
-        if s.certified < s.targets:
-            proof = "bounds are proved, not all attained"
-        where = (
-            " in the cells of tables (those of all attributes together are too many)"
-            if self.is_partial
-            else ""
+        return verdict(
+            self.question,
+            small=self.small,
+            within=self.within,
+            n_small=s.small_exact,
+            n_within=s.within,
+            n_undecided=s.undecided,
+            has_advice=self.advice is not None,
         )
-        return f"No small count is given away{where}, alone or together: {proof}."
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found that `fail_on` names."""
+        """Whether nothing was found that `fail_on` names, and everything that was asked was answered."""
         s = self.summary
         found = {"exact": s.exact, "small": s.small_exact, "within": s.within + s.small_exact}
-        return self.fail_on is None or not found[self.fail_on]
+        is_open = s.undecided > 0 or not self.question.is_reached
+        return self.fail_on is None or not (found[self.fail_on] or is_open)
 
     def disclosed(self) -> Iterator[AuditedCell]:
         """Cells that are given away: small and exact, or too close."""
@@ -279,13 +281,14 @@ class JointAudit:
         worst = next(self.disclosed(), None)
         if worst is not None:
             return f"{worst.words or 'a small count is given away.'} It is about {worst.named}."
-        if next(self.undecided(), None) is not None:
-            return "it was not found out whether a small count can be worked out; give more --seconds."
-        return None
+        told = self.verdict
+        return None if told.level is Level.OK else str(told)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
         return {
+            "verdict": self.verdict.to_dict(),
+            "question": self.question.to_dict(self.small),
             "summary": asdict(self.summary),
             "cells": [cell.to_dict() for cell in self.cells],
             "advice": None if self.advice is None else self.advice.to_dict(),
@@ -325,7 +328,7 @@ class JointAudit:
     def __repr__(self) -> str:
         s = self.summary
         lines = [
-            self.verdict,
+            str(self.verdict),
             f"JointAudit of {counted(len(self.tables), 'table')}: "
             f"{counted(s.small_exact, 'small cell')} exact (0 < count < {self.small})",
             f"  {s.exact:,} of {s.targets:,} cells exact, {s.zero:,} surely empty, {s.within:,} within {self.within:g} %",

@@ -7,7 +7,7 @@ in integers; it is *attained* by a whole table that was looked at in integers. W
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,7 +25,7 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.warm import Relaxation
 from louver.run import Run
 
-__all__ = ["Component"]
+__all__ = ["PATIENCE", "Component"]
 
 SHORT, LONG = 1000, 6000
 """Steps of a first repair for every hundred equalities, and of one for a side that has resisted."""
@@ -48,6 +48,12 @@ BLENDS = (1.0, 0.8)
 HEAVIEST, NARROW_EFFORT, TINY = 300, 0.5, 1e-7
 """Unknowns beside a vertex's in a narrow search, and the solver's deterministic seconds for one."""
 
+WALK = 60
+"""Rounds of steps that show what tables can move."""
+
+PATIENCE = (1, 4, 16, 64, 256)
+"""Times the usual effort that a question may take that stays open, while there is time."""
+
 GOLDEN = 0.6180339887498949
 
 
@@ -61,6 +67,7 @@ class Component:
     known: Evidence = field(init=False)
     coordinates: Coordinates | None = field(init=False, default=None)
     repairs: int = field(init=False, default=0)
+    patience: int = field(init=False, default=1)
     _intervals: Intervals = field(init=False)
     _relaxed: Relaxed = field(init=False)
     _each: csr_array = field(init=False)
@@ -86,6 +93,10 @@ class Component:
         self.run.check()
         return time.monotonic() > self.deadline
 
+    def _seconds_left(self) -> float:
+        """For a solver that takes a limit of its own; the usual effort has none, so that answers do not depend on speed."""
+        return np.inf if self.patience == 1 else self.deadline - time.monotonic()
+
     def solve(self, below: IntArray, above: IntArray) -> None:
         """Work on these lower and upper bounds until all are certified, nothing helps, or time is up."""
         if self.coordinates is not None:
@@ -103,8 +114,18 @@ class Component:
             if not self.known.is_settled(quantity, is_upper):
                 work(quantity, is_upper)
 
-    def decide(self, wanted: IntArray, floor: IntArray, ceiling: IntArray) -> NDArray[np.int8]:
-        """Whether each quantity is confined to [floor, ceiling]: 1 proved, 0 refuted by a table, -1 not known."""
+    def walk(self) -> None:
+        """See which single steps some table can take."""
+        if self.coordinates is not None:
+            self.known.add_moves(self.coordinates.steps(WALK, self.run))
+
+    def decide(
+        self, wanted: IntArray, floor: IntArray, ceiling: IntArray, patience: Sequence[int] = PATIENCE[:1]
+    ) -> NDArray[np.int8]:
+        """Whether each quantity is confined to [floor, ceiling]: 1 proved, 0 refuted by a table, -1 not known.
+
+        `patience` lists times the usual effort, one after another for what stays open.
+        """
         if self.system.truth is not None:
             self.known.record(2 * self.system.truth)  # agrees with shares of people whose number is not told
         for is_upper in (True, False):
@@ -113,10 +134,12 @@ class Component:
             sides = Sides(wanted[is_open], np.full(int(is_open.sum()), is_upper), goal[is_open])
             if self.coordinates is not None:
                 self._in_batches(sides, is_bound=False)
-        for place in np.flatnonzero(self._verdict(wanted, floor, ceiling) < 0):
-            if self.is_late():
-                break
-            self._escape(int(wanted[place]), int(floor[place]), int(ceiling[place]))
+        for self.patience in patience:
+            for place in np.flatnonzero(self._verdict(wanted, floor, ceiling) < 0):
+                if self.is_late():
+                    break
+                if self._verdict(wanted[[place]], floor[[place]], ceiling[[place]])[0] < 0:
+                    self._escape(int(wanted[place]), int(floor[place]), int(ceiling[place]))
         return self._verdict(wanted, floor, ceiling)
 
     def _verdict(self, wanted: IntArray, floor: IntArray, ceiling: IntArray) -> NDArray[np.int8]:
@@ -135,7 +158,7 @@ class Component:
                 continue
             if self._search(quantity, is_upper, beyond, answer):
                 return
-            if self.system.n_columns <= SMALL_REST:
+            if self.system.n_columns <= SMALL_REST * self.patience:
                 self._enumerate(quantity, is_upper)
 
     def _is_reachable(self, quantity: int, is_upper: bool, value: int) -> bool:
@@ -269,9 +292,10 @@ class Component:
         within, truth = probe.system, self.coordinates.system.truth
         assert truth is not None
         starts = [truth + blend * (answer.point - truth) for blend in BLENDS]
+        steps = LONG * self.patience
         return (
-            self._attempt(self._fitted(within, MANY_ROUNDS), within, LONG)
-            or any(self._attempt(np.rint(start).astype(np.int64), within, LONG) for start in starts)
+            self._attempt(self._fitted(within, MANY_ROUNDS), within, steps)
+            or any(self._attempt(np.rint(start).astype(np.int64), within, steps) for start in starts)
             or self._narrow(within, answer.point)
         )
 
@@ -282,7 +306,7 @@ class Component:
         is_used[np.argsort(-self.system.truth, kind="stable")[:HEAVIEST]] = True
         columns = np.flatnonzero(is_used)
         part = within.part(columns, np.arange(within.n_rows))
-        found = feasible_point(part, NARROW_EFFORT, self.run).point
+        found = feasible_point(part, NARROW_EFFORT * self.patience, self.run, self._seconds_left()).point
         if found is None:
             return False
         table = within.lower.copy()
@@ -336,7 +360,10 @@ class Component:
         if is_upper and self.known.upper[quantity] >= UNBOUNDED:
             return
         form = self._each[[quantity]]
-        found = best_value(self.system, form.indices.astype(np.int64), form.data, is_upper, self.run)
+        columns = form.indices.astype(np.int64)
+        found = best_value(
+            self.system, columns, form.data, is_upper, self.run, self.patience, self._seconds_left()
+        )
         if found.point is not None:
             self.known.record(found.point)
         if found.bound is not None:

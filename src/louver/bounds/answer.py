@@ -51,7 +51,7 @@ class BoundsAnswer:
 
     def _is_refused(self, publication: Publication) -> bool:
         is_asked = self.fail_on in ("small", "any")
-        return publication.refused is not None or (is_asked and bool(publication.together))
+        return publication.refused is not None or (is_asked and not publication.is_safe)
 
     def _summaries(self) -> list[Summary]:
         audited = [] if self.audit is None else [self.audit.summary]
@@ -97,7 +97,7 @@ def advice_beside(
         return REDESIGNS_BELOW
     if publication is None:
         return None
-    is_publishable = publication.refused is publication.published is None and not publication.together
+    is_publishable = publication.refused is publication.published is None and publication.is_safe
     return audit.advice(is_registered=True, is_publishable=is_publishable)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.bounds.options import BoundsOptions
 from louver.bounds.result import BoundsAudit
@@ -39,6 +40,8 @@ class Publication:
         Folder of the release.
     remark : str or None
         What to know where the register says nothing of these records.
+    verdict : Verdict or None
+        Of the joint audit.
     """
 
     earlier: int | None
@@ -46,16 +49,25 @@ class Publication:
     refused: str | None
     published: str | None
     remark: str | None = None
+    verdict: Verdict | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"verdict": None if self.verdict is None else self.verdict.to_dict()}
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether everything was asked and nothing is given away together."""
+        return self.verdict is not None and self.verdict.level is Level.OK
 
     def __str__(self) -> str:
         if self.refused is not None:
             return f"Not published: {self.refused}"
         if self.published is not None:
             return f"Published: {self.published}"
-        return f"Together with {counted(self.earlier or 0, 'earlier table')}: {counted(self.together or 0, 'small count')} given away."
+        told = f"Together with {counted(self.earlier or 0, 'earlier table')}"
+        if self.verdict is not None and self.verdict.level is Level.CARE:
+            return f"{told}: {self.verdict}"
+        return f"{told}: {counted(self.together or 0, 'small count')} given away."
 
 
 def publication(
@@ -88,6 +100,7 @@ def publication(
         refused=found.refusal if is_refused else None,
         published=found.published,
         remark=found.remark,
+        verdict=found.verdict,
     )
 
 

@@ -14,16 +14,20 @@ from louver.data.coded import CodedColumn
 from louver.data.kinds import ColumnKind
 
 __all__ = [
+    "LIKE_A_UNIT",
     "NEARLY_UNIQUE",
     "WORDS",
     "is_named_like_money",
+    "is_named_like_unit",
     "is_named_like_weight",
     "is_positive",
     "is_unit",
+    "may_be_unit",
     "why_telling",
     "words_of",
 ]
 
+LIKE_A_UNIT = "groups a few records each, like the number of a household"
 NEARLY_UNIQUE = 0.05
 """From this share of records alone with its value on, a column singles people out by itself; one such record is none."""
 UNIT_ALONE = 0.5
@@ -72,12 +76,12 @@ def why_telling(column: CodedColumn, kind: ColumnKind) -> str | None:
     numeric = (ColumnKind.NUMBER, ColumnKind.INTEGER, ColumnKind.ORDERED_CODE)
     if is_named_like_weight(column.name) and kind in numeric and is_positive(column):
         return "named like a sampling weight"
+    if is_named_like_unit(column.name) and is_unit(column, kind):
+        return LIKE_A_UNIT
     if column.n_alone >= max(2.0, NEARLY_UNIQUE * len(column.codes)):
         return "many values occur once"
     if words & WORDS["direct"] and kind in (ColumnKind.TEXT, ColumnKind.CATEGORY, ColumnKind.ID):
         return "named like something that names a person"
-    if words & WORDS["unit"] and is_unit(column, kind):
-        return "groups a few records each"
     return None
 
 
@@ -101,9 +105,20 @@ def is_positive(column: CodedColumn) -> bool:
     return not pc.any(pc.starts_with(column.values, "-")).as_py()
 
 
+def is_named_like_unit(name: str) -> bool:
+    """Whether a name speaks of a household or another unit."""
+    return bool(words_of(name) & WORDS["unit"])
+
+
+def may_be_unit(column: CodedColumn, kind: ColumnKind) -> bool:
+    """Whether a column may number units whatever its name is; it does where it tells other columns, too."""
+    is_other = bool(words_of(column.name) & (WORDS["quasi"] | WORDS["sensitive"]))
+    return is_unit(column, kind) and not is_other
+
+
 def is_unit(column: CodedColumn, kind: ColumnKind) -> bool:
     """Many values with a few records each."""
-    if kind in (ColumnKind.NUMBER, ColumnKind.DATE, ColumnKind.TEXT):
+    if kind in (ColumnKind.NUMBER, ColumnKind.DATE, ColumnKind.TEXT) or not column.n_values:
         return False
     mean_size = column.n_known / column.n_values
     is_many = column.n_values >= LEAST_UNITS * column.n_known and column.n_values > 20

@@ -91,13 +91,12 @@ def _attribute_section(column: ColumnProfile) -> str:
 
 def _anonymize_section(by_role: dict[Role, list[str]]) -> str:
     lines = ["[anonymize]", f"quasi = {_list(by_role[Role.QUASI])}"]
-    dropped = [*by_role[Role.IDENTIFYING], *by_role[Role.UNIT], *by_role[Role.WEIGHT]]
-    lines.append(f"identifying = {_list(dropped)}  # dropped: ids, unit numbers and weights too")
+    unit, others = by_role[Role.UNIT][:1], by_role[Role.UNIT][1:]
+    dropped = [*by_role[Role.IDENTIFYING], *others, *by_role[Role.WEIGHT]]
+    lines.append(f"identifying = {_list(dropped)}  # dropped: ids and weights too")
     lines.append(f"sensitive = {_list(by_role[Role.SENSITIVE])}")
-    if by_role[Role.UNIT]:
-        lines.append(
-            f"# unit = {toml_text(by_role[Role.UNIT][0])}  # in place of dropping it: k counts different units"
-        )
+    if unit:
+        lines.append(f"unit = {toml_text(unit[0])}  # k counts different units; the column is dropped")
     lines.append("k = 5")
     return "\n".join(lines) + "\n"
 

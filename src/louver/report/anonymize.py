@@ -12,10 +12,9 @@ from louver._words import listed
 from louver.anonymize.guarantee import WEAKER, Guarantee
 from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import AnonymizedRelease
-from louver.anonymize.verdict import Level, Verdict
 from louver.anonymize.worked_out import NEARLY
 from louver.data.write import replacing
-from louver.report.page import answers, facts, page, picture, table, tiles
+from louver.report.page import answers, facts, page, picture, table, tiles, verdict
 
 __all__ = ["anonymize_report", "inside_report", "reports"]
 
@@ -103,7 +102,7 @@ def inside_report(release: AnonymizedRelease) -> str:
     u, r, comparison = release.utility, release.risk, release.comparison
     sections = [
         '<p class="verdict risk">This page describes confidential values. It is for the data steward; do not publish it.</p>',
-        _told_verdict(release.verdict),
+        verdict(release.verdict),
         _answers(release, u.gcp),
         f"<p>{escape(_optimality(release.gap))}</p>",
         table(
@@ -221,16 +220,6 @@ def _warning(release: AnonymizedRelease) -> list[str]:
     if release.guarantee is not Guarantee.FREEFORM:
         return []
     return [f'<p class="verdict risk">{escape(WEAKER)}</p>']
-
-
-def _told_verdict(verdict: Verdict) -> str:
-    """The verdict of the verb, for the steward."""
-    reasons = "".join(f"<li>{escape(reason.sentence)}</li>" for reason in verdict.reasons)
-    mark = "" if verdict.level is Level.OK else " risk"
-    return (
-        f'<div class="verdict{mark}"><p>{escape(verdict.sentence)}</p>{f"<ul>{reasons}</ul>" if reasons else ""}'
-        f"<p>{escape(' '.join(verdict.not_asked))}</p></div>"
-    )
 
 
 def _worked_out(release: AnonymizedRelease) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from louver import __version__
 from louver.audit.options import AuditOptions
 from louver.audit.result import Advice, AuditedCell, HidingPlan, JointAudit
-from louver.report.page import facts, page, picture, table, tiles, write_page
+from louver.report.page import facts, page, picture, table, tiles, verdict, write_page
 from louver.run import Run
 from louver.schema.request import Request
 
@@ -48,8 +48,7 @@ def write_audit_report(audit: JointAudit, request: Request[AuditOptions], path: 
 
 
 def _verdict(audit: JointAudit) -> str:
-    is_risky = bool(audit.summary.small_exact or audit.summary.within)
-    told = f'<p class="verdict{" risk" if is_risky else ""}">{escape(audit.verdict)}</p>'
+    told = verdict(audit.verdict)
     return (
         told if audit.remark is None else f"{told}<p>{escape(audit.remark[0].upper() + audit.remark[1:])}</p>"
     )
@@ -114,6 +113,8 @@ def _cells(cells: list[AuditedCell]) -> str:
 def _facts(audit: JointAudit) -> str:
     entries = [
         ("Tables", ", ".join(audit.tables)),
+        ("Asked", " ".join(audit.question.asked(audit.small))),
+        ("Not asked", " ".join(audit.question.not_asked()) or "nothing is left out"),
         ("Records", "known" if audit.has_records else "not known: an outsider's audit"),
         ("Seconds", f"{audit.summary.seconds:.1f}"),
     ]

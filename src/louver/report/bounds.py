@@ -44,7 +44,7 @@ def bounds_report(
     """The report as HTML, from whichever results there are."""
     sections: list[str] = []
     if publication is not None:
-        is_risky = bool(publication.refused or publication.together)
+        is_risky = publication.refused is not None or not publication.is_safe
         sections.append(f'<p class="verdict{" risk" if is_risky else ""}">{escape(str(publication))}</p>')
         if publication.remark is not None:
             sections.append(f"<p>{escape(publication.remark[0].upper() + publication.remark[1:])}</p>")

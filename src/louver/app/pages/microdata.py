@@ -328,11 +328,8 @@ class _Page:
         )
         lost = f"Lost {share_text(found['gcp'])} of the detail. {proof}"
         told = found["verdict"]
-        reasons = [reason["sentence"] for reason in told["reasons"]]
-        made = verdict(
-            told["level"], told["sentence"], " ".join(reasons), " ".join([lost, *told["not_asked"]])
-        )
-        if any(reason["about"] == "alike" for reason in told["reasons"]):
+        made = verdict(told["level"], told["sentence"], " ".join(told["reasons"]), lost)
+        if any(records for _, records in found["alike"]):
             with made:
                 button("Ask for l = 2", self._ask_l)
 

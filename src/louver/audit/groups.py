@@ -1,0 +1,231 @@
+"""Does any small group of people have a count that the pieces determine?
+
+Every group that `descriptions` lists is asked about. A group that some table changes is not determined, and the moves of all
+tables found so far say so of most groups at once (`witnesses`); each group that is left is decided by itself, and the tables
+found on the way refute more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
+
+from louver.audit.descriptions import Box, Descriptions, descriptions
+from louver.audit.joint import fixed, walk
+from louver.audit.load import Loaded
+from louver.audit.problem import Forms, Problem
+from louver.audit.system import IntArray
+from louver.audit.witnesses import Witnesses
+from louver.run import Run
+
+__all__ = ["Asked", "ask"]
+
+AT_ONCE = 48
+"""Groups decided together; the tables found for them refute most others."""
+
+MAX_FOUND = 100
+"""Determined groups after which no more are looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Asked:
+    """What became of the groups.
+
+    Attributes
+    ----------
+    descriptions : Descriptions
+    n_asked : int
+        Groups of fewer than `small` people that were asked about.
+    found : list of Box
+        Groups that are determined; none of them holds another, or a determined cell that was known before.
+    undecided : list of Box
+        Groups that it was not found out of.
+    is_whole : bool
+        Whether nothing was left out for want of time; with groups found, whether these are all.
+    is_late : bool
+        Whether the time ended.
+    """
+
+    descriptions: Descriptions
+    n_asked: int
+    found: list[Box]
+    undecided: list[Box]
+    is_whole: bool
+    is_late: bool
+
+
+def ask(
+    loaded: Loaded,
+    problem: Problem,
+    witnesses: Witnesses,
+    known: csr_array,
+    small: int,
+    run: Run,
+    deadline: float = np.inf,
+) -> Asked | None:
+    """Ask about every group of fewer than `small` people.
+
+    Parameters
+    ----------
+    known : csr_array (cells, unknowns)
+        Small cells that are known to be determined, as sums of unknowns; groups that hold one are no news.
+
+    Returns
+    -------
+    None where no table is known to count from.
+    """
+    walk(problem, witnesses, run)
+    if not witnesses.is_based.all():
+        return None
+    search = _Search(loaded, problem, witnesses, known, small, run, deadline)
+    search.go()
+    return search.asked()
+
+
+class _Search:
+    """Groups found, groups left open, and what is known to be determined so far."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        problem: Problem,
+        witnesses: Witnesses,
+        known: csr_array,
+        small: int,
+        run: Run,
+        deadline: float,
+    ) -> None:
+        self.loaded, self.problem, self.witnesses = loaded, problem, witnesses
+        self.known, self.small, self.run, self.deadline = known, small, run, deadline
+        self.wider = descriptions(loaded.domain, loaded.pieces)
+        self.descriptions = next(self.wider)
+        self.found: list[Box] = []
+        self.undecided: dict[Box, None] = {}
+        self.refuted: set[Box] = set()
+        self.n_asked = 0
+        self.is_whole = True
+
+    def is_late(self) -> bool:
+        self.run.check()
+        return time.monotonic() > self.deadline
+
+    def go(self) -> None:
+        """Look for groups that nothing moves and decide some of them, until none is left or time is up."""
+        while True:
+            left, is_listed = self._left()
+            if not left:
+                self.is_whole = is_listed
+                return
+            if self.is_late() or len(self.found) >= MAX_FOUND:
+                self._give_up(left)
+                return
+            self._decide(left[:AT_ONCE])
+
+    def _left(self) -> tuple[list[Box], bool]:
+        """Groups that no table moves so far, simple descriptions first, and whether these are all."""
+        counts, moves = self.witnesses.by_cell(self.problem)
+        seen = self.descriptions.unmoved(counts, moves, self.small, self.run)
+        while seen is None:
+            self.n_asked, self.descriptions = 0, next(self.wider)
+            seen = self.descriptions.unmoved(counts, moves, self.small, self.run)
+        self.n_asked = max(self.n_asked, seen.n_asked)
+        shape = self.loaded.domain.shape
+        boxes = [box for box in seen.boxes if box not in self.undecided and box not in self.refuted]
+        boxes.sort(key=lambda box: _effort(box, shape))
+        return self._news(boxes), seen.is_whole
+
+    def _news(self, boxes: list[Box]) -> list[Box]:
+        """Groups that hold none that is known, the same one only once."""
+        kept: list[Box] = []
+        seen: set[bytes] = set()
+        for box in boxes:
+            form = box_forms(self.problem, self.loaded.domain.shape, [box]).upper
+            key = form.indices.tobytes()
+            if key in seen or _holds(form, self.known):
+                continue
+            seen.add(key)
+            kept.append(box)
+            if len(kept) > AT_ONCE:
+                break
+        return kept
+
+    def _decide(self, boxes: list[Box]) -> None:
+        forms = box_forms(self.problem, self.loaded.domain.shape, boxes)
+        verdict = fixed(self.problem, forms, self.witnesses, self.run, self.deadline)
+        self.undecided.update(dict.fromkeys(box for box, one in zip(boxes, verdict, strict=True) if one < 0))
+        # Some are refuted by a bound that is tight, without a table whose moves would say so.
+        self.refuted.update(box for box, one in zip(boxes, verdict, strict=True) if one == 0)
+        for number in np.flatnonzero(verdict == 1):
+            form = csr_array(forms.upper[[number]])
+            if not _holds(form, self.known):
+                self.found.append(boxes[number])
+                self.known = csr_array(vstack([self.known, form], format="csr"))
+
+    def _give_up(self, left: list[Box]) -> None:
+        self.is_whole = False
+        if not self.found:
+            self.undecided.update(dict.fromkeys(left))
+
+    def asked(self) -> Asked:
+        return Asked(
+            descriptions=self.descriptions,
+            n_asked=self.n_asked,
+            found=self.found,
+            undecided=list(self.undecided),
+            is_whole=self.is_whole,
+            is_late=self.is_late(),
+        )
+
+
+def _effort(box: Box, shape: Sequence[int]) -> tuple[int, int, Box]:
+    """Attributes that a description uses, then labels that it lists."""
+    used = [chosen for chosen, size in zip(box, shape, strict=True) if len(chosen) < size]
+    return len(used), sum(len(chosen) for chosen in used), box
+
+
+def _holds(form: csr_array, known: csr_array) -> bool:
+    """Whether a sum holds all unknowns of a known one."""
+    if not known.shape[0]:
+        return False
+    is_inside = np.zeros(known.shape[1], dtype=np.int64)
+    is_inside[form.indices] = 1
+    return bool((known @ is_inside >= np.diff(known.indptr)).any())
+
+
+def box_forms(problem: Problem, shape: Sequence[int], boxes: Sequence[Box]) -> Forms:
+    """Groups as sums of unknowns."""
+    lower, upper = _Rows(), _Rows()
+    for box in boxes:
+        groups = problem.group[box_cells(shape, box)]
+        held, n_held = np.unique(groups[groups >= 0], return_counts=True)
+        upper.add(held)
+        lower.add(held[n_held == problem.size[held]])
+    n_unknowns = problem.system.n_columns
+    return Forms(lower=lower.matrix(n_unknowns), upper=upper.matrix(n_unknowns))
+
+
+def box_cells(shape: Sequence[int], box: Box) -> IntArray:
+    """Joint cells of a group, ascending."""
+    cells: IntArray = np.ravel_multi_index(np.ix_(*box), tuple(shape)).ravel()
+    return cells
+
+
+class _Rows:
+    """Rows of ones, one after another."""
+
+    def __init__(self) -> None:
+        self.columns: list[IntArray] = []
+
+    def add(self, columns: NDArray[np.int64]) -> None:
+        self.columns.append(columns)
+
+    def matrix(self, n_columns: int) -> csr_array:
+        indptr = np.cumsum([0, *(len(columns) for columns in self.columns)])
+        indices = np.concatenate([np.zeros(0, dtype=np.int64), *self.columns])
+        data = np.ones(len(indices), dtype=np.int64)
+        return csr_array((data, indices, indptr), shape=(len(self.columns), n_columns))

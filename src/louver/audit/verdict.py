@@ -1,0 +1,148 @@
+"""What an audit asked, and what the answers amount to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from louver._verdict import Level, Verdict
+from louver._words import counted
+
+__all__ = ["Question", "verdict"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What was asked, and how far it was answered.
+
+    Attributes
+    ----------
+    cells : int
+        Cells of tables and targets that were bounded or decided.
+    groups : int or None
+        Groups of fewer than `small` people that were asked about; None where only named targets were, or where no table is
+        known to count from.
+    attributes : tuple of str
+        What groups are described by.
+    most : int
+        Attributes of one description.
+    some_sets : tuple of str
+        Attributes of which not every set of labels was asked for.
+    is_whole : bool
+        Whether every description was reached.
+    is_late : bool
+        Whether the time ended before the search did.
+    has_targets : bool
+        Whether targets were named and nothing else was asked.
+    dependencies : tuple of (str, str)
+        Columns of which the first determines the second; everybody is assumed to know how.
+    """
+
+    cells: int
+    groups: int | None
+    attributes: tuple[str, ...]
+    most: int
+    some_sets: tuple[str, ...] = ()
+    is_whole: bool = True
+    is_late: bool = False
+    has_targets: bool = False
+    dependencies: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether all was answered that had to be."""
+        return self.has_targets or (self.groups is not None and self.is_whole)
+
+    @property
+    def described(self) -> str:
+        """How groups are described, in words."""
+        if len(self.attributes) == 1:
+            return f'labels of "{self.attributes[0]}" describe'
+        return f"labels of up to {counted(self.most, 'attribute')} describe"
+
+    def to_dict(self, small: int) -> dict[str, Any]:
+        """The content of a JSON result."""
+        return asdict(self) | {"asked": self.asked(small), "not_asked": self.not_asked()}
+
+    def asked(self, small: int) -> list[str]:
+        """In sentences."""
+        told = [f"{counted(self.cells, 'cell')} of tables and targets."]
+        if self.groups is not None:
+            told.append(
+                f"Every group of fewer than {small:,} people that {self.described}: {counted(self.groups, 'group')}."
+            )
+        told += [
+            f'Everybody is assumed to know which "{second}" belongs to each "{first}".'
+            for first, second in self.dependencies
+        ]
+        return told
+
+    def not_asked(self) -> list[str]:
+        """In sentences."""
+        told = []
+        if self.groups is None:
+            why = (
+                "only the named targets were"
+                if self.has_targets
+                else "no table that agrees with all was found"
+            )
+            told.append(f"Groups beyond these cells were not asked about: {why}.")
+        if self.groups is not None and self.most < len(self.attributes):
+            told.append(
+                f"Groups that take more than {counted(self.most, 'attribute')} to describe are too many to be asked about."
+            )
+        if self.some_sets:
+            names = " and ".join(f'"{name}"' for name in self.some_sets)
+            told.append(
+                f"Of {names}, groups were formed by single labels, pairs, categories, filters and what these leave of one "
+                "another, not by every set of labels."
+            )
+        return told
+
+
+def verdict(
+    question: Question,
+    *,
+    small: int,
+    within: float,
+    n_small: int,
+    n_within: int,
+    n_undecided: int,
+    has_advice: bool,
+) -> Verdict:
+    """What findings amount to: safe only where the whole question was asked and answered."""
+    not_asked = tuple(question.not_asked())
+    found = [f"{counted(n_small, 'small count')} exactly"] if n_small else []
+    found += [f"{n_within:,} to within {within:g} %"] if n_within else []
+    if found:
+        least = "" if question.is_whole else "at least "
+        learned = f"Anyone who puts the tables together learns {least}{' and '.join(found)}."
+        change = " What to change is below." if has_advice else ""
+        return Verdict(Level.STOP, f"Do not publish them as they are.{change}", (learned,))
+    if n_undecided or not question.is_reached:
+        many = counted(n_undecided, "small count") if n_undecided else "a small count"
+        told = f"It was not found out whether {many} can be worked out."
+        return Verdict(Level.CARE, _remedy(question), (told, *not_asked))
+    if question.groups is None:
+        told = f"No small count is given away among the {counted(question.cells, 'cell')} of the targets."
+        return Verdict(
+            Level.CARE, "Leave out the targets to ask about all groups of people.", (told, *not_asked)
+        )
+    told = f"No group of fewer than {small:,} people that {question.described} is determined: {_refuted(question.groups)}."
+    return Verdict(Level.OK, "No small count is given away, alone or together.", (told, *not_asked))
+
+
+def _remedy(question: Question) -> str:
+    if question.is_late:
+        return "Give it more seconds before you publish."
+    if question.groups is not None and question.most < len(question.attributes):
+        return "Publish fewer attributes or broader categories."
+    return "The search ended without an answer, and more time will not help; publish fewer or coarser tables."
+
+
+def _refuted(n_groups: int) -> str:
+    if not n_groups:
+        return "there is none"
+    if n_groups == 1:
+        return "1 was asked about, and a table that agrees with all that is published changes it"
+    return f"{n_groups:,} were asked about, and of each a table that agrees with all that is published changes it"
