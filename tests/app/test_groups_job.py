@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from louver.app.jobs.books import out_folder
-from louver.app.jobs.groups import column_names, forecast, release
+from louver.app.jobs.groups import column_names, forecast, is_paid, release
 from louver.app.pages.groups import Asked
 from louver.app.spending import amount_at, position
-from louver.errors import InputError
+from louver.errors import Cancelled, InputError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
@@ -49,8 +49,20 @@ def test_a_release_is_paid_for(asked: Asked, tmp_path: Path) -> None:
     Ledger.create(ledger, Measure.EPSILON, Relation.ADD_REMOVE_RECORD, Fraction(2))
     (tmp_path / "releases").mkdir()
     out = out_folder(tmp_path / "releases", "homes")
-    release(str(people), {}, asked.options(), str(ledger), out, Run())
-    assert verify(out).passed
+    call = str(people), {}, asked.options(), str(ledger), out
+    assert not is_paid(*call, Run())
+
+    class Stopping(Run):
+        def check(self) -> None:
+            if Ledger(ledger).state().pending:
+                raise Cancelled
+            super().check()
+
+    with pytest.raises(Cancelled):
+        release(*call, Stopping())
+    assert is_paid(*call, Run()), "the page does not ask to spend again"
+    release(*call, Run())
+    assert not is_paid(*call, Run()) and verify(out).passed
     assert Ledger(ledger).state().remaining == 1
     with pytest.raises(InputError, match="exists already"):
         out_folder(tmp_path / "releases", "homes")

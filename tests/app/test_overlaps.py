@@ -173,7 +173,13 @@ def strip_of(session: Held) -> tuple[Strip, groups_page.Asked]:
 
     session.refresh_ledger = refresh
     strip = Strip(
-        session, asked, records="", loss=lambda: LOSS, job=lambda: (print,), title=lambda found: "Released"
+        session,
+        asked,
+        records="",
+        stem="new",
+        loss=lambda: LOSS,
+        job=lambda: (print,),
+        title=lambda found: "Released",
     )
     return strip, asked
 
@@ -183,7 +189,7 @@ def test_one_measurement_at_a_time(tmp_path: Path) -> None:
 
     async def story(session: Held, page: ui.element) -> None:
         strip, asked = strip_of(session)
-        await strip._refresh_ledger()
+        await strip._refresh_ledger(LOSS)
         first = asyncio.create_task(strip._measure())
         await settled()
         with page:
@@ -203,7 +209,7 @@ def test_one_measurement_at_a_time(tmp_path: Path) -> None:
 def test_a_measurement_is_found_again_on_another_page(tmp_path: Path) -> None:
     async def story(session: Held, page: ui.element) -> None:
         strip, asked = strip_of(session)
-        await strip._refresh_ledger()
+        await strip._refresh_ledger(LOSS)
         first = asyncio.create_task(strip._measure())
         await settled()
         page.clear()
@@ -226,8 +232,8 @@ def test_a_measurement_is_found_again_on_another_page(tmp_path: Path) -> None:
 def test_what_others_spent_meanwhile_is_looked_at_first(tmp_path: Path) -> None:
     async def story(session: Held, page: ui.element) -> None:
         strip, _ = strip_of(session)
-        await strip._refresh_ledger()
-        await strip._refresh_ledger()
+        await strip._refresh_ledger(LOSS)
+        await strip._refresh_ledger(LOSS)
         await strip._measure()
         assert "others have used the ledger" in strip._bar.sentence and not session.asked
         running = asyncio.create_task(strip._measure())

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from app.browser import Explorer, running, serious_faults, tab
+from louver.data.samples import write_samples
 from louver.groups import groups
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
@@ -77,7 +78,7 @@ def test_a_measurement_is_confirmed_and_debits_once(
         page.get_by_label("Name of the release").fill("town")
         page.keyboard.press("Tab")
         page.click(READY)
-        page.wait_for_selector("dialog[open]:has-text('The ledger has epsilon 9 and keeps 7.')")
+        page.wait_for_selector("dialog[open] tr:has-text('In the ledger afterwards'):has-text('7')")
         assert Ledger(folder / "town.ledger").state().spent == 0
         page.click("dialog[open] >> button:has-text('Measure')")
         page.wait_for_selector(".verdict:has-text('The ledger had 9 before and has 7 now.')")
@@ -149,16 +150,23 @@ def test_regions_by_keyboard_and_on_a_map(
 
 def test_cancelling_leaves_no_debit_without_its_noise(browser: Any, folder: Path) -> None:
     """Wherever it is stopped: what was debited can be drawn again, and going on pays nothing more."""
+    write_samples(folder / "samples")
     given = [f"--ledger={folder / 'county.ledger'}", f"--releases={folder / 'releases'}"]
+    given.append(f"--topdown={folder / 'samples' / 'county.toml'}")
     with running(*given) as explorer, tab(browser, explorer, "topdown") as page:
-        page.click("button:has-text('Try the sample')")
         measure(page, "county")
         page.wait_for_selector(".run:not(.gone) .stage, .verdict.ok:has-text('Released')")
         page.keyboard.press("Escape")
         page.wait_for_selector(STOPPED)
         state = Ledger(folder / "county.ledger").state()
         assert state.spent == 2 * (len(state.pending) + len(state.sealed)) <= 2
-        if not (folder / "releases" / "county").exists():
+        if state.spent and not (folder / "releases" / "county").exists():
+            page.click("button:has-text('Go on…')")
+            page.wait_for_selector("dialog[open] tr:has-text('before and after'):has-text('7')")
+            assert "Spend" not in page.inner_text("dialog[open]")
+            page.click("dialog[open] >> button:text-is('Go on')")
+            page.wait_for_selector(".verdict.ok:has-text('Released')")
+        elif not (folder / "releases" / "county").exists():
             measure(page, "county")
             page.wait_for_selector(".verdict.ok:has-text('Released')")
     state = Ledger(folder / "county.ledger").state()

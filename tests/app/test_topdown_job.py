@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from louver.app.jobs.topdown import described, planned, released
+from louver.app.jobs.topdown import described, is_paid, planned, released
 from louver.app.pages.topdown import Asked, spec_text
 from louver.errors import Cancelled, InputError
 from louver.privacy.budget import Measure
@@ -73,8 +73,12 @@ def test_cancelled_after_paying_it_goes_on_with_the_same_noise(
                 self.cancel()
             super().report(stage, done, total)
 
+    assert not is_paid(str(spec), asked.section(), str(ledger), out, Run())
     with pytest.raises(Cancelled):
         released(str(spec), asked.section(), str(ledger), out, Stopping())
+    assert is_paid(str(spec), asked.section(), str(ledger), out, Run()), (
+        "the page does not ask to spend again"
+    )
     assert not Path(out).exists() and Ledger(ledger).state().remaining == 4 - asked.amount
     released(str(spec), asked.section(), str(ledger), out, Run())
     assert verify(out).passed and Ledger(ledger).state().remaining == 4 - asked.amount

@@ -19,6 +19,7 @@ from louver.app.work import Late
 from louver.errors import Cancelled, LouverError
 
 __all__ = [
+    "Handler",
     "RunBar",
     "Tag",
     "button",
@@ -76,6 +77,8 @@ class Tag(TextElement):
             return handler(value)
 
         self.on(event, lambda e: take(e.args), js_handler="(e) => emit(e.target.value)")
+        if event == "change":  # what is typed so far stays too, when an answer about something else arrives
+            self.on("input", js_handler=f"(e) => louver.typed({self.id}, e.target.value)")
         return self
 
 

@@ -146,12 +146,15 @@ class Opened:
         How a copied command names it.
     source : SourceOptions
         How it is read, and which column counts people.
+    is_sample : bool
+        Whether it comes with louver; nobody's budget is spent on it.
     """
 
     path: str
     name: str
     copied: str
     source: SourceOptions
+    is_sample: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,8 @@ class Session:
         self.refresh_ledger: Callable[[], Awaitable[None]] | None = None
         """Tells anew what is left in the ledger; set by the shell."""
         self.balance: dict[str, str] | None = None
+        self.practice: dict[Path, dict[str, str]] = {}
+        """What is left in the ledgers of this tab's own that samples spend from."""
         self.is_spending = False
         """Whether a measurement is under way, on whatever page it was begun."""
         self.tell: Callable[[str], object] = lambda sentence: None
@@ -278,12 +283,20 @@ class Session:
         path = str(sample_path(name))
         self._take(
             Opened(
-                path=path, name=Path(path).name, copied=path, source=SourceOptions(weight=SAMPLES[name][2])
+                path=path,
+                name=Path(path).name,
+                copied=path,
+                source=SourceOptions(weight=SAMPLES[name][2]),
+                is_sample=True,
             )
         )
 
     async def upload(self, name: str, chunks: AsyncIterator[bytes]) -> None:
-        """Keep what a browser sends, and open it.
+        """Keep what a browser sends, and open it; see `keep`."""
+        self.open(await self.keep(name, chunks))
+
+    async def keep(self, name: str, chunks: AsyncIterator[bytes]) -> Opened:
+        """Keep what a browser sends, to be opened.
 
         Raises
         ------
@@ -292,7 +305,11 @@ class Session:
         """
         path = await self._keep(name, "upload", chunks, Receiver(_nobody, most=MAX_UPLOAD))
         shown = printable(name)
-        self._take(Opened(path=str(path), name=shown, copied=shown, source=SourceOptions()))
+        return Opened(path=str(path), name=shown, copied=shown, source=SourceOptions())
+
+    def open(self, opened: Opened) -> None:
+        """Open what was kept, in place of what is open."""
+        self._take(opened)
 
     async def receive(self, purpose: str, name: str, chunks: AsyncIterator[bytes]) -> None:
         """Keep a public file, such as a list of regions, for the page that asked for it.

@@ -13,10 +13,11 @@ from nicegui import Client, ElementFilter, app, background_tasks, ui
 from starlette.requests import Request
 from starlette.responses import Response
 
+from louver.app.dialogs import ask_to_replace
 from louver.app.jobs.books import ledger_left
 from louver.app.look import Tag, icon, problem
 from louver.app.pages import PAGES, Page
-from louver.app.session import Session, Setup
+from louver.app.session import Opened, Session, Setup
 from louver.app.words import amount_text
 from louver.app.work import SPARE_AFTER_SECONDS, end_spares, prepare
 from louver.app.worker import where
@@ -140,11 +141,25 @@ class Shell:
                 if purpose:
                     await self._session.receive(purpose, name, request.stream())
                     return
-                await self._session.upload(name, request.stream())
+                kept = await self._session.keep(name, request.stream())
             except Exception as error:  # noqa: BLE001 - the page tells where
                 self._tell(error)
                 return
+            self._offer(kept, is_chosen=request.headers.get("x-chosen") == "yes")
+
+    def _offer(self, kept: Opened, *, is_chosen: bool) -> None:
+        """Open an upload; one that was dropped on a page may have been meant otherwise, so that a file that is open asks."""
+
+        def take() -> None:
+            self._session.open(kept)
             self.show(FIRST)
+
+        with self._main:
+            question = None if is_chosen else ask_to_replace(self._session, f"Open {kept.name}", take)
+        if question is None:
+            take()
+        else:
+            question.show()
 
     def _tell(self, error: Exception) -> None:
         """Say that something went wrong that should not have: where, never what. An answer that came too late is none."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
 from louver.app.dialogs import Confirm
-from louver.app.jobs.books import out_folder
-from louver.app.look import RunBar, button, card, field, pill, tag, verdict
+from louver.app.jobs.books import free_name, out_folder
+from louver.app.look import RunBar, Tag, button, card, field, pill, tag, verdict
+from louver.app.practice import Practice
 from louver.app.publishing import Ways
 from louver.app.region_view import RegionView
 from louver.app.regions import in_words
@@ -19,12 +21,15 @@ from louver.app.words import RELATIONS, amount_text
 from louver.errors import LouverError
 from louver.privacy.budget import Loss, Measure, convert
 from louver.privacy.neighbours import Relation, steps
+from louver.topdown.solve import work_of
 
 __all__ = ["Strip", "amount_at", "amount_slider", "loss_of", "position", "tell_in_words"]
 
 SMALLEST, LARGEST = -20, 20
 """The slider of an amount: tenths of the decimal logarithm, 0.01 to 100."""
 LOOK_SECONDS = 0.05
+PAID = "The same noise is drawn from where it stopped, and nothing more is debited."
+PRACTICE = "It was made for this tab to try things out, and goes with it. No other ledger is touched."
 Told = Mapping[str, Any]
 
 
@@ -44,6 +49,8 @@ class Strip:
     asked : Release
     records : str
         Where they come from, in words.
+    stem : str
+        What releases of this page are called unless somebody types another name.
     loss : callable
         What is asked for now; None while nobody knows.
     job : callable
@@ -52,6 +59,10 @@ class Strip:
         Says what was released.
     largest_unit : callable
         As for `Ledger.reserve`.
+    is_sample : callable
+        Whether the records are a sample's, which spends from a ledger of its own and from no other.
+    is_paid : callable
+        The job and its first arguments, before ledger and folder, that tells whether this was paid for and interrupted.
     """
 
     def __init__(
@@ -60,12 +71,19 @@ class Strip:
         asked: Release,
         *,
         records: str,
+        stem: str,
         loss: Callable[[], Loss | None],
         job: Callable[[], tuple[Any, ...] | str],
         title: Callable[[Told], str],
         largest_unit: Callable[[], int | None] = lambda: None,
+        is_sample: Callable[[], bool] = lambda: False,
+        is_paid: Callable[[], tuple[Any, ...] | None] = lambda: None,
     ) -> None:
         self._session, self._asked, self._records = session, asked, records
+        self._stem = stem
+        self._is_sample, self._practice = is_sample, Practice(session)
+        self._paid_job, self._is_paid = is_paid, False
+        self._named: Tag | None = None
         self._loss, self._job, self._title, self._largest_unit = loss, job, title, largest_unit
         self._draw_cost()
         self._bar = RunBar(session, "spend")  # waits for no search: what was confirmed is what is there now
@@ -74,8 +92,8 @@ class Strip:
 
     async def start(self) -> None:
         """What there is, and a measurement that was begun before the page was left."""
-        if self._session.balance is None:
-            await self._refresh_ledger()
+        if self._balance(self._loss()) is None:
+            await self._refresh_ledger(self._loss())
         await self.show()
         was_spending = False
         while self._session.is_spending:
@@ -83,12 +101,12 @@ class Strip:
             if not await self._bar.follow("measure"):  # before and after its work the ledger is read
                 await asyncio.sleep(LOOK_SECONDS)
         if was_spending:
-            await self._refresh_ledger()
+            await self._refresh_ledger(self._loss())
             await self.show()
 
     async def show(self) -> None:
         """The cost as it is now, and the release that there is."""
-        self.draw()
+        await self.update()
         found = self._asked.result
         self._result.clear()
         if found is None:
@@ -103,27 +121,55 @@ class Strip:
             button("See all releases", lambda: self._session.show("releases"), kind="mini")
         await self._regions.show(found["name"])
 
-    def draw(self) -> None:
+    async def update(self) -> None:
+        """The cost as it is now; what was interrupted after it was paid for costs nothing more."""
+        self.draw()
+        await self._look_for_payment()
+
+    async def _look_for_payment(self) -> None:
+        loss, job, releases = self._loss(), self._paid_job(), self._session.setup.releases
+        balance = self._balance(loss)
+        if not self._can_spend or loss is None or job is None or balance is None:
+            return
+        out = releases / (self._asked.name or "-")
+        is_paid = False
+        if Fraction(balance["held"]) or work_of(out).exists():
+            with suppress(LouverError):  # the measurement itself tells what is wrong
+                is_paid = await self._session.ask(*job, self._ledger(loss), str(out), key="paid")
+        if is_paid is not self._is_paid and not self._bar.is_gone:
+            self.draw(is_paid=is_paid)
+
+    def draw(self, *, is_paid: bool = False) -> None:
         """The cost as it is now."""
+        self._is_paid = is_paid
         if not self._can_spend:
             return
         loss = self._loss()
         self._asks.text = (
-            f"This asks for {'…' if loss is None else f'{loss.measure} {amount_text(loss.amount)}.'}"
+            "This was interrupted after it was paid for."
+            if is_paid
+            else f"This asks for {'…' if loss is None else f'{loss.measure} {amount_text(loss.amount)}.'}"
         )
         self._keeps.text, is_payable = self._left(loss)
         is_payable = is_payable and not self._session.is_spending
         self._button.clear()
         with self._button:
+            text = "Go on…" if is_paid else "Publish…"
             made = button(
-                "Publish…", kind="pri", data_run="", data_publish="", disabled=None if is_payable else True
+                text, kind="pri", data_run="", data_publish="", disabled=None if is_payable else True
             )
             if loss is not None and is_payable:
                 self._ask(loss).opens(made)
 
     @property
     def _can_spend(self) -> bool:
-        return self._session.setup.ledger is not None
+        return self._is_sample() or self._session.setup.ledger is not None
+
+    def _balance(self, loss: Loss | None) -> dict[str, str] | None:
+        """What the ledger has that pays; a sample's is known before it is made, once it is known what to pay."""
+        if not self._is_sample():
+            return self._session.balance
+        return None if loss is None else self._practice.balance(loss)
 
     def _draw_cost(self) -> None:
         if not self._can_spend:
@@ -135,6 +181,9 @@ class Strip:
             ):
                 button("Make or choose one", lambda: self._session.show("ledger"), kind="mini")
             return
+        releases, name = self._session.setup.releases, self._asked.name
+        if not name or (releases / name).exists():
+            self._asked.name = free_name(releases, self._stem)
         with card("pad row between wrap"):
             with tag("div", "grow"):
                 self._asks, self._keeps = tag("b", "b"), tag("p", "s sub")
@@ -143,43 +192,89 @@ class Strip:
                 self._button = tag("div")
 
     def _ask(self, loss: Loss) -> Confirm:
-        what = f"The noise is drawn once, from {self._records}. This cannot be undone. {self._left(loss)[0]}"
-        return Confirm(f"Spend {amount_text(loss.amount)} of {loss.measure}?", what, "Measure", self._measure)
+        """The question before it is done: what it costs, and under which name it is kept."""
+        if self._is_paid:
+            dialog = Confirm("Go on with what was paid for?", PAID, "Go on", self._measure)
+        else:
+            amount = f"{amount_text(loss.amount)} of {loss.measure}"
+            what = f"The noise is drawn once, from {self._records}. This cannot be undone."
+            dialog = Confirm(f"Spend {amount}?", what, "Measure", self._measure)
+        with dialog.inside, tag("table", "sums"), tag("tbody"):
+            for name, value in self._sums(loss):
+                with tag("tr"):
+                    tag("th", text=name, scope="row")
+                    tag("td", "r", value)
+            with tag("tr"):
+                tag("th", text="Name of the release", scope="row")
+                self._named = tag("td", "r", self._asked.name)
+        return dialog
+
+    def _sums(self, loss: Loss) -> list[tuple[str, str]]:
+        """What the ledger has before and after."""
+        balance, debit = self._balance(loss), self._debit(loss)
+        assert balance is not None
+        left = Fraction(balance["left"])
+        if self._is_paid:
+            return [("In the ledger, before and after", amount_text(left))]
+        return [
+            ("In the ledger now", amount_text(left)),
+            ("This release", f"− {amount_text(debit)}"),
+            ("In the ledger afterwards", amount_text(left - debit)),
+        ]
+
+    def _debit(self, loss: Loss) -> Fraction:
+        """What a loss costs in the measure of the ledger and for its neighbours."""
+        balance = self._balance(loss)
+        assert balance is not None
+        kind = Measure(balance["measure"]), Relation(balance["neighbours"])
+        return convert(loss, *kind, largest_unit=self._largest_unit()).amount
+
+    def _ledger(self, loss: Loss) -> str:
+        """Where the ledger is that pays."""
+        return str(self._practice.path(loss) if self._is_sample() else self._session.setup.ledger)
 
     def _left(self, loss: Loss | None) -> tuple[str, bool]:
         """What the ledger has and would keep, in its own measure and for its own neighbours; and whether it can pay."""
-        balance = self._session.balance
+        balance = self._balance(loss)
+        if balance is None and self._is_sample():
+            return PRACTICE, False
         if balance is None:
             return (
                 "What the ledger has is not known yet; the page Ledger tells where it cannot be read.",
                 False,
             )
+        if self._is_paid:
+            return PAID, True
         left = Fraction(balance["left"])
-        has = f"The ledger has {balance['measure']} {amount_text(left)}"
+        whose = "The sample's own ledger" if self._is_sample() else "The ledger"
+        has = f"{whose} has {balance['measure']} {amount_text(left)}"
         if loss is None:
             return f"{has}.", False
-        measure, relation = Measure(balance["measure"]), Relation(balance["neighbours"])
-        largest = self._largest_unit()
-        if steps(loss.neighbours, relation, largest_unit=largest) is None:
+        relation = Relation(balance["neighbours"])
+        if steps(loss.neighbours, relation, largest_unit=self._largest_unit()) is None:
             means = RELATIONS[relation]
             return (
                 f"The ledger is for {means}; choose that under Neighbours, or start with another ledger.",
                 False,
             )
         try:
-            debit = convert(loss, measure, relation, largest_unit=largest).amount
+            debit = self._debit(loss)
         except LouverError as error:
             return str(error)[:1].upper() + str(error)[1:], False
         counted = "" if debit == loss.amount else f"There it counts {amount_text(debit)}. "
         if debit > left:
             return f"{counted}Not enough left: the ledger has {amount_text(left)}.", False
-        return f"{counted}{has} and keeps {amount_text(left - debit)}.", True
+        practice = f" {PRACTICE}" if self._is_sample() else ""
+        return f"{counted}{has} and keeps {amount_text(left - debit)}.{practice}", True
 
-    def _set_name(self, value: str) -> None:
+    async def _set_name(self, value: str) -> None:
         self._asked.name = value.strip()
+        if self._named is not None and not self._named.is_deleted:
+            self._named.text = self._asked.name
+        await self._look_for_payment()
 
     async def _measure(self) -> None:
-        session, job = self._session, self._job()
+        session, job, loss = self._session, self._job(), self._loss()
         if session.is_spending:
             self._bar.tell("a measurement is under way; wait for its end.")
             return
@@ -194,8 +289,8 @@ class Strip:
         session.is_spending = True
         self.draw()
         try:
-            if await self._is_as_shown():
-                await self._spend(job, out)
+            if await self._is_as_shown(loss):
+                await self._spend(job, out, loss)
         finally:
             session.is_spending = False
         if not self._bar.is_gone:
@@ -203,28 +298,34 @@ class Strip:
         elif self._bar.sentence:
             session.tell(f"the measurement for {self._asked.name}: {self._bar.sentence}")
 
-    async def _is_as_shown(self) -> bool:
+    async def _is_as_shown(self, loss: Loss | None) -> bool:
         """Whether the ledger has what it had when somebody confirmed; others may have spent from it."""
-        before = self._session.balance
-        await self._refresh_ledger()
-        now = self._session.balance
+        before = self._balance(loss)
+        await self._refresh_ledger(loss)
+        now = self._balance(loss)
         if before is None or now is None or before["left"] == now["left"]:
             return True
         self._bar.tell("others have used the ledger meanwhile; look at what is left, and measure then.")
         return False
 
-    async def _spend(self, job: tuple[Any, ...], out: str) -> None:
-        before, name = self._session.balance, self._asked.name
-        found = await self._bar.do(*job, str(self._session.setup.ledger), out, key="measure")
-        await self._refresh_ledger()
-        after = self._session.balance
+    async def _spend(self, job: tuple[Any, ...], out: str, loss: Loss | None) -> None:
+        before, name = self._balance(loss), self._asked.name
+        assert loss is not None
+        if self._is_sample():
+            await self._practice.make(loss)
+        found = await self._bar.do(*job, self._ledger(loss), out, key="measure")
+        await self._refresh_ledger(loss)
+        after = self._balance(loss)
         if found is not None:
             self._asked.result = {**found, "name": name, "paid": _paid(before, after)}
         elif self._bar.is_cancelled:
             self._bar.tell(_stopped(before, after, is_there=Path(out).exists()))
 
-    async def _refresh_ledger(self) -> None:
-        if self._session.refresh_ledger is not None:
+    async def _refresh_ledger(self, loss: Loss | None) -> None:
+        if self._is_sample():
+            if loss is not None:
+                await self._practice.refresh(loss)
+        elif self._session.refresh_ledger is not None:
             await self._session.refresh_ledger()
 
 

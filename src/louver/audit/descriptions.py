@@ -23,7 +23,6 @@ from louver.audit.system import IntArray
 from louver.audit.witnesses import Moves
 from louver.optim.kernels.audit.boxes import unmoved_boxes
 from louver.run import Run
-from louver.schema.recode import Recode
 
 __all__ = ["Box", "Descriptions", "Unmoved", "descriptions"]
 
@@ -241,8 +240,8 @@ def _categories(domain: Domain, axis: int, pieces: Sequence[Piece]) -> Iterator[
                 yield _bits(domain.classes_inside(attribute.name, cross))
     if attribute.hierarchy is not None:
         for level in range(1, attribute.hierarchy.n_levels):
-            codes = attribute.recoded(Recode(attribute.name, level=level))[1]
-            yield from _by_code(domain.classes[axis], codes)
+            above = [attribute.hierarchy.ancestor_of(label, level) for label in attribute.labels]
+            yield from _by_code(domain.classes[axis], np.unique(above, return_inverse=True)[1])
 
 
 def _by_code(classes: IntArray, codes: IntArray) -> Iterator[int]:

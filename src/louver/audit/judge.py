@@ -448,6 +448,7 @@ def _question(
         is_whole=asked is None or (asked.is_whole and asked.descriptions.is_whole),
         is_late=is_late or (asked is not None and asked.is_late),
         has_targets=bool(loaded.targets) and options.publish is None,
+        dependencies=loaded.dependencies,
     )
 
 

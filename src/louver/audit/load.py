@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louver.audit.dependencies import known_dependencies, possible_cells
 from louver.audit.domain import Domain, cross_attributes, refined
 from louver.audit.marks import HIDDEN, told_by_mark, told_by_rule
 from louver.audit.options import MAX_COUNT, AuditOptions, KnownOptions, TableOptions, TargetOptions
@@ -37,13 +38,17 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Loaded:
-    """Pieces and targets over one domain; `truth` (n_cells,) is None where the records are not known."""
+    """Pieces and targets over one domain; `truth` (n_cells,) is None where the records are not known.
+
+    `dependencies` are columns of which the first determines the second, as everybody knows.
+    """
 
     domain: Domain
     pieces: tuple[Piece, ...]
     targets: tuple[Target, ...]
     truth: IntArray | None
     is_possible: NDArray[np.bool_] | None
+    dependencies: tuple[tuple[str, str], ...] = ()
 
 
 def attribute_names(options: AuditOptions) -> tuple[str, ...]:
@@ -98,9 +103,10 @@ def load(
         _known_piece(entry, cross, number)
         for number, (entry, cross) in enumerate(zip(options.known, known, strict=True), 1)
     ]
-    is_possible = None
+    dependencies = known_dependencies(attributes, histogram)
+    is_possible = possible_cells(domain, dependencies)
     if zeros:
-        is_possible = np.ones(domain.n_cells, dtype=bool)
+        is_possible = np.ones(domain.n_cells, dtype=bool) if is_possible is None else is_possible
         for zero in zeros:
             is_possible &= domain.assign(zero) < 0
     return Loaded(
@@ -109,6 +115,7 @@ def load(
         targets=tuple(targets),
         truth=truth,
         is_possible=is_possible,
+        dependencies=tuple((one.determinant, one.dependent) for one in dependencies),
     )
 
 

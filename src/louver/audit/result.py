@@ -338,6 +338,7 @@ class JointAudit:
             lines.append(f"  published before: {counted(self.earlier, 'table')} of these")
         if self.remark is not None:
             lines.append(f"  {self.remark}")
+        lines += [f"  {sentence}" for sentence in self.question.assumed()]
         if not self.has_records:
             lines.append("  without the records: no certificates by the truth")
         listed = list(islice(self.disclosed(), SHOWN_CELLS + 1))

@@ -71,11 +71,14 @@ class Question:
             told.append(
                 f"Every group of fewer than {small:,} people that {self.described}: {counted(self.groups, 'group')}."
             )
-        told += [
+        return told + self.assumed()
+
+    def assumed(self) -> list[str]:
+        """What everybody is taken to know beforehand, in sentences."""
+        return [
             f'Everybody is assumed to know which "{second}" belongs to each "{first}".'
             for first, second in self.dependencies
         ]
-        return told
 
     def not_asked(self) -> list[str]:
         """In sentences."""

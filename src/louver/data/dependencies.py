@@ -17,7 +17,7 @@ from louver._arrays import Ints
 from louver.data.coded import CodedColumn
 from louver.run import Run
 
-__all__ = ["Dependency", "find_dependencies"]
+__all__ = ["Dependency", "find_dependencies", "is_function"]
 
 LEAST_ACCURACY = 0.95
 """Share of trials that hit."""
@@ -77,6 +77,29 @@ def find_dependencies(
             if trials.is_determining(pairs, 0.0, CHANCE):
                 found.append(trials.told(a.name, b.name))
     return tuple(found)
+
+
+def is_function(codes_a: Ints, codes_b: Ints, counts: Ints) -> bool:
+    """Whether A determines B in all records, and hardly by chance.
+
+    Parameters
+    ----------
+    codes_a, codes_b : ndarray of int64
+        Pairs of values that records have, each pair once.
+    counts : ndarray of int64
+        Records of each pair.
+    """
+    if len(np.unique(codes_a)) < len(codes_a) or not len(codes_a):
+        return False
+    n_records, n_trials = int(counts.sum()), int(counts.sum()) - len(codes_a)
+    trials = _Trials(
+        n_records=n_records,
+        n_trials=n_trials,
+        n_hits=n_trials,
+        n_majority=n_records,
+        commonest=float(np.bincount(codes_b, counts).max()) / n_records,
+    )
+    return trials.is_determining(1, 0.0, CHANCE)
 
 
 def _is_possible(a: CodedColumn, b: CodedColumn) -> bool:

@@ -165,6 +165,10 @@ class SourceOptions(Options):
         """What `open_source` is told beside the data: all but where they are and what a row counts."""
         return self.model_dump(exclude={"file", "uri", "weight", "wide"})
 
+    def keywords(self) -> dict[str, Any]:
+        """The same for a verb that takes a row for a record, as keywords: nothing about a column of counts."""
+        return {name: value for name, value in self.opening().items() if name != "weight_is_count"}
+
     def noted(self) -> str:
         """What stands for this in the fingerprint of a design; an option added later is noted where it is given."""
         return self.model_dump_json(include=set(self.named()) - {"file", "uri"})

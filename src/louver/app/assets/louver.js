@@ -21,6 +21,10 @@ window.louver = {
     if (!now?.closest(".drawer")) louver.from = now;
     drawer?.querySelector("[data-close]")?.focus({ focusVisible: false });
   },
+  typed(id, value) {
+    const element = mounted_app.elements[id];
+    if (element) element.props.value = value;
+  },
   toggle(selector, name) {
     document.querySelector(selector)?.classList.toggle(name);
   },
@@ -38,13 +42,13 @@ window.louver = {
     box.value = await file.text();
     box.dispatchEvent(new Event("input", { bubbles: true }));
   },
-  async upload(file, purpose = "") {
+  async upload(file, purpose = "", chosen = "") {
     if (!file) return;
     louver.say("Uploading.");
     await fetch(`${window.path_prefix}/upload/${window.clientId}`, {
       method: "POST",
       body: file,
-      headers: { "X-Name": encodeURIComponent(file.name), "X-Purpose": purpose, "Content-Type": "application/octet-stream" },
+      headers: { "X-Name": encodeURIComponent(file.name), "X-Purpose": purpose, "X-Chosen": chosen, "Content-Type": "application/octet-stream" },
     });
   },
   async uploadAll(files, purpose) {

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from louver.errors import InputError, LouverError, printable
-from louver.privacy.budget import Loss, fraction_of
+from louver.privacy.budget import Loss, Measure, fraction_of
 from louver.privacy.ledger import Ledger
+from louver.privacy.neighbours import Relation
 from louver.release.manifest import MANIFEST, Manifest, read_manifest
 from louver.release.open import open_release
 from louver.release.verify import verify
@@ -26,6 +27,7 @@ __all__ = [
     "loss_told",
     "manifest_told",
     "out_folder",
+    "practice_ledger",
     "release_folder",
     "report_of",
 ]
@@ -51,6 +53,12 @@ def ledger_read(ledger: str, releases: str | None, run: Run) -> dict[str, Any]:
     told = state.to_dict() | {"name": printable(Path(ledger).name), "check": check.to_dict()}
     held = sum((Fraction(one["amount"]) for one in told["pending"]), Fraction(0))
     return told | {"held": str(held)}
+
+
+def practice_ledger(ledger: str, measure: str, neighbours: str, grant: str, run: Run) -> None:
+    """Make a ledger for a sample, where there is none."""
+    if not Path(ledger).exists():
+        Ledger.create(Path(ledger), Measure(measure), Relation(neighbours), Fraction(grant))
 
 
 def granted(ledger: str, releases: str | None, amount: str, run: Run) -> dict[str, Any]:

@@ -26,7 +26,7 @@ MOST_BARS = 12
 def profiled(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
     """What `profile` finds, as JSON has it; of counted data, whose lines are no records, the columns alone."""
     if source.weight is None:
-        return profile(path, **source.opening(), run=run).to_dict()
+        return profile(path, **source.keywords(), run=run).to_dict()
     found = counted(path, source, run)
     histogram = histogram_of(path, source, tuple(a["name"] for a in found["attributes"]))
     columns = []

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from louver.app.jobs.books import loss_told
 from louver.data.read import open_source
-from louver.groups import groups, preview
+from louver.groups import GroupsOptions, groups, preview
+from louver.groups.load import Asked
+from louver.privacy.ledger import Ledger
 from louver.report.groups import groups_report
 from louver.run import Run
+from louver.schema.request import Request
+from louver.schema.source import SourceOptions
+from louver.schema.validate import validated
 
-__all__ = ["column_names", "forecast", "release"]
+__all__ = ["column_names", "forecast", "is_paid", "release"]
 
 
 def column_names(path: str, run: Run) -> list[str]:
@@ -24,6 +30,21 @@ def forecast(options: Mapping[str, Any], expect: int, run: Run) -> dict[str, Any
     """Errors by level before anything is spent, and what it would cost; no data are opened."""
     found = preview(expect=expect, spec=None, run=run, **options)
     return found.to_dict() | {"loss": loss_told(found.plan.loss)}
+
+
+def is_paid(
+    data: str, source: Mapping[str, Any], options: Mapping[str, Any], ledger: str, out: str, run: Run
+) -> bool:
+    """Whether an interrupted measurement of just this has been paid for; no data are opened."""
+    request = Request(
+        data=data,
+        source=validated(SourceOptions, dict(source)),
+        schema=None,
+        options=validated(GroupsOptions, dict(options)),
+        run=run,
+    )
+    asked = Asked.check(request)
+    return Ledger(Path(ledger)).is_pending(asked.payment(asked.public_plan()).request)
 
 
 def release(

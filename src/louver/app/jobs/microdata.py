@@ -39,7 +39,7 @@ KEPT = _Kept()
 
 def anonymized(path: str, source: SourceOptions, options: Mapping[str, Any], run: Run) -> dict[str, Any]:
     """Form classes; the numbers of the page."""
-    request = ask(AnonymizeOptions, path, None, {**source.opening(), **options})
+    request = ask(AnonymizeOptions, path, None, {**source.keywords(), **options})
     made = anonymize(spec=request, run=run)
     KEPT.made, KEPT.number, KEPT.request = made, secrets.token_hex(8), request
     KEPT.sensitive = tuple(options.get("sensitive", ()))
@@ -61,7 +61,7 @@ def traced(
     points = []
     for number, k in enumerate(ks):
         run.report(f"k = {k}", number, len(ks))
-        made = anonymize(path, **source.opening(), **{**asked, "k": k}, run=run)
+        made = anonymize(path, **source.keywords(), **{**asked, "k": k}, run=run)
         points.append((k, made.utility.gcp))
     return points
 

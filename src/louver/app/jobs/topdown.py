@@ -10,6 +10,8 @@ from typing import Any
 
 from louver.app.jobs.books import loss_told
 from louver.app.spec_files import moved
+from louver.privacy.ledger import Ledger
+from louver.privacy.spend import is_sealed
 from louver.report.topdown import topdown_report
 from louver.run import Run
 from louver.schema.spec import Spec, read_spec
@@ -18,11 +20,12 @@ from louver.topdown.forecast import forecast, total_query
 from louver.topdown.load import read_design
 from louver.topdown.plan import make_plan, measurable
 from louver.topdown.problem import SparseLevel
+from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
 from louver.topdown.shares import equal_shares, with_shares
 from louver.topdown.solve import work_of
 from louver.topdown.stand_in import draw_stand_in
 
-__all__ = ["CHOICES", "Asked", "described", "planned", "released"]
+__all__ = ["CHOICES", "Asked", "described", "is_paid", "planned", "released"]
 
 PEOPLE_OF_A_LEAF = 50
 
@@ -70,6 +73,14 @@ def planned(path: str, asked: Asked, simulations: int, run: Run) -> dict[str, An
         "loss": loss_told(plans["asked"].loss),
         "simulations": simulations,
     }
+
+
+def is_paid(path: str, asked: Asked, ledger: str, out: str, run: Run) -> bool:
+    """Whether an interrupted run of just this has been paid for, drawn or not; the records are not opened."""
+    work, book = work_of(Path(out)), Ledger(Path(ledger))
+    if is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], book):
+        return True
+    return book.is_pending(make_plan(read_design(_moved(path, asked), run=run)).request())
 
 
 def released(path: str, asked: Asked, ledger: str, out: str, run: Run) -> dict[str, Any]:

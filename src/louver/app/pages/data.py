@@ -45,7 +45,7 @@ async def build(session: Session) -> None:
 def ways_to_open(session: Session) -> None:
     """Buttons that open a file or a sample."""
     choose = Tag("input", "gone", type="file", id="file", aria_label="File", tabindex=-1)
-    choose.on("change", js_handler="(e) => louver.upload(e.target.files[0])")
+    choose.on("change", js_handler="(e) => louver.upload(e.target.files[0], '', 'yes')")
     opening = button("Open a file", kind="pri", icon_name="file")
     opening.on("click", js_handler="() => document.getElementById('file').click()")
     Tag("p", "s sub", "CSV, Parquet, Excel, Stata, SPSS or SAS. You can also drop it anywhere on this page.")

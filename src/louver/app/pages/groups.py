@@ -10,7 +10,8 @@ from typing import Any
 
 from louver.app.columns import Columns
 from louver.app.copying import DRAWN_ANEW, Call
-from louver.app.jobs.groups import column_names, forecast, release
+from louver.app.dialogs import ask_to_replace
+from louver.app.jobs.groups import column_names, forecast, is_paid, release
 from louver.app.look import (
     RunBar,
     button,
@@ -93,7 +94,8 @@ class _Page:
     async def start(self) -> None:
         with head("Group sizes", "how many units of each size, by region, with noise"):
             pill("records not read", "ok", "lock")
-            copy_button(lambda: repeated(self._asked, self._session.opened, self._session.setup.ledger))
+            ledger = None if self._is_sample() else self._session.setup.ledger
+            copy_button(lambda: repeated(self._asked, self._session.opened, ledger))
         self._session.receivers["domain"] = Receiver(self._take_domain)
         with tag("div", "across form"):
             self._form = card("stack form")
@@ -104,12 +106,15 @@ class _Page:
                     self._session,
                     self._asked,
                     records="the file that is open on the page Data",
+                    stem="group-sizes",
                     loss=lambda: self._asked.loss,
                     job=self._job,
                     title=lambda found: (
                         f"Released: {found['total_groups']:,} units, paid by entry {found['entry']}."
                     ),
                     largest_unit=lambda: self._asked.max_size,
+                    is_sample=self._is_sample,
+                    is_paid=self._paid_job,
                 )
         self._draw_form()
         await self._update()
@@ -132,7 +137,9 @@ class _Page:
                     button("Choose a file", kind="mini").on(
                         "click", js_handler="() => document.getElementById('domain').click()"
                     )
-                    button("Try the sample", self._take_sample, kind="mini ghost")
+                    sample = button("Try the sample", kind="mini ghost")
+                question = ask_to_replace(self._session, "Open the sample", self._take_sample)
+                sample.click(self._take_sample) if question is None else question.opens(sample)
                 for name in asked.columns:
                     with tag("label", "row"):
                         box = tag("input", type="checkbox", checked=name in asked.regions)
@@ -232,8 +239,9 @@ class _Page:
         self._draw_form()
         await self._update()
 
-    def _set_unit(self, value: str) -> None:
+    async def _set_unit(self, value: str) -> None:
         self._asked.unit = value.strip()
+        await self._strip.update()
 
     async def _set_number(self, name: str, value: str) -> None:
         if not value.isdigit() or not int(value):
@@ -269,8 +277,8 @@ class _Page:
         found = await self._bar.do(forecast, options, asked.expect, key="forecast")
         if found is not None and options == asked.options() and not self._bar.is_gone:
             asked.loss = loss_of(found["loss"])
-            self._strip.draw()
             self._draw_forecast(found)
+            await self._strip.update()
 
     def _draw_forecast(self, found: Told) -> None:
         expect = self._asked.expect
@@ -308,13 +316,20 @@ class _Page:
                 f"For about {expect:,} units spread evenly over the regions, all regions of a level together.",
             )
 
+    def _is_sample(self) -> bool:
+        return self._session.opened is not None and self._session.opened.is_sample
+
     def _job(self) -> tuple[Any, ...] | str:
         opened, asked = self._session.opened, self._asked
         if opened is None:
             return "no file is open; open the records on the page Data first."
         if not asked.unit:
             return "name the column that says which unit a person is in."
-        return release, opened.path, opened.source.opening(), asked.options()
+        return release, opened.path, opened.source.keywords(), asked.options()
+
+    def _paid_job(self) -> tuple[Any, ...] | None:
+        job = self._job()
+        return None if isinstance(job, str) else (is_paid, *job[1:])
 
 
 def repeated(asked: Asked, opened: Opened | None, ledger: Path | None) -> Call | None:

@@ -12,6 +12,7 @@ from louver.anonymize.methods import METHODS
 from louver.anonymize.options import WEAKER, AnonymizeOptions
 from louver.app.columns import Columns
 from louver.app.copying import BY_TIME, SAME, Call
+from louver.app.dialogs import ask_to_replace
 from louver.app.jobs.data import profiled
 from louver.app.jobs.microdata import anonymized, browsed, published, traced
 from louver.app.look import (
@@ -95,7 +96,10 @@ async def build(session: Session) -> None:
     if session.opened is None or session.opened.source.weight is not None:
         head("Microdata", "one row per person, nobody alone with their values")
         with empty("There are no records yet", "Open a file with one line per person, or try a sample."):
-            button("Try the sample", partial(_take_sample, session), kind="pri")
+            take = partial(_take_sample, session)
+            question = ask_to_replace(session, "Open the sample", take)
+            sample = button("Try the sample", kind="pri")
+            sample.click(take) if question is None else question.opens(sample)
             button("Open a file", lambda: session.show("data"))
         return
     await _Page(session).start()

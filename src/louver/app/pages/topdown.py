@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from louver.app.copying import DRAWN_ANEW, Repeatable, Texts, WithFiles
-from louver.app.jobs.topdown import CHOICES, described, planned, released
+from louver.app.jobs.topdown import CHOICES, described, is_paid, planned, released
 from louver.app.look import (
     RunBar,
     button,
@@ -215,7 +215,8 @@ class _Page:
         asked = self._asked
         with head("TopDown", "private microdata over a tree of regions"):
             self._knowledge = tag("div")
-            copy_button(lambda: repeated(asked, self._session.setup.ledger))
+            ledger = None if asked.is_sample else self._session.setup.ledger
+            copy_button(lambda: repeated(asked, ledger))
         self._bar = RunBar(self._session, "quick")
         if asked.about is None:
             about = await self._bar.do(described, self._spec, key="spec")
@@ -239,9 +240,12 @@ class _Page:
                     self._session,
                     asked,
                     records="the records that the spec names",
+                    stem="topdown",
                     loss=lambda: asked.loss,
                     job=self._job,
                     title=lambda found: f"Released: {found['people']:,} people.",
+                    is_sample=lambda: asked.is_sample,
+                    is_paid=lambda: (is_paid, self._spec, asked.section()),
                 )
         self._bar.dim(self._forecast)
         self._draw_form()
@@ -394,8 +398,8 @@ class _Page:
         found = await self._bar.do(planned, self._spec, self._asked.section(), simulations, key="forecast")
         if found is not None and not self._bar.is_gone:
             self._asked.loss = loss_of(found["loss"])
-            self._strip.draw()
             self._draw_forecast(found)
+            await self._strip.update()
 
     def _draw_forecast(self, found: Told) -> None:
         about = self._asked.about

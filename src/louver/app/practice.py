@@ -1,0 +1,42 @@
+"""What a sample spends: a ledger of the tab's own, which goes with the tab. Nobody else's ledger pays for a sample or is bound to it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+from louver.app.jobs.books import ledger_left, practice_ledger
+from louver.app.session import Session
+from louver.privacy.budget import Loss
+
+__all__ = ["GRANTED", "Practice"]
+
+GRANTED = Fraction(10)
+
+
+class Practice:
+    """The ledgers of a tab that samples spend from: one for each measure and neighbour relation that is tried."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def path(self, loss: Loss) -> Path:
+        """Where the ledger is, or will be, that can pay a loss."""
+        return self._session.folder / f"practice-{loss.measure}-{loss.neighbours}.ledger"
+
+    def balance(self, loss: Loss) -> dict[str, str]:
+        """What is left in it; it is made when something is spent."""
+        new = {"granted": str(GRANTED), "left": str(GRANTED), "held": "0"}
+        kind = {"measure": str(loss.measure), "neighbours": str(loss.neighbours)}
+        return self._session.practice.get(self.path(loss), kind | new)
+
+    async def refresh(self, loss: Loss) -> None:
+        """Look what is left."""
+        path = self.path(loss)
+        if path.exists():
+            self._session.practice[path] = await self._session.ask(ledger_left, str(path), key="")
+
+    async def make(self, loss: Loss) -> None:
+        """Make the ledger, where it is missing."""
+        kind = str(loss.measure), str(loss.neighbours)
+        await self._session.ask(practice_ledger, str(self.path(loss)), *kind, str(GRANTED), key="")

@@ -1,0 +1,94 @@
+"""Columns that determine others: a district lies in one region, and everybody knows in which.
+
+Two columns say so themselves where each label of one goes with a single label of the other in all records, more often than
+chance would have it. A hierarchy of the spec says so of a column that has its labels, also of labels that no record has.
+Combinations that are ruled out hold nobody in every table that an outsider takes into account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.audit.domain import Domain
+from louver.audit.system import IntArray
+from louver.data.dependencies import is_function
+from louver.data.histogram import Histogram
+from louver.schema.attribute import Attribute
+
+__all__ = ["Known", "known_dependencies", "possible_cells"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Known:
+    """One column that determines another.
+
+    Attributes
+    ----------
+    determinant, dependent : str
+    codes : int64 (labels,)
+        Code of the dependent label that goes with each label of the determinant; -1 where nobody can know.
+    """
+
+    determinant: str
+    dependent: str
+    codes: IntArray
+
+
+def known_dependencies(attributes: Sequence[Attribute], histogram: Histogram | None) -> tuple[Known, ...]:
+    """Every pair of attributes of which one determines the other, in their order."""
+    found = []
+    for first, second in permutations(attributes, 2):
+        pairs = None if histogram is None else _pairs(histogram, first.name, second.name)
+        codes = _by_hierarchy(first, second, pairs)
+        if codes is None and pairs is not None and is_function(*pairs):
+            codes = np.full(first.size, -1, dtype=np.int64)
+            codes[pairs[0]] = pairs[1]
+        if codes is not None:
+            found.append(Known(determinant=first.name, dependent=second.name, codes=codes))
+    return tuple(found)
+
+
+def _pairs(histogram: Histogram, first: str, second: str) -> tuple[IntArray, IntArray, IntArray]:
+    """Pairs of labels that records have, and of how many people."""
+    both = histogram.marginalise([first, second])
+    has_people = both.counts > 0
+    return both.codes[has_people, 0], both.codes[has_people, 1], both.counts[has_people]
+
+
+def _by_hierarchy(
+    first: Attribute, second: Attribute, pairs: tuple[IntArray, IntArray, IntArray] | None
+) -> IntArray | None:
+    """What a level of the first attribute's hierarchy tells, if its labels are the second's and no record contradicts it."""
+    tree = first.hierarchy
+    if tree is None or second.size < 2:
+        return None
+    for level in range(1, tree.n_levels):
+        above = [tree.ancestor_of(label, level) for label in first.labels]
+        if all(second.has_label(label) for label in above):
+            codes = np.array([second.code_of(label) for label in above], dtype=np.int64)
+            if pairs is None or (codes[pairs[0]] == pairs[1]).all():
+                return codes
+    return None
+
+
+def possible_cells(domain: Domain, known: Sequence[Known]) -> NDArray[np.bool_] | None:
+    """Joint cells that the dependencies leave, (n_cells,); None where there are none."""
+    if not known:
+        return None
+    names = [attribute.name for attribute in domain.attributes]
+    is_possible = np.ones(domain.shape, dtype=bool)
+    for one in known:
+        first, second = names.index(one.determinant), names.index(one.dependent)
+        allowed = np.zeros((domain.shape[first], domain.shape[second]), dtype=bool)
+        is_told = one.codes >= 0
+        allowed[domain.classes[first][is_told], domain.classes[second][one.codes[is_told]]] = True
+        allowed[domain.classes[first][~is_told]] = True
+        shape = [1] * len(domain.shape)
+        shape[first], shape[second] = allowed.shape
+        is_possible &= (allowed if first < second else allowed.T).reshape(shape)
+    return is_possible.ravel()
