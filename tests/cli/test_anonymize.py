@@ -99,6 +99,9 @@ def test_a_ledger_beside_the_data_logs_the_file(folder: Path, call_louver: Runne
     assert call_louver("ledger", "verify", "people.csv.ledger", "--releases", "releases").code == 0
     other = call_louver("ledger", "init", "other.ledger", "--epsilon", "1")
     assert other.code == 0
+    told = call_louver("ledger", "verify", "other.ledger", "--releases", "releases")
+    assert told.code == 0 and "1 of them paid by another ledger" in told.out
+    (folder / "people.csv.ledger").rename(folder / "gone")
     assert call_louver("ledger", "verify", "other.ledger", "--releases", "releases").code == 1
 
 
