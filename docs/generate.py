@@ -129,6 +129,7 @@ PROFILE_MEANINGS = {
     "share": "share of records alone from which on a set is listed (`--alone`)",
     "largest": "most columns of a set that was looked at",
     "is_complete": "whether all sets that could reach the share were tried",
+    "unit": "the column that numbers households, whose records count as one; or null",
     "dependencies": "columns that tell others",
     "dependencies[].determinant": "the column that tells",
     "dependencies[].dependent": "the column that is told",

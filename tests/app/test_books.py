@@ -62,7 +62,7 @@ def test_giving_up_keeps_the_amount_spent(tmp_path: Path) -> None:
 
 def test_releases_are_listed_checked_and_shown(tmp_path: Path) -> None:
     folder = tmp_path / "releases"
-    shutil.copytree(OLD / "releases-0.1" / "anonymize", folder / "persons")
+    shutil.copytree(OLD / "releases-0.1" / "topdown", folder / "persons")
     (folder / "not one").mkdir()
     shutil.copytree(OLD / "releases-0.1" / "groups", folder / "spoilt")
     (folder / "spoilt" / "manifest.json").write_text("{")

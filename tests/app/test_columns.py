@@ -42,6 +42,40 @@ def test_other_ways(tmp_path) -> None:
     assert again.at(1) == {"44001": "x", "44003": "x", "45001": "45001"}
 
 
+def test_dates_are_merged_by_month_quarter_and_year() -> None:
+    tree = Tree({"2013-01-31": 1, "2013-05-01 10:00": 1, "2014-12-24": 1})
+    tree.take_dates("")
+    assert [tree.at(level)["2013-05-01 10:00"] for level in range(4)] == [
+        "2013-05-01 10:00",
+        "2013-05",
+        "2013-Q2",
+        "2013",
+    ]
+    tree.take_dates("Year; quarter")
+    assert tree.at(1)["2014-12-24"] == "2014-Q4" and tree.at(2)["2014-12-24"] == "2014"
+
+
+def test_a_label_is_renamed_as_a_group_of_one() -> None:
+    tree = Tree({"1": 3, "2": 4})
+    tree.merge(1, ["1"], "men")
+    assert tree.at(1) == {"1": "men", "2": "2"}
+
+
+def test_kinds_and_orders_are_told_as_the_verb_takes_them() -> None:
+    columns = Columns(trees={"town": Tree({"A": 1, "B": 1})})
+    columns.trees["town"].merge(1, ["A", "B"], "AB")
+    columns.orders["pain"] = ["low", "high"]
+    for name, kind in (("pain", "ordered"), ("code", "category"), ("town", "ordered"), ("age", "ordered")):
+        columns.set_kind(name, kind)
+    names = ["pain", "code", "town"]
+    assert columns.described(names) == {"ordered": {"pain": ["low", "high"]}, "categorical": ["code"]}
+    assert columns.set_order("pain", ["high", "low", ""]) == "This order is used."
+    assert columns.described(["pain"])["ordered"] == {"pain": ["high", "low"]}
+    assert "not changed" in columns.set_order("pain", ["high"]) and columns.orders["pain"] == ["high", "low"]
+    columns.set_kind("pain", "")
+    assert columns.described(["pain"])["ordered"] == {}
+
+
 @pytest.mark.parametrize(
     ("way", "text", "message"),
     [
@@ -53,6 +87,7 @@ def test_other_ways(tmp_path) -> None:
         ("take_bins", "", "at least one edge"),
         ("take_prefixes", "9", "shorter"),
         ("take_prefixes", "", "prefix lengths"),
+        ("take_dates", "", "year, month and day"),
     ],
 )
 def test_what_is_refused(way: str, text: str, message: str) -> None:
@@ -83,3 +118,8 @@ def test_roles() -> None:
     columns.trees["sex"] = Tree({"f": 1, "m": 1})
     columns.trees["sex"].merge(1, ["f", "m"], "any")
     assert columns.hierarchies() == {"sex": "f,any\nm,any\n"}
+
+
+def test_levels_of_dates_have_names() -> None:
+    with pytest.raises(InputError, match="month, quarter and year"):
+        Tree({"2013-01-31": 1}).take_dates("week")

@@ -10,6 +10,7 @@ import pytest
 from louver.app.copying import Texts, WithFiles
 from louver.app.jobs.microdata import KEPT, anonymized, browsed, published, traced
 from louver.app.pages.microdata import Asked
+from louver.app.pages.microdata_more import More
 from louver.errors import InputError
 from louver.release.register import Register
 from louver.release.verify import verify
@@ -30,16 +31,16 @@ def people(tmp_path: Path) -> str:
 def test_what_is_shown_is_what_is_published(people: str, tmp_path: Path) -> None:
     told = anonymized(people, SourceOptions(), OPTIONS, Run())
     assert told["smallest_class"] >= 2 and [name for name, _ in told["by_column"]] == ["age"]
-    made = published(told["number"], None, str(tmp_path / "out"), Run())
+    made = published(told["number"], False, None, str(tmp_path / "out"), Run())
     assert made == {"refused": None, "remark": None, "words": ""}
     assert verify(tmp_path / "out").passed
     table = pq.read_table(tmp_path / "out" / "data" / "anonymized.parquet")
     assert KEPT.made is not None and table.equals(KEPT.made.table)
     with pytest.raises(InputError, match="out"):
-        published(told["number"], None, str(tmp_path / "out"), Run())
+        published(told["number"], False, None, str(tmp_path / "out"), Run())
     anonymized(people, SourceOptions(), OPTIONS | {"k": 3}, Run())
     with pytest.raises(InputError, match="not kept any more"):
-        published(told["number"], None, str(tmp_path / "another"), Run())
+        published(told["number"], False, None, str(tmp_path / "another"), Run())
 
 
 def test_people_who_share_a_status_are_counted(people: str) -> None:
@@ -54,20 +55,20 @@ def test_what_the_verb_withholds_is_not_published(people: str, tmp_path: Path) -
     Path(people).write_text("age,ill\n" + "".join(f"{age},{'abcdef'[age - 1]}\n" for age in range(1, 7)))
     options = OPTIONS | {"method": "exact"}
     number = anonymized(people, SourceOptions(), options | {"k": 3}, Run())["number"]
-    published(number, None, str(tmp_path / "first"), Run())
+    published(number, False, None, str(tmp_path / "first"), Run())
     again = options | {"against": [str(tmp_path / "first")]}
     told = anonymized(people, SourceOptions(), again, Run())
-    found = published(told["number"], None, str(tmp_path / "second"), Run())
+    found = published(told["number"], False, None, str(tmp_path / "second"), Run())
     assert told["withheld"] and found["refused"] is not None and not (tmp_path / "second").exists()
     told = anonymized(people, SourceOptions(), again | {"accept": True}, Run())
-    assert published(told["number"], None, str(tmp_path / "second"), Run())["refused"] is None
+    assert published(told["number"], False, None, str(tmp_path / "second"), Run())["refused"] is None
 
 
 def test_a_publication_is_entered_into_the_register(people: str, tmp_path: Path) -> None:
     options = OPTIONS | {"registry": str(tmp_path / "register")}
     number = anonymized(people, SourceOptions(), options, Run())["number"]
     assert not (tmp_path / "register").exists(), "a run publishes nothing"
-    published(number, None, str(tmp_path / "out"), Run())
+    published(number, False, None, str(tmp_path / "out"), Run())
     assert len(Register(tmp_path / "register").entries) == 1
 
 
@@ -83,9 +84,10 @@ def test_classes_are_browsed_from_the_smallest(people: str) -> None:
 
 
 def test_the_curve_loses_more_with_k(people: str) -> None:
-    points = traced(people, SourceOptions(), OPTIONS, (2, 3, 6), Run())
-    assert [k for k, _ in points] == [2, 3, 6]
-    assert points[0][1] <= points[1][1] <= points[2][1]
+    told = traced(people, SourceOptions(), OPTIONS, (2, 3, 6), Run())
+    points = dict(told["by_k"])
+    assert sorted({2, 3, 6, told["k"]}) == list(points) and sorted(points.values()) == list(points.values())
+    assert points[told["k"]] == told["gcp"], "the curve is of the result that is shown"
 
 
 def test_files_that_a_command_needs_are_written_first() -> None:
@@ -110,7 +112,8 @@ def test_a_search_by_rounds_is_repeated_exactly(people: str) -> None:
     options = {name: OPTIONS[name] for name in ("quasi", "k")} | asked.effort()
     one, other = (anonymized(people, SourceOptions(), options, Run()) for _ in range(2))
     assert options["steps"] == 10 and one["information_loss"] == other["information_loss"]
-    assert len(traced(people, SourceOptions(), options, (2,), Run())) == 1
+    told = traced(people, SourceOptions(), options, (2,), Run())
+    assert told["information_loss"] == one["information_loss"] and 2 in dict(told["by_k"])
     asked.method = "sorted"
     assert asked.effort() == {"seconds": 3.0}, "which has no rounds"
 
@@ -123,6 +126,40 @@ def test_runs_stand_side_by_side_and_a_curve_is_of_its_choices() -> None:
     asked.k = 3
     asked.take(asked.choices(), found | {"k": 3})
     assert asked.curve and [one["k"] for one in asked.tried] == [5, 3]
+    asked.seconds = "30"
+    asked.take(asked.choices(), found)
+    assert not asked.curve, "a curve has one limit on time for all of its points"
+    asked.curve = {2: 0.05}
     asked.recoding = "global"
     asked.take(asked.choices(), found)
     assert not asked.curve and asked.tried[-1]["recoding"] == "Whole file"
+
+
+def test_further_demands_are_told_as_the_verb_takes_them(people: str, tmp_path: Path) -> None:
+    assert More().is_empty() and More().options(has_l=True, kept=["ill"], releases=tmp_path) == {}
+    more = More(l_kind="entropy", t="0.4", distance="equal", against=["first"], accept=True)
+    more.codes = {"top_code": {"income": "900", "age": "80"}, "round_to": {"income": ""}}
+    told = more.options(has_l=True, kept=["income"], releases=tmp_path)
+    assert told == {
+        "l_kind": "entropy",
+        "t": 0.4,
+        "distance": "equal",
+        "top_code": {"income": 900.0},
+        "against": [str(tmp_path / "first")],
+        "accept": True,
+    }
+    assert "l_kind" not in more.options(has_l=False, kept=[], releases=tmp_path)
+    of_many = More(population="/kept/x.csv", population_name="town.csv", population_count="n", k_map=True)
+    assert of_many.options(has_l=False, kept=[], releases=tmp_path)["population"] == "/kept/x.csv"
+    copied = of_many.options(has_l=False, kept=[], releases=tmp_path, is_copied=True)
+    assert copied == {"population": "town.csv", "population_count": "n", "k_map": True}
+    found = anonymized(people, SourceOptions(), OPTIONS | {"t": 0.5, "l": 2.0, "l_kind": "entropy"}, Run())
+    assert found["classes"] >= 1
+
+
+@pytest.mark.parametrize(
+    "more", [More(t="far"), More(codes={"top_code": {"income": "much"}})], ids=["t", "code"]
+)
+def test_a_demand_that_is_no_number_is_told(more: More) -> None:
+    with pytest.raises(InputError, match="must be a number"):
+        more.options(has_l=True, kept=["income"], releases=Path())

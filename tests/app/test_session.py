@@ -12,8 +12,11 @@ import pytest
 from app import some_jobs
 from louver.app import session as sessions
 from louver.app.columns import Columns
+from louver.app.jobs.data import first_rows
 from louver.app.session import SAMPLES, Session, Setup
 from louver.errors import Cancelled, InputError
+from louver.run import Run
+from louver.schema.source import SourceOptions
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
@@ -200,3 +203,22 @@ def test_a_tab_that_has_gone_starts_nothing(tmp_path: Path) -> None:
     with pytest.raises(Cancelled):
         asyncio.run(session.upload("people.csv", chunks(b"")))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_reading_anew_keeps_what_was_decided_about_columns(tmp_path: Path) -> None:
+    session = Session(Setup(folder=tmp_path, file="people.csv"))
+    session.open_start()
+    session.state(Columns).roles["age"] = "quasi"
+    session.reread(missing_code={"age": ["99"]})
+    assert session.opened is not None and session.opened.source.missing_code == {"age": ("99",)}
+    assert session.state(Columns).roles == {"age": "quasi"}
+    with pytest.raises(InputError):
+        session.reread(missing_code={"age": [""]})
+    assert session.state(Columns).roles == {"age": "quasi"}
+
+
+def test_the_first_rows_are_shown_as_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("age,ill\n31,flu\n99,\n")
+    found = first_rows(str(path), SourceOptions(missing_code={"age": ("99",)}), Run())
+    assert found == {"columns": ["age", "ill"], "rows": [["31", "flu"], [None, None]]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -49,8 +50,16 @@ def hidden_by(table, cells, truth):
     return hidden
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_steps():
+    """Whether fewer cells would do is not asked here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("louver.audit.hide.ALL_EFFORT", 0.2)
+        yield
+
+
 @settings(
-    max_examples=40,
+    max_examples=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

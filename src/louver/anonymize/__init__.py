@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from louver._callable import make_callable
 from louver._words import counted
 from louver.anonymize.beside import local_beside
-from louver.anonymize.curve import CurvePoint, trace
+from louver.anonymize.curve import CURVE_METHODS, Tried, trace, try_each_k
 from louver.anonymize.entry import entry_of
 from louver.anonymize.intersection import Earlier, as_earlier, check_source, intersect, read_earlier
 from louver.anonymize.load import Loaded, load
@@ -49,7 +49,15 @@ if TYPE_CHECKING:
     Data = str | Path | ArrowStream
     Report = Callable[[AnonymizedRelease], str]
 
-__all__ = ["AnonymizeOptions", "AnonymizedRelease", "Partition", "Problem", "anonymize", "write_release"]
+__all__ = [
+    "AnonymizeOptions",
+    "AnonymizedRelease",
+    "Partition",
+    "Problem",
+    "anonymize",
+    "compare_each_k",
+    "write_release",
+]
 
 
 NOT_EARLIER = ("table", "query", "where", "missing_code")
@@ -252,7 +260,14 @@ def _made(
     return nullcontext(_anonymize(request, run))
 
 
-def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> AnonymizedRelease:
+def compare_each_k(request: Request[AnonymizeOptions], run: Run | None) -> AnonymizedRelease:
+    """A release with the points of its own method on its curve, and no others; nothing is written."""
+    return _anonymize(request, run, others=())
+
+
+def _anonymize(
+    request: Request[AnonymizeOptions], run: Run | None, others: Sequence[str] = CURVE_METHODS
+) -> AnonymizedRelease:
     """Read, form classes, publish; then compare with other choices and with earlier releases."""
     started = time.perf_counter()
     options = request.options
@@ -263,22 +278,18 @@ def _anonymize(request: Request[AnonymizeOptions], run: Run | None) -> Anonymize
     ):
         loaded = load(source, options, request.schema, watch.run)
         earlier, known = _earlier(source, loaded, request, watch.run)
+    began = time.perf_counter()
     answer = form_classes(loaded, options, watch)
+    made = Tried(answer=answer, seconds=time.perf_counter() - began)
+    by_k = try_each_k(loaded, options, made, watch.run)
+    answer = by_k[options.k].answer
     with watch.stage("publishing"):
         release = watch.run.attend(publish, loaded, answer, options, watch.run)
         if options.registry is not None:
             release = replace(release, entry=entry_of(release, loaded.records, _filter(request, watch.run)))
-    made = CurvePoint(
-        method=options.method,
-        k=options.k,
-        gcp=release.utility.gcp,
-        highest_risk=release.risk.prosecutor_highest,
-        average_risk=release.risk.prosecutor_average,
-        seconds=sum(watch.told.values()),
-    )
     release = replace(
         release,
-        curve=trace(loaded, options, made, watch.run),
+        curve=trace(loaded, options, by_k, watch.run, others),
         beside=local_beside(loaded, options, watch.run),
         stopped=watch.stopped,
         stages=watch.told,

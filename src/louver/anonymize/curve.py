@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from louver.anonymize.load import Loaded
 from louver.anonymize.methods import METHODS
 from louver.anonymize.options import AnonymizeOptions
+from louver.anonymize.problem import Answer
 from louver.anonymize.publish import classes_as_published, risk_as_published
 from louver.anonymize.solve import form_classes
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.run import Run
 
-__all__ = ["CURVE_METHODS", "CurvePoint", "trace"]
+__all__ = ["CURVE_METHODS", "CurvePoint", "Tried", "trace", "try_each_k"]
 
 CURVE_METHODS = ("auto", "greedy", "sorted", "mondrian-relaxed")
 
@@ -42,34 +44,61 @@ class CurvePoint:
     seconds: float
 
 
-def trace(loaded: Loaded, options: AnonymizeOptions, made: CurvePoint, run: Run) -> tuple[CurvePoint, ...]:
-    """Solve for every k that was asked for and several methods; combinations that cannot be met are left out.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tried:
+    """What a search for one k found; `seconds` is how long it took."""
 
-    The release itself, `made`, is the point of its own method and k, and its method has the same time and options at every k: the
-    curve and the release agree. Other methods have MOST_SECONDS at most.
+    answer: Answer
+    seconds: float
+
+
+def try_each_k(loaded: Loaded, options: AnonymizeOptions, made: Tried, run: Run) -> dict[int, Tried]:
+    """The best answer of the release's own method for every k that was asked for, and for that of the release.
+
+    Parameters
+    ----------
+    made : Tried
+        What was found for the release.
+
+    Notes
+    -----
+    Every k has the same limit and options. Classes of k records have fewer, too, so what was found for a larger k is taken for a
+    smaller one where it loses less: the loss never falls as k grows. That holds for the release itself, which is one of the points.
     """
     if not options.curve:
-        return ()
-    points = []
-    own = [name for method in METHODS.values() for name in method.own_options]
-    for method in dict.fromkeys((options.method, *CURVE_METHODS)):
-        plain = options.model_copy(update={"method": method, **dict.fromkeys((*own, "steps"))})
-        for k in sorted({*options.curve, *((options.k,) if method == options.method else ())}):
-            if (method, k) == (options.method, options.k):
-                points.append(made)
-            elif method == options.method:
-                watch = Watch(run, options.seconds if options.steps is None else None)
-                points += _point(loaded, options, k, watch)
-            else:
-                points += _point(loaded, plain, k, Watch(run, min(options.seconds, MOST_SECONDS)))
-    return tuple(points)
+        return {options.k: made}
+    limit = options.seconds if options.steps is None else None
+    return _from_the_largest(loaded, options, {*options.curve, options.k}, {options.k: made}, limit, run)
 
 
-def _point(loaded: Loaded, options: AnonymizeOptions, k: int, watch: Watch) -> list[CurvePoint]:
-    """What one choice of method and k gives; nothing where it cannot be met."""
+def _from_the_largest(
+    loaded: Loaded,
+    options: AnonymizeOptions,
+    ks: Iterable[int],
+    known: Mapping[int, Tried],
+    seconds: float | None,
+    run: Run,
+) -> dict[int, Tried]:
+    """Answers by k, none of which loses more than one for a larger k; a k that cannot be met has none."""
+    found: dict[int, Tried] = {}
+    best: Tried | None = None
+    for k in sorted(ks, reverse=True):
+        own = known[k] if k in known else _search(loaded, options, k, Watch(run, seconds))
+        if own is not None and (best is None or own.answer.loss <= best.answer.loss):
+            best = own
+        elif own is not None and best is not None:
+            proved = {"lower_bound": own.answer.lower_bound, "status": own.answer.status}
+            best = Tried(answer=replace(best.answer, **proved), seconds=own.seconds)  # type: ignore[type-var]
+        if best is not None:
+            found[k] = best
+    return dict(sorted(found.items()))
+
+
+def _search(loaded: Loaded, options: AnonymizeOptions, k: int, watch: Watch) -> Tried | None:
+    """What one method finds for one k; None where it cannot be met."""
     problem = loaded.problem
     if k > problem.n_records and not problem.requirements.matches:
-        return []
+        return None
     matches = type(problem.requirements.matches)(k if problem.requirements.matches else 0)
     requirements = problem.requirements._replace(matches=matches)
     started = time.perf_counter()
@@ -77,15 +106,39 @@ def _point(loaded: Loaded, options: AnonymizeOptions, k: int, watch: Watch) -> l
         problem = replace(problem, k=k, requirements=requirements)
         answer = form_classes(replace(loaded, problem=problem), options, watch)
     except InfeasibleError:
-        return []
+        return None
+    return Tried(answer=answer, seconds=time.perf_counter() - started)
+
+
+def trace(
+    loaded: Loaded,
+    options: AnonymizeOptions,
+    own: Mapping[int, Tried],
+    run: Run,
+    others: Sequence[str] = CURVE_METHODS,
+) -> tuple[CurvePoint, ...]:
+    """The points of the release's own method, and those of `others`, which have MOST_SECONDS at most for each k."""
+    if not options.curve:
+        return ()
+    points = [_point(loaded, options, k, tried) for k, tried in own.items()]
+    unset = [name for method in METHODS.values() for name in method.own_options]
+    for method in others:
+        if method != options.method:
+            plain = options.model_copy(update={"method": method, **dict.fromkeys((*unset, "steps"))})
+            limit = min(options.seconds, MOST_SECONDS)
+            found = _from_the_largest(loaded, plain, set(options.curve), {}, limit, run)
+            points += [_point(loaded, plain, k, tried) for k, tried in found.items()]
+    return tuple(points)
+
+
+def _point(loaded: Loaded, options: AnonymizeOptions, k: int, tried: Tried) -> CurvePoint:
+    answer, problem = tried.answer, loaded.problem
     risk = risk_as_published(loaded, answer, classes_as_published(loaded, answer, options))
-    return [
-        CurvePoint(
-            method=options.method,
-            k=k,
-            gcp=float(problem.lost_shares(answer).mean()) / problem.n_records,
-            highest_risk=risk.prosecutor_highest,
-            average_risk=risk.prosecutor_average,
-            seconds=time.perf_counter() - started,
-        )
-    ]
+    return CurvePoint(
+        method=options.method,
+        k=k,
+        gcp=float((problem.lost_shares(answer) / problem.n_records).mean()),
+        highest_risk=risk.prosecutor_highest,
+        average_risk=risk.prosecutor_average,
+        seconds=tried.seconds,
+    )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from louver.errors import InputError
 from louver.schema.hierarchy import Hierarchy
 from louver.schema.recode import bin_labels
 
-__all__ = ["ROLES", "Columns", "Tree"]
+__all__ = ["KINDS", "ROLES", "Columns", "Tree"]
 
 ROLES = {
     "quasi": "Quasi-identifier",
@@ -26,6 +27,17 @@ ROLES = {
     "weight": "Sampling weight",
 }
 """Role, as `profile` names it -> what people read."""
+KINDS = {"category": "Categories without an order", "ordered": "Categories in an order"}
+"""What somebody may say that a column is, where the profile found something else."""
+DATE = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\b.*")
+
+
+PARTS_OF_DATES: dict[str, Callable[[str, int], str]] = {
+    "month": lambda year, month: f"{year}-{month:02d}",
+    "quarter": lambda year, month: f"{year}-Q{(month + 2) // 3}",
+    "year": lambda year, month: year,
+}
+"""Levels of a hierarchy of dates, from fine to coarse."""
 
 
 @dataclass
@@ -138,6 +150,22 @@ class Tree:
             tree.columns if len(set(tree.columns[-1])) > 1 or len(tree.columns) < 3 else tree.columns[:-1]
         )
 
+    def take_dates(self, text: str) -> None:
+        """Levels of dates, from fine to coarse: those of month, quarter and year that are named; all where none is."""
+        found = {label: DATE.fullmatch(label) for label in self.labels}
+        if not all(found.values()):
+            raise InputError(
+                "dates are written as year, month and day, such as 2013-05-31; merge others by CSV."
+            )
+        wanted = [part.strip().lower() for part in text.replace(";", ",").split(",") if part.strip()]
+        if not set(wanted) <= set(PARTS_OF_DATES):
+            raise InputError("levels of dates are month, quarter and year; name some of them.")
+        levels = [name for name in PARTS_OF_DATES if name in wanted or not wanted]
+        parts = [(match[1], int(match[2])) for match in found.values() if match is not None]
+        self.take(
+            [list(found), *([PARTS_OF_DATES[name](year, month) for year, month in parts] for name in levels)]
+        )
+
     def text(self) -> str:
         """The hierarchy as a CSV file holds it."""
         made = io.StringIO()
@@ -168,14 +196,28 @@ class Columns:
     roles : dict of str to str
         Column -> role; an empty role is still to be decided.
     trees : dict of str to Tree
+    kinds : dict of str to str
+        Column -> one of `KINDS`, where somebody says so.
+    orders : dict of str to list of str
+        Column -> its values from the lowest to the highest.
     selected : str
         The column whose hierarchy is edited.
+    is_edited : bool
+        Whether somebody has decided something.
     """
 
     profile: dict[str, Any] | None = None
     roles: dict[str, str] = field(default_factory=dict)
     trees: dict[str, Tree] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    orders: dict[str, list[str]] = field(default_factory=dict)
     selected: str = ""
+    is_edited: bool = False
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something would be lost with it."""
+        return self.is_edited or bool(self.hierarchies())
 
     def take(self, profile: dict[str, Any]) -> None:
         """Take a profile in: safe columns get the role it suggests, the others wait for a decision."""
@@ -213,10 +255,38 @@ class Columns:
         """Give every column the role that the profile suggests."""
         assert self.profile is not None
         self.roles = {column["name"]: column["role"] for column in self.profile["columns"]}
+        self.is_edited = True
 
     def named(self, role: str) -> list[str]:
         """Columns with a role; an empty role lists what is undecided."""
         return [name for name, given in self.roles.items() if given == role]
+
+    def set_kind(self, name: str, kind: str) -> None:
+        """Say what a column is; an empty kind is what was found."""
+        self.is_edited = True
+        if kind:
+            self.kinds[name] = kind
+        else:
+            self.kinds.pop(name, None)
+
+    def set_order(self, name: str, values: Sequence[str]) -> str:
+        """Take an order of the values that are there; what is wrong with it, or that it was taken, in a sentence."""
+        given = [value for value in values if value]
+        if sorted(given) != sorted(self.orders[name]):
+            return "List every value once, and no other: the order was not changed."
+        self.orders[name] = given
+        return "This order is used."
+
+    def described(self, names: Sequence[str]) -> dict[str, Any]:
+        """Kinds and orders of columns, as `anonymize` takes them; a hierarchy goes before an order."""
+        merged = self.hierarchies()
+        kind_of = {name: self.kinds[name] for name in names if name in self.kinds}
+        ordered = {
+            name: list(self.orders.get(name, ()))
+            for name, kind in kind_of.items()
+            if kind == "ordered" and name not in merged
+        }
+        return {"ordered": ordered, "categorical": [n for n, kind in kind_of.items() if kind == "category"]}
 
     def hierarchies(self) -> dict[str, str]:
         """Column -> its hierarchy as CSV text, where values were merged."""

@@ -287,6 +287,7 @@ class RunBar:
             for wait in waits:
                 wait.cancel()
             self._running.remove(key)
+            self._session.mark_work()
             if not self._running and not self.is_gone:
                 self._bar.classes(add="gone")
                 for element in self._dims:

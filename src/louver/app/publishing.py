@@ -10,11 +10,11 @@ from nicegui import ui
 
 from louver.app.jobs.books import free_name, out_folder, report_of
 from louver.app.jobs.publishing import packed
-from louver.app.look import RunBar, Tag, button, drawer, field, verdict
+from louver.app.look import RunBar, Tag, button, check, drawer, field, verdict
 from louver.app.session import Session
 from louver.errors import LouverError
 
-__all__ = ["Publishing", "Ways", "open_report"]
+__all__ = ["Publishing", "Ways", "open_report", "others_choice"]
 
 FORMS = {"zip": ("Download", "release.zip"), "csv": ("CSV", "tables.zip"), "xlsx": ("Excel", "tables.xlsx")}
 """What a button says, and what the browser calls the file: nothing of the data."""
@@ -67,6 +67,21 @@ async def open_report(session: Session, bar: RunBar, name: str) -> None:
         Tag("iframe", srcdoc=page, sandbox="", title="Report")
     dialog.on("close", dialog.delete, args=[])
     dialog.client.run_javascript(f"document.getElementById('c{dialog.id}').showModal()")
+
+
+class MayBeOthers(Protocol):
+    """What a page keeps: whether the steward says that these are other people than the register knows."""
+
+    new_population: bool
+
+
+def others_choice(asked: MayBeOthers) -> None:
+    """Ask whether these are people of whom nothing was published; a register that does not know them stops otherwise."""
+    check(
+        "These are other people than the register knows",
+        asked.new_population,
+        lambda value: setattr(asked, "new_population", value),
+    )
 
 
 class Publishing:

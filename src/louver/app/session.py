@@ -201,6 +201,10 @@ class Session:
         """Says what went wrong on the page that is shown; set by the shell."""
         self.say: Callable[[str], object] = lambda text: None
         """Tells people who listen to the page; set by the shell."""
+        self.mark_work: Callable[[], object] = lambda: None
+        """Tells the browser whether leaving the page would lose something; set by the shell."""
+        self.project: Any = None
+        """A project that waits for its data to be opened."""
         self.receivers: dict[str, Receiver] = {}
         """Who takes an upload for a purpose of its own."""
         self._states: dict[type[Any], Any] = {}
@@ -227,6 +231,11 @@ class Session:
         """What a page keeps between visits: one object of a class of the page's own, forgotten when other data are opened."""
         found: S = self._states.setdefault(kind, kind())
         return found
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something was decided or found that goes with the tab."""
+        return any(getattr(state, "has_work", False) for state in self._states.values())
 
     async def ask(
         self,
@@ -379,8 +388,18 @@ class Session:
         before = self.opened.source.where
         quoted = ('"{}"'.format(name.replace('"', '""')) for name in names)
         known = " and ".join(f"{name} is not missing" for name in quoted)
+        self.reread(where=known if before is None else f"({before}) and {known}")
+
+    def reread(self, **given: Any) -> None:
+        """Read the same data in another way; what was decided about columns stays.
+
+        Raises
+        ------
+        InputError
+            If it is no way to read.
+        """
         kept = {kind: state for kind, state in self._states.items() if hasattr(state, "reread")}
-        self.read_as(where=known if before is None else f"({before}) and {known}")
+        self.read_as(**given)
         self._states.update(kept)
         for state in kept.values():
             state.reread()

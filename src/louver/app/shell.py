@@ -86,6 +86,8 @@ class Shell:
         session.show, session.refresh_top = self.show, self._draw_top
         session.refresh_ledger = self.refresh_ledger
         session.tell = self._tell_sentence
+        session.mark_work = self._mark_work
+        self._has_work = False
 
     async def start(self) -> None:
         """Draw the frame, open the first data, and show the page that the address names."""
@@ -106,6 +108,13 @@ class Shell:
         asyncio.get_running_loop().call_later(SPARE_AFTER_SECONDS, prepare)
         self.show(wanted or first)
         background_tasks.create(self.refresh_ledger())
+
+    def _mark_work(self) -> None:
+        """Let the browser ask before it leaves a page with work that would be lost."""
+        has_work = self._session.has_work
+        if has_work != self._has_work and not self._main.is_deleted:
+            self._has_work = has_work
+            self._client.run_javascript(f"louver.unsaved = {str(has_work).lower()}")
 
     async def refresh_ledger(self) -> None:
         """Tell below the rail what is left."""
@@ -130,6 +139,7 @@ class Shell:
                 drawer.delete()
             self._draw_rail()
             self._draw_top()
+            self._mark_work()
             self._main.clear()
             self._client.run_javascript(f"louver.at('{self._page.name}')")
             self._task = background_tasks.create(self._build(self._page))

@@ -47,8 +47,8 @@ ONE_EFFORT, ALL_EFFORT = 2.0, 10.0
 
 Bools = NDArray[np.bool_]
 
-Ask = Callable[[Sequence[Piece], float], Small]
-"""The small counts that pieces give away, or may, as the audit finds within so many seconds."""
+Ask = Callable[[Sequence[Piece], float], tuple[Small, bool]]
+"""The small counts that pieces give away, or may, as the audit finds within so many seconds; whether it asked all it had to."""
 
 
 class Reader(IntEnum):
@@ -120,14 +120,18 @@ def hide(
     No small cell may be known to within `within` percent; not exactly, where that is 0. `ask` names further small counts.
     """
     work = _Work(loaded, tables, within, run, deadline)
-    hidden, bound = work.before.copy(), 0
+    hidden, bound, is_answered = work.before.copy(), 0, False
     while True:
         hidden = work.pruned(work.grown(hidden))
         if work.n_unknowns * work.n_counts <= EXACT_SIZE and not work.is_late():
             hidden, bound = work.improved(hidden)
-        if work.is_late() or not work.add(ask(work.pieces(hidden, work.knowing), work.left()), hidden):
+        if work.is_late():
             break
-    return work.patterns(hidden, bound)
+        more, is_answered = ask(work.pieces(hidden, work.knowing), work.left())
+        if not work.add(more, hidden):
+            break
+        is_answered = False
+    return work.patterns(hidden, bound, is_answered)
 
 
 class _Work:
@@ -173,6 +177,7 @@ class _Work:
         cells = Cells(assigns=assigns, cells=tuple(np.flatnonzero(cells) for cells in chosen))
         self.counts = Small(cells=cells, floor=floor, ceiling=ceiling)
         self.reader = self._readers(np.arange(len(floor)))
+        self.judged: dict[tuple[bytes, int], Bools] = {}
 
     # What there is to protect -----------------------------------------------------------------------------------
 
@@ -295,11 +300,14 @@ class _Work:
 
     def confined(self, hidden: Bools) -> Bools:
         """Counts that could be protected and are not shown to leave their window."""
-        found = np.zeros(len(self.counts.floor), dtype=bool)
-        for reader, told in ((Reader.KNOWING, self.knowing), (Reader.PLAIN, self.plain(hidden))):
-            some = np.flatnonzero(self.reader == reader)
-            found[some] = self._verdicts(hidden, told, some) != 0
-        return found
+        key = hidden.tobytes(), len(self.reader)
+        if key not in self.judged:
+            found = np.zeros(len(self.reader), dtype=bool)
+            for reader, told in ((Reader.KNOWING, self.knowing), (Reader.PLAIN, self.plain(hidden))):
+                some = np.flatnonzero(self.reader == reader)
+                found[some] = self._verdicts(hidden, told, some) != 0
+            self.judged[key] = found
+        return self.judged[key]
 
     # Searching --------------------------------------------------------------------------------------------------
 
@@ -382,12 +390,14 @@ class _Work:
         return found.hidden
 
     def pruned(self, hidden: Bools) -> Bools:
-        """Show again what is not needed, dearest first: many cells at once, then fewer."""
+        """Show again what is not needed, dearest first: many cells at once, then fewer, for half of the time that is left."""
+        until = time.monotonic() + self.left() / 2
         hidden = hidden.copy()
         base = self.confined(hidden)
         second = np.flatnonzero(hidden & self.may_hide)
         waiting = [second[np.argsort(-self.cost[second], kind="stable")]]
-        while waiting and not self.is_late():
+        while waiting and time.monotonic() < until:
+            self.run.check()
             batch = waiting.pop()
             if not len(batch):
                 continue
@@ -402,7 +412,7 @@ class _Work:
         """The fewest further cells that a constraint solver finds, and how many are needed at least."""
         copies = [self._copy(int(n)) for n in np.flatnonzero(self.is_protected)]
         rules = replace(self._rules(self.before), hint=hidden)
-        found = fewest(rules, copies, ALL_EFFORT, self.left(), self.run)
+        found = fewest(rules, copies, ALL_EFFORT, self.left() / 2, self.run)
         better = found.hidden
         if better is not None and better.sum() < hidden.sum() and not self.confined(better).any():
             return better, found.bound
@@ -436,13 +446,14 @@ class _Work:
 
     # What was found ---------------------------------------------------------------------------------------------
 
-    def patterns(self, hidden: Bools, bound: int) -> dict[int, Pattern]:
-        """The pattern of each table."""
+    def patterns(self, hidden: Bools, bound: int, is_answered: bool) -> dict[int, Pattern]:
+        """The pattern of each table; `is_answered` says that the audit's question was asked about it to the end."""
         pieces = self.pieces(hidden, self.plain(hidden))
         confined = self.confined(hidden)
         n_primary = int(self.primary.sum())
         owner, reader = self.table_of[self.primary], self.reader[:n_primary]
         is_open = (confined | ~self.is_protected)[:n_primary]
+        is_doubtful = not is_answered or bool((confined | (self.reader == Reader.NOBODY))[n_primary:].any())
         is_least = int((hidden & ~self.before).sum()) <= bound
         found, start = {}, 0
         for number in self.tables:
@@ -454,7 +465,7 @@ class _Work:
                 primary=tuple(np.split(self.primary[own], ends)),
                 hidden=tuple(np.split(hidden[own], ends)),
                 added=tuple(np.split((hidden & ~self.before)[own], ends)),
-                is_safe=not (is_open[is_own].any() or confined[n_primary:].any()),
+                is_safe=not (is_doubtful or is_open[is_own].any()),
                 is_possible=not (reader[is_own] == Reader.NOBODY_EVER).any(),
                 is_least=is_least,
                 by_mark=int((reader[is_own] == Reader.PLAIN).sum()),

@@ -471,7 +471,7 @@ def _plans(loaded: Loaded, options: AuditOptions, run: Run, deadline: float) -> 
     limit = max(table.below for table in options.tables if table.below is not None)
     asked = options.model_copy(update={"small": min(options.small, limit)})
 
-    def ask(pieces: Sequence[Piece], seconds: float) -> Small:
+    def ask(pieces: Sequence[Piece], seconds: float) -> tuple[Small, bool]:
         changed = asked.model_copy(update={"seconds": max(seconds, 1e-3), "decide": True})
         return _given_away(replace(loaded, pieces=tuple(pieces)), changed, run)
 
@@ -479,15 +479,15 @@ def _plans(loaded: Loaded, options: AuditOptions, run: Run, deadline: float) -> 
     return [_plan(loaded, number, pattern) for number, pattern in found.items()]
 
 
-def _given_away(loaded: Loaded, options: AuditOptions, run: Run) -> Small:
-    """Small counts that the pieces give away, or may: this audit's own decision about all that it asks."""
+def _given_away(loaded: Loaded, options: AuditOptions, run: Run) -> tuple[Small, bool]:
+    """Small counts that the pieces give away, or may: this audit's own decision, and whether it asked all it had to."""
     answers = _answers(loaded, options, run, time.monotonic())
     bounds, cells, true = answers.bounds, _cells(answers.groups), _true_counts(answers.groups)
     assert true is not None
     is_bad = _is_disclosed(bounds, _statuses(bounds, true, options), options) | bounds.is_undecided
     chosen = np.flatnonzero(is_bad & (true < options.small))
     floor, ceiling = window(true[chosen], options.within)
-    return Small(cells=cells.pick(chosen), floor=floor, ceiling=ceiling)
+    return Small(cells=cells.pick(chosen), floor=floor, ceiling=ceiling), answers.question.is_reached
 
 
 def _plan(loaded: Loaded, number: int, found: Pattern) -> HidingPlan:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 
 from louver.audit.domain import cross_attributes
@@ -17,6 +16,7 @@ from louver.audit.load import Loaded
 from louver.audit.marks import HIDDEN
 from louver.audit.options import AuditOptions, TableOptions
 from louver.audit.pieces import Piece
+from louver.data.write import write_csv
 from louver.release.manifest import Manifest
 from louver.release.write import ReleaseWriter
 from louver.run import Run
@@ -46,7 +46,7 @@ def publish(
             shown = run.attend(_shown, loaded, table, loaded.pieces[number - 1])
             path = writer.path(file)
             pq.write_table(shown, path)
-            pa.csv.write_csv(shown, path.with_suffix(".csv"))
+            write_csv(shown, path.with_suffix(".csv"))
             published.append(shown)
             tables.append(_described(table, file))
         manifest = Manifest(
@@ -56,7 +56,13 @@ def publish(
                 "small": options.small,
                 "within": options.within,
                 "tables": [
-                    {"name": table.name, **told, **_people(table, piece)}
+                    {
+                        "name": table.name,
+                        **told,
+                        "where": {name: list(labels) for name, labels in table.where.items()},
+                        "recode": table.recode,
+                        **_people(table, piece),
+                    }
                     for table, told, piece in zip(options.tables, tables, loaded.pieces, strict=False)
                 ],
             },

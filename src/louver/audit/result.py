@@ -177,7 +177,7 @@ class HidingPlan:
         if not self.is_possible:
             return "no choice of cells protects all small ones beside the other tables"
         if not self.is_safe:
-            return "no choice of cells was found that protects all small ones; give more --seconds"
+            return "no choice of cells was found that is shown to protect all small ones"
         how = "no fewer would do" if self.is_least else "the fewest found"
         told = (
             f"{counted(len(self.cells), 'more cell')} beside {counted(self.small_cells, 'small one')} ({how})"

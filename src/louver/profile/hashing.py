@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from louver._arrays import Ints
 from louver._mixing import GOLDEN, mixed
 from louver.data.coded import CodedColumn
 from louver.profile.problem import Problem
@@ -48,18 +49,25 @@ def _mixed(column: CodedColumn, seed: int) -> Numbers:
     return mixed(pairs * np.uint64(GOLDEN))[column.codes]
 
 
-def sampled(numbers: Numbers) -> tuple[Numbers, int]:
-    """About 100,000 records and one in how many they are; all of a table that is not much larger."""
+def sampled(numbers: Numbers, units: Ints | None = None) -> tuple[Numbers, Ints | None, int]:
+    """About 100,000 records with their units, and one in how many they are; all of a table that is not much larger."""
     if len(numbers) <= SAMPLED_FROM:
-        return numbers, 1
+        return numbers, units, 1
     every = 1 << ((len(numbers) // SAMPLE).bit_length() - 1)
-    return numbers[(numbers & np.uint64(every - 1)) == 0], every
+    chosen = (numbers & np.uint64(every - 1)) == 0
+    return numbers[chosen], None if units is None else units[chosen], every
 
 
-def distinct_and_alone(numbers: Numbers) -> tuple[int, int]:
-    """How many different numbers there are, and how many occur once."""
+def distinct_and_alone(numbers: Numbers, units: Ints | None = None) -> tuple[int, int]:
+    """How many different numbers there are, and how many records have one that nobody else has, outside of their unit."""
     if not len(numbers):
         return 0, 0
-    ordered = np.sort(numbers)
-    starts = np.concatenate([[True], ordered[1:] != ordered[:-1], [True]])
-    return int(starts[:-1].sum()), int((starts[:-1] & starts[1:]).sum())
+    order = np.argsort(numbers) if units is None else np.lexsort((units, numbers))
+    ordered = numbers[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    sizes = np.diff(np.append(starts, len(ordered)))
+    if units is None:
+        return len(starts), int((sizes == 1).sum())
+    of = units[order]
+    is_one = of[starts] == of[starts + sizes - 1]
+    return len(starts), int(sizes[is_one].sum())

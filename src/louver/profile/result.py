@@ -84,6 +84,8 @@ class Profile:
         Whether every set that could have reached the share was tried.
     dependencies : tuple of Dependency
         Which column tells which.
+    unit : str or None
+        The column that numbers households: their records count as one, and are alone where no other household has their values.
     seconds : float
     """
 
@@ -96,6 +98,7 @@ class Profile:
     largest: int
     is_complete: bool
     dependencies: tuple[Dependency, ...]
+    unit: str | None = None
     seconds: float = field(default=0.0, compare=False)
 
     def column(self, name: str) -> ColumnProfile:
@@ -148,7 +151,8 @@ class Profile:
         if not self.sets:
             return [f"No set of up to {self.largest} columns singles out {what}."]
         some = "" if self.is_complete else " (the likeliest sets were tried, not all)"
-        told = [f"Smallest sets of columns that single out {what}{some}:"]
+        by = "" if self.unit is None else f', the records of a household by "{self.unit}" counting as one'
+        told = [f"Smallest sets of columns that single out {what}{some}{by}:"]
         told += [f"  {percent(one.share):>7}  {', '.join(one.columns)}" for one in self.sets[:MAX_SHOWN]]
         return told + _more(self.n_sets)
 

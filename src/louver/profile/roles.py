@@ -13,10 +13,18 @@ from louver._words import listed
 from louver.data.coded import CodedColumn
 from louver.data.dependencies import Dependency
 from louver.data.kinds import ColumnKind
-from louver.data.telling import WORDS, is_named_like_weight, is_positive, is_unit, why_telling, words_of
+from louver.data.telling import (
+    WORDS,
+    is_named_like_unit,
+    is_named_like_weight,
+    is_positive,
+    is_unit,
+    why_telling,
+    words_of,
+)
 from louver.profile.singling import SinglingSet
 
-__all__ = ["Role", "Suggestion", "suggest_roles"]
+__all__ = ["Role", "Suggestion", "find_unit", "suggest_roles"]
 
 MOSTLY_ALONE = 0.5
 """From this share of records alone with its value on, a column is called identifying by itself."""
@@ -66,6 +74,19 @@ def suggest_roles(
                 role=Role.QUASI, reason=f"tells {listed(told)}, which are quasi-identifying"
             )
     return found
+
+
+def find_unit(
+    columns: Sequence[CodedColumn], kinds: Sequence[ColumnKind], dependencies: Sequence[Dependency]
+) -> int | None:
+    """The place of the first column that numbers households or other units, by name before by what it tells."""
+    tells = {d.determinant for d in dependencies}
+    places = [
+        place
+        for place, (column, kind) in enumerate(zip(columns, kinds, strict=True))
+        if _by_itself(column, kind, None, column.name in tells).role is Role.UNIT
+    ]
+    return min(places, key=lambda place: (not is_named_like_unit(columns[place].name), place), default=None)
 
 
 def _by_itself(

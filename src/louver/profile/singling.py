@@ -1,13 +1,16 @@
 """Which columns single people out, alone and together: the smallest sets with enough records alone in them.
 
 A set is listed if at least the share asked for has values that nobody else has, and if none of its parts reaches that. Records
-alone in a set are alone in every larger one, so nothing above a listed set is looked at.
+alone in a set are alone in every larger one, so nothing above a listed set is looked at. Where a column numbers households,
+the records of a household count as one: they are alone where no other household has their values.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+
+import numpy as np
 
 from louver.profile.hashing import RecordHash, distinct_and_alone, sampled
 from louver.profile.problem import Problem
@@ -52,12 +55,15 @@ class SinglingSets:
         Sets that were tried.
     is_complete : bool
         Whether all sets that could reach the share were tried.
+    alone : tuple of int
+        Records alone with their value of each column.
     """
 
     sets: tuple[SinglingSet, ...]
     n_found: int
     n_examined: int
     is_complete: bool
+    alone: tuple[int, ...]
 
 
 def find_singling_sets(problem: Problem, largest: int, share: float, run: Run) -> SinglingSets:
@@ -77,6 +83,7 @@ def find_singling_sets(problem: Problem, largest: int, share: float, run: Run) -
         n_found=search.n_found,
         n_examined=search.n_examined,
         is_complete=search.is_complete,
+        alone=tuple(map(search.alone, range(len(problem.columns)))),
     )
 
 
@@ -84,6 +91,8 @@ class _Search:
     def __init__(self, problem: Problem, share: float, run: Run) -> None:
         self._problem, self._run = problem, run
         self._hash = RecordHash(problem)
+        self._units = problem.units()
+        self._largest_unit = 1 if self._units is None else int(np.bincount(self._units).max(initial=1))
         self._least = share * problem.n_rows
         self._minimal: list[frozenset[int]] = []
         self._combinations: dict[tuple[int, ...], float] = {
@@ -111,14 +120,17 @@ class _Search:
         """Sets above no minimal one that have enough combinations of values, most first."""
         settled = {i for one in self._minimal if len(one) == 1 for i in one}
         open_columns = [
-            i for i, column in enumerate(self._problem.columns) if i not in settled and column.n_codes > 1
+            i
+            for i, column in enumerate(self._problem.columns)
+            if i not in settled and i != self._problem.unit and column.n_codes > 1
         ]
         sets = {
             one: self._most_combinations(one)
             for one in combinations(open_columns, size)
             if not any(part <= set(one) for part in self._minimal)
         }
-        return sorted((one for one in sets if sets[one] >= self._least), key=lambda one: (-sets[one], one))
+        least = self._least / self._largest_unit
+        return sorted((one for one in sets if sets[one] >= least), key=lambda one: (-sets[one], one))
 
     def _most_combinations(self, one: tuple[int, ...]) -> float:
         """Bound on the combinations of values, from the parts that were counted."""
@@ -137,11 +149,17 @@ class _Search:
         """Records alone in a set, by a sample of a large table."""
         self.n_examined += 1
         if len(one) == 1:
-            return self._problem.columns[one[0]].n_alone
-        numbers, every = sampled(self._hash.of(*one))
-        distinct, alone = distinct_and_alone(numbers)
+            return self.alone(one[0])
+        numbers, units, every = sampled(self._hash.of(*one), self._units)
+        distinct, alone = distinct_and_alone(numbers, units)
         self._combinations[one] = distinct * every * (1.0 if every == 1 else 1.2)
         return alone * every
+
+    def alone(self, column: int) -> int:
+        """Records alone with their value of one column."""
+        if self._units is None or column == self._problem.unit:
+            return self._problem.columns[column].n_alone
+        return distinct_and_alone(self._hash.of(column), self._units)[1]
 
     def _count(self, listed: list[tuple[int, ...]]) -> None:
         """Count the sets that are listed on all records; what the sample found too high drops out."""
@@ -154,7 +172,9 @@ class _Search:
 
     def _counted(self, one: tuple[int, ...]) -> SinglingSet:
         columns = self._problem.columns
-        n_alone = columns[one[0]].n_alone if len(one) == 1 else distinct_and_alone(self._hash.of(*one))[1]
+        n_alone = (
+            self.alone(one[0]) if len(one) == 1 else distinct_and_alone(self._hash.of(*one), self._units)[1]
+        )
         return SinglingSet(
             columns=tuple(columns[i].name for i in one),
             n_alone=n_alone,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from louver.data.dependencies import find_dependencies
 from louver.data.kinds import guess_kind
@@ -10,7 +11,7 @@ from louver.profile.distribution import spread
 from louver.profile.options import ProfileOptions
 from louver.profile.problem import Problem
 from louver.profile.result import ColumnProfile, Profile
-from louver.profile.roles import Role, suggest_roles
+from louver.profile.roles import Role, find_unit, suggest_roles
 from louver.profile.singling import find_singling_sets
 from louver.run import Run
 
@@ -27,8 +28,9 @@ def profile_columns(problem: Problem, options: ProfileOptions, run: Run, started
         run.report("kinds of columns", number, len(problem.columns))
         guesses.append(guess_kind(column))
     kinds = [kind for kind, _ in guesses]
-    singling = find_singling_sets(problem, options.largest, options.alone, run)
     dependencies = find_dependencies(problem.columns, run)
+    problem = replace(problem, unit=find_unit(problem.columns, kinds, dependencies))
+    singling = find_singling_sets(problem, options.largest, options.alone, run)
     roles = suggest_roles(problem.columns, kinds, singling.sets, dependencies)
     dropped = {
         column.name for column, told in zip(problem.columns, roles, strict=True) if told.role in DROPPED
@@ -44,17 +46,20 @@ def profile_columns(problem: Problem, options: ProfileOptions, run: Run, started
             kind_reason=why,
             distinct=column.n_values,
             missing=column.n_missing,
-            alone=column.n_alone,
-            share_alone=column.n_alone / problem.n_rows,
+            alone=alone,
+            share_alone=alone / problem.n_rows,
             role=told.role,
             reason=told.reason,
             distribution=spread(column, kind),
         )
-        for column, (kind, why), told in zip(problem.columns, guesses, roles, strict=True)
+        for column, (kind, why), told, alone in zip(
+            problem.columns, guesses, roles, singling.alone, strict=True
+        )
     )
     return Profile(
         source=problem.name,
         n_rows=problem.n_rows,
+        unit=None if problem.unit is None else problem.columns[problem.unit].name,
         columns=columns,
         sets=sets,
         n_sets=singling.n_found,

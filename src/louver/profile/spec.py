@@ -55,7 +55,7 @@ def spec_text(profile: Profile, data: object, source: SourceOptions, folder: Pat
         HEAD.format(placeholder=PLACEHOLDER),
         _source_section(data, source, folder),
         *(_attribute_section(column) for column in profile.columns if column.role is not Role.IDENTIFYING),
-        _anonymize_section(by_role),
+        _anonymize_section(by_role, profile.unit),
         _bounds_section(),
         _groups_section(by_role),
         _topdown_section(),
@@ -89,14 +89,14 @@ def _attribute_section(column: ColumnProfile) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _anonymize_section(by_role: dict[Role, list[str]]) -> str:
+def _anonymize_section(by_role: dict[Role, list[str]], unit: str | None) -> str:
     lines = ["[anonymize]", f"quasi = {_list(by_role[Role.QUASI])}"]
-    unit, others = by_role[Role.UNIT][:1], by_role[Role.UNIT][1:]
+    others = [name for name in by_role[Role.UNIT] if name != unit]
     dropped = [*by_role[Role.IDENTIFYING], *others, *by_role[Role.WEIGHT]]
     lines.append(f"identifying = {_list(dropped)}  # dropped: ids and weights too")
     lines.append(f"sensitive = {_list(by_role[Role.SENSITIVE])}")
-    if unit:
-        lines.append(f"unit = {toml_text(unit[0])}  # k counts different units; the column is dropped")
+    if unit is not None:
+        lines.append(f"unit = {toml_text(unit)}  # k counts different units; the column is dropped")
     lines.append("k = 5")
     return "\n".join(lines) + "\n"
 

@@ -31,6 +31,7 @@ from louver.release.manifest import (
 )
 from louver.release.promises import PROMISES, Context, Outcome
 from louver.release.promises.asked import weaknesses
+from louver.release.promises.contents import check_contents
 from louver.release.promises.measurements import MEASUREMENTS, check_measurements
 from louver.release.promises.privacy import check_privacy
 
@@ -180,6 +181,8 @@ def check_promises(folder: Folder, manifest: Manifest) -> Iterator[Check]:
     problem = _doubted(lambda: Outcome(False, next(weaknesses(manifest), "")))
     found = problem.found or f"{len(manifest.promises)}, as {manifest.verb} must make them"
     yield Check("promises", not problem.found, found)
+    outcome = _doubted(lambda: check_contents(context))
+    yield Check("contents", outcome.passed, outcome.found)
     if manifest.verb in MEASUREMENTS:
         outcome = _doubted(lambda: check_measurements(context))
         yield Check("measurements", outcome.passed, outcome.found)

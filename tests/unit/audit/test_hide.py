@@ -31,13 +31,13 @@ def attributes_of(shape):
     )
 
 
-def patterns(truth, tables, within=0.0, seconds=60.0):
-    """The patterns of tables, where nothing but their own small cells is asked about."""
+def patterns(truth, tables, within=0.0, seconds=600.0, ask=lambda pieces, left: (NOTHING_ELSE, True)):
+    """The patterns of tables, where nothing but their own small cells is asked about unless `ask` does."""
     attributes = attributes_of(truth.shape)
     options = validated(AuditOptions, {"tables": tables}, "test")
     loaded = load(options, attributes, Histogram.from_dense(truth, attributes))
     deadline = time.monotonic() + seconds
-    return hide(loaded, options.tables, within, lambda pieces, left: NOTHING_ELSE, Run(), deadline)
+    return hide(loaded, options.tables, within, ask, Run(), deadline)
 
 
 def crossed(by, below=3, **more):
@@ -158,6 +158,41 @@ def test_a_table_beside_it_can_make_hiding_pointless():
 def test_without_time_no_pattern_is_safe():
     found = patterns(np.array([[1, 4], [3, 3]]), [crossed("ab")], seconds=-1)
     assert not found[0].is_safe and found[0].is_possible
+
+
+def test_a_pattern_that_the_audit_was_not_asked_about_is_not_safe(monkeypatch):
+    """Time ends with the first question, which names a further count: what it would have said of the next pattern is open."""
+    clock = iter([0.0] * 10_000)
+
+    def ask(pieces, left):
+        monkeypatch.setattr(time, "monotonic", lambda: 1e9)
+        everybody = Cells(assigns=(np.zeros(4, dtype=np.int64),), cells=(np.array([0]),))
+        return Small(cells=everybody, floor=np.array([11]), ceiling=np.array([11])), True
+
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    found = patterns(np.array([[1, 4], [3, 3]]), [crossed("ab")], ask=ask)[0]
+    assert not found.is_safe and found.is_possible
+
+
+def test_a_question_that_was_not_asked_to_its_end_leaves_no_pattern_safe():
+    found = patterns(
+        np.array([[1, 4], [3, 3]]), [crossed("ab")], ask=lambda pieces, left: (NOTHING_ELSE, False)
+    )
+    assert not found[0].is_safe and found[0].is_possible
+
+
+def test_further_counts_that_the_audit_finds_are_protected_too():
+    """Two hidden cells whose sum the row total tells are a group of 3 people."""
+    truth = np.array([[1, 2, 20], [20, 20, 20], [20, 20, 20]])
+    pair = np.where(np.arange(9) < 2, 0, -1)
+    wanted = Small(
+        cells=Cells(assigns=(pair,), cells=(np.array([0]),)), floor=np.array([3]), ceiling=np.array([3])
+    )
+    answers = iter([wanted, NOTHING_ELSE])
+    alone = patterns(truth, [crossed("ab", 5)])[0]
+    both = patterns(truth, [crossed("ab", 5)], ask=lambda pieces, left: (next(answers), True))[0]
+    assert alone.is_safe and both.is_safe and both.n_added > alone.n_added
+    assert np.concatenate(both.hidden)[[2, 9]].any()
 
 
 def test_nothing_small_needs_no_hiding():

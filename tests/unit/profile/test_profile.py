@@ -200,7 +200,7 @@ def test_progress_and_cancellation() -> None:
 
     def show(stage: str, done: float, total: float) -> None:
         stages.append(stage)
-        if stage == "dependencies":
+        if stage == "sets of 3 columns":
             run.cancel()
 
     run = Run(show)
@@ -318,14 +318,40 @@ def test_numbers_are_drawn_by_round_classes(
     assert sum(found.counts) == 2 * len([*numbers])
 
 
-def test_sets_with_household_numbers_and_weights_come_last() -> None:
+@pytest.mark.parametrize("name", ["weight", "hhid"])
+def test_sets_with_weights_come_last_and_those_with_household_numbers_are_not_asked_for(name: str) -> None:
     n = 600
     people = {
-        "hhid": [str(1000 + i // 3) for i in range(n)],
+        name: [1000 + i // 3 for i in range(n)],
         "age": [i * 7 % 90 for i in range(n)],
         "sex": ["fm"[i % 2] for i in range(n)],
         "town": [str(i * 11 % 40) for i in range(n)],
     }
     found = profile(pa.table(people), alone=0.02)
-    has_unit = ["hhid" in one.columns for one in found.sets if len(one.columns) > 1]
-    assert has_unit == sorted(has_unit) and True in has_unit and False in has_unit
+    has_it = [name in one.columns for one in found.sets if len(one.columns) > 1]
+    assert has_it == sorted(has_it) and False in has_it and (True in has_it) == (name == "weight")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_records_of_a_household_count_as_one(seed: int) -> None:
+    """Alone is who resembles nobody outside of the household, by plain counting; every minimal set of up to two columns."""
+    random = np.random.default_rng(seed)
+    home = np.repeat(np.arange(90), random.integers(1, 6, 90))
+    n, share = len(home), 0.1
+    columns = {f"c{i}": random.integers(0, k, 90)[home] for i, k in enumerate((2, 4, 9, 15, 30))}
+    found = profile(pa.table({"household": home, **columns}), alone=share, largest=2)
+    assert found.unit == "household" and found.column("household").role == "unit"
+    expected: dict[tuple[str, ...], int] = {}
+    for size in (1, 2):
+        for names in combinations(columns, size):
+            homes: dict[tuple[int, ...], set[int]] = {}
+            rows = list(zip(*(columns[name].tolist() for name in names), strict=True))
+            for row, number in zip(rows, home.tolist(), strict=True):
+                homes.setdefault(row, set()).add(number)
+            n_alone = sum(len(homes[row]) == 1 for row in rows)
+            if size == 1:
+                assert found.column(names[0]).alone == n_alone
+            if n_alone >= share * n and not any(set(part) <= set(names) for part in expected):
+                expected[names] = n_alone
+    assert {one.columns: one.n_alone for one in found.sets if one.columns != ("household",)} == expected
+    assert "the records of a household by" in repr(found)

@@ -68,6 +68,7 @@ window.louver = {
   dark.addEventListener("change", follow);
   follow();
 
+  window.addEventListener("beforeunload", (event) => louver.unsaved && event.preventDefault());
   window.addEventListener("hashchange", () => emitEvent("louver_go", location.hash.slice(1)));
 
   const isTyping = (element) => element.matches("input:not([type=range]):not([type=checkbox]), textarea, select, [contenteditable]");

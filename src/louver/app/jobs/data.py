@@ -9,18 +9,20 @@ import numpy as np
 
 from louver.app.jobs.counts import counted, histogram_of
 from louver.data.coded import read_coded
+from louver.data.coding import text_sql
 from louver.data.kinds import ColumnKind
-from louver.data.read import open_source
+from louver.data.read import open_source, quoted
 from louver.errors import InputError
 from louver.profile import profile
 from louver.profile.distribution import Distribution
 from louver.run import Run
 from louver.schema.source import SourceOptions
 
-__all__ = ["MOST_LABELS", "labelled", "profiled"]
+__all__ = ["MOST_LABELS", "first_rows", "labelled", "profiled"]
 
 MOST_LABELS = 5000
 MOST_BARS = 12
+PREVIEW = 25
 
 
 def profiled(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
@@ -70,6 +72,16 @@ def labelled(path: str, source: SourceOptions, column: str, run: Run) -> dict[st
         )
     pairs = zip(found.values.to_pylist(), found.counts.tolist(), strict=True)
     return dict(sorted(pairs, key=lambda pair: _order(pair[0])))
+
+
+def first_rows(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
+    """The first rows as they are read, every value as text; what is missing, or stands for it, is None."""
+    with open_source(path, **source.opening(), run=run) as opened:
+        columns = list(opened.columns)
+        texts = ", ".join(f"{text_sql(opened, name)} AS {quoted(name)}" for name in columns)
+        batches = list(opened.batches(f"SELECT {texts} FROM records LIMIT {PREVIEW}"))
+    rows = [list(row.values()) for batch in batches for row in batch.to_pylist()]
+    return {"columns": columns, "rows": rows}
 
 
 def _order(label: str) -> tuple[float, str]:

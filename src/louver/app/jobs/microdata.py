@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.compute as pc
 
-from louver.anonymize import AnonymizedRelease, AnonymizeOptions, anonymize, write_release
+from louver.anonymize import (
+    AnonymizedRelease,
+    AnonymizeOptions,
+    anonymize,
+    compare_each_k,
+    write_release,
+)
 from louver.errors import InputError
 from louver.report.anonymize import anonymize_report
 from louver.run import Run
@@ -21,7 +27,6 @@ __all__ = ["anonymized", "browsed", "published", "traced"]
 WITHHELD = "together with the earlier releases that were named it gives too much away."
 
 MOST_CLASSES = 200
-CURVE_SECONDS = 2.0
 
 
 @dataclass
@@ -40,7 +45,13 @@ KEPT = _Kept()
 def anonymized(path: str, source: SourceOptions, options: Mapping[str, Any], run: Run) -> dict[str, Any]:
     """Form classes; the numbers of the page."""
     request = ask(AnonymizeOptions, path, None, {**source.keywords(), **options})
-    made = anonymize(spec=request, run=run)
+    return _kept(anonymize(spec=request, run=run), request, options)
+
+
+def _kept(
+    made: AnonymizedRelease, request: Request[AnonymizeOptions], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Keep a result to be published; the numbers of the page."""
     KEPT.made, KEPT.number, KEPT.request = made, secrets.token_hex(8), request
     KEPT.sensitive = tuple(options.get("sensitive", ()))
     told = made.to_dict() | {"number": KEPT.number}
@@ -54,16 +65,12 @@ def anonymized(path: str, source: SourceOptions, options: Mapping[str, Any], run
 
 def traced(
     path: str, source: SourceOptions, options: Mapping[str, Any], ks: tuple[int, ...], run: Run
-) -> list[tuple[int, float]]:
-    """(k, share lost) of the method that was chosen, each with little time."""
-    asked = {name: value for name, value in options.items() if name != "steps"}
-    asked["seconds"] = min(float(options.get("seconds", CURVE_SECONDS)), CURVE_SECONDS)
-    points = []
-    for number, k in enumerate(ks):
-        run.report(f"k = {k}", number, len(ks))
-        made = anonymize(path, **source.keywords(), **{**asked, "k": k}, run=run)
-        points.append((k, made.utility.gcp))
-    return points
+) -> dict[str, Any]:
+    """The same, with `by_k`: the share lost for each k, all with the limit that was chosen for the result."""
+    given = {**source.keywords(), **options, "curve": ks}
+    request = ask(AnonymizeOptions, path, None, given)
+    made = compare_each_k(request, run)
+    return _kept(made, request, options) | {"by_k": [(point.k, point.gcp) for point in made.curve]}
 
 
 def browsed(number: str, start: int, order: str, run: Run) -> dict[str, Any]:
@@ -88,10 +95,13 @@ def browsed(number: str, start: int, order: str, run: Run) -> dict[str, Any]:
     }
 
 
-def published(number: str, ledger: str | None, out: str, run: Run) -> dict[str, Any]:
+def published(number: str, new_population: bool, ledger: str | None, out: str, run: Run) -> dict[str, Any]:
     """Write the result that is shown as a release directory, unless the verb withholds it."""
     made, request = _made(number), KEPT.request
     assert request is not None
+    if request.options.registry is not None:
+        told = request.options.model_copy(update={"new_population": new_population})
+        request = replace(request, options=told)
     found = write_release(made, request, out, ledger=ledger, report=anonymize_report, run=run)
     logged = "" if found.ledger is None else "Logged in the ledger as an exact disclosure."
     return {"refused": WITHHELD if found.is_withheld else None, "remark": None, "words": logged}

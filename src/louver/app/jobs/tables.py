@@ -15,6 +15,7 @@ from louver._arrays import Bools, Ints
 from louver.app.jobs.counts import Stamp, counted, histogram_of, stamp_of
 from louver.app.jobs.information import kept
 from louver.audit import audit
+from louver.audit.options import MAX_COUNT
 from louver.bounds import suggest
 from louver.bounds.audit import audit_table
 from louver.bounds.load import audit_options
@@ -206,13 +207,28 @@ def suggested(asked: Asked, seconds: float, avoid: str, run: Run) -> dict[str, A
 
 
 def together(
-    path: str, source: SourceOptions, asked: Sequence[BoundsOptions], seconds: float, run: Run
+    path: str,
+    source: SourceOptions,
+    asked: Sequence[BoundsOptions],
+    within: float,
+    seconds: float,
+    run: Run,
 ) -> dict[str, Any]:
     """What several arrangements give away that are published together."""
     pieces = [
         as_piece(options) | {"name": f"table {number}"} for number, options in enumerate(asked, start=1)
     ]
-    found = audit(path, **_given(source), tables=pieces, no_advice=True, seconds=seconds, run=run)
+    small = min(max(options.small for options in asked), MAX_COUNT)
+    found = audit(
+        path,
+        **_given(source),
+        tables=pieces,
+        small=small,
+        within=within,
+        no_advice=True,
+        seconds=seconds,
+        run=run,
+    )
     cells = [
         {"where": ", ".join(cell.cell.values()), "count": cell.lower, "because": cell.because or ()}
         for cell in islice(found.disclosed(), MOST_LISTED)

@@ -49,6 +49,7 @@ PAGES = {
         Page("start", "Start", "home", "h", is_inside=False),
         Page("data", "Data", "data", "d"),
         Page("tables", "Tables", "table", "t"),
+        Page("audit", "Audit", "layers", "a"),
         Page("microdata", "Microdata", "people", "m"),
         Page("groups", "Group sizes", "bars", "s", is_inside=False),
         Page("topdown", "TopDown", "tree", "p", is_inside=False),

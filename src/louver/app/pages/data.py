@@ -9,8 +9,11 @@ from louver.app.columns import ROLES, Columns
 from louver.app.copying import Call
 from louver.app.jobs.data import profiled
 from louver.app.look import RunBar, Tag, button, copy_button, drawer, empty, head, icon, select, verdict
+from louver.app.pages.data_column import ColumnPanel
 from louver.app.pages.data_reading import ReadingPanel
+from louver.app.pages.data_rows import RowsPanel
 from louver.app.pages.data_tree import TreePanel
+from louver.app.projects import go_on
 from louver.app.session import SAMPLES, Session
 from louver.profile.options import ProfileOptions
 
@@ -32,6 +35,7 @@ BAR_WIDTH, BAR_HEIGHT = 92, 22
 
 async def build(session: Session) -> None:
     """Draw the page."""
+    await go_on(session)
     if session.opened is None:
         head("Data", "what is in the file, and what each column may do")
         with empty("Open a file, or try a sample", "It stays on this machine: nothing is sent anywhere."):
@@ -74,6 +78,7 @@ class _Page:
         with head("Data", "what is in the file, and what each column may do"):
             button("Open another", self.open_another, icon_name="file")
             button("How it is read", self.open_reading)
+            button("Rows", self.open_rows)
             copy_button(self.call)
             with Tag("a", "btn pri", href="#tables"):
                 Tag("span", text="Next: Tables")
@@ -120,10 +125,17 @@ class _Page:
         with drawer("How the file is read", is_slim=True):
             ReadingPanel(self.session)
 
+    async def open_rows(self) -> None:
+        with drawer("The first rows").classes("wide"):
+            panel = RowsPanel(self.session)
+        await panel.start()
+
     # What people do.
 
     async def choose_role(self, name: str, role: str) -> None:
         self.columns.roles[name] = role
+        self.columns.is_edited = True
+        self.session.mark_work()
         self._paint_verdict()
         self.chosen[name].classes(add="decide") if not role else self.chosen[name].classes(remove="decide")
 
@@ -250,11 +262,15 @@ class _Page:
         with self.side:
             if column is None:
                 Tag("p", "pad sub s", "Choose an attribute to merge its values step by step.")
-            elif column["distribution"] is None:
-                Tag("h2", "pad", column["name"])
-                Tag("p", "pad sub s", column["kind_reason"] or "There is nothing to merge.")
             else:
-                TreePanel(self.session, self.columns, column)
+                with Tag("div", "pad"), Tag("div", "row between"):
+                    Tag("h2", "clip", column["name"], title=column["name"])
+                    Tag("span", "s sub nowrap", f"{column['distinct']:,} values, {column['kind']}")
+                if column["distribution"] is None:
+                    Tag("p", "pad sub s", column["kind_reason"] or "There is nothing to merge.")
+                else:
+                    ColumnPanel(self.session, self.columns, column)
+                    TreePanel(self.session, self.columns, column)
             if profile["sets"]:
                 _singling(profile["sets"])
 

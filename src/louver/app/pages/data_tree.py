@@ -1,4 +1,4 @@
-"""How the values of a column are merged step by step: in a tree, from a CSV file, by bins or by prefixes."""
+"""How the values of a column are merged and renamed step by step: by hand, from a CSV file, by bands, prefixes or dates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from louver.errors import LouverError
 
 __all__ = ["TreePanel"]
 
-WAYS = {"tree": "Tree", "csv": "CSV", "bins": "Bins", "prefix": "Prefix"}
+WAYS = {"tree": "Tree", "csv": "CSV", "bins": "Bands", "prefix": "Prefix", "dates": "Dates"}
 MOST_CHIPS = 300
 HELP = {
     "csv": (
@@ -25,6 +25,7 @@ HELP = {
     ),
     "bins": ("Edges between the classes; each class holds its lower edge.", "18, 25, 45, 65"),
     "prefix": ("How many of the first letters make a group, from coarse to fine.", "1, 3"),
+    "dates": ("Which levels, from fine to coarse; all where nothing is written.", "month, quarter, year"),
 }
 
 
@@ -35,9 +36,7 @@ class TreePanel:
         self.session, self.columns, self.name = session, columns, str(column["name"])
         self.level, self.way = 1, "tree"
         self.chosen: set[str] = set()
-        with Tag("div", "pad"), Tag("div", "row between"):
-            Tag("h2", text=self.name)
-            Tag("span", "s sub", f"{column['distinct']:,} values, {column['kind']}")
+        self.new_name = ""
         self.body = Tag("div", "stack treebody")
         self._fill()
 
@@ -74,7 +73,7 @@ class TreePanel:
         self.body.clear()
         levels = {str(n): f"Level {n}" for n in range(1, len(self.tree.steps) + 2)}
         with self.body:
-            with Tag("div", "pad row between"):
+            with Tag("div", "pad row between wrap"):
                 segments(WAYS, self.way, self._go, "How to merge")
                 if self.way == "tree":
                     select(levels, str(self.level), self._at, "Level of the hierarchy")
@@ -113,10 +112,12 @@ class TreePanel:
                         self._chip(one)
             shown += len(inside)
             if shown > MOST_CHIPS:
-                Tag("p", "s sub", "More values are not shown; merge them by CSV, bins or prefixes.")
+                Tag("p", "s sub", "More values are not shown; merge them by CSV, bands, prefixes or dates.")
                 break
         with Tag("div", "row mergebar"):
-            button("Merge", self._merge, kind="mini", title="Choose two values or more")
+            named = Tag("input", "inp", placeholder="name of the group", aria_label="Name of the group")
+            named.changed(self._name_group)
+            button("Merge", self._merge, kind="mini", title="Choose values, and name the group if you like")
             button("Split", self._split, kind="mini")
 
     def _chip(self, label: str) -> None:
@@ -131,12 +132,16 @@ class TreePanel:
     def _merge(self) -> None:
         there = list(dict.fromkeys(self.tree.at(self.level - 1).values()))
         picked = [label for label in there if label in self.chosen]
-        if len(picked) < 2:
-            self._paint("choose two values or more to merge them.")
+        if not picked or (len(picked) < 2 and not self.new_name):
+            self._paint("choose two values or more to merge them, or one and a new name for it.")
             return
-        self.tree.merge(self.level, picked, natural_name(picked))
+        self.tree.merge(self.level, picked, self.new_name or natural_name(picked))
         self.chosen.clear()
+        self.new_name = ""
         self._paint()
+
+    def _name_group(self, value: str) -> None:
+        self.new_name = value.strip()
 
     def _split(self) -> None:
         self.tree.split(self.level, list(self.chosen))
@@ -166,6 +171,7 @@ class TreePanel:
             "csv": self.tree.take_csv,
             "bins": self.tree.take_bins,
             "prefix": self.tree.take_prefixes,
+            "dates": self.tree.take_dates,
         }
         try:
             missing = ways[self.way](typed["text"])

@@ -101,7 +101,7 @@ def _grant_button(do: Do) -> None:
 def _admit_button(session: Session, do: Do) -> None:
     """The open data, where somebody says that they are about the same people."""
     opened = session.opened
-    if opened is None:
+    if opened is None or opened.is_sample:
         return
     name = "the database" if "://" in opened.path else opened.name
     source = opened.source

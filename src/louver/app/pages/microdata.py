@@ -27,8 +27,9 @@ from louver.app.look import (
     tag,
     verdict,
 )
+from louver.app.pages.microdata_more import More, MorePanel
 from louver.app.pages.microdata_result import ClassesPanel, curve, distributions, losses, numbers, tried
-from louver.app.publishing import Publishing
+from louver.app.publishing import Publishing, others_choice
 from louver.app.searching import SearchBar
 from louver.app.session import Session
 from louver.app.words import share_text
@@ -60,9 +61,16 @@ class Asked:
         self.seconds = "10"
         self.suppress = "0"
         self.name = ""
+        self.more = More()
+        self.new_population = False
         self.result: Told | None = None
         self.curve: dict[int, float] = {}
         self.tried: list[dict[str, Any]] = []
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is a result."""
+        return self.result is not None
 
     @property
     def has_rounds(self) -> bool:
@@ -82,8 +90,7 @@ class Asked:
 
     def take(self, asked: dict[str, Any], found: Told) -> None:
         """Keep a result; a curve of other choices than these is none of its."""
-        curve_of = {**asked, "k": 0, "seconds": ""}
-        if self.tried and curve_of != {**self.tried[-1]["asked"], "k": 0, "seconds": ""}:
+        if self.tried and {**asked, "k": 0} != {**self.tried[-1]["asked"], "k": 0}:
             self.curve = {}
         self.result = found
         shown = {name: found[name] for name in ("k", "suppressed", "classes")}
@@ -168,6 +175,10 @@ class _Page:
                     choices = {"": "no demand"} | {str(n): f"at least {n} values" for n in (2, 3, 4)}
                     tag("p", "s sub", "Different sensitive values in a class (l)")
                     select(choices, str(asked.l or ""), self._set_l, "Different sensitive values in a class")
+                with tag("div", "row between"):
+                    told = "" if asked.more.is_empty() else "More is demanded."
+                    tag("span", "s sub", told)
+                    button("More protection…", self._open_more, kind="mini")
             with tag("div", "pad part"):
                 with tag("div", "row between"):
                     tag("h3", text="Keep more detail in")
@@ -221,6 +232,10 @@ class _Page:
         self._asked.weights.clear()
         self._draw_form()
 
+    async def _open_more(self) -> None:
+        """Demands that most files do not need."""
+        await MorePanel(self._session, self._asked.more, self._columns, self._draw_form).start()
+
     def _set_l(self, value: str) -> None:
         self._asked.l = int(value) if value else None
 
@@ -229,8 +244,8 @@ class _Page:
         if name in ("recoding", "method"):
             self._draw_form()
 
-    def _options(self, files: Mapping[str, str]) -> dict[str, Any]:
-        """What is asked of the verb; only what differs from its defaults."""
+    def _options(self, files: Mapping[str, str], *, is_copied: bool = False) -> dict[str, Any]:
+        """What is asked of the verb; only what differs from its defaults. A copied call names files as people call them."""
         asked, columns = self._asked, self._columns
         weights = {name: w for name, w in asked.weights.items() if w != 1 and name in columns.named("quasi")}
         units, samples = columns.named("unit"), columns.named("weight")
@@ -254,6 +269,13 @@ class _Page:
             "unit": units[0] if units else None,
             "sampling_weight": samples[0] if samples else None,
         }
+        told |= columns.described([*columns.named("quasi"), *columns.named("sensitive")])
+        told |= asked.more.options(
+            has_l=asked.l is not None,
+            kept=[*columns.named("sensitive"), *columns.named("keep")],
+            releases=self._session.setup.releases,
+            is_copied=is_copied,
+        )
         if told["method"] not in WEAKER and self._opened.source.where is None:
             told["registry"] = str(self._session.setup.registry)
         return told
@@ -307,7 +329,7 @@ class _Page:
                         tag("h2", text="Detail lost, by k")
                         button("Compare other k", self._trace, kind="mini")
                     if self._asked.curve:
-                        curve(self._asked.curve | {found["k"]: found["gcp"]}, found["k"], self._choose_k)
+                        curve(self._asked.curve, found["k"], self._choose_k)
                         tag("p", "s sub", "Click a k to choose it.")
                     else:
                         told = f"k = {found['k']} loses {share_text(found['gcp'])}. Compare what others would lose."
@@ -343,12 +365,13 @@ class _Page:
         await self._run()
 
     async def _trace(self) -> None:
-        options = self._options(self._written())
+        asked, options = self._asked.choices(), self._options(self._written())
         found = await self._long.do(
             traced, self._opened.path, self._opened.source, options, CURVE, key="curve"
         )
         if found is not None:
-            self._asked.curve = dict(found)
+            self._asked.take(asked, found)
+            self._asked.curve = dict(found["by_k"])
             if not self._long.is_gone:
                 self._draw_result()
 
@@ -386,20 +409,24 @@ class _Page:
             "The result that is shown, with its report and promises. Where there is a ledger, it is logged as published exactly; its "
             "classes are entered into the register, for audits of later tables.",
             self._publication,
+            self._publishing_choices,
         )
+
+    def _publishing_choices(self) -> None:
+        others_choice(self._asked)
 
     def _publication(self, out: str) -> tuple[Any, ...] | str:
         if self._asked.result is None:
             return "run first: there is nothing to publish."
         ledger = self._session.setup.ledger
         named = None if ledger is None else str(ledger)
-        return published, self._asked.result["number"], named, out
+        return published, self._asked.result["number"], self._asked.new_population, named, out
 
     def _call(self) -> Call | None:
         if not self._columns.named("quasi"):
             return None
         files = self._files()
-        options = AnonymizeOptions.model_validate(self._options(files))
+        options = AnonymizeOptions.model_validate(self._options(files, is_copied=True))
         texts = self._columns.hierarchies()
         return Call(
             options=options,

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from louver.app.look import card, head, tag
+from pathlib import Path
+
+from nicegui import ui
+
+from louver.app.look import button, card, head, problem, tag, verdict
 from louver.app.pages.data import ways_to_open
-from louver.app.session import Session
+from louver.app.projects import MAX_PROJECT, open_data_of, read_project, saved
+from louver.app.session import Receiver, Session
 from louver.app.verifying import VerifyPanel
+from louver.errors import LouverError
 
 __all__ = ["build"]
 
@@ -19,5 +25,68 @@ async def build(session: Session) -> None:
             tag("p", "s sub", "It stays on this machine: nothing is sent anywhere.")
             ways_to_open(session)
         with card("pad roomy"):
+            tag("h2", text="Open a project")
+            _ProjectPanel(session)
+        with card("pad roomy"):
             tag("h2", text="Verify a release")
             VerifyPanel(session)
+
+
+class _ProjectPanel:
+    """Save what was chosen, and go on with it another time."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        text = (
+            "A project keeps how a file is read, roles, hierarchies, the tables you tried and what you demanded of microdata. It names "
+            "columns and labels, never records or counts: keep it inside."
+        )
+        tag("p", "s sub", text)
+        choose = tag("input", "gone", type="file", accept=".json", aria_label="Project file", tabindex=-1)
+        choose.on("change", js_handler="(e) => louver.upload(e.target.files[0], 'project')")
+        with tag("div", "row wrap"):
+            button("Choose a project file", icon_name="file").on(
+                "click", js_handler=f"() => document.getElementById('c{choose.id}').click()"
+            )
+            if session.opened is not None:
+                button("Save this project", self._save, icon_name="download")
+        self._told = tag("div", aria_live="polite")
+        session.receivers["project"] = Receiver(self._take, (".json",), MAX_PROJECT, "a project (.json)")
+        self._paint()
+
+    def _save(self) -> None:
+        ui.download.content(saved(self._session).encode(), "project.json")
+
+    async def _take(self, path: str, name: str) -> None:
+        try:
+            project = read_project(Path(path))
+            is_open = open_data_of(self._session, project)
+        except LouverError as error:
+            self._say(str(error))
+            return
+        finally:
+            Path(path).unlink(missing_ok=True)
+        self._session.project = project
+        if is_open:
+            self._session.show("data")
+        else:
+            self._paint()
+
+    def _say(self, sentence: str) -> None:
+        if not self._told.is_deleted:
+            self._told.clear()
+            with self._told:
+                problem(sentence)
+
+    def _paint(self) -> None:
+        """Ask for the data that a project waits for."""
+        if self._told.is_deleted or self._session.project is None:
+            return
+        wanted = self._session.project.data.name
+        self._told.clear()
+        with self._told:
+            verdict(
+                "plain",
+                f"Now open {wanted}.",
+                "The project holds no data; it goes on when that file is open.",
+            )

@@ -19,6 +19,7 @@ from louver.app.look import (
     copy_button,
     drawer,
     empty,
+    field,
     head,
     problem,
     segments,
@@ -31,7 +32,7 @@ from louver.app.pages.tables_state import Tables
 from louver.app.pages.tables_together import TogetherPanel
 from louver.app.pages.tables_tried import TriedPanel
 from louver.app.parts import HeatGrid, Shelves
-from louver.app.publishing import Publishing
+from louver.app.publishing import Publishing, others_choice
 from louver.app.searching import SearchBar
 from louver.app.session import Session
 from louver.errors import LouverError
@@ -49,6 +50,11 @@ TILES = {
     "zero": ("0", "zeros visible"),
 }
 SUGGEST_SECONDS = 15.0
+LIMITS = {
+    "small": "Counts below this are small",
+    "certain": "Percent of a row in one cell that tell a person's status",
+    "within": "Several tables together: percent within which a count is given away (0: only exact)",
+}
 
 
 async def build(session: Session) -> None:
@@ -92,6 +98,7 @@ class _Page:
             chosen = "" if self.state.decimals is None else str(self.state.decimals)
             self.form = select(FORMS, chosen, self.publish_as, "Published as")
             button("What outsiders know", self.open_knowledge, icon_name="plus")
+            button("Limits", self.open_limits)
             button("Compare", kind="tab").on("click", js_handler="() => louver.toggle('.side', 'open')")
             copy_button(self.call)
             button("Publish…", self.open_publishing, kind="pri", icon_name="download", data_publish="")
@@ -123,9 +130,20 @@ class _Page:
             self._paint_unusable()
         self.session.shape = f"{self.state.n:,} people, {len(self.state.attributes)} attributes"
         self.session.refresh_top()
-        await self.check("As opened")
+        if not await self.go_on():
+            await self.check("As opened")
         if await self.long.follow("suggest"):
             self.side.paint()
+
+    async def go_on(self) -> bool:
+        """Audit the arrangements of a project again, the one that was shown last at the end; False where there are none."""
+        waiting, self.state.waiting = self.state.waiting, []
+        is_any = False
+        for one in waiting:
+            if self.state.arrange(one.options):
+                await self.check(one.words)
+                is_any = True
+        return is_any
 
     async def check(self, words: str, before: Asked | None = None) -> None:
         """Audit what is arranged now; what is on the screen is out of date until then. What falls since `before` is shown."""
@@ -361,6 +379,25 @@ class _Page:
         with drawer("What they give away together", is_slim=True):
             TogetherPanel(self.session, self.state, self.asked())
 
+    def open_limits(self) -> None:
+        """What counts as small, as certain, and as too close."""
+        typed = {name: f"{getattr(self.state, name):g}" for name in LIMITS}
+        with drawer("Limits", is_slim=True):
+            for name, text in LIMITS.items():
+                field(text, typed[name], partial(typed.__setitem__, name), inputmode="decimal")
+            wrong = Tag("div")
+            button("Use them", partial(self.set_limits, typed, wrong), kind="pri")
+
+    async def set_limits(self, typed: dict[str, str], wrong: Tag) -> None:
+        wrong.clear()
+        try:
+            self.state.set_limits(typed)
+        except LouverError as error:
+            with wrong:
+                problem(str(error))
+            return
+        await self.check(f"Small is below {self.state.small}, certain from {self.state.certain:g} %")
+
     def open_publishing(self) -> None:
         """Publish the table that is arranged."""
         Publishing(
@@ -379,6 +416,7 @@ class _Page:
             self.state.accept,
             lambda value: setattr(self.state, "accept", value),
         )
+        others_choice(self.state)
 
     def _publication(self, out: str) -> tuple[Any, ...] | str:
         if not self.state.rows or not self.state.cols:
@@ -386,6 +424,7 @@ class _Page:
         if self.state.given:
             return "take back what outsiders know first: a publication is audited with what was published before."
         given = {"registry": str(self.session.setup.registry), "accept": self.state.accept}
+        given |= {"new_population": self.state.new_population}
         return publish_table, self.opened.path, self.opened.source, self.state.options(), given, out
 
     def open_knowledge(self) -> None:

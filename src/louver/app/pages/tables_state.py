@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from louver.audit.options import AuditOptions
 from louver.bounds.options import BoundsOptions
+from louver.errors import InputError
 from louver.schema.validate import validated
 
-__all__ = ["SHELVES", "Tables", "Try", "natural_name"]
+__all__ = ["SHELVES", "Tables", "Try", "Waiting", "natural_name"]
 
 SHELVES = {
     "rows": ("Rows", "Drag here what people are told apart by, or press R"),
@@ -45,6 +47,14 @@ class Try:
         return f"{self.number}: {self.words}; {self.small} small counts, {self.certain} rows tell a status, {100 * self.kept:.1f} % kept"
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An arrangement of a project that was not audited again yet."""
+
+    words: str
+    options: BoundsOptions
+
+
 ORDERS: dict[str, Callable[[Try], Any]] = {
     "risk": lambda one: (one.small, one.certain, -one.kept),
     "number": lambda one: one.number,
@@ -77,6 +87,17 @@ class Tables:
     proof: str = ""
     name: str = ""
     accept: bool = False
+    new_population: bool = False
+    small: int = 5
+    certain: float = 100.0
+    within: float = 0.0
+    waiting: list[Waiting] = field(default_factory=list)
+    """Arrangements of a project, the one that was shown last at the end."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether more was tried than the arrangement as it was opened."""
+        return len(self.tries) > 1
 
     @property
     def current(self) -> int:
@@ -172,7 +193,48 @@ class Tables:
         asked |= {"recode": recode} if recode else {}
         asked |= {"given": self.given} if self.given else {}
         asked |= {} if self.decimals is None else {"decimals": self.decimals}
+        asked |= {"small": self.small, "certain": self.certain}
         return validated(BoundsOptions, asked)
+
+    def in_order(self) -> list[Waiting]:
+        """What was tried, as a project keeps it: the arrangement that is shown last at the end."""
+        tried = sorted(self.tries, key=lambda one: one.number == self.current)
+        return [*self.waiting, *(Waiting(one.words, one.options) for one in tried)]
+
+    def arrange(self, options: BoundsOptions) -> bool:
+        """Arrange a table; False where an attribute of it is not there."""
+        names = {attribute["name"] for attribute in self.attributes}
+        if not {*options.rows, *options.cols} <= names:
+            return False
+        self.rows, self.cols = list(options.rows), list(options.cols)
+        self.out = [a["name"] for a in self.attributes if a["name"] not in (*self.rows, *self.cols)]
+        recode = options.recode if isinstance(options.recode, dict) else {}
+        self.merged = {
+            name: {new: list(old) for new, old in groups.items()} for name, groups in recode.items()
+        }
+        self.decimals = options.decimals
+        self.given = list(options.given) if isinstance(options.given, list) else []
+        self.small, self.certain = options.small, options.certain
+        return True
+
+    def set_limits(self, typed: Mapping[str, str]) -> None:
+        """Take limits as they were typed.
+
+        Raises
+        ------
+        InputError
+            If one is no number, or none that the verbs take.
+        """
+        try:
+            given: dict[str, Any] = {"small": int(typed["small"]), "certain": float(typed["certain"])}
+            within = float(typed["within"] or 0)
+        except ValueError:
+            given = {}
+        if not given:
+            raise InputError("limits must be numbers: a count, and percentages.")
+        validated(BoundsOptions, given)
+        validated(AuditOptions, {"within": within})
+        self.small, self.certain, self.within = given["small"], given["certain"], within
 
     def remember(self, words: str, options: BoundsOptions, found: dict[str, Any]) -> None:
         """Note what was audited; the same arrangement keeps its number."""
@@ -194,7 +256,8 @@ class Tables:
     def take_suggestions(self, found: dict[str, Any]) -> None:
         """Add redesigns to what can be chosen."""
         for line in found["lines"]:
-            options = validated(BoundsOptions, _suggested(line, found["decimals"]))
+            limits = {"small": self.small, "certain": self.certain}
+            options = validated(BoundsOptions, _suggested(line, found["decimals"]) | limits)
             if any(one.is_same(options) for one in self.tries):
                 continue
             summary = line["summary"]
@@ -221,15 +284,7 @@ class Tables:
 
     def restore(self, number: int) -> None:
         """Arrange the table as it was."""
-        options = next(one.options for one in self.tries if one.number == number)
-        self.rows, self.cols = list(options.rows), list(options.cols)
-        self.out = [a["name"] for a in self.attributes if a["name"] not in (*self.rows, *self.cols)]
-        recode = options.recode if isinstance(options.recode, dict) else {}
-        self.merged = {
-            name: {new: list(old) for new, old in groups.items()} for name, groups in recode.items()
-        }
-        self.decimals = options.decimals
-        self.given = list(options.given) if isinstance(options.given, list) else []
+        self.arrange(next(one.options for one in self.tries if one.number == number))
 
     def before(self) -> int | None:
         """The arrangement before this one; going there takes the step back."""

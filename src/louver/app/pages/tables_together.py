@@ -50,7 +50,7 @@ class TogetherPanel:
             return
         options = [one.options for one in tries]
         found = await self.bar.do(
-            together, self.asked.path, self.asked.source, options, SECONDS, key="together"
+            together, self.asked.path, self.asked.source, options, self.state.within, SECONDS, key="together"
         )
         if found is not None and not self.bar.is_gone:
             self._paint(found, [one.number for one in tries])

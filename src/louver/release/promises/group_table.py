@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ MOST_GROUPS = 2**62
 
 
 ERROR_COLUMNS = {"standard_error", "lower_90", "upper_90"}
+PERSONS = "data/persons.parquet"
+OTHER_PERSONS = "the numbers of persons are not those that the groups imply"
 OUTSIDE = "an interval does not hold its number, or a standard error is negative or missing"
 
 
@@ -47,6 +50,8 @@ def check_group_counts(context: Context, promise: GroupCounts) -> Outcome:
         return Outcome(False, problem)
     if not all(map(_holds_numbers, levels)):
         return Outcome(False, OUTSIDE)
+    if not _implies_persons(context, promise.levels, levels):
+        return Outcome(False, OTHER_PERSONS)
     n_rows = sum(level.num_rows for level in levels)
     told = f"{n_rows} whole numbers, none negative; regions are not promised to add up to those above"
     return Outcome(True, told)
@@ -74,6 +79,8 @@ def check_group_table(context: Context, promise: GroupTable) -> Outcome:
         return Outcome(False, "a level does not add up to the total")
     if not all(map(_holds_numbers, levels)):
         return Outcome(False, OUTSIDE)
+    if not _implies_persons(context, names, levels):
+        return Outcome(False, OTHER_PERSONS)
     return Outcome(True, f"{len(names)} levels add up to {totals.pop()} groups")
 
 
@@ -102,14 +109,36 @@ def _levels(context: Context, promise: GroupCounts | GroupTable) -> tuple[list[p
     return levels, None
 
 
-def _holds_numbers(table: pa.Table) -> bool:
+def _implies_persons(context: Context, names: Sequence[str], levels: Sequence[pa.Table]) -> bool:
+    """Whether every region has as many persons as its groups, times their sizes, and no region is missing."""
+    if PERSONS not in context.folder.files:
+        return True
+    table = without_dictionary(context.folder.table(PERSONS, most_rows=sum(t.num_rows for t in levels)))
+    n_rows = 0
+    for depth, level in enumerate(levels):
+        keys = list(names[1 : depth + 1])
+        own = table.filter(pc.equal(table["level"], names[depth]))
+        product = pc.multiply_checked(level["size"].cast(pa.int64()), level["groups"])
+        summed = level.append_column("persons", product).group_by(keys).aggregate([("persons", "sum")])
+        order = [(key, "ascending") for key in keys]
+        left, right = (summed.sort_by(order), own.sort_by(order)) if keys else (summed, own)
+        pairs = [*((key, key) for key in keys), ("persons_sum", "persons")]
+        if not all(left[a].equals(right[b].cast(left[a].type)) for a, b in pairs):
+            return False
+        if not _holds_numbers(own, "persons"):
+            return False
+        n_rows += own.num_rows
+    return bool(n_rows == table.num_rows)
+
+
+def _holds_numbers(table: pa.Table, number: str = "groups") -> bool:
     """Whether every number lies in its interval; releases made before have none."""
     told = ERROR_COLUMNS.intersection(table.column_names)
     if not told:
         return True
     if told != ERROR_COLUMNS:
         raise Malformed("the columns of the file are not the promised ones")
-    groups, error = table["groups"], table["standard_error"]
+    groups, error = table[number], table["standard_error"]
     sound = [
         pc.greater_equal(error, 0),
         pc.less_equal(0, table["lower_90"]),

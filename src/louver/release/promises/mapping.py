@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from louver.release.folder import Folder, Malformed
 from louver.release.promises.base import Context, Outcome, Promise, count_distinct
+from louver.release.promises.printed import prints_what_it_means
 
 __all__ = [
     "DATA",
@@ -41,7 +42,7 @@ Value = tuple[object, ...]
 
 
 class MappingPromise(Promise):
-    """Every published value is in the mapping, which has no other, with as many records as it says."""
+    """Every published value is in the mapping, which has no other, with as many records as it says and the values that it prints."""
 
     promise: Literal["mapping"]
     file: Literal["data/anonymized.parquet"]
@@ -52,7 +53,7 @@ def read_mapping(folder: Folder) -> pa.Table:
     """The mapping, with the columns and types it must have; no value can be published more often than there are records."""
     n_cells = folder.rows(DATA) * len(folder.schema(DATA))
     mapping = folder.table(MAPPING, most_rows=n_cells)
-    if {field.name: field.type for field in mapping.schema} != SCHEMA:
+    if [(field.name, field.type) for field in mapping.schema] != list(SCHEMA.items()):
         raise Malformed("the mapping has other columns")
     if not SORTS.issuperset(pc.unique(mapping["sort"]).to_pylist()):
         raise Malformed("the mapping has values of an unknown sort")
@@ -93,6 +94,8 @@ def check_mapping(context: Context, promise: MappingPromise) -> Outcome:
         is_text = len(columns) == 1 and pa.types.is_string(found.schema.field(0).type)
         if not (_fits(found, lines) if is_text else _fits_by_ends(found, lines.to_pylist(), columns)):
             return Outcome(False, f'the mapping of "{name}" does not fit the records')
+        if not prints_what_it_means(lines):
+            return Outcome(False, f'the mapping of "{name}" says other values than the records print')
     return Outcome(True, f"{mapping.num_rows} published values of {len(names)} quasi-identifiers")
 
 

@@ -20,6 +20,7 @@ MEASUREMENTS = {"groups": "measurements/groups.parquet", "topdown": "measurement
 """Where each spending verb keeps them."""
 
 FORMAT = "louver measurements 1"
+DESCRIBED = {"format", "not_private", "entry", "entry_hash", "loss", "design"}
 
 
 def check_measurements(context: Context) -> Outcome:
@@ -35,6 +36,8 @@ def _problems(folder: Folder, manifest: Manifest, name: str) -> Iterator[str]:
     told = parse_json(folder.metadata(name).get(b"louver", b"{}"))
     if not isinstance(told, dict) or told.get("format") != FORMAT:
         raise Malformed("the measurements do not describe themselves")
+    if not set(told) <= DESCRIBED:
+        yield "the measurements say more of themselves than louver writes"
     entry = told["entry"]
     head = None if entry is None else f"{entry}:{told['entry_hash']}"
     if head != manifest.ledger_head:

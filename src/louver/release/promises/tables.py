@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import combinations
 from typing import Annotated, Any, Literal
@@ -12,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from louver.release.folder import Malformed
 from louver.release.promises.base import Context, Outcome, Promise
+from louver.release.promises.csv_copy import csv_of, csv_problem
+from louver.release.promises.outsider import Shown, small_count_given_away
 
 __all__ = ["PublishedTables", "check_tables"]
 
@@ -47,18 +51,41 @@ class PublishedTables(Promise):
 
 
 def check_tables(context: Context, promise: PublishedTables) -> Outcome:
-    """Look at every table."""
-    found = []
+    """Look at every table, then at what all of them give away."""
+    found, shown = [], []
+    told = context.manifest.parameters["tables"]
     for table in promise.tables:
         outcome = _check_table(context, table)
         if not outcome.passed:
             return outcome
+        csv = csv_of(table.file)
+        if csv in context.folder.files and (problem := csv_problem(context.folder, csv, table.file)):
+            return Outcome(False, problem)
         found.append(f"{table.file}: {outcome.found}")
-    return Outcome(True, "; ".join(found))
+        if table.n_rows_by is None:
+            cells = _cells(context, table)[1]
+            shown.append(Shown(table.by, cells, table.base, table.total, _about(told[len(found) - 1])))
+    given_away = small_count_given_away(shown, _small(context))
+    return Outcome(given_away is None, given_away or "; ".join(found))
 
 
-def _check_table(context: Context, promise: PublishedTable) -> Outcome:
-    """Read every number."""
+def _small(context: Context) -> int:
+    """Counts below it were not to be given away."""
+    small = context.manifest.parameters.get("small")
+    if type(small) is not int or small < 1:
+        raise Malformed("the manifest does not say below what counts are small")
+    return small
+
+
+def _about(told: Mapping[str, Any]) -> object:
+    """Which records a table counts, and by which labels; one that does not say so is like no other."""
+    if "where" not in told or "recode" not in told:
+        return object()
+    return json.dumps([told["where"], told["recode"]], sort_keys=True)
+
+
+def _cells(context: Context, promise: PublishedTable) -> tuple[pa.Table, dict[tuple[str, ...], Any]]:
+    """The numbers of a table by their labels."""
     table = context.folder.table(promise.file)
     names = list(promise.by)
     value = "share" if promise.n_rows_by is not None else "count"
@@ -68,8 +95,14 @@ def _check_table(context: Context, promise: PublishedTable) -> Outcome:
     for row in table.to_pylist():
         key = tuple(row[name] for name in names)
         if None in key or key in cells:
-            return Outcome(False, f"a cell of {promise.file} has no label or stands twice")
+            raise Malformed(f"a cell of {promise.file} has no label or stands twice")
         cells[key] = row[value]
+    return table, cells
+
+
+def _check_table(context: Context, promise: PublishedTable) -> Outcome:
+    """Read every number."""
+    table, cells = _cells(context, promise)
     if promise.n_rows_by is not None:
         return _check_shares(cells, promise, promise.n_rows_by)
     return _check_counts(table, cells, promise)

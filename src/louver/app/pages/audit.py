@@ -1,0 +1,516 @@
+"""Audit: several tables of the same people, with hierarchies and the register, before any of them is published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from louver.app.columns import Columns
+from louver.app.copying import Texts, WithFiles
+from louver.app.jobs.audits import audited_together, published_together
+from louver.app.jobs.tables import counted
+from louver.app.look import (
+    RunBar,
+    button,
+    card,
+    check,
+    copy_button,
+    drawer,
+    empty,
+    head,
+    problem,
+    segments,
+    select,
+    table,
+    tag,
+    verdict,
+)
+from louver.app.look import field as text_field
+from louver.app.pages.tables_state import Tables
+from louver.app.publishing import Publishing
+from louver.app.session import Opened, Session
+from louver.app.spec_files import written
+from louver.audit.options import AuditOptions, TableOptions
+from louver.bounds.publish import as_piece
+from louver.errors import InputError, LouverError
+from louver.schema.validate import validated
+
+__all__ = ["Audits", "Draft", "build", "piece_of", "repeated"]
+
+KINDS = {"counts": "Counts", "shares": "Row percentages"}
+PLACES = {"counts": {"by": "in the table"}, "shares": {"rows": "rows", "cols": "columns"}}
+COUNTS = {"total": "with the number of people", "rows": "with the people of every row", "none": "alone"}
+SECONDS = {"20": "20 seconds", "60": "1 minute", "300": "5 minutes"}
+MOST_CHIPS = 60
+SPEC = "louver-explore.toml"
+Told = Mapping[str, Any]
+
+
+@dataclass
+class Draft:
+    """A table while it is described; `places` says where an attribute stands and at which level: "rows", or "rows:1"."""
+
+    name: str
+    kind: str = "counts"
+    places: dict[str, str] = field(default_factory=dict)
+    totals: bool = True
+    below: str = ""
+    base: str = ""
+    decimals: str = ""
+    counts: str = "total"
+    only: str = ""
+    labels: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Audits:
+    """What the page keeps between visits."""
+
+    pieces: list[dict[str, Any]] = field(default_factory=list)
+    small: str = "5"
+    within: str = ""
+    hide: bool = False
+    with_register: bool = True
+    new_population: bool = False
+    seconds: str = "60"
+    name: str = ""
+    result: Told | None = None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether tables were described."""
+        return bool(self.pieces)
+
+    def options(self, registry: str) -> dict[str, Any]:
+        """What is asked of the verb, checked by its own model.
+
+        Raises
+        ------
+        InputError
+            If a limit is no number, or there is no table.
+        """
+        if not self.pieces:
+            raise InputError("add a table first.")
+        asked: dict[str, Any] = {
+            "tables": self.pieces,
+            "small": _number(self.small, "the limit of small counts", int),
+        }
+        asked |= {"seconds": float(self.seconds)}
+        asked |= {"within": _number(self.within, "the percentage", float)} if self.within else {}
+        asked |= {"hide": True} if self.hide else {}
+        if self.with_register:
+            asked["registry"] = registry
+            asked |= {"new_population": True} if self.new_population else {}
+        validated(AuditOptions, asked).check()
+        return asked
+
+
+def _number(text: str, what: str, kind: type[int] | type[float]) -> int | float:
+    try:
+        return kind(text)
+    except ValueError:
+        pass
+    raise InputError(f"{what} must be a number.")
+
+
+def piece_of(draft: Draft, columns: Columns) -> dict[str, Any]:
+    """A described table as the verb takes it.
+
+    Raises
+    ------
+    InputError
+        If something is missing, or the verb does not take it.
+    """
+    piece: dict[str, Any] = {"name": draft.name}
+    levels: dict[str, int] = {}
+    for name, chosen in draft.places.items():
+        place, _, level = chosen.partition(":")
+        if place in PLACES[draft.kind]:
+            piece.setdefault(place, []).append(name)
+            levels |= {name: int(level)} if level else {}
+    recode = {name: _merged(columns, name, level) for name, level in levels.items()}
+    piece |= {"recode": recode} if recode else {}
+    if draft.only and draft.labels:
+        piece["where"] = {draft.only: sorted(draft.labels)}
+    if draft.kind == "counts":
+        piece |= {"totals": True} if draft.totals else {}
+        for name, text in (("below", draft.below), ("base", draft.base)):
+            piece |= {name: _number(text, f"the number of {name}", int)} if text else {}
+    else:
+        piece["counts"] = draft.counts
+        piece |= {"decimals": _number(draft.decimals, "the decimals", int)} if draft.decimals else {}
+    validated(TableOptions, piece, draft.name or "the table")
+    return piece
+
+
+def _merged(columns: Columns, name: str, level: int) -> dict[str, list[str]]:
+    """The groups of a level of a hierarchy that was made on the page Data."""
+    groups: dict[str, list[str]] = {}
+    for label, group in columns.trees[name].at(level).items():
+        groups.setdefault(group, []).append(label)
+    return {new: old for new, old in groups.items() if old != [new]}
+
+
+def told_piece(piece: Told) -> str:
+    """A table in words."""
+    if "rows" in piece:
+        told = f"percentages of {', '.join(piece['cols'])} by {', '.join(piece['rows'])}"
+    else:
+        told = f"counts by {', '.join(piece.get('by', ())) or 'nothing'}"
+    more = [
+        *(f"only some {name}" for name in piece.get("where", ())),
+        *(f"{name} merged" for name in piece.get("recode", ())),
+        *([f"below {piece['below']} hidden"] if "below" in piece else []),
+        *([f"rounded to {piece['base']}"] if "base" in piece else []),
+        *([f"{piece['decimals']} decimals"] if "decimals" in piece else []),
+    ]
+    return "; ".join([told, *more])
+
+
+async def build(session: Session) -> None:
+    """Draw the page."""
+    if session.opened is None:
+        head("Audit", "what several tables give away together")
+        with empty("There are no people yet", "Open a file with categories first."):
+            button("Open a file", lambda: session.show("start"), kind="pri")
+        return
+    await _Page(session).start()
+
+
+class _Page:
+    """The tables, the limits, and what they give away."""
+
+    def __init__(self, session: Session) -> None:
+        assert session.opened is not None
+        self._session, self._opened = session, session.opened
+        self._state, self._tables = session.state(Audits), session.state(Tables)
+        self._columns = session.state(Columns)
+
+    async def start(self) -> None:
+        with head("Audit", "what several tables give away together"):
+            copy_button(self._call)
+            button("Publish…", self._open_publishing, kind="pri", icon_name="download", data_publish="")
+        quick = RunBar(self._session, "quick")
+        if not self._tables.attributes:
+            found = await quick.do(counted, self._opened.path, self._opened.source, key="count")
+            if found is None:
+                return
+            self._tables.open(found)
+        with tag("div", "across form"):
+            with card("stack form"):
+                self._list = tag("div")
+                self._limits = tag("div")
+            with tag("div", "stack"):
+                self._told = tag("div", aria_live="polite")
+                self._bar = RunBar(self._session, "long")
+                self._found = tag("div", "stack")
+        self._bar.dim(self._told, self._found)
+        self._draw_list()
+        self._draw_limits()
+        self._draw_result()
+        if await self._bar.follow("together"):
+            self._draw_result()
+
+    # The tables.
+
+    def _draw_list(self) -> None:
+        self._list.clear()
+        with self._list, tag("div", "pad part"):
+            tag("h3", text="Tables to be published")
+            if not self._state.pieces:
+                tag("p", "s sub", "None yet. Describe one, or take what you tried on the page Tables.")
+            for number, piece in enumerate(self._state.pieces):
+                with tag("div", "row between known"):
+                    with tag("span", "s"):
+                        tag("b", "b", f"{piece['name']}: ")
+                        tag("span", text=told_piece(piece))
+                    button(
+                        "",
+                        partial(self._remove, number),
+                        kind="ghost mini",
+                        icon_name="close",
+                        aria_label=f"Remove {piece['name']}",
+                    )
+            with tag("div", "row wrap"):
+                button("Describe a table…", self._open_draft, kind="mini", icon_name="plus")
+                if self._tables.tries:
+                    button("Take from Tables…", self._open_tries, kind="mini")
+
+    def _remove(self, number: int) -> None:
+        del self._state.pieces[number]
+        self._changed()
+
+    def _add(self, piece: dict[str, Any]) -> None:
+        taken = {one["name"] for one in self._state.pieces}
+        name, number = piece["name"], 1
+        while piece["name"] in taken:
+            number += 1
+            piece = {**piece, "name": f"{name} {number}"}
+        self._state.pieces.append(piece)
+        self._changed()
+
+    def _changed(self) -> None:
+        self._state.result = None
+        self._draw_list()
+        self._draw_result()
+
+    def _open_tries(self) -> None:
+        """Take arrangements of the page Tables over."""
+        with drawer("Take from Tables", is_slim=True):
+            tag("p", "s sub", "Each becomes a table of percentages with the number of people.")
+            for one in self._tables.tries:
+                if not one.options.given:
+                    button(
+                        f"{one.number} {one.words}",
+                        partial(self._add, as_piece(one.options) | {"name": f"tried {one.number}"}),
+                        kind="mini",
+                    )
+
+    def _open_draft(self) -> None:
+        """Describe a table."""
+        DraftPanel(Draft(name=f"table {len(self._state.pieces) + 1}"), self._tables, self._columns, self._add)
+
+    # The limits.
+
+    def _draw_limits(self) -> None:
+        state = self._state
+        with self._limits:
+            with tag("div", "pad part"):
+                tag("h3", text="What must not be given away")
+                text_field("Counts below", state.small, partial(self._set, "small"), inputmode="numeric")
+                text_field(
+                    "Counts known to within so many percent (empty: only exact ones)",
+                    state.within,
+                    partial(self._set, "within"),
+                    inputmode="decimal",
+                )
+                check("Propose further cells to hide", state.hide, partial(self._set, "hide"))
+            with tag("div", "pad part"):
+                tag("h3", text="Published before")
+                check(
+                    "Together with everything in the register",
+                    state.with_register,
+                    partial(self._set, "with_register"),
+                )
+                check(
+                    "These are other people than the register knows",
+                    state.new_population,
+                    partial(self._set, "new_population"),
+                )
+            with tag("div", "pad"):
+                with tag("div", "row between"):
+                    tag("span", "s", "Time")
+                    select(SECONDS, state.seconds, partial(self._set, "seconds"), "Time")
+                button("Audit", self._run, kind="fill", data_run="")
+
+    def _set(self, name: str, value: Any) -> None:
+        setattr(self._state, name, value.strip() if isinstance(value, str) else value)
+
+    # What came of it.
+
+    async def _run(self) -> None:
+        try:
+            options = self._state.options(str(self._session.setup.registry))
+        except LouverError as error:
+            self._bar.tell(str(error))
+            return
+        if not self._session.setup.releases.is_dir() and self._session.setup.register is None:
+            options = {
+                key: value for key, value in options.items() if key not in ("registry", "new_population")
+            }
+        found = await self._bar.do(
+            audited_together, self._opened.path, self._opened.source, options, key="together"
+        )
+        if found is not None:
+            self._state.result = found
+            if not self._bar.is_gone:
+                self._draw_result()
+
+    def _draw_result(self) -> None:
+        found = self._state.result
+        self._told.clear()
+        self._found.clear()
+        if found is None:
+            with self._told:
+                verdict(
+                    "plain",
+                    "Nothing was audited yet.",
+                    "List the tables that would be published, and press Audit.",
+                    is_status=False,
+                )
+            return
+        judged = found["verdict"]
+        with self._told:
+            verdict(
+                judged["level"],
+                judged["sentence"],
+                " ".join(judged["reasons"]),
+                _capital(found["remark"] or ""),
+                is_status=False,
+            )
+        with self._found:
+            if found["earlier"]:
+                tag(
+                    "p",
+                    "s sub",
+                    f"Audited together with {found['earlier']:,} tables that were published before.",
+                )
+            if found["cells"]:
+                self._draw_cells(found)
+            _advise(found)
+
+    def _draw_cells(self, found: Told) -> None:
+        with card("scroll"), table({"Who": "", "Count": "r", "Why": ""}):
+            for cell in found["cells"]:
+                with tag("tr"):
+                    tag("td", "", cell["named"])
+                    tag("td", "r b", cell["range"])
+                    tag("td", "s", cell["why"])
+        if (left := found["n_cells"] - len(found["cells"])) > 0:
+            tag("p", "s sub", f"{left:,} more are given away.")
+
+    def _call(self) -> WithFiles | None:
+        try:
+            return repeated(self._state.options(str(self._session.setup.registry)), self._opened)
+        except LouverError:
+            return None
+
+    def _open_publishing(self) -> None:
+        Publishing(
+            self._session,
+            self._state,
+            "tables",
+            "All tables of the list in one release. They are audited together with everything in the register, and entered there: as "
+            "CSV, Parquet and a report.",
+            self._publication,
+        )
+
+    def _publication(self, out: str) -> tuple[Any, ...] | str:
+        self._state.with_register = True
+        options = self._state.options(str(self._session.setup.registry))
+        return published_together, self._opened.path, self._opened.source, options, out
+
+
+def repeated(options: Told, opened: Opened) -> WithFiles:
+    """The audit as a spec, and a command that reads it."""
+    named = "uri" if "://" in opened.path else "file"
+    source = opened.source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
+    text = written({"source": {named: opened.copied, **source}, "audit": dict(options)})
+    return WithFiles(Texts(("louver", "audit", SPEC), f"print(lv.audit(spec={SPEC!r}))"), {SPEC: text})
+
+
+def _advise(found: Told) -> None:
+    """What the verb would change."""
+    advice = found["advice"]
+    lines = []
+    if advice is not None and advice["leave_out"]:
+        lines.append(f"Safe without: {', '.join(advice['leave_out'])}.")
+    if advice is not None and advice["coarsen"]:
+        lines.append(
+            "Safe with: " + "; ".join(f"{one['table']} {one['how']}" for one in advice["coarsen"]) + "."
+        )
+    for plan in found["hide"]:
+        told = f"{len(plan['cells']):,} more cells beside {plan['small_cells']:,} small ones"
+        lines.append(
+            f"Hide in {plan['table']}: {told if plan['safe'] else 'no pattern found that protects all'}."
+        )
+    if lines:
+        with card("pad roomy"):
+            tag("h2", text="What to change")
+            for line in lines:
+                tag("p", "s", line)
+
+
+class DraftPanel:
+    """A drawer that describes one table."""
+
+    def __init__(self, draft: Draft, tables: Tables, columns: Columns, add: Any) -> None:
+        self._draft, self._tables, self._columns, self._add = draft, tables, columns, add
+        with drawer("Describe a table"):
+            text_field("Name", draft.name, partial(self._set, "name"))
+            segments(KINDS, draft.kind, self._set_kind, "Kind of table")
+            self._body = tag("div", "stack")
+            self._wrong = tag("div")
+            button("Add it", self._take, kind="pri", data_run="")
+        self._paint()
+
+    def _set(self, name: str, value: Any) -> None:
+        setattr(self._draft, name, value.strip() if isinstance(value, str) else value)
+
+    def _set_kind(self, kind: str) -> None:
+        self._draft.kind = kind
+        self._draft.places.clear()
+        self._paint()
+
+    def _set_only(self, name: str) -> None:
+        self._draft.only = name
+        self._draft.labels.clear()
+        self._paint()
+
+    def _paint(self) -> None:
+        draft = self._draft
+        self._body.clear()
+        with self._body:
+            for attribute in self._tables.attributes:
+                self._draw_place(attribute["name"])
+            if draft.kind == "counts":
+                check("With totals", draft.totals, partial(self._set, "totals"))
+                text_field("Hide counts below (empty: none)", draft.below, partial(self._set, "below"))
+                text_field("Round to a multiple of (empty: exact)", draft.base, partial(self._set, "base"))
+            else:
+                text_field(
+                    "Decimals of proportions (empty: exact)", draft.decimals, partial(self._set, "decimals")
+                )
+                select(COUNTS, draft.counts, partial(self._set, "counts"), "What is published beside them")
+            names = {"": "everybody"} | {a["name"]: f"only some {a['name']}" for a in self._tables.attributes}
+            with tag("label", "field"):
+                tag("span", "s sub", "Who is counted")
+                select(names, draft.only, self._set_only, "Who is counted")
+            if draft.only:
+                self._draw_labels()
+
+    def _draw_place(self, name: str) -> None:
+        tree = self._columns.trees.get(name)
+        levels = range(1, len(tree.steps) + 1) if tree is not None else ()
+        choices = {"": "not in it"}
+        for place, text in PLACES[self._draft.kind].items():
+            choices |= {place: text} | {f"{place}:{n}": f"{text}, level {n}" for n in levels}
+        with tag("div", "row between"):
+            tag("span", "s clip", name, title=name)
+            select(
+                choices, self._draft.places.get(name, ""), partial(self._place, name), f"Where {name} stands"
+            )
+
+    def _place(self, name: str, value: str) -> None:
+        if value:
+            self._draft.places[name] = value
+        else:
+            self._draft.places.pop(name, None)
+
+    def _draw_labels(self) -> None:
+        labels = next(a["labels"] for a in self._tables.attributes if a["name"] == self._draft.only)
+        with tag("div", "chips"):
+            for label in labels[:MOST_CHIPS]:
+                made = tag("button", "chip", label, type="button", aria_pressed="false")
+                made.click(partial(self._toggle, made, label))
+
+    def _toggle(self, made: Any, label: str) -> None:
+        self._draft.labels.symmetric_difference_update({label})
+        made.set(aria_pressed=str(label in self._draft.labels).lower())
+
+    def _take(self) -> None:
+        self._wrong.clear()
+        try:
+            self._add(piece_of(self._draft, self._columns))
+        except LouverError as error:
+            with self._wrong:
+                problem(str(error))
+            return
+        with self._wrong:
+            tag("p", "s sub", f"{self._draft.name} is in the list.")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,210 @@
+"""A project: what was chosen for a file, to be saved and opened again. It never holds records, counts or results.
+
+A project names its data; it does not open them. The file that the explorer was started with and the samples are opened by their
+names, any other file is chosen by hand.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from louver.anonymize.methods import METHODS
+from louver.app.columns import KINDS, ROLES, Columns, Tree
+from louver.app.jobs.data import labelled
+from louver.app.pages.audit import SECONDS as AUDIT_SECONDS
+from louver.app.pages.audit import Audits
+from louver.app.pages.microdata import LEFT_OUT, RECODINGS, ROUNDS, TIMES
+from louver.app.pages.microdata import Asked as Microdata
+from louver.app.pages.microdata_more import CODES, DISTANCES, L_KINDS
+from louver.app.pages.tables_state import Tables, Waiting
+from louver.app.session import SAMPLES, Session
+from louver.audit.options import TableOptions
+from louver.bounds.options import BoundsOptions
+from louver.data.samples import sample_path
+from louver.errors import InputError, LouverError
+from louver.schema.source import SourceOptions
+from louver.schema.validate import Options, validated
+
+__all__ = ["MAX_PROJECT", "Project", "go_on", "open_data_of", "read_project", "saved"]
+
+MAX_PROJECT = 5_000_000
+WHERE = "the project"
+MOST_TABLES = 200
+
+
+class DataOptions(Options):
+    """Which data a project is about."""
+
+    name: Annotated[str, Field(min_length=1)]
+    sample: str | None = None
+
+
+class TableOfProject(Options):
+    """An arrangement that was tried; what came of it is found out again."""
+
+    words: str
+    options: dict[str, Any]
+
+
+class AuditOfProject(Options):
+    """What the page Audit was told."""
+
+    pieces: Annotated[list[dict[str, Any]], Field(max_length=MOST_TABLES)] = Field(default_factory=list)
+    small: str = "5"
+    within: str = ""
+    hide: bool = False
+    with_register: bool = True
+    new_population: bool = False
+    seconds: Literal[tuple(AUDIT_SECONDS)] = "60"  # type: ignore[valid-type]
+
+
+class MoreOfProject(Options):
+    """Further demands on microdata, without the population, which is a file of its own."""
+
+    l_kind: Literal[tuple(L_KINDS)] = "distinct"  # type: ignore[valid-type]
+    t: str = ""
+    distance: Literal[tuple(DISTANCES)] = ""  # type: ignore[valid-type]
+    count_missing: bool = False
+    codes: dict[Literal[tuple(CODES)], dict[str, str]] = Field(default_factory=dict)  # type: ignore[valid-type]
+    against: list[str] = Field(default_factory=list)
+    accept: bool = False
+
+
+class MicrodataOfProject(Options):
+    """What the page Microdata was told."""
+
+    k: Annotated[int, Field(ge=2)] = 5
+    l: int | None = None  # noqa: E741 - the field's own name
+    weights: dict[str, Annotated[float, Field(ge=0, le=4)]] = Field(default_factory=dict)
+    recoding: Literal[tuple(RECODINGS)] = "local"  # type: ignore[valid-type]
+    method: Literal[tuple(METHODS)] = "auto"  # type: ignore[valid-type]
+    seconds: Literal[tuple(TIMES | ROUNDS)] = "10"  # type: ignore[valid-type]
+    suppress: Literal[tuple(LEFT_OUT)] = "0"  # type: ignore[valid-type]
+    more: MoreOfProject = MoreOfProject()
+
+
+class Project(Options):
+    """The content of a project file."""
+
+    louver: Literal["project"] = "project"
+    version: Literal[1] = 1
+    data: DataOptions
+    source: dict[str, Any] = Field(default_factory=dict)
+    roles: dict[str, Literal[tuple(ROLES)]] = Field(default_factory=dict)  # type: ignore[valid-type]
+    kinds: dict[str, Literal[tuple(KINDS)]] = Field(default_factory=dict)  # type: ignore[valid-type]
+    orders: dict[str, list[str]] = Field(default_factory=dict)
+    hierarchies: dict[str, list[dict[str, list[str]]]] = Field(default_factory=dict)
+    tables: Annotated[list[TableOfProject], Field(max_length=MOST_TABLES)] = Field(default_factory=list)
+    audit: AuditOfProject = AuditOfProject()
+    microdata: MicrodataOfProject = MicrodataOfProject()
+
+
+def saved(session: Session) -> str:
+    """What was chosen for the open data, as the text of a project file."""
+    assert session.opened is not None
+    opened = session.opened
+    columns, tables = session.state(Columns), session.state(Tables)
+    audits, microdata = session.state(Audits), session.state(Microdata)
+    sample = next((name for name in SAMPLES if str(sample_path(name)) == opened.path), None)
+    content = {
+        "louver": "project",
+        "version": 1,
+        "data": {"name": opened.name} | ({} if sample is None else {"sample": sample}),
+        "source": opened.source.model_dump(
+            mode="json", exclude={"file", "uri", "query"}, exclude_defaults=True
+        ),
+        "roles": {name: role for name, role in columns.roles.items() if role},
+        "kinds": columns.kinds,
+        "orders": columns.orders,
+        "hierarchies": {name: tree.steps for name, tree in columns.trees.items() if tree.steps},
+        "tables": [
+            {"words": one.words, "options": one.options.model_dump(mode="json", exclude_defaults=True)}
+            for one in tables.in_order()
+        ],
+        "audit": _taken(audits, AuditOfProject),
+        "microdata": _taken(microdata, MicrodataOfProject) | {"more": _taken(microdata.more, MoreOfProject)},
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1)
+
+
+def _taken(state: object, model: type[Options]) -> dict[str, Any]:
+    """What a page keeps of what a project holds."""
+    return {name: getattr(state, name) for name in model.model_fields if name != "more"}
+
+
+def read_project(path: Path) -> Project:
+    """Read a project file; whatever it holds is checked by the models of the verbs.
+
+    Raises
+    ------
+    InputError
+        If it is no project, or the verbs do not take what it holds.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or content.get("louver") != "project":
+        raise InputError("this is no project; choose a file that was saved on the page Start.")
+    project = validated(Project, content, WHERE)
+    validated(SourceOptions, project.source, WHERE)
+    for one in project.tables:
+        validated(BoundsOptions, one.options, WHERE)
+    for piece in project.audit.pieces:
+        validated(TableOptions, piece, WHERE)
+    return project
+
+
+def open_data_of(session: Session, project: Project) -> bool:
+    """Open the data of a project, where it may be opened by its name; False where somebody must choose the file."""
+    name, sample = project.data.name, project.data.sample
+    file = session.setup.file
+    if sample in SAMPLES:
+        session.open_sample(str(sample))
+    elif file is not None and "://" not in file and Path(file).name == name:
+        session.open_start()
+    elif session.opened is None or session.opened.name != name:
+        return False
+    return True
+
+
+async def go_on(session: Session) -> None:
+    """Take the choices of the project that waits for the data that are open, if one does."""
+    project, opened = session.project, session.opened
+    if project is None or opened is None or project.data.name != opened.name:
+        return
+    session.project = None
+    session.read_as(**project.source)
+    await _restore(session, project)
+
+
+async def _restore(session: Session, project: Project) -> None:
+    assert session.opened is not None
+    opened, columns = session.opened, session.state(Columns)
+    columns.roles, columns.kinds = dict(project.roles), dict(project.kinds)
+    columns.orders = {name: list(order) for name, order in project.orders.items()}
+    columns.is_edited = True
+    for name, steps in project.hierarchies.items():
+        try:
+            labels = await session.ask(labelled, opened.path, opened.source, name, key=f"labels {name}")
+        except LouverError:  # the column is not there any more; the page Data lists those that are
+            continue
+        columns.trees[name] = Tree(labels, [dict(step) for step in steps])
+    tables = session.state(Tables)
+    tables.waiting = [
+        Waiting(one.words, validated(BoundsOptions, one.options, WHERE)) for one in project.tables
+    ]
+    microdata = session.state(Microdata)
+    _give(session.state(Audits), project.audit)
+    _give(microdata, project.microdata)
+    _give(microdata.more, project.microdata.more)
+
+
+def _give(state: object, given: Options) -> None:
+    """Set what a page keeps as a project has it."""
+    for name, value in given.model_dump(exclude={"more"}).items():
+        setattr(state, name, value)

@@ -1,0 +1,225 @@
+"""What lies in a release: files that its verb publishes and its promises speak of, with the columns that they must have.
+
+A file that no promise speaks of could hold anything, and so could a column, a note in a file's metadata or bytes between its parts that
+nobody looks at. So the list of what may be there is closed, and follows from the promises: dropping a promise makes its file one too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from louver.release.folder import Folder, Malformed
+from louver.release.manifest import Manifest
+from louver.release.promises.base import Context, Outcome
+from louver.release.promises.csv_copy import csv_of
+from louver.release.promises.page import Keys, Lines, page_problem
+
+__all__ = ["check_contents"]
+
+REPORT, DATA, DICTIONARY = "report.html", "data/anonymized.parquet", "data/columns.parquet"
+ERROR_COLUMNS = ["standard_error", "lower_90", "upper_90"]
+MEASURED = ["level", "node", "query", "values", "variance", "entry"]
+
+PARQUET_KEYS = {b"ARROW:schema", b"louver"}
+FIELD_KEYS = {b"PARQUET:field_id"}
+ROOM = 256
+"""Bytes of a Parquet file, for each part of a column, that belong to no part: other writers put indexes there."""
+
+LONGEST_WRITER = 200
+"""Characters of the name of the software that wrote a Parquet file."""
+
+Entry = Mapping[str, Any]
+Columns = Sequence[Sequence[str]]
+"""What the columns of a file may be called: one of several lists, or anything where there is none."""
+
+
+def check_contents(context: Context) -> Outcome:
+    """Look for files, columns, notes and pages that do not belong to the release."""
+    manifest, folder = context.manifest, context.folder
+    spoken = _spoken(manifest)
+    extra = sorted(set(manifest.files) - set(spoken) - {REPORT})
+    if extra:
+        return Outcome(False, f"{extra[0]} is no file that the promises of {manifest.verb} speak of")
+    for file, names in spoken.items():
+        if file.endswith(".parquet") and file in manifest.files:
+            for problem in _parquet_problems(folder, file, names):
+                return Outcome(False, f"{file} {problem}")
+    if REPORT in manifest.files:
+        keys = {} if manifest.verb not in PAGES else PAGES[manifest.verb](folder, manifest)
+        shown = _published_lines(folder, manifest) if manifest.verb == "audit" else None
+        found = page_problem(folder.file(REPORT), keys, shown)
+        if found is not None and not manifest.not_for_release:  # an evaluation shows more, and fails anyway
+            return Outcome(False, f"{REPORT} {found}")
+    return Outcome(True, f"{len(manifest.files)} files that the promises speak of, and nothing else in them")
+
+
+def _spoken(manifest: Manifest) -> dict[str, Columns]:
+    """The files that a release may have, and the names that their columns may have."""
+    by_name: dict[str, Entry] = {str(entry.get("promise")): entry for entry in manifest.promises}
+    return dict(FILES[manifest.verb](manifest, by_name))
+
+
+def _anonymize(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[str, Columns]]:
+    asked = manifest.parameters
+    columns: list[str] = [
+        *asked.get("quasi", ()),
+        *asked.get("sensitive", ()),
+        *asked.get("keep", ()),
+        "class_id",
+    ]
+    columns += [f"{name}_{end}" for name in asked.get("quasi", ()) for end in ("lower", "upper")]
+    # With a dictionary of all columns, `columns` compares it with the file.
+    yield "data/anonymized.parquet", () if "columns" in by_name else _Among(columns)
+    yield "data/mapping.parquet", ()  # its own check knows columns and types
+    if "columns" in by_name:
+        yield "data/columns.parquet", ()  # likewise
+    if "csv" in by_name:
+        yield "data/anonymized.csv", ()
+    for name, counted in (("k-map", "people"), ("k-units", "units")):
+        if name in by_name:
+            yield "data/classes.parquet", [[*by_name[name].get("quasi", ()), counted]]
+
+
+def _groups(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[str, Columns]]:
+    regions = [*manifest.parameters.get("regions", ()), "level"]
+    numbers, persons = [*regions, "size", "groups"], [*regions, "persons"]
+    yield "data/groups.parquet", [numbers, numbers + ERROR_COLUMNS]
+    yield "data/persons.parquet", [persons, persons + ERROR_COLUMNS]
+    yield "measurements/groups.parquet", [MEASURED]
+    if manifest.parameters.get("total") == "public":
+        yield "invariants.parquet", [["invariant", "value"]]
+
+
+def _topdown(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[str, Columns]]:
+    promise = by_name.get("topdown", {})
+    people = [*promise.get("regions", ()), *promise.get("attributes", {})]
+    yield str(promise.get("file")), [people]
+    if promise.get("csv") is not None:
+        yield str(promise["csv"]), ()
+    yield str(promise.get("measurements")), [MEASURED]
+    yield str(promise.get("statements")), [["statement", "region", "lower", "upper"]]
+    yield str(promise.get("invariants")), [["invariant", "level", "region", "value"]]
+    for table in promise.get("tables", {}).values():
+        yield str(table["file"]), ()  # compared with the people, column by column
+    if promise.get("errors") is not None:
+        yield str(promise["errors"]["file"]), ()
+        yield str(promise["errors"]["regions"]), [["level", "region", "parent", "own_variance", "variance"]]
+    if "extension" in by_name:
+        extension = by_name["extension"]
+        yield str(extension.get("first")), [[*extension.get("regions", ()), *extension.get("attributes", {})]]
+        yield str(extension.get("first_manifest")), ()
+
+
+def _audit(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[str, Columns]]:
+    for table in by_name.get("tables", {}).get("tables", ()):
+        yield str(table["file"]), ()  # its own check knows its columns
+        yield csv_of(str(table["file"])), ()
+
+
+FILES = {"anonymize": _anonymize, "groups": _groups, "topdown": _topdown, "audit": _audit}
+
+
+def _anonymize_page(folder: Folder, manifest: Manifest) -> Keys:
+    names = {*folder.schema(DATA).names, *manifest.parameters.get("quasi", ())}
+    if DICTIONARY in folder.files:
+        names |= set(folder.table(DICTIONARY)["name"].to_pylist())
+    return {
+        **dict.fromkeys(("column", "quasi-identifier"), frozenset(names)),
+        **dict.fromkeys(("records in a class", "measure", "recoding")),
+    }
+
+
+def _groups_page(folder: Folder, manifest: Manifest) -> Keys:
+    return {
+        "level": frozenset(["total", *manifest.parameters.get("regions", ())]),
+        "size": None,
+        "region": None,
+    }
+
+
+def _topdown_page(folder: Folder, manifest: Manifest) -> Keys:
+    promise: Entry = next(entry for entry in manifest.promises if entry.get("promise") == "topdown")
+    return {
+        "level": frozenset(promise.get("levels", ())),
+        "statement": frozenset(promise.get("cells", {})),
+        "true size": None,
+    }
+
+
+def _published_lines(folder: Folder, manifest: Manifest) -> Lines:
+    """The lines of published tables as a page shows them, by the names of their columns."""
+    lines: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for file in manifest.files:
+        if file.endswith(".parquet"):
+            table = folder.table(file)
+            columns = [map(_cell, column.to_pylist()) for column in table.columns]
+            lines.setdefault(tuple(table.column_names), set()).update(zip(*columns, strict=True))
+    return lines
+
+
+PAGES: Mapping[str, Callable[[Folder, Manifest], Keys]] = {
+    "anonymize": _anonymize_page,
+    "groups": _groups_page,
+    "topdown": _topdown_page,
+}
+
+
+def _cell(value: object) -> str:
+    """A number with separators, text as it is; what is hidden is called so."""
+    if value is None:
+        return "hidden"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+class _Among(tuple[Sequence[str], ...]):
+    """Names that columns may have, each at most once, in any order and number."""
+
+    def __new__(cls, names: Iterable[str]) -> _Among:
+        return super().__new__(cls, ([*names],))
+
+
+def _parquet_problems(folder: Folder, file: str, names: Columns) -> Iterator[str]:
+    """What is in a Parquet file that no column of its list holds."""
+    metadata = folder.footer(file)
+    schema = metadata.schema.to_arrow_schema()
+    found = schema.names
+    if len(set(found)) < len(found):
+        yield "has two columns of one name"
+    if isinstance(names, _Among):
+        if not set(found) <= set(names[0]):
+            yield "has a column that neither the parameters nor a dictionary of columns name"
+    elif names and found not in [list(allowed) for allowed in names]:
+        yield "has other columns than its verb publishes"
+    if not set(metadata.metadata or ()) <= PARQUET_KEYS or len(metadata.created_by) > LONGEST_WRITER:
+        yield "has notes in its metadata that louver does not write"
+    if any(not set(field.metadata or ()) <= FIELD_KEYS for field in _fields(schema)):
+        yield "has notes in its columns that louver does not write"
+    if _unaccounted(metadata, folder.file(file).stat().st_size) > ROOM * _n_chunks(metadata):
+        yield "has bytes that belong to no column"
+
+
+def _fields(schema: Iterable[pa.Field]) -> Iterator[pa.Field]:
+    """Every field, and those within."""
+    for field in schema:
+        yield field
+        yield from _fields(field.type.field(place) for place in range(field.type.num_fields))
+
+
+def _n_chunks(metadata: pq.FileMetaData) -> int:
+    return int(metadata.num_row_groups * metadata.num_columns)
+
+
+def _unaccounted(metadata: pq.FileMetaData, size: int) -> int:
+    """Bytes that are neither of a column nor of the footer."""
+    used = sum(
+        metadata.row_group(group).column(column).total_compressed_size
+        for group in range(metadata.num_row_groups)
+        for column in range(metadata.num_columns)
+    )
+    if used > size:
+        raise Malformed("a column is longer than its file")
+    return size - int(used) - int(metadata.serialized_size) - 12  # two marks and the footer's length
