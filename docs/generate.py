@@ -312,7 +312,12 @@ KINDS = {
     type(None): "number or null",
     dict: "object",
 }
-OR_NULL = {"violation": "object or null", "stopped": "text or null", "households": "object or null"}
+OR_NULL = {
+    "violation": "object or null",
+    "stopped": "text or null",
+    "households": "object or null",
+    "question.household": "text or null",
+}
 """Kinds of keys that are null in the example."""
 
 
@@ -331,6 +336,7 @@ AUDIT_MEANINGS = {
     "question.is_late": "whether the time ended before the search did",
     "question.has_targets": "whether targets were named, and nothing else was asked",
     "question.dependencies": "pairs of columns of which the first determines the second, which everybody is assumed to know",
+    "question.household": "a column that looks like the number of a household, whose members were counted one by one; or null",
     "question.asked": "the same in sentences",
     "question.not_asked": "what was not asked, in sentences",
     "summary": "counts of cells",

@@ -19,11 +19,12 @@ from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem, Units
 from louver.anonymize.recodes import binned, recoded_labels
 from louver.anonymize.requirements import Distance, LKind, Sensitive
-from louver.anonymize.roles import check_roles, likely_unit
+from louver.anonymize.roles import check_roles
 from louver.data.coded import CodedColumn, read_coded
 from louver.data.coding import NUMBER, find_row, in_order, text_sql
 from louver.data.read import Source, open_source
 from louver.data.tabulate import Records, read_codes
+from louver.data.units import find_unit_column
 from louver.errors import InputError
 from louver.run import Run
 from louver.schema.attribute import Attribute, Kind
@@ -128,7 +129,7 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
         represents=_represents(source, options),
         public={a.name: public_labels(a, schema, options, _labels(people, a.name)) for a in attributes},
         is_text=source.is_text,
-        likely_unit=likely_unit(source, options, run),
+        likely_unit=None if options.unit is not None else find_unit_column(source, options.quasi, run),
         missing_code=declared_missing(source, options),
     )
 

@@ -24,6 +24,7 @@ from louver.audit.verdict import Question
 from louver.data.read import open_source
 from louver.data.restriction import restriction
 from louver.data.tabulate import tabulate
+from louver.data.units import find_unit_column
 from louver.errors import InputError
 from louver.release.memory import Memory
 from louver.release.write import check_out
@@ -176,9 +177,12 @@ def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
             entries, named, (*opened.columns, *(name for told in source.wide.values() for name in told))
         )
         histogram = tabulate(opened, names, weight=source.weight, wide=source.wide, schema=schema)
+        is_counted = source.weight is not None or bool(source.wide)
+        household = None if is_counted else find_unit_column(opened, names, request.run)
     options = restrict(options, labels, histogram.attributes)
     earlier = from_entries(entries, histogram.attributes, crosses_of(options, histogram.attributes))
-    return request.run.attend(load, options, histogram.attributes, histogram, zeros, folder, earlier)
+    loaded = request.run.attend(load, options, histogram.attributes, histogram, zeros, folder, earlier)
+    return loaded if household is None else replace(loaded, household=household.name)
 
 
 def _filter(request: Request[AuditOptions], memory: Memory | None) -> Mapping[str, tuple[str, ...]]:

@@ -449,6 +449,7 @@ def _question(
         is_late=is_late or (asked is not None and asked.is_late),
         has_targets=bool(loaded.targets) and options.publish is None,
         dependencies=loaded.dependencies,
+        household=loaded.household,
     )
 
 

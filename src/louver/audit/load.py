@@ -40,7 +40,8 @@ class Target:
 class Loaded:
     """Pieces and targets over one domain; `truth` (n_cells,) is None where the records are not known.
 
-    `dependencies` are columns of which the first determines the second, as everybody knows.
+    `dependencies` are columns of which the first determines the second, as everybody knows; `household` is a column of the records that
+    looks like the number of a household.
     """
 
     domain: Domain
@@ -49,6 +50,7 @@ class Loaded:
     truth: IntArray | None
     is_possible: NDArray[np.bool_] | None
     dependencies: tuple[tuple[str, str], ...] = ()
+    household: str | None = None
 
 
 def attribute_names(options: AuditOptions) -> tuple[str, ...]:

@@ -36,6 +36,8 @@ class Question:
         Whether targets were named and nothing else was asked.
     dependencies : tuple of (str, str)
         Columns of which the first determines the second; everybody is assumed to know how.
+    household : str or None
+        A column of the records that looks like the number of a household: its members were counted one by one.
     """
 
     cells: int
@@ -47,6 +49,7 @@ class Question:
     is_late: bool = False
     has_targets: bool = False
     dependencies: tuple[tuple[str, str], ...] = ()
+    household: str | None = None
 
     @property
     def is_reached(self) -> bool:
@@ -100,6 +103,11 @@ class Question:
                 f"Of {names}, groups were formed by single labels, pairs, categories, filters and what these leave of one "
                 "another, not by every set of labels."
             )
+        if self.household is not None:
+            told.append(
+                f'Groups were counted by people, not by households (column "{self.household}"): one that a single household makes up '
+                "passes for large where the household is."
+            )
         return told
 
 
@@ -132,6 +140,11 @@ def verdict(
             Level.CARE, "Leave out the targets to ask about all groups of people.", (told, *not_asked)
         )
     told = f"No group of fewer than {small:,} people that {question.described} is determined: {_refuted(question.groups)}."
+    if question.household is not None:
+        sentence = (
+            "No small count of people is given away; look at groups of few households before you publish."
+        )
+        return Verdict(Level.CARE, sentence, (told, *not_asked))
     return Verdict(Level.OK, "No small count is given away, alone or together.", (told, *not_asked))
 
 
