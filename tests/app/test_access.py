@@ -16,13 +16,15 @@ pytestmark = pytest.mark.chromium
 
 SETTLED = "!document.querySelector('.dim, .run:not(.gone)') && [...document.querySelectorAll('.tile b')].every(b => b.textContent !== '–')"
 DRAWN = {
+    "start": "button:has-text('Choose a zip file')",
+    "audit": "button:has-text('Describe a table')",
     "data": ".attr table",
     "tables": ".verdict:has-text('publish'), .verdict:has-text('No small count')",
     "microdata": ".main .verdict",
     "groups": "h2:text-is('Forecast')",
     "topdown": ".empty:has-text('no spec')",
-    "releases": ".empty:has-text('No folder')",
-    "ledger": ".empty:has-text('No ledger')",
+    "releases": ".empty:has-text('Nothing was released yet')",
+    "ledger": "text=None beside the data",
 }
 """What only the finished page has."""
 
@@ -31,7 +33,9 @@ DRAWN = {
 def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     """Ended as a system ends it; what was private is gone then."""
     folder = tmp_path_factory.mktemp("private")
-    with running(str(sample_path("people")), end=signal.SIGTERM, TMPDIR=str(folder)) as found:
+    releases = tmp_path_factory.mktemp("access") / "releases"
+    given = [str(sample_path("people")), f"--releases={releases}"]
+    with running(*given, end=signal.SIGTERM, TMPDIR=str(folder)) as found:
         [private] = folder.glob("louver-*")
         assert private.stat().st_mode & 0o077 == 0
         yield found

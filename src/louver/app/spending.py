@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -61,6 +61,8 @@ class Strip:
         As for `Ledger.reserve`.
     is_sample : callable
         Whether the records are a sample's, which spends from a ledger of its own and from no other.
+    after : callable, optional
+        Told the name of the release that is shown, or None.
     is_paid : callable
         The job and its first arguments, before ledger and folder, that tells whether this was paid for and interrupted.
     """
@@ -78,9 +80,10 @@ class Strip:
         largest_unit: Callable[[], int | None] = lambda: None,
         is_sample: Callable[[], bool] = lambda: False,
         is_paid: Callable[[], tuple[Any, ...] | None] = lambda: None,
+        after: Callable[[str | None], Awaitable[None]] | None = None,
     ) -> None:
         self._session, self._asked, self._records = session, asked, records
-        self._stem = stem
+        self._stem, self._after = stem, after
         self._is_sample, self._practice = is_sample, Practice(session)
         self._paid_job, self._is_paid = is_paid, False
         self._named: Tag | None = None
@@ -109,6 +112,8 @@ class Strip:
         await self.update()
         found = self._asked.result
         self._result.clear()
+        if self._after is not None:
+            await self._after(None if found is None else found["name"])
         if found is None:
             self._regions.clear()
             return
