@@ -173,8 +173,6 @@ BAD = {
     "ordered twice": (("people.csv", *QUASI, "--ordered", "town", "--ordered", "town=a,b"), "each name once"),
     "ordered lacks a value": (("people.csv", *QUASI, "--ordered", "town=Ayr,Bute,Doon"), "row 4"),
     "ordered of another column": (("people.csv", *QUASI, "--ordered", "ill"), "--quasi or --sensitive"),
-    "missing code without values": (("people.csv", *QUASI, "--missing-code", "age"), "as age=9,99"),
-    "missing code of another column": (("people.csv", *QUASI, "--missing-code", "ill=x"), "not in --quasi"),
     "missing code in the order": (
         ("people.csv", *QUASI, "--missing-code", "town=Ayr", "--ordered", "town=Ayr,Bute,Cairn,Doon"),
         "--missing-code and in --ordered",

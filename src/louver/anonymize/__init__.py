@@ -79,6 +79,7 @@ def anonymize(
     where: str | None = None,
     header_row: int | None = None,
     missing_code: Mapping[str, Sequence[str | int]] | None = None,
+    date_order: str | None = None,
     quasi: str | Sequence[str] = (),
     k: int = 5,
     identifying: str | Sequence[str] = (),

@@ -68,6 +68,7 @@ def audit(
     where: str | None = None,
     header_row: int | None = None,
     missing_code: Mapping[str, Sequence[str | int]] | None = None,
+    date_order: str | None = None,
     weight_is_count: bool | None = None,
     tables: Sequence[Mapping[str, Any]] = (),
     known: Sequence[Mapping[str, Any]] = (),

@@ -68,6 +68,8 @@ class Source:
         Column, or `*` for all, -> values that stand for missing.
     is_weight_count : bool
         A column of weights counts people, whatever it looks like.
+    date_order : str, optional
+        Order of day, month and year in dates that can be read in several ways: dmy, mdy or ymd.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Source:
     condition: str = "true"
     missing_code: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_weight_count: bool = False
+    date_order: str | None = None
     _scratch: Scratch
     _held: ExitStack = field(default_factory=ExitStack)
     _text: TextFile | None = None
@@ -229,6 +232,7 @@ def open_source(
     where: str | None = None,
     header_row: int | None = None,
     missing_code: Mapping[str, tuple[str, ...]] | None = None,
+    date_order: str | None = None,
     weight_is_count: bool = False,
     run: Run | None = None,
 ) -> Source:
@@ -256,6 +260,8 @@ def open_source(
         where it looks like a title.
     missing_code : mapping, optional
         Column, or `*` for all, -> values that stand for missing; they stay in what is read as it is (`read_all`).
+    date_order : {"dmy", "mdy", "ymd"}, optional
+        Order of day, month and year in dates that can be read in several ways.
     weight_is_count : bool
         A column of weights counts people, even if it looks like money or a sampling weight.
     run : Run, optional
@@ -289,6 +295,7 @@ def open_source(
     )
     source = _start(name_of(data, table), run or Run())
     source.missing_code, source.is_weight_count = missing_code or {}, weight_is_count
+    source.date_order = date_order
     try:
         _attach(source, data, reading)
         _describe(source)
