@@ -416,7 +416,7 @@ SPEC_MEANINGS = {
     "source.file": "the file with the records, relative to the spec",
     "source.uri": "address of a PostgreSQL database, instead of a file; the password comes from the environment",
     "source.wide": 'columns that are cells: `{ "<25, f" = { age = "<25", sex = "f" } }`, one entry for each column',
-    "attributes.kind": "`category` (default), `ordered` (labels in their order), `integer` or `number`",
+    "attributes.kind": "`category` (default), `ordered` (labels in their order), `integer`, `number` or `date` (days, under months, quarters, years and decades)",
     "attributes.labels": "all its labels; a value outside them is refused with its row",
     "attributes.missing": "`error` (default), or the label that a missing value gets",
     "attributes.hierarchy": "a CSV file from labels to groups, `{ prefixes = [2, 5] }` of a code, or `{ columns = [...] }`",

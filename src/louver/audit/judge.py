@@ -11,9 +11,10 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from louver.audit.advise import Small, advise
+from louver.audit.already import as_cells, known_already
 from louver.audit.contradiction import contradiction
 from louver.audit.descriptions import Box
 from louver.audit.domain import Domain
@@ -169,6 +170,7 @@ def _answers(loaded: Loaded, options: AuditOptions, run: Run, started: float) ->
     if options.publish is not None or not loaded.targets:
         known = _known(problem, groups, bounds, options)
         share = SHARE_BOUNDS if known.shape[0] else SHARE_GROUPS
+        known = csr_array(vstack([known, _known_already(loaded, problem, options)], format="csr"))
         asked = ask(loaded, problem, witnesses, known, options.small, run, started + share * options.seconds)
     question = _question(loaded, options, groups, asked, is_late)
     if asked is not None:
@@ -195,8 +197,14 @@ def _asked(loaded: Loaded, options: AuditOptions) -> list[_Group]:
         for cross in _distinct(piece.crosses)
     ]
     for piece in loaded.pieces[n_tables + len(options.known) :]:
-        groups += _left_open(loaded, piece, options)
+        if not piece.is_file:
+            groups += _left_open(loaded, piece, options)
     joint = _joint(loaded)
+    is_news = np.ones(len(joint.cells), dtype=bool)
+    is_news[
+        [cells[0] for cells in known_already(loaded.domain, loaded.pieces, options.small) if len(cells) == 1]
+    ] = False
+    joint = joint.among(is_news)
     if loaded.domain.n_cells <= MAX_JOINT:
         groups.append(joint)
     elif options.publish is not None:
@@ -369,6 +377,12 @@ def _known(problem: Problem, groups: list[_Group], bounds: _Bounds, options: Aud
     """Small cells that are exact, as sums of unknowns."""
     is_small = (bounds.lower == bounds.upper) & (bounds.lower > 0) & (bounds.lower < options.small)
     return forms_for(problem, _cells(groups).pick(np.flatnonzero(is_small))).upper
+
+
+def _known_already(loaded: Loaded, problem: Problem, options: AuditOptions) -> csr_array:
+    """Small groups that an earlier file shows by itself, as sums of unknowns."""
+    groups = known_already(loaded.domain, loaded.pieces, options.small)
+    return forms_for(problem, as_cells(loaded.domain, groups)).upper
 
 
 def _described(

@@ -74,6 +74,7 @@ def bounds(
     where: str | None = None,
     header_row: int | None = None,
     missing_code: Mapping[str, Sequence[str | int]] | None = None,
+    date_order: str | None = None,
     weight_is_count: bool | None = None,
     rows: str | Sequence[str] = (),
     cols: str | Sequence[str] = (),
