@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -140,6 +140,22 @@ class Source:
             for _ in self.batches("CREATE TEMP TABLE IF NOT EXISTS held AS SELECT * FROM records"):
                 pass
             self.connection.execute("CREATE OR REPLACE TEMP VIEW records AS SELECT * FROM held")
+
+    @contextmanager
+    def narrowed(self, condition: str) -> Iterator[bool]:
+        """Let `records` be only those that meet a condition (SQL) for a while; tells whether there are any."""
+        before = self.condition
+        try:
+            self._restrict(f"({before}) AND ({condition})")
+            yield self.first_row(f"SELECT 1 FROM {RECORDS} LIMIT 1") is not None
+        finally:
+            self._restrict(before)
+
+    def _restrict(self, condition: str) -> None:
+        self.condition = condition
+        self.connection.execute(
+            f"CREATE OR REPLACE TEMP VIEW {RECORDS} AS SELECT * FROM {WHOLE} WHERE {condition}"
+        )
 
     def batches(self, sql: str, **parameters: object) -> Iterator[pa.RecordBatch]:
         """Rows of a query on `records`, a batch at a time."""
