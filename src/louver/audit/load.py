@@ -24,7 +24,7 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.schema.attribute import Attribute
 from louver.schema.recode import parse_recodes
 
-__all__ = ["Loaded", "Target", "attribute_names", "load"]
+__all__ = ["Loaded", "Target", "attribute_names", "crosses_of", "load"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +119,13 @@ def load(
         is_possible=is_possible,
         dependencies=tuple((one.determinant, one.dependent) for one in dependencies),
     )
+
+
+def crosses_of(options: AuditOptions, attributes: Sequence[Attribute]) -> list[Cross]:
+    """What tables, statements and targets speak of."""
+    crosses = [_table_cross(table, attributes) for table in options.tables]
+    crosses += [_statement_cross(entry, attributes, f"known {n}") for n, entry in enumerate(options.known, 1)]
+    return crosses + [_target(entry, attributes, n).cross for n, entry in enumerate(options.targets, 1)]
 
 
 # Crosses ----------------------------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ class Question:
         Whether targets were named and nothing else was asked.
     dependencies : tuple of (str, str)
         Columns of which the first determines the second; everybody is assumed to know how.
+    within : float
+        Percentage to which the cells were asked about, too; groups are asked about their exact counts.
     household : str or None
         A column of the records that looks like the number of a household: its members were counted one by one.
     """
@@ -49,6 +51,7 @@ class Question:
     is_late: bool = False
     has_targets: bool = False
     dependencies: tuple[tuple[str, str], ...] = ()
+    within: float = 0.0
     household: str | None = None
 
     @property
@@ -96,6 +99,10 @@ class Question:
         if self.groups is not None and self.most < len(self.attributes):
             told.append(
                 f"Groups that take more than {counted(self.most, 'attribute')} to describe are too many to be asked about."
+            )
+        if self.groups is not None and self.within:
+            told.append(
+                f"Within {self.within:g} % only cells of tables and targets were asked about, not all groups."
             )
         if self.some_sets:
             names = " and ".join(f'"{name}"' for name in self.some_sets)
