@@ -312,7 +312,12 @@ KINDS = {
     type(None): "number or null",
     dict: "object",
 }
-OR_NULL = {"violation": "object or null", "stopped": "text or null", "households": "object or null"}
+OR_NULL = {
+    "violation": "object or null",
+    "stopped": "text or null",
+    "households": "object or null",
+    "question.household": "text or null",
+}
 """Kinds of keys that are null in the example."""
 
 
@@ -331,7 +336,9 @@ AUDIT_MEANINGS = {
     "question.is_late": "whether the time ended before the search did",
     "question.has_targets": "whether targets were named, and nothing else was asked",
     "question.dependencies": "pairs of columns of which the first determines the second, which everybody is assumed to know",
-    "question.asked": "the same in sentences",
+    "question.within": "percentage to which cells were asked about; groups are asked about exact counts",
+    "question.household": "a column that looks like the number of a household, whose members were counted one by one; or null",
+    "question.asked": "what was asked, in sentences",
     "question.not_asked": "what was not asked, in sentences",
     "summary": "counts of cells",
     "summary.targets": "cells audited",
@@ -409,7 +416,7 @@ SPEC_MEANINGS = {
     "source.file": "the file with the records, relative to the spec",
     "source.uri": "address of a PostgreSQL database, instead of a file; the password comes from the environment",
     "source.wide": 'columns that are cells: `{ "<25, f" = { age = "<25", sex = "f" } }`, one entry for each column',
-    "attributes.kind": "`category` (default), `ordered` (labels in their order), `integer` or `number`",
+    "attributes.kind": "`category` (default), `ordered` (labels in their order), `integer`, `number` or `date` (days, under months, quarters, years and decades)",
     "attributes.labels": "all its labels; a value outside them is refused with its row",
     "attributes.missing": "`error` (default), or the label that a missing value gets",
     "attributes.hierarchy": "a CSV file from labels to groups, `{ prefixes = [2, 5] }` of a code, or `{ columns = [...] }`",

@@ -107,6 +107,8 @@ def ready(page: Any, name: str) -> None:
         page.keyboard.press("n")
     elif name in ("groups", "topdown"):
         page.click("button:has-text('Try the sample')")
+        if name == "groups":  # a file is open
+            page.click("dialog[open] button:has-text('Open the sample')")
         page.wait_for_selector("td:visible")  # the forecast follows
     elif name == "releases":
         page.wait_for_selector("[role=treegrid]")

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from louver.app.jobs.books import out_folder
-from louver.app.jobs.groups import column_names, forecast, is_paid, release
+from louver.app.jobs.groups import column_names, forecast, is_paid, release, sizes_of
 from louver.app.pages.groups import Asked
 from louver.app.spending import amount_at, position
 from louver.errors import Cancelled, InputError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
+from louver.release.open import open_release
 from louver.release.verify import verify
 from louver.run import Run
 
@@ -77,3 +78,19 @@ def test_a_release_gets_a_plain_name(tmp_path: Path, name: str) -> None:
 def test_the_slider_gives_amounts_of_two_digits() -> None:
     assert [amount_at(place) for place in (-20, 0, 3)] == [Fraction(1, 100), 1, 2]
     assert position(Fraction(1, 2)) == -3
+
+
+def test_the_released_sizes_are_shown_as_published() -> None:
+    folder = Path(__file__).parents[1] / "data" / "releases-0.1"
+    published = open_release(folder / "groups").tables["groups"].to_pylist()
+    found = sizes_of(str(folder), "groups", "", Run())
+    assert found["sizes"] == [(row["size"], row["groups"]) for row in published if row["level"] == "total"]
+    assert found["largest"] == max(row["size"] for row in published) and found["left"] == 0
+    one = next(row for row in published if row["level"] == "state")
+    of_state = sizes_of(str(folder), "groups", one["state"], Run())
+    wanted = [
+        (row["size"], row["groups"])
+        for row in published
+        if row["level"] == "state" and row["state"] == one["state"]
+    ]
+    assert of_state["sizes"] == wanted and one["state"] in found["regions"]

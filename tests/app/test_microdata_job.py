@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from louver.app.copying import Texts, WithFiles
-from louver.app.jobs.microdata import KEPT, anonymized, browsed, published, traced
+from louver.app.jobs.microdata import KEPT, UNREGISTERED, anonymized, browsed, published, traced
 from louver.app.pages.microdata import Asked
 from louver.app.pages.microdata_more import More
 from louver.errors import InputError
@@ -32,7 +32,7 @@ def test_what_is_shown_is_what_is_published(people: str, tmp_path: Path) -> None
     told = anonymized(people, SourceOptions(), OPTIONS, Run())
     assert told["smallest_class"] >= 2 and [name for name, _ in told["by_column"]] == ["age"]
     made = published(told["number"], False, None, str(tmp_path / "out"), Run())
-    assert made == {"refused": None, "remark": None, "words": ""}
+    assert made == {"refused": None, "remark": UNREGISTERED, "words": ""}
     assert verify(tmp_path / "out").passed
     table = pq.read_table(tmp_path / "out" / "data" / "anonymized.parquet")
     assert KEPT.made is not None and table.equals(KEPT.made.table)
@@ -68,7 +68,7 @@ def test_a_publication_is_entered_into_the_register(people: str, tmp_path: Path)
     options = OPTIONS | {"registry": str(tmp_path / "register")}
     number = anonymized(people, SourceOptions(), options, Run())["number"]
     assert not (tmp_path / "register").exists(), "a run publishes nothing"
-    published(number, False, None, str(tmp_path / "out"), Run())
+    assert published(number, False, None, str(tmp_path / "out"), Run())["remark"] is None
     assert len(Register(tmp_path / "register").entries) == 1
 
 

@@ -172,11 +172,11 @@ def test_the_register_and_the_folder_are_looked_at_first(call_louver: Runner, pe
     assert done.code == 2 and "option --publish: out exists already" in done.err
     done = published(call_louver, people, "no/out")
     assert done.code == 2 and "option --publish: the folder above out does not exist" in done.err
-    done = published(call_louver, people, "two", "--where", "town != 'B'")
-    assert done.code == 2 and "--register and --where cannot be used together" in done.err
+    done = published(call_louver, people, "two", "--where", "town != 'B' or town = ill")
+    assert done.code == 2 and "names several columns" in done.err
     done = published(call_louver, people, "two", "--decimals", "7")
     assert done.code == 2 and "at most 6 --decimals" in done.err
-    (people.parent / "register").mkdir()
+    (people.parent / "register").mkdir(exist_ok=True)
     (people.parent / "register" / "000001.json").write_text("{}")
     done = published(call_louver, people, "two")
     assert done.code == 2 and "was changed by hand" in done.err
@@ -209,3 +209,11 @@ def test_a_share_that_is_not_rounded_as_promised_is_noticed(call_louver: Runner,
         shares = [first, *table["share"].to_pylist()[1:]]
         pq.write_table(table.set_column(2, "share", pa.array(shares)), file)
         assert told in doubt(people.parent / "out", "tables").found
+
+
+def test_shares_of_some_people_are_remembered_as_such(call_louver: Runner, people: Path) -> None:
+    done = published(call_louver, people, "one", "--where", "town != 'B'")
+    assert done.code == 0, done.err
+    (entry,) = Register(people.parent / "register").entries
+    (table,) = entry.content["tables"]
+    assert table["shares"][0]["where"] == {"town": ["A", "C"]}

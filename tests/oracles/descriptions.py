@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Shown", "all_groups", "all_tables", "determined", "shown_counts"]
+__all__ = ["Shown", "all_groups", "all_tables", "determined", "shown_counts", "shown_shares"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,25 @@ def shown_counts(
         return counts if below is None else np.where((counts > 0) & (counts < below), -1, counts)
 
     return Shown(np.array(rows, dtype=np.int64), printed)
+
+
+def shown_shares(
+    shape: Sequence[int], rows: Sequence[int], cols: Sequence[int], decimals: int | None
+) -> Shown:
+    """Shares of the cells of each row: exact, or rounded to decimals, halves up; an empty row is printed as such."""
+    order = {axis: range(shape[axis]) for axis in (*rows, *cols)}
+    n_cols = int(np.prod([shape[axis] for axis in cols]))
+
+    def printed(counts: np.ndarray) -> np.ndarray:
+        by_row = counts.reshape(*counts.shape[:-1], -1, n_cols)
+        people = by_row.sum(axis=-1, keepdims=True)
+        if decimals is None:
+            shares = by_row // np.maximum(1, np.gcd.reduce(by_row, axis=-1, keepdims=True))
+        else:
+            shares = (2 * by_row * 10**decimals + people) // np.maximum(1, 2 * people)
+        return np.where(people > 0, shares, -1).reshape(counts.shape)
+
+    return Shown(shown_counts(shape, order, {}).rows, printed)
 
 
 def determined(

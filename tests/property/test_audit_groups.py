@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from louver._verdict import Level
 from louver.audit import audit
-from oracles.descriptions import all_groups, determined, shown_counts
+from oracles.descriptions import all_groups, determined, shown_counts, shown_shares
 
 SHAPES = [(2, 2), (3, 2), (2, 2, 2), (4, 2), (3, 3), (5,), (2, 3, 2)]
 SMALL = 3
@@ -76,7 +78,35 @@ def count_tables(draw, shape, name):
         "below": below,
         "base": base,
     }
-    return options, shown_counts(shape, by, where, below=below, base=base), meaning
+    totals = draw(st.booleans())
+    subsets = [axes] if not totals else [c for n in range(len(axes) + 1) for c in combinations(axes, n)]
+    shown = [
+        shown_counts(shape, {axis: by[axis] for axis in subset}, where, below=below, base=base)
+        for subset in subsets
+    ]
+    return {**options, "totals": totals}, shown, meaning
+
+
+@st.composite
+def share_tables(draw, shape, name):
+    order = draw(st.permutations(range(len(shape))))
+    cut = draw(st.integers(1, len(shape) - 1))
+    rows, cols = order[:cut], order[cut:]
+    decimals = draw(st.sampled_from([None, 0, 1]))
+    options = {
+        "name": name,
+        "rows": ["abc"[axis] for axis in rows],
+        "cols": ["abc"[axis] for axis in cols],
+        "decimals": decimals,
+    }
+    return options, [shown_shares(shape, rows, cols, decimals)], {}
+
+
+@st.composite
+def publications(draw, shape, n_tables):
+    """So many tables; some of shares."""
+    kinds = [count_tables, count_tables, share_tables] if len(shape) > 1 else [count_tables]
+    return [draw(draw(st.sampled_from(kinds))(shape, f"t{n}")) for n in range(n_tables)]
 
 
 def frame_of(truth):
@@ -117,10 +147,10 @@ def mask_of(cell, shape, made):
 @SETTINGS
 @given(truth=truths(), data=st.data(), decide=st.booleans())
 def test_no_small_group_that_can_be_described_is_missed(truth, data, decide):
-    made = [data.draw(count_tables(truth.shape, f"t{n}")) for n in range(data.draw(st.integers(1, 3)))]
+    made = data.draw(publications(truth.shape, data.draw(st.integers(1, 3))))
     found = asked(truth, [options for options, _, _ in made], decide=decide)
     groups = all_groups(truth.shape)
-    is_known, is_small = determined(truth, [shown for _, shown, _ in made], groups, SMALL)
+    is_known, is_small = determined(truth, [one for _, shown, _ in made for one in shown], groups, SMALL)
     masks = [mask_of(cell, truth.shape, made) for cell in found.disclosed()]
     for mask in masks:
         (at,) = np.flatnonzero((groups == mask).all(axis=1))
@@ -136,6 +166,6 @@ def test_no_small_group_that_can_be_described_is_missed(truth, data, decide):
 @settings(SETTINGS, max_examples=25)
 @given(truth=truths(), data=st.data())
 def test_a_further_table_never_makes_the_verdict_safer(truth, data):
-    tables = [data.draw(count_tables(truth.shape, f"t{n}"))[0] for n in range(data.draw(st.integers(2, 3)))]
+    tables = [options for options, _, _ in data.draw(publications(truth.shape, data.draw(st.integers(2, 3))))]
     fewer, more = (asked(truth, some, decide=True).verdict.level for some in (tables[:-1], tables))
     assert fewer is Level.OK or more is Level.STOP

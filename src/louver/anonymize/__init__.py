@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
+from louver._words import counted
 from louver.anonymize.beside import local_beside
 from louver.anonymize.curve import CURVE_METHODS, Tried, trace, try_each_k
 from louver.anonymize.entry import entry_of
@@ -31,6 +32,7 @@ from louver.anonymize.stored import StoredRecords
 from louver.anonymize.watch import Watch
 from louver.data.fingerprint import fingerprint
 from louver.data.read import Source, open_source
+from louver.data.restriction import restriction
 from louver.errors import InputError
 from louver.privacy.ledger import KeyedHash
 from louver.privacy.ledger_finding import find_ledger
@@ -77,6 +79,7 @@ def anonymize(
     where: str | None = None,
     header_row: int | None = None,
     missing_code: Mapping[str, Sequence[str | int]] | None = None,
+    date_order: str | None = None,
     quasi: str | Sequence[str] = (),
     k: int = 5,
     identifying: str | Sequence[str] = (),
@@ -223,10 +226,30 @@ def _written(
     release: AnonymizedRelease, place: _Place, report: Report | None, run: Run | None
 ) -> AnonymizedRelease:
     page = None if report is None else (run or Run()).attend(report, release)
-    remark = None if place.memory is None else place.memory.remark
+    remark = None if place.memory is None else _remark(place.memory)
     release = replace(release, ledger=place.payer, remark=remark)
     release.write(place.out, page, place.payer, dataset=place.dataset, memory=place.memory, run=run)
     return release
+
+
+def _remark(memory: Memory) -> str | None:
+    """What to know about the people that the register tells of."""
+    n_tables = sum(len(entry.content["tables"]) for entry in memory.entries)
+    if not n_tables:
+        return memory.remark
+    return (
+        f"the register {memory.register.folder.name} holds {counted(n_tables, 'table')} of the same records: audit them again "
+        "with --register, for this file may show what they hide."
+    )
+
+
+def _filter(request: Request[AnonymizeOptions], run: Run) -> Mapping[str, Sequence[str]]:
+    """What `where` of the source lets through, as labels."""
+    source = request.source
+    if source.where is None:
+        return {}
+    with open_source(request.data, **{**source.opening(), "where": None}, run=run) as opened:
+        return restriction(opened, source.where, request.schema)
 
 
 def _made(
@@ -264,7 +287,7 @@ def _anonymize(
     with watch.stage("publishing"):
         release = watch.run.attend(publish, loaded, answer, options, watch.run)
         if options.registry is not None:
-            release = replace(release, entry=entry_of(release, loaded.records))
+            release = replace(release, entry=entry_of(release, loaded.records, _filter(request, watch.run)))
     release = replace(
         release,
         curve=trace(loaded, options, by_k, watch.run, others),

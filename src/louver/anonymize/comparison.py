@@ -17,11 +17,12 @@ from scipy.sparse import csr_array
 from louver._arrays import Floats, Ints
 from louver.anonymize.columns import Column, NumericColumn, given_values
 from louver.anonymize.generalise import Meaning, Published, Sort
-from louver.schema.attribute import Attribute
+from louver.schema.attribute import Attribute, Kind
 
 __all__ = ["Association", "Bins", "Comparison", "Distribution", "Tally", "compare", "tally"]
 
 N_BINS = 20
+MOST_DATE_BINS = 150
 MISSING_BIN = "(missing)"
 
 
@@ -150,8 +151,12 @@ class Bins:
             labels = [f"{edge:g}" for edge in self._edges[:-1]]
             codes = np.clip(np.searchsorted(self._edges, values, side="right") - 1, 0, n - 1)
         else:
-            labels = list(attribute.labels)
-            codes = np.where(missing, 0, values).astype(np.int64)
+            names = _bin_names(attribute)
+            labels = list(dict.fromkeys(names))
+            bin_of = {label: place for place, label in enumerate(labels)}
+            of_label = np.array([bin_of[name] for name in names], np.int64)
+            self._place = dict(zip(attribute.labels, of_label.tolist(), strict=True))
+            codes = of_label[np.where(missing, 0, values).astype(np.int64)]
         self._n_values = len(labels)
         if missing.any():
             labels.append(MISSING_BIN)
@@ -159,7 +164,6 @@ class Bins:
         self.of_records: Ints = np.where(missing, self._n_values, np.where(missing, 0, codes)).astype(
             np.int64
         )
-        self._place = {label: place for place, label in enumerate(labels)}
 
     def spread(self, meaning: Meaning) -> Floats:
         """Shares of the bins that a record with this published value has."""
@@ -167,7 +171,7 @@ class Bins:
         if meaning.sort is Sort.MISSING:
             shares[-1] = 1.0
         elif meaning.members is not None:
-            shares[[self._place[label] for label in meaning.members]] = 1.0
+            np.add.at(shares, [self._place[label] for label in meaning.members], 1.0)
         elif meaning.sort is Sort.ANYTHING:
             shares[:] = 1.0
         else:
@@ -180,6 +184,15 @@ class Bins:
                 shares[min(max(place, 0), self._n_values - 1)] = 1.0
         normalised: Floats = shares / shares.sum()
         return normalised
+
+
+def _bin_names(attribute: Attribute) -> Sequence[str]:
+    """The bin of each label: the label itself, and for days the finest level of the calendar that is not too long to show."""
+    if attribute.kind is not Kind.DATE or attribute.hierarchy is None:
+        return attribute.labels
+    tree = attribute.hierarchy
+    level = next(level for level in range(tree.n_levels) if len(tree.labels_at(level)) <= MOST_DATE_BINS)
+    return [tree.ancestor_of(label, level) for label in attribute.labels]
 
 
 def _crossed(first: Ints, second: Ints, a: Bins, b: Bins) -> Floats:

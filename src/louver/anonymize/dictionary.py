@@ -10,7 +10,7 @@ from louver.anonymize.columns import Column, NumericColumn, TreeColumn
 from louver.anonymize.number_codes import done_to
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.roles import dropped
-from louver.schema.attribute import Attribute
+from louver.schema.attribute import Attribute, Kind
 
 __all__ = ["dictionary"]
 
@@ -66,6 +66,8 @@ def _quasi(attribute: Attribute, column: Column) -> tuple[str, str]:
     """What a quasi-identifier was taken for, and what it became."""
     if isinstance(column, NumericColumn):
         return ("ordered" if attribute.labels else "number"), "generalised to intervals"
+    if attribute.kind is Kind.DATE and isinstance(column, TreeColumn):
+        return "date", "generalised to months, quarters, years or decades"
     if isinstance(column, TreeColumn):
         return "hierarchy", "generalised along the hierarchy"
     return "category", "generalised to sets"

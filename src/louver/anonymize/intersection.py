@@ -46,8 +46,8 @@ __all__ = [
 
 
 UNLINKED = (
-    ". Everybody was looked up by the present values: those whose values have changed since (a birthday, a move) were looked up "
-    "wrongly, and more may be disclosed. Name the records of then (--earlier) and a person key (--link)"
+    ". That holds if no value has changed since: everybody was looked up by the present values, those whose values have changed since "
+    "(a birthday, a move) wrongly, and more or others may be disclosed. Name the records of then (--earlier) and a person key (--link)"
 )
 MOST_PATTERNS = 200
 """Sets of columns that kept their values, for which the rows of two releases are joined."""

@@ -19,11 +19,13 @@ from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem, Units
 from louver.anonymize.recodes import binned, recoded_labels
 from louver.anonymize.requirements import Distance, LKind, Sensitive
-from louver.anonymize.roles import check_roles, likely_unit
+from louver.anonymize.roles import check_roles
 from louver.data.coded import CodedColumn, read_coded
-from louver.data.coding import NUMBER, find_row, in_order, text_sql
+from louver.data.coding import find_row, in_order, is_numbers, text_sql
+from louver.data.dates import calendar_days, date_form, iso_day
 from louver.data.read import Source, open_source
 from louver.data.tabulate import Records, read_codes
+from louver.data.units import find_unit_column
 from louver.errors import InputError
 from louver.run import Run
 from louver.schema.attribute import Attribute, Kind
@@ -128,7 +130,7 @@ def load(source: Source, options: AnonymizeOptions, schema: Schema | None, run: 
         represents=_represents(source, options),
         public={a.name: public_labels(a, schema, options, _labels(people, a.name)) for a in attributes},
         is_text=source.is_text,
-        likely_unit=likely_unit(source, options, run),
+        likely_unit=None if options.unit is not None else find_unit_column(source, options.quasi, run),
         missing_code=declared_missing(source, options),
     )
 
@@ -182,7 +184,9 @@ def _population(
     if options.population is None:
         return None
     count = options.population_count
-    listed = [*attributes, *([Attribute(name=count, kind=Kind.NUMBER)] if count is not None else [])]
+    # The days of the population may lie in other years; `_united` makes one calendar of both.
+    read = [replace(a, labels=(), hierarchy=None) if a.kind is Kind.DATE else a for a in attributes]
+    listed = [*read, *([Attribute(name=count, kind=Kind.NUMBER)] if count is not None else [])]
     with open_source(options.population, run=run) as source:
         for attribute in listed:
             source.check_column(attribute.name)
@@ -301,7 +305,12 @@ def _united(parts: Sequence[tuple[Attribute, Ints]]) -> tuple[Attribute, Ints]:
     if any(attribute.labels != first.labels for attribute, _ in parts):
         missing = next((attribute.missing for attribute, _ in parts if attribute.missing is not None), None)
         labels = {label: None for attribute, _ in parts for label in attribute.labels}
-        first = replace(first, labels=tuple(in_order(labels, missing)), missing=missing)
+        if first.kind is Kind.DATE and first.hierarchy is not None:
+            days = [label for label in labels if label != missing]
+            bare = replace(first, labels=(), hierarchy=None, missing=missing)
+            first = _calendar(bare, calendar_days(days, "the population", first.name))
+        else:
+            first = replace(first, labels=tuple(in_order(labels, missing)), missing=missing)
     codes = [np.array([first.code_of(label) for label in a.labels], np.int64)[c] for a, c in parts]
     return first, np.concatenate(codes)
 
@@ -319,6 +328,10 @@ def attribute_of(
         attribute = Attribute(name=name)
     elif options.ordered.get(name):
         attribute = Attribute(name=name, kind=Kind.ORDERED, labels=options.ordered[name])
+    elif name in listed and (listed[name].kind is not Kind.DATE or listed[name].labels):
+        attribute = listed[name]
+    elif (dated := _dated(source, column, name, options, codes)) is not None:
+        attribute = dated
     elif name in listed:
         attribute = listed[name]
     elif name not in options.ordered and _is_numeric(column, codes):
@@ -344,6 +357,37 @@ def attribute_of(
     return replace(attribute, missing=MISSING, labels=labels)
 
 
+def _dated(
+    source: Source, column: pa.ChunkedArray, name: str, options: AnonymizeOptions, codes: Sequence[str]
+) -> Attribute | None:
+    """A quasi-identifier of dates: all days of its years, under months, quarters, years and decades; None for other columns.
+
+    With `--ordered` the days that occur are generalised to intervals instead.
+    """
+    if name not in options.quasi:
+        return None
+    if not any(is_kind(column.type) for is_kind in MAYBE_DATES):
+        return None
+    texts = [text for text in pc.unique(column.cast(pa.string())).to_pylist() if text and text not in codes]
+    form = date_form(texts, source, name)
+    if form is None:
+        return None
+    days = [day for text in texts if (day := iso_day(text, form)) is not None]
+    if name in options.ordered or not days:
+        return Attribute(name=name, kind=Kind.DATE)
+    return _calendar(Attribute(name=name, kind=Kind.DATE), calendar_days(days, source.name, name))
+
+
+def _calendar(attribute: Attribute, days: tuple[str, ...]) -> Attribute:
+    """An attribute of dates over all days of a calendar, and its label for missing values where it has one."""
+    hierarchy, labels = Hierarchy.from_dates(days), days
+    if attribute.missing is not None:
+        hierarchy, labels = hierarchy.with_leaf(attribute.missing), (*days, attribute.missing)
+    return replace(attribute, labels=labels, hierarchy=hierarchy)
+
+
+MAYBE_DATES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal, pa.types.is_integer)
+
 MISSING = "(missing)"
 """Label of missing values of a nominal or ordered column."""
 
@@ -363,7 +407,7 @@ def _labelled(attribute: Attribute, codes: Ints, weight: float, n: int, options:
         )
     if attribute.hierarchy is not None:
         _check_levels(name, attribute.hierarchy)
-        leaf = np.array([attribute.hierarchy.leaves.index(label) for label in attribute.labels])
+        leaf = attribute.hierarchy.leaf_codes(attribute.labels)
         ancestors = [
             attribute.hierarchy.ancestors(level)[leaf] for level in range(attribute.hierarchy.n_levels)
         ]
@@ -430,7 +474,7 @@ def sensitive_of(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -
                 option="--distance",
                 column=name,
             )
-        leaf = np.array([attribute.hierarchy.leaves.index(label) for label in attribute.labels])
+        leaf = attribute.hierarchy.leaf_codes(attribute.labels)
         levels = [
             attribute.hierarchy.ancestors(level)[leaf] for level in range(1, attribute.hierarchy.n_levels)
         ]
@@ -464,7 +508,7 @@ def _distance(attribute: Attribute, options: AnonymizeOptions) -> Distance:
     if options.distance is not None:
         return Distance(options.distance)
     known = [label for label in attribute.labels if label != attribute.missing]
-    is_number = attribute.name not in options.categorical and all(NUMBER.fullmatch(label) for label in known)
+    is_number = attribute.name not in options.categorical and is_numbers(known)
     is_ordered = is_number or attribute.is_ordered or attribute.name in options.ordered
     return Distance.ORDERED if is_ordered and attribute.hierarchy is None else Distance.EQUAL
 
@@ -489,5 +533,5 @@ def _is_numeric(column: pa.ChunkedArray, codes: Sequence[str]) -> bool:
             or pa.types.is_floating(column.type)
             or pa.types.is_decimal(column.type)
         )
-    values = [value for value in pc.unique(column).to_pylist() if value and value not in codes]
-    return bool(values) and all(NUMBER.fullmatch(value.strip()) for value in values)
+    values = [value.strip() for value in pc.unique(column).to_pylist() if value and value not in codes]
+    return bool(values) and is_numbers(values)

@@ -22,6 +22,7 @@ from louver.anonymize.load import MISSING, Loaded
 from louver.anonymize.number_codes import coded_numbers
 from louver.anonymize.options import NUMBER_CODES, AnonymizeOptions
 from louver.data.coded import CodedColumn, read_coded
+from louver.data.dates import date_form, iso_day
 from louver.data.read import Source, open_source
 from louver.data.tabulate import read_codes
 from louver.data.typed import typed
@@ -181,10 +182,19 @@ def _as_text(column: CodedColumn) -> pa.Array:
 def _read(source: Source, name: str, rows: Ints) -> Values:
     """A column as categories, in the order of the people; -1 for those whose row is -1."""
     coded = read_codes(source, [name], Schema(attributes=(Attribute(name=name, missing=MISSING),)))
-    labels = list(coded.attributes[0].labels)
+    labels = _days(list(coded.attributes[0].labels), source, name)
     numbers = _numbers([None if label == MISSING else label for label in labels])
     of_row = coded.codes[:, 0].astype(np.int64)
     return Values(texts=labels, numbers=numbers, of_person=np.where(rows >= 0, of_row[rows], -1))
+
+
+def _days(labels: list[str], source: Source, name: str) -> list[str]:
+    """Labels of a column of dates as releases have them, ISO days; other labels as they are."""
+    try:
+        form = date_form([label for label in labels if label != MISSING], source, name)
+    except InputError:  # no release generalised dates that can be read in two ways
+        form = None
+    return labels if form is None else [iso_day(label, form) or label for label in labels]
 
 
 def _numbers(texts: Sequence[str | None]) -> Floats:

@@ -356,11 +356,6 @@ class AnonymizeOptions(VerbOptions):
                     option="--missing-code",
                     column=name,
                 )
-        if self.registry is not None and source.where is not None:
-            raise InputError(
-                "options --register and --where cannot be used together; the register remembers tables of all records.",
-                option="--register",
-            )
 
     def _check_needs(self) -> None:
         """Refuse options that need another one."""

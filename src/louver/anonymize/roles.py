@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from louver.anonymize.options import NUMBER_CODES, AnonymizeOptions
-from louver.data.coded import CodedColumn, coded_column, read_coded
+from louver.data.coded import coded_column, read_coded
 from louver.data.dependencies import find_dependencies
 from louver.data.kinds import guess_kind
 from louver.data.read import Source
-from louver.data.telling import LIKE_A_UNIT, is_named_like_unit, is_unit, may_be_unit, why_telling
+from louver.data.telling import LIKE_A_UNIT, may_be_unit, why_telling
 from louver.errors import InputError
 from louver.run import Run
 
-__all__ = ["check_roles", "dropped", "likely_unit", "unchanged"]
+__all__ = ["check_roles", "dropped", "unchanged"]
 
 
 def dropped(options: AnonymizeOptions) -> tuple[str, ...]:
@@ -86,15 +86,3 @@ def check_roles(source: Source, records: pa.Table, options: AnonymizeOptions, ru
             column=next(iter(telling)),
             option="--keep",
         )
-
-
-def likely_unit(source: Source, options: AnonymizeOptions, run: Run) -> CodedColumn | None:
-    """A column that is named like the number of a household and looks like one, where no unit is named.
-
-    It has another role, for without one it would have stopped the run: its households are counted all the same.
-    """
-    if options.unit is not None:
-        return None
-    names = [name for name in source.columns if name not in options.quasi and is_named_like_unit(name)]
-    found = read_coded(source, names, run) if names else ()
-    return next((column for column in found if is_unit(column, guess_kind(column)[0])), None)

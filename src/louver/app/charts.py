@@ -126,4 +126,4 @@ def _svg(shapes: str, label: str, width: float = WIDTH) -> None:
         role="img",
         aria_label=label,
         innerHTML=shapes,
-    )
+    ).style(f"max-width:{width:g}px")  # never magnified: text has one size in all charts

@@ -15,6 +15,7 @@ from nicegui.elements.mixins.text_element import TextElement
 from louver.app.copying import Repeatable
 from louver.app.icons import ICONS
 from louver.app.session import Session
+from louver.app.words import without_flags
 from louver.app.work import Late
 from louver.errors import Cancelled, LouverError
 
@@ -29,6 +30,7 @@ __all__ = [
     "drawer",
     "empty",
     "field",
+    "finder",
     "head",
     "icon",
     "number_tile",
@@ -128,10 +130,10 @@ def verdict(kind: str, bold: str, text: str = "", note: str = "", *, is_status: 
     with made:
         icon({"ok": "ok", "plain": "info"}.get(kind, "warning"))
         with Tag("div", "grow"):
-            Tag("b", "b", bold)
-            Tag("span", text=f" {text}" if text else "")
+            Tag("b", "b", without_flags(bold))
+            Tag("span", text=f" {without_flags(text)}" if text else "")
             if note:
-                Tag("small", text=note)
+                Tag("small", text=without_flags(note))
     return made
 
 
@@ -139,7 +141,7 @@ def problem(sentence: str) -> Tag:
     """An error where its cause is, in words."""
     with Tag("div", "problem", role="alert") as made:
         icon("warning", "mini")
-        Tag("span", text=sentence[:1].upper() + sentence[1:])
+        Tag("span", text=without_flags(sentence[:1].upper() + sentence[1:]))
     return made
 
 
@@ -194,6 +196,13 @@ def check(label: str, value: bool, handler: Callable[[bool], Any], **attributes:
         made = Tag("input", type="checkbox", checked=True if value else None, **attributes)
         Tag("span", text=label)
     made.on("change", lambda e: handler(bool(e.args)), js_handler="(e) => emit(e.target.checked)")
+    return made
+
+
+def finder(label: str, selector: str) -> Tag:
+    """A field that shows only those of many things that have the typed text in their names; nothing is sent for it."""
+    made = Tag("input", "inp", type="search", placeholder=label, aria_label=label)
+    made.on("input", js_handler=f"(e) => louver.filter(e.target.value, '{selector}')")
     return made
 
 

@@ -214,8 +214,9 @@ class Shell:
             Tag("div", "grow")
             with Tag("span", "inside" if self._page.is_inside else "inside public"):
                 icon("hidden" if self._page.is_inside else "ok", "mini")
-                inside = "Inside view: confidential counts, do not share this screen"
-                Tag("span", text=inside if self._page.is_inside else "Only published numbers")
+                Tag("span", text="Inside view" if self._page.is_inside else "Only published numbers")
+                if self._page.is_inside:
+                    Tag("span", "long", "· confidential counts, do not share this screen")
             _round_button("moon", "Light or dark", "() => louver.theme()")
             _round_button("help", "Keys", "() => louver.help()")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +19,7 @@ from louver.app.regions import in_words
 from louver.app.session import Session
 from louver.app.words import RELATIONS, amount_text
 from louver.errors import LouverError
-from louver.privacy.budget import Loss, Measure, convert
+from louver.privacy.budget import Loss, Measure, convert, fraction_of
 from louver.privacy.neighbours import Relation, steps
 from louver.topdown.solve import work_of
 
@@ -61,6 +61,8 @@ class Strip:
         As for `Ledger.reserve`.
     is_sample : callable
         Whether the records are a sample's, which spends from a ledger of its own and from no other.
+    after : callable, optional
+        Told the name of the release that is shown, or None.
     is_paid : callable
         The job and its first arguments, before ledger and folder, that tells whether this was paid for and interrupted.
     """
@@ -78,9 +80,10 @@ class Strip:
         largest_unit: Callable[[], int | None] = lambda: None,
         is_sample: Callable[[], bool] = lambda: False,
         is_paid: Callable[[], tuple[Any, ...] | None] = lambda: None,
+        after: Callable[[str | None], Awaitable[None]] | None = None,
     ) -> None:
         self._session, self._asked, self._records = session, asked, records
-        self._stem = stem
+        self._stem, self._after = stem, after
         self._is_sample, self._practice = is_sample, Practice(session)
         self._paid_job, self._is_paid = is_paid, False
         self._named: Tag | None = None
@@ -109,6 +112,8 @@ class Strip:
         await self.update()
         found = self._asked.result
         self._result.clear()
+        if self._after is not None:
+            await self._after(None if found is None else found["name"])
         if found is None:
             self._regions.clear()
             return
@@ -353,23 +358,42 @@ def loss_of(told: Mapping[str, str]) -> Loss:
 
 
 def amount_slider(measure: str, amount: Fraction, handler: Callable[[Fraction], Any]) -> None:
-    """How much is asked for; `handler` is told every amount that it passes."""
+    """How much is asked for, on a slider or typed; `handler` is told every amount that it passes."""
     with tag("div", "row between"):
         tag("h3", text=f"Privacy loss, {measure}")
-        shown = tag("b", "nowrap", amount_text(amount))
+        shown = tag(
+            "input", "inp k", value=_typed(amount), inputmode="decimal", aria_label=f"Privacy loss, {measure}"
+        )
     slider = tag(
         "input", type="range", min=SMALLEST, max=LARGEST, value=position(amount), aria_label="Privacy loss"
     )
 
     def slid(place: str) -> Any:
         moved = amount_at(int(place))
-        shown.text = amount_text(moved)
+        shown.set(value=_typed(moved), aria_invalid=None)
         return handler(moved)
 
+    def typed(text: str) -> Any:
+        try:
+            asked = fraction_of(text.strip(), "the amount")
+        except LouverError:
+            shown.set(aria_invalid="true")
+            return None
+        shown.set(aria_invalid=None)
+        slider.set(value=position(asked))
+        return handler(asked)
+
     slider.changed(slid, "input")
+    shown.changed(typed)
     with tag("div", "row between s sub"):
         tag("span", text="more private")
         tag("span", text="more accurate")
+
+
+def _typed(amount: Fraction) -> str:
+    """An amount as somebody types it: a decimal number, or a fraction where that is none."""
+    short = f"{float(amount):.6g}"
+    return short if Fraction(short) == amount else str(amount)
 
 
 def tell_in_words(share: float) -> None:

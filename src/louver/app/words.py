@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
-__all__ = ["RELATIONS", "amount_text", "date_text", "share_text"]
+__all__ = ["RELATIONS", "amount_text", "date_text", "share_text", "without_flags"]
+
+ASIDE = re.compile(r" \(--[a-z][^()]*\)")
+"""What only says which option of the command line it is."""
+FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")
 
 RELATIONS = {
     "add-remove-record": "one person more or less",
@@ -49,3 +54,14 @@ def share_text(share: float) -> str:
     ('0.216 %', '100 %')
     """
     return f"{100 * share:.3g} %"
+
+
+def without_flags(text: str) -> str:
+    """A sentence of a verb for somebody who looks at a page: options are called what they are about.
+
+    Examples
+    --------
+    >>> without_flags("Not compared with other releases (--against): ask for --max-size 5.")
+    'Not compared with other releases: ask for max size 5.'
+    """
+    return FLAG.sub(lambda found: found[1].replace("-", " "), ASIDE.sub("", text))

@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
-from louver.audit.archive import check_columns, earlier_names, from_entry, to_content
+from louver.audit.archive import check_columns, earlier_names, from_entries, n_published, to_content
 from louver.audit.judge import Findings, judge
-from louver.audit.load import Loaded, attribute_names, load
+from louver.audit.load import Loaded, attribute_names, crosses_of, load
 from louver.audit.options import AuditOptions
 from louver.audit.publish import publish as publish_tables
+from louver.audit.restrict import restrict
 from louver.audit.result import Advice, AuditedCell, JointAudit, Summary
 from louver.audit.verdict import Question
 from louver.data.read import open_source
+from louver.data.restriction import restriction
 from louver.data.tabulate import tabulate
+from louver.data.units import find_unit_column
 from louver.errors import InputError
 from louver.release.memory import Memory
 from louver.release.write import check_out
@@ -65,6 +68,7 @@ def audit(
     where: str | None = None,
     header_row: int | None = None,
     missing_code: Mapping[str, Sequence[str | int]] | None = None,
+    date_order: str | None = None,
     weight_is_count: bool | None = None,
     tables: Sequence[Mapping[str, Any]] = (),
     known: Sequence[Mapping[str, Any]] = (),
@@ -160,17 +164,35 @@ def _published(
 def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
     options, schema, source = request.options, request.schema, request.source
     entries = () if memory is None else memory.entries
-    names = tuple(dict.fromkeys((*attribute_names(options), *earlier_names(entries))))
+    named, labels = attribute_names(options), _filter(request, memory)
+    named = tuple(dict.fromkeys((*named, *labels)))
+    names = tuple(dict.fromkeys((*named, *earlier_names(entries, named))))
     zeros = () if schema is None else schema.structural_zeros
     zeros = tuple(zero for zero in zeros if set(zero) <= set(names))
     folder = "" if request.spec is None else str(request.spec.parent)
     if request.data is None:
         return request.run.attend(load, options, _listed_attributes(names, schema), None, zeros, folder)
-    with open_source(request.data, **source.opening(), run=request.run) as opened:
-        check_columns(entries, (*opened.columns, *(name for told in source.wide.values() for name in told)))
+    reading = {**source.opening(), **({} if memory is None else {"where": None})}
+    with open_source(request.data, **reading, run=request.run) as opened:
+        check_columns(
+            entries, named, (*opened.columns, *(name for told in source.wide.values() for name in told))
+        )
         histogram = tabulate(opened, names, weight=source.weight, wide=source.wide, schema=schema)
-    earlier = [piece for entry in entries for piece in from_entry(entry, histogram.attributes)]
-    return request.run.attend(load, options, histogram.attributes, histogram, zeros, folder, earlier)
+        is_counted = source.weight is not None or bool(source.wide)
+        household = None if is_counted else find_unit_column(opened, names, request.run)
+    options = restrict(options, labels, histogram.attributes)
+    earlier = from_entries(entries, histogram.attributes, crosses_of(options, histogram.attributes))
+    loaded = request.run.attend(load, options, histogram.attributes, histogram, zeros, folder, earlier)
+    return loaded if household is None else replace(loaded, household=household.name)
+
+
+def _filter(request: Request[AuditOptions], memory: Memory | None) -> Mapping[str, tuple[str, ...]]:
+    """With a register: what `where` of the source lets through, as labels."""
+    source = request.source
+    if memory is None or source.where is None:
+        return {}
+    with open_source(request.data, **{**source.opening(), "where": None}, run=request.run) as opened:
+        return restriction(opened, source.where, request.schema)
 
 
 def _listed_attributes(names: Sequence[str], schema: Schema | None) -> list[Attribute]:
@@ -213,7 +235,7 @@ def _result(
         cells=cells,
         advice=findings.advice,
         hide=findings.hide,
-        earlier=0 if memory is None else sum(len(entry.content["tables"]) for entry in memory.entries),
+        earlier=0 if memory is None else n_published(memory.entries),
         remark=None if memory is None else memory.remark,
         small=options.small,
         within=options.within,

@@ -7,8 +7,9 @@ what remains is audited again, and new sets join until nothing is given away (im
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from louver.audit.result import Advice
 from louver.audit.system import IntArray
 from louver.run import Run
 
-__all__ = ["Small", "advise"]
+__all__ = ["Ask", "Small", "advise"]
 
 EXPLAINED_AT_ONCE = 3
 """Cells explained in each round; most share their reasons."""
@@ -40,13 +41,34 @@ class Small:
     def pick(self, chosen: IntArray) -> Small:
         return Small(cells=self.cells.pick(chosen), floor=self.floor[chosen], ceiling=self.ceiling[chosen])
 
+    def followed_by(self, other: Small) -> Small:
+        return Small(
+            cells=Cells(
+                assigns=(*self.cells.assigns, *other.cells.assigns),
+                cells=(*self.cells.cells, *other.cells.cells),
+            ),
+            floor=np.concatenate([self.floor, other.floor]),
+            ceiling=np.concatenate([self.ceiling, other.ceiling]),
+        )
+
+
+Ask = Callable[[Loaded, float], Small]
+"""The small groups that pieces give away, or may, as far as is found before a deadline."""
+
 
 def advise(
-    loaded: Loaded, small: Small, reasons: Sequence[Reason | None], n_tables: int, run: Run, deadline: float
+    loaded: Loaded,
+    small: Small,
+    reasons: Sequence[Reason | None],
+    n_tables: int,
+    ask: Ask | None,
+    run: Run,
+    deadline: float,
 ) -> Advice | None:
     """Pieces to leave out, among the first `n_tables`, and which of them may stay in a coarser form.
 
-    None where not even leaving all of them out helps, or time ran out before anything was found.
+    What is left is asked about again as a whole (`ask`): it may give away a larger group that holds one of `small`. None where
+    not even leaving all of them out helps, or time ran out before anything was found.
     """
     sets = {frozenset(reason.pieces) for reason in reasons if reason is not None}
     is_least = None not in reasons
@@ -58,7 +80,11 @@ def advise(
         left = replace(loaded, pieces=tuple(loaded.pieces[number] for number in rest))
         verdict = _verdict(left, small, run, deadline)
         if (verdict == 0).all():
-            return _with_coarser(loaded, small, chosen, is_least, run, deadline)
+            more = None if ask is None else ask(left, deadline)
+            if more is None or not len(more.floor):
+                return _with_coarser(loaded, small, chosen, is_least, ask, run, deadline)
+            verdict = np.append(verdict, np.ones(len(more.floor), dtype=np.int64))
+            small = small.followed_by(more)
         if time.monotonic() > deadline:
             return None
         confined = np.flatnonzero(verdict != 0)[:EXPLAINED_AT_ONCE]
@@ -107,20 +133,33 @@ def _cheapest(sets: set[frozenset[int]], costs: Sequence[int]) -> set[int] | Non
 
 
 def _with_coarser(
-    loaded: Loaded, small: Small, chosen: set[int], is_least: bool, run: Run, deadline: float
+    loaded: Loaded,
+    small: Small,
+    chosen: set[int],
+    is_least: bool,
+    ask: Ask | None,
+    run: Run,
+    deadline: float,
 ) -> Advice:
     """Put pieces back in the finest form that is still safe, one after another."""
     kept = {number: piece for number, piece in enumerate(loaded.pieces) if number not in chosen}
     coarsen: list[tuple[str, str]] = []
     for number in sorted(chosen):
 
-        def is_safe(coarser: Piece) -> bool:
+        def is_safe(coarser: Piece, small: Small) -> bool:
             if time.monotonic() > deadline:
                 return False
             trial = replace(loaded, pieces=(*kept.values(), coarser))
             return bool((_verdict(trial, small, run, deadline) == 0).all())
 
-        found = finest_safe(loaded, loaded.pieces[number], is_safe)
+        while True:
+            found = finest_safe(loaded, loaded.pieces[number], partial(is_safe, small=small))
+            if found is None or ask is None:
+                break
+            more = ask(replace(loaded, pieces=(*kept.values(), found.piece)), deadline)
+            if not len(more.floor):
+                break
+            small = small.followed_by(more)
         if found is not None:
             kept[number] = found.piece
             coarsen.append((found.piece.name, found.how))

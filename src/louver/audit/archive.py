@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from louver.audit.domain import cross_attributes
+from louver.audit.filed import check_described, file_columns, file_piece
 from louver.audit.pieces import Cross, Margin, Piece, Shares
 from louver.audit.system import IntArray
 from louver.errors import InputError
@@ -17,7 +18,7 @@ from louver.release.register import Entry
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 
-__all__ = ["check_columns", "earlier_names", "from_entry", "to_content"]
+__all__ = ["check_columns", "earlier_names", "from_entries", "n_published", "to_content"]
 
 
 def to_content(pieces: Sequence[Piece], attributes: Sequence[Attribute]) -> told.Plain:
@@ -58,21 +59,33 @@ def _told(piece: Piece, attributes: Sequence[Attribute]) -> told.Plain:
     )
 
 
-def earlier_names(entries: Sequence[Entry]) -> list[str]:
-    """Attributes that earlier tables speak of."""
+def earlier_names(entries: Sequence[Entry], named: Sequence[str] = ()) -> list[str]:
+    """Attributes that earlier tables speak of, and those of earlier files that these, or new tables (`named`), speak of, too."""
     crosses = [
         part
         for entry in entries
         for table in entry.content["tables"]
         for part in (*table["margins"], *table["shares"])
     ]
-    return list(dict.fromkeys(name for cross in crosses for name in (*cross["by"], *cross["where"])))
+    names = dict.fromkeys(name for cross in crosses for name in (*cross["by"], *cross["where"]))
+    files = [file for entry in entries for file in _files(entry)]
+    known = {*named, *names, *(name for file in files for name in file["quasi"])}
+    return list(
+        dict.fromkeys([*names, *(name for file in files for name in file_columns(file, list(known)))])
+    )
 
 
-def check_columns(entries: Sequence[Entry], columns: Sequence[str]) -> None:
-    """Refuse records without a column that an earlier table speaks of."""
+def n_published(entries: Sequence[Entry]) -> int:
+    """Earlier tables and files."""
+    return sum(len(entry.content["tables"]) + len(_files(entry)) for entry in entries)
+
+
+def check_columns(entries: Sequence[Entry], named: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse records without a column that an earlier table speaks of, and tables of a column that an earlier file does not describe."""
     for entry in entries:
-        for name in earlier_names([entry]):
+        for file in _files(entry):
+            check_described(file, _dated(file["name"], entry), named)
+        for name in earlier_names([entry], named):
             if name not in columns:
                 raise InputError(
                     f'option --register: publication {entry.number} speaks of column "{name}", which these records do not have; '
@@ -82,26 +95,52 @@ def check_columns(entries: Sequence[Entry], columns: Sequence[str]) -> None:
                 )
 
 
-def from_entry(entry: Entry, attributes: Sequence[Attribute]) -> list[Piece]:
-    """The pieces of an entry, over the attributes as they are read now."""
-    pieces = []
-    for table in entry.content["tables"]:
-        name = f"{table['name']} (published {entry.created[:10]})"
-        pieces.append(
-            Piece(
-                name=name,
-                margins=tuple(
-                    Margin(
-                        cross=_read_cross(part, attributes, name),
-                        lower=np.array(part["lower"], dtype=np.int64),
-                        upper=_upper(part["upper"]),
-                    )
-                    for part in table["margins"]
-                ),
-                shares=tuple(_read_shares(part, attributes, name) for part in table["shares"]),
+def from_entries(
+    entries: Sequence[Entry], attributes: Sequence[Attribute], crosses: Sequence[Cross]
+) -> list[Piece]:
+    """What was published before, over the attributes as they are read now.
+
+    Parameters
+    ----------
+    crosses : sequence of Cross
+        What is asked now: a file is counted by that, and by what earlier tables speak of.
+    """
+    tables = [
+        _table(table, _dated(table["name"], entry), attributes)
+        for entry in entries
+        for table in entry.content["tables"]
+    ]
+    named = [*crosses, *(cross for table in tables for cross in table.crosses)]
+    files = [(file, entry) for entry in entries for file in _files(entry)]
+    coarse = [Cross(by=(name,)) for file, _ in files for name in file["quasi"]]
+    return [
+        *tables,
+        *(file_piece(file, _dated(file["name"], entry), attributes, named, coarse) for file, entry in files),
+    ]
+
+
+def _files(entry: Entry) -> Sequence[Mapping[str, Any]]:
+    files: Sequence[Mapping[str, Any]] = entry.content.get("files", ())
+    return files
+
+
+def _dated(name: str, entry: Entry) -> str:
+    return f"{name} (published {entry.created[:10]})"
+
+
+def _table(table: Mapping[str, Any], name: str, attributes: Sequence[Attribute]) -> Piece:
+    return Piece(
+        name=name,
+        margins=tuple(
+            Margin(
+                cross=_read_cross(part, attributes, name),
+                lower=np.array(part["lower"], dtype=np.int64),
+                upper=_upper(part["upper"]),
             )
-        )
-    return pieces
+            for part in table["margins"]
+        ),
+        shares=tuple(_read_shares(part, attributes, name) for part in table["shares"]),
+    )
 
 
 def _read_cross(part: Mapping[str, Any], attributes: Sequence[Attribute], name: str) -> Cross:

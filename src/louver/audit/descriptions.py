@@ -22,6 +22,7 @@ from louver.audit.pieces import Piece
 from louver.audit.system import IntArray
 from louver.audit.witnesses import Moves
 from louver.optim.kernels.audit.boxes import unmoved_boxes
+from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 
 __all__ = ["Box", "Descriptions", "Unmoved", "descriptions"]
@@ -144,7 +145,7 @@ class Descriptions:
         sizes = [family.size for family in families]
         rest = np.array([prod(counts.shape[level + 1 :]) for level in range(len(order))], dtype=np.int64)
         room = np.cumsum([counts.size, *(size * int(after) for size, after in zip(sizes, rest, strict=True))])
-        if room[-1] > MAX_ROOM + counts.size:
+        if room[-1] > MAX_ROOM + counts.size and self.most > 1:
             return None
         both = [np.zeros(int(room[-1]), dtype=array.dtype) for array in (counts, moves)]
         for array, space in zip((counts, moves), both, strict=True):
@@ -162,7 +163,7 @@ class Descriptions:
             both[0],
             both[1],
             small,
-            MAX_WORK,
+            MAX_WORK if self.most > 1 else UNBOUNDED,
             out,
             run.flag,
         )

@@ -16,7 +16,7 @@ from louver.data.histogram import Histogram
 from louver.errors import InputError
 from louver.schema.attribute import Attribute
 
-__all__ = ["Domain", "cross_attributes", "refined"]
+__all__ = ["Domain", "cross_attributes", "recoded", "refined"]
 
 MAX_CELLS = 2**22
 """Largest joint domain that is laid out."""
@@ -49,7 +49,7 @@ class Domain:
 
     def assign(self, cross: Cross) -> IntArray:
         """Cell of the cross for each joint cell, -1 for those that its filter leaves out; (n_cells,)."""
-        coded = {name: _recoded(self.attribute(name), cross) for name in cross.names}
+        coded = {name: recoded(self.attribute(name), cross) for name in cross.names}
         total = np.zeros(self.shape, dtype=np.int64)
         is_inside = np.ones(self.shape, dtype=bool)
         for name in cross.by:
@@ -73,7 +73,7 @@ class Domain:
     def classes_inside(self, name: str, cross: Cross) -> IntArray:
         """Classes of one attribute that the cross's filter lets through, ascending."""
         axis = [entry.name for entry in self.attributes].index(name)
-        attribute, codes = _recoded(self.attributes[axis], cross)
+        attribute, codes = recoded(self.attributes[axis], cross)
         wanted = np.isin(codes, [attribute.code_of(label) for label in cross.where[name]])
         return np.unique(self.classes[axis][wanted])
 
@@ -92,7 +92,7 @@ class Domain:
     def codes(self, name: str, cross: Cross) -> IntArray:
         """Code that each class of an attribute has in a cross."""
         axis = [attribute.name for attribute in self.attributes].index(name)
-        return self._by_class(axis, _recoded(self.attributes[axis], cross)[1])
+        return self._by_class(axis, recoded(self.attributes[axis], cross)[1])
 
     def counts(self, histogram: Histogram) -> IntArray:
         """True counts of the joint cells; the histogram has the same attributes."""
@@ -127,7 +127,7 @@ class Domain:
 def cross_attributes(cross: Cross, attributes: Sequence[Attribute]) -> list[Attribute]:
     """The attributes of a cross after its recodes."""
     by_name = {attribute.name: attribute for attribute in attributes}
-    return [_recoded(by_name[name], cross)[0] for name in cross.by]
+    return [recoded(by_name[name], cross)[0] for name in cross.by]
 
 
 def refined(attributes: Sequence[Attribute], crosses: Iterable[Cross], extra: Iterable[Cross] = ()) -> Domain:
@@ -161,7 +161,7 @@ def _traits(attribute: Attribute, crosses: Sequence[Cross]) -> list[NDArray[np.i
     for cross in crosses:
         if attribute.name not in cross.names:
             continue
-        coded, codes = _recoded(attribute, cross)
+        coded, codes = recoded(attribute, cross)
         if attribute.name in cross.by:
             traits.append(codes)
         if attribute.name in cross.where:
@@ -170,7 +170,8 @@ def _traits(attribute: Attribute, crosses: Sequence[Cross]) -> list[NDArray[np.i
     return traits
 
 
-def _recoded(attribute: Attribute, cross: Cross) -> tuple[Attribute, NDArray[np.int64]]:
+def recoded(attribute: Attribute, cross: Cross) -> tuple[Attribute, NDArray[np.int64]]:
+    """An attribute as a cross has it, and the new code of each of its labels."""
     recode = cross.recodes.get(attribute.name)
     if recode is None:
         return attribute, np.arange(attribute.size, dtype=np.int64)

@@ -42,7 +42,7 @@ REWEIGHTED = 4
 EXACT_SIZE = 6_000
 """Unknowns times protected counts up to which the fewest hidden cells are looked for."""
 
-ONE_EFFORT, ALL_EFFORT = 2.0, 10.0
+ONE_EFFORT, ALL_EFFORT = 2.0, 6.0
 """Deterministic seconds of the constraint solver for one count that the linear program did not free, and for all."""
 
 Bools = NDArray[np.bool_]
@@ -120,18 +120,24 @@ def hide(
     No small cell may be known to within `within` percent; not exactly, where that is 0. `ask` names further small counts.
     """
     work = _Work(loaded, tables, within, run, deadline)
-    hidden, bound, is_answered = work.before.copy(), 0, False
-    while True:
+    hidden, bound, n_improved = work.before, 0, -1
+    answered: tuple[Bools, bool] | None = None
+    while not work.is_late():
         hidden = work.pruned(work.grown(hidden))
-        if work.n_unknowns * work.n_counts <= EXACT_SIZE and not work.is_late():
-            hidden, bound = work.improved(hidden)
         if work.is_late():
             break
-        more, is_answered = ask(work.pieces(hidden, work.knowing), work.left())
-        if not work.add(more, hidden):
+        more, is_whole = ask(work.pieces(hidden, work.knowing), work.left())
+        if work.add(more, hidden):
+            continue
+        answered = hidden, is_whole
+        if n_improved == len(work.reader) or work.n_unknowns * work.n_counts > EXACT_SIZE:
             break
-        is_answered = False
-    return work.patterns(hidden, bound, is_answered)
+        n_improved = len(work.reader)
+        hidden, bound = work.improved(hidden)
+        if hidden is answered[0]:
+            break
+    hidden, is_answered = answered or (hidden, False)
+    return work.patterns(hidden, is_answered, bound)
 
 
 class _Work:
@@ -446,7 +452,7 @@ class _Work:
 
     # What was found ---------------------------------------------------------------------------------------------
 
-    def patterns(self, hidden: Bools, bound: int, is_answered: bool) -> dict[int, Pattern]:
+    def patterns(self, hidden: Bools, is_answered: bool, bound: int) -> dict[int, Pattern]:
         """The pattern of each table; `is_answered` says that the audit's question was asked about it to the end."""
         pieces = self.pieces(hidden, self.plain(hidden))
         confined = self.confined(hidden)

@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from louver.audit.advise import Small, advise
+from louver.audit.already import as_cells, known_already
 from louver.audit.contradiction import contradiction
 from louver.audit.descriptions import Box
 from louver.audit.domain import Domain
@@ -129,7 +131,8 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
     advice = None
     if not options.no_advice and is_bad.any():
         deadline = started + max(options.seconds, time.monotonic() - started + 1)
-        advice = advise(loaded, small, reasons, len(options.tables), run, deadline)
+        again = None if answers.question.has_targets else partial(_open_groups, options=options, run=run)
+        advice = advise(loaded, small, reasons, len(options.tables), again, run, deadline)
     reason_of = dict(zip(np.flatnonzero(is_bad).tolist(), reasons, strict=True))
     plans: list[HidingPlan] = []
     if options.hide:
@@ -162,11 +165,12 @@ def _answers(loaded: Loaded, options: AuditOptions, run: Run, started: float) ->
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
     witnesses = witnesses_of(problem, run)
     bounds = _answered(problem, witnesses, groups, options, run, started)
-    is_late = bool(bounds.is_undecided.any()) and time.monotonic() > started + SHARE_BOUNDS * options.seconds
+    is_late = bool(bounds.is_undecided.any()) and time.monotonic() > started + SHARE_GROUPS * options.seconds
     asked = None
     if options.publish is not None or not loaded.targets:
         known = _known(problem, groups, bounds, options)
         share = SHARE_BOUNDS if known.shape[0] else SHARE_GROUPS
+        known = csr_array(vstack([known, _known_already(loaded, problem, options)], format="csr"))
         asked = ask(loaded, problem, witnesses, known, options.small, run, started + share * options.seconds)
     question = _question(loaded, options, groups, asked, is_late)
     if asked is not None:
@@ -193,8 +197,14 @@ def _asked(loaded: Loaded, options: AuditOptions) -> list[_Group]:
         for cross in _distinct(piece.crosses)
     ]
     for piece in loaded.pieces[n_tables + len(options.known) :]:
-        groups += _left_open(loaded, piece, options)
+        if not piece.is_file:
+            groups += _left_open(loaded, piece, options)
     joint = _joint(loaded)
+    is_news = np.ones(len(joint.cells), dtype=bool)
+    is_news[
+        [cells[0] for cells in known_already(loaded.domain, loaded.pieces, options.small) if len(cells) == 1]
+    ] = False
+    joint = joint.among(is_news)
     if loaded.domain.n_cells <= MAX_JOINT:
         groups.append(joint)
     elif options.publish is not None:
@@ -369,6 +379,12 @@ def _known(problem: Problem, groups: list[_Group], bounds: _Bounds, options: Aud
     return forms_for(problem, _cells(groups).pick(np.flatnonzero(is_small))).upper
 
 
+def _known_already(loaded: Loaded, problem: Problem, options: AuditOptions) -> csr_array:
+    """Small groups that an earlier file shows by itself, as sums of unknowns."""
+    groups = known_already(loaded.domain, loaded.pieces, options.small)
+    return forms_for(problem, as_cells(loaded.domain, groups)).upper
+
+
 def _described(
     loaded: Loaded, witnesses: Witnesses, problem: Problem, asked: Asked
 ) -> tuple[list[_Group], _Bounds]:
@@ -394,6 +410,21 @@ def _described(
         is_undecided=~is_found,
     )
     return groups, bounds
+
+
+def _open_groups(loaded: Loaded, deadline: float, *, options: AuditOptions, run: Run) -> Small:
+    """Groups that pieces determine, or may, as far as is found before a deadline."""
+    problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
+    witnesses = witnesses_of(problem, run)
+    nothing = csr_array((0, problem.system.n_columns), dtype=np.int64)
+    asked = ask(loaded, problem, witnesses, nothing, options.small, run, deadline)
+    described: list[_Group] = []
+    if asked is not None:
+        described, _ = _described(loaded, witnesses, problem, asked)
+    counts = witnesses.by_cell(problem)[0]
+    each = [np.bincount(g.assign[g.assign >= 0], counts[g.assign >= 0], len(g.cells)) for g in described]
+    exact = np.concatenate([np.zeros(0), *each]).astype(np.int64)
+    return Small(cells=_cells(described), floor=exact, ceiling=exact)
 
 
 def _block(loaded: Loaded, assign: IntArray, boxes: list[Box]) -> _Group:
@@ -435,6 +466,8 @@ def _question(
         is_late=is_late or (asked is not None and asked.is_late),
         has_targets=bool(loaded.targets) and options.publish is None,
         dependencies=loaded.dependencies,
+        within=options.within,
+        household=loaded.household,
     )
 
 

@@ -24,7 +24,7 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.schema.attribute import Attribute
 from louver.schema.recode import parse_recodes
 
-__all__ = ["Loaded", "Target", "attribute_names", "load"]
+__all__ = ["Loaded", "Target", "attribute_names", "crosses_of", "load"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,8 @@ class Target:
 class Loaded:
     """Pieces and targets over one domain; `truth` (n_cells,) is None where the records are not known.
 
-    `dependencies` are columns of which the first determines the second, as everybody knows.
+    `dependencies` are columns of which the first determines the second, as everybody knows; `household` is a column of the records that
+    looks like the number of a household.
     """
 
     domain: Domain
@@ -49,6 +50,7 @@ class Loaded:
     truth: IntArray | None
     is_possible: NDArray[np.bool_] | None
     dependencies: tuple[tuple[str, str], ...] = ()
+    household: str | None = None
 
 
 def attribute_names(options: AuditOptions) -> tuple[str, ...]:
@@ -117,6 +119,13 @@ def load(
         is_possible=is_possible,
         dependencies=tuple((one.determinant, one.dependent) for one in dependencies),
     )
+
+
+def crosses_of(options: AuditOptions, attributes: Sequence[Attribute]) -> list[Cross]:
+    """What tables, statements and targets speak of."""
+    crosses = [_table_cross(table, attributes) for table in options.tables]
+    crosses += [_statement_cross(entry, attributes, f"known {n}") for n, entry in enumerate(options.known, 1)]
+    return crosses + [_target(entry, attributes, n).cross for n, entry in enumerate(options.targets, 1)]
 
 
 # Crosses ----------------------------------------------------------------------------------------------------------

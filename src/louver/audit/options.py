@@ -10,7 +10,6 @@ from pydantic_core import PydanticCustomError
 from louver.errors import InputError
 from louver.schema import register
 from louver.schema.options import Names, VerbOptions, option
-from louver.schema.source import SourceOptions
 from louver.schema.validate import OWN, Options
 
 __all__ = ["MAX_COUNT", "AuditOptions", "KnownOptions", "TableOptions", "TargetOptions"]
@@ -258,11 +257,3 @@ class AuditOptions(VerbOptions):
             )
         if self.fail_on == "within" and not self.within:
             raise InputError("option --fail-on within needs --within, the percentage.", option="--within")
-
-    def check_source(self, source: SourceOptions) -> None:
-        """The register remembers tables of all records; a table of a part of them says so itself."""
-        if self.registry is not None and source.where is not None:
-            raise InputError(
-                "options --register and --where cannot be used together; give the table its own where.",
-                option="--where",
-            )

@@ -93,11 +93,12 @@ class Shares:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Piece:
-    """One published thing: its name, and all it tells."""
+    """One published thing: its name, and all it tells; `is_file` for records that were published before."""
 
     name: str
     margins: tuple[Margin, ...] = ()
     shares: tuple[Shares, ...] = ()
+    is_file: bool = False
 
     @property
     def crosses(self) -> tuple[Cross, ...]:

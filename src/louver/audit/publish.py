@@ -114,6 +114,8 @@ def _count_rows(loaded: Loaded, table: TableOptions, piece: Piece) -> Iterator[t
         sizes = [a.size for a in cross_attributes(margin.cross, loaded.domain.attributes)]
         for cell in range(int(np.prod(sizes, dtype=np.int64))):
             labels = loaded.domain.labels(margin.cross, cell)
+            if not all(labels.get(name) in (None, *kept) for name, kept in margin.cross.where.items()):
+                continue  # a label that the table is not about
             yield (
                 *(labels.get(name, table.total) for name in table.by),
                 None if margin.printed[cell] == HIDDEN else int(margin.printed[cell]),

@@ -36,6 +36,10 @@ class Question:
         Whether targets were named and nothing else was asked.
     dependencies : tuple of (str, str)
         Columns of which the first determines the second; everybody is assumed to know how.
+    within : float
+        Percentage to which the cells were asked about, too; groups are asked about their exact counts.
+    household : str or None
+        A column of the records that looks like the number of a household: its members were counted one by one.
     """
 
     cells: int
@@ -47,6 +51,8 @@ class Question:
     is_late: bool = False
     has_targets: bool = False
     dependencies: tuple[tuple[str, str], ...] = ()
+    within: float = 0.0
+    household: str | None = None
 
     @property
     def is_reached(self) -> bool:
@@ -94,11 +100,20 @@ class Question:
             told.append(
                 f"Groups that take more than {counted(self.most, 'attribute')} to describe are too many to be asked about."
             )
+        if self.groups is not None and self.within:
+            told.append(
+                f"Within {self.within:g} % only cells of tables and targets were asked about, not all groups."
+            )
         if self.some_sets:
             names = " and ".join(f'"{name}"' for name in self.some_sets)
             told.append(
                 f"Of {names}, groups were formed by single labels, pairs, categories, filters and what these leave of one "
                 "another, not by every set of labels."
+            )
+        if self.household is not None:
+            told.append(
+                f'Groups were counted by people, not by households (column "{self.household}"): one that a single household makes up '
+                "passes for large where the household is."
             )
         return told
 
@@ -132,6 +147,11 @@ def verdict(
             Level.CARE, "Leave out the targets to ask about all groups of people.", (told, *not_asked)
         )
     told = f"No group of fewer than {small:,} people that {question.described} is determined: {_refuted(question.groups)}."
+    if question.household is not None:
+        sentence = (
+            "No small count of people is given away; look at groups of few households before you publish."
+        )
+        return Verdict(Level.CARE, sentence, (told, *not_asked))
     return Verdict(Level.OK, "No small count is given away, alone or together.", (told, *not_asked))
 
 

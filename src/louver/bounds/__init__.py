@@ -33,6 +33,7 @@ from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.door import door
 from louver.schema.request import Request, SpecLike, requested
+from louver.schema.source import SourceOptions
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def bounds(
     where: str | None = None,
     header_row: int | None = None,
     missing_code: Mapping[str, Sequence[str | int]] | None = None,
+    date_order: str | None = None,
     weight_is_count: bool | None = None,
     rows: str | Sequence[str] = (),
     cols: str | Sequence[str] = (),
@@ -228,9 +230,12 @@ def _audit(loaded: Loaded, request: Request[BoundsOptions]) -> BoundsAudit:
         selected=loaded.selected,
         is_counted=loaded.histogram is not None,
     )
-    weight = request.source.weight
-    is_survey = found.is_counted and weight is not None and is_named_like_weight(weight)
-    return replace(found, survey_weight=weight) if is_survey else found
+    return replace(found, survey_weight=survey_weight(request.source)) if found.is_counted else found
+
+
+def survey_weight(source: SourceOptions) -> str | None:
+    """The column of counts, where its name says that it may weight people up."""
+    return source.weight if source.weight is not None and is_named_like_weight(source.weight) else None
 
 
 def _compare(request: Request[BoundsOptions]) -> Comparison:

@@ -246,11 +246,6 @@ class BoundsOptions(VerbOptions):
                 option="--row-n",
                 column=self.row_n,
             )
-        if self.registry is not None and source.where is not None:
-            raise InputError(
-                "options --register and --where cannot be used together; the register remembers tables of all records.",
-                option="--where",
-            )
 
     @property
     def certain_share(self) -> Fraction:

@@ -96,7 +96,7 @@ def publication(
     is_refused = options.publish is not None and found.published is None
     return Publication(
         earlier=found.earlier,
-        together=len({frozenset(cell.cell.items()) for cell in found.disclosed()}),
+        together=found.summary.small_exact,
         refused=found.refusal if is_refused else None,
         published=found.published,
         remark=found.remark,

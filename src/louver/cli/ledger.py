@@ -155,8 +155,9 @@ def ledger_verify(
         for problem in check.problems:
             say(printable(f"  {problem}"))
         verdict = "sound" if check.is_sound else "NOT SOUND"
+        others = f", {check.n_others} of them paid by another ledger" if check.n_others else ""
         say(
-            f"{printable(path.name)}: {verdict}; {check.n_entries} entries, {check.n_releases} releases checked"
+            f"{printable(path.name)}: {verdict}; {check.n_entries} entries, {check.n_releases} releases checked{others}"
         )
     return 0 if check.is_sound else CHECK_FAILED
 

@@ -17,9 +17,11 @@ from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
 
-__all__ = ["Coder", "binned_sql", "find_row", "in_order", "number_sql", "text_sql"]
+__all__ = ["Coder", "binned_sql", "find_row", "in_order", "is_numbers", "number_sql", "text_sql"]
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+CODE = re.compile(r"0[0-9]+")
+"""Digits that start with a zero name something: a place, a school."""
 SCALAR_TYPES = re.compile(
     r"VARCHAR|ENUM\(.*\)|BOOLEAN|U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(.*\)|FLOAT|DOUBLE|DATE|TIME.*|UUID"
     r"|\"?NULL\"?",
@@ -89,6 +91,17 @@ def find_row(source: Source, condition: str, **parameters: object) -> int:
     found = source.first_row(f"SELECT min(row) AS row FROM ({numbered}) WHERE is_hit", **parameters)
     assert found is not None
     return int(found["row"])
+
+
+def is_numbers(texts: Collection[str]) -> bool:
+    """Whether texts are numbers: all of them are, and none has a zero in front, as codes have (01206).
+
+    Examples
+    --------
+    >>> is_numbers(["7", "0.5", "0"]), is_numbers(["1207", "01206"]), is_numbers(["1", "x"])
+    (True, False, False)
+    """
+    return all(NUMBER.fullmatch(text) for text in texts) and not any(CODE.fullmatch(text) for text in texts)
 
 
 def in_order(labels: Collection[str], missing: str | None) -> list[str]:
@@ -189,6 +202,8 @@ class Coder:
         return None if self.attribute.kind is Kind.INTEGER else repr(value)
 
     def _complaint(self) -> str:
+        if self.attribute.kind is Kind.DATE:
+            return "is no date, or not among the attribute's days; correct it"
         if self.attribute.kind is Kind.INTEGER or "" in self._bad:
             return "is not a number of the kind the schema asks for; correct it"
         if self.attribute.kind is Kind.NUMBER:

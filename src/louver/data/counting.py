@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from louver._arrays import Ints
 from louver.data.coding import Coder, binned_sql, find_row, text_sql
+from louver.data.dates import date_sql
 from louver.data.read import Source
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
@@ -89,6 +90,8 @@ def coder_of(source: Source, name: str, schema: Schema | None) -> Coder:
     """A coder for the column; numbers with bins are cut in SQL, before they are grouped."""
     attribute, recode = attribute_of(name, schema)
     text = text_sql(source, name)
+    if attribute.kind is Kind.DATE:
+        return Coder(attribute=attribute, sql=date_sql(source, name, text))
     if recode is not None and recode.bins is not None:
         return Coder(attribute=attribute.recoded(recode)[0], sql=binned_sql(text, attribute, recode))
     return Coder(attribute=attribute, sql=text)

@@ -33,7 +33,13 @@ LONG = 40  # letters
 INTEGER = r"^[+-]?(0|[1-9][0-9]{0,17})$"
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 DIGITS = r"^[0-9]+$"
-DATE = r"^([0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+.*)?|[0-9]{1,2}[./][0-9]{1,2}[./]([0-9]{2}|[0-9]{4}))$"
+DATE = (
+    r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-./][0-9]{1,2}[-./]([0-9]{2}|[0-9]{4})|[0-9]{1,2}[- ]?[A-Za-z]{3,9}[- ]?[0-9]{4})"
+    r"([ T][0-9]{1,2}:.*)?$"
+)
+DATE_DIGITS = r"^(1[89]|2[01])[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
+LEAST_DATES = 5
+"""With fewer different values, eight digits say nothing about dates."""
 TOKEN = r"^\S+$"
 STEP = r"^([<>]=?\s?)?[0-9]+(\.[0-9]+)?\s*([-–+.):]|to |bis )"  # "0-4", "85+", "1. low"
 
@@ -58,6 +64,8 @@ def guess_kind(column: CodedColumn) -> tuple[ColumnKind, str]:
     is_various = column.n_known >= LEAST_RECORDS and column.n_values >= NEARLY_ALL * column.n_known
     if _all(column.values, DATE):
         return ColumnKind.DATE, "every value is a date"
+    if column.n_values >= LEAST_DATES and _all(column.values, DATE_DIGITS):
+        return ColumnKind.DATE, "eight digits each, and every value is a date"
     if _all(column.values, INTEGER):
         return _whole(column, is_various)
     if _all(column.values, DIGITS):

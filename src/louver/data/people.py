@@ -187,13 +187,13 @@ class Census:
     def sketch(self) -> Sketch:
         """The people of the records."""
         multipliers = self._multipliers(self._columns)
-        totals, whole, people = np.zeros(len(self._columns), np.uint64), np.uint64(0), 0
+        totals, whole, people = np.zeros(len(self._columns), np.uint64), 0, 0
         keys, counts, sample = _empty(len(self._columns))
         for hashes, weights in self._batches(self._columns):
             rows = _row_hashes(hashes, multipliers)
             times = weights.astype(np.uint64)
             totals += (hashes * times[:, None]).sum(axis=0, dtype=np.uint64)
-            whole += (rows * times).sum(dtype=np.uint64)
+            whole = (whole + int((rows * times).sum(dtype=np.uint64))) % MODULUS
             people += int(weights.sum())
             is_low = rows <= keys[-1] if len(keys) == SAMPLE else np.ones(len(rows), np.bool_)
             keys, first, inverse = np.unique(
@@ -207,7 +207,7 @@ class Census:
             people=people,
             columns=self._columns,
             totals=tuple(int(total) for total in totals),
-            whole=int(whole),
+            whole=whole,
             counts=counts,
             sample=sample,
             persons=None if self._person is None else self._persons(self._person),

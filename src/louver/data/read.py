@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -68,6 +68,8 @@ class Source:
         Column, or `*` for all, -> values that stand for missing.
     is_weight_count : bool
         A column of weights counts people, whatever it looks like.
+    date_order : str, optional
+        Order of day, month and year in dates that can be read in several ways: dmy, mdy or ymd.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Source:
     condition: str = "true"
     missing_code: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_weight_count: bool = False
+    date_order: str | None = None
     _scratch: Scratch
     _held: ExitStack = field(default_factory=ExitStack)
     _text: TextFile | None = None
@@ -137,6 +140,22 @@ class Source:
             for _ in self.batches("CREATE TEMP TABLE IF NOT EXISTS held AS SELECT * FROM records"):
                 pass
             self.connection.execute("CREATE OR REPLACE TEMP VIEW records AS SELECT * FROM held")
+
+    @contextmanager
+    def narrowed(self, condition: str) -> Iterator[bool]:
+        """Let `records` be only those that meet a condition (SQL) for a while; tells whether there are any."""
+        before = self.condition
+        try:
+            self._restrict(f"({before}) AND ({condition})")
+            yield self.first_row(f"SELECT 1 FROM {RECORDS} LIMIT 1") is not None
+        finally:
+            self._restrict(before)
+
+    def _restrict(self, condition: str) -> None:
+        self.condition = condition
+        self.connection.execute(
+            f"CREATE OR REPLACE TEMP VIEW {RECORDS} AS SELECT * FROM {WHOLE} WHERE {condition}"
+        )
 
     def batches(self, sql: str, **parameters: object) -> Iterator[pa.RecordBatch]:
         """Rows of a query on `records`, a batch at a time."""
@@ -213,6 +232,7 @@ def open_source(
     where: str | None = None,
     header_row: int | None = None,
     missing_code: Mapping[str, tuple[str, ...]] | None = None,
+    date_order: str | None = None,
     weight_is_count: bool = False,
     run: Run | None = None,
 ) -> Source:
@@ -240,6 +260,8 @@ def open_source(
         where it looks like a title.
     missing_code : mapping, optional
         Column, or `*` for all, -> values that stand for missing; they stay in what is read as it is (`read_all`).
+    date_order : {"dmy", "mdy", "ymd"}, optional
+        Order of day, month and year in dates that can be read in several ways.
     weight_is_count : bool
         A column of weights counts people, even if it looks like money or a sampling weight.
     run : Run, optional
@@ -273,6 +295,7 @@ def open_source(
     )
     source = _start(name_of(data, table), run or Run())
     source.missing_code, source.is_weight_count = missing_code or {}, weight_is_count
+    source.date_order = date_order
     try:
         _attach(source, data, reading)
         _describe(source)

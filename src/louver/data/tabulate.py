@@ -321,7 +321,9 @@ def _with_hierarchy(source: Source, attribute: Attribute, schema: Schema | None)
         return attribute
     missing = attribute.missing
     known = [label for label in attribute.labels if label != missing]
-    if rule.prefixes:
+    if rule.is_calendar:
+        hierarchy = Hierarchy.from_dates(known, source=f'"{attribute.name}"')
+    elif rule.prefixes:
         hierarchy = Hierarchy.from_prefixes(known, rule.prefixes, source=f'"{attribute.name}"')
     else:
         above = [column for column in rule.columns if column != attribute.name]

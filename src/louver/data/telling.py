@@ -30,6 +30,8 @@ __all__ = [
 LIKE_A_UNIT = "groups a few records each, like the number of a household"
 NEARLY_UNIQUE = 0.05
 """From this share of records alone with its value on, a column singles people out by itself; one such record is none."""
+MOST_RUNS = 1.5
+"""In a column of units, records of a unit stand next to each other: runs of equal values for each value on average."""
 UNIT_ALONE = 0.5
 """In a column of units fewer records than this are alone."""
 LEAST_UNITS = 0.02
@@ -45,17 +47,20 @@ WEIGHT = re.compile(r".*(weight|wgt|wght|gewicht).*|.*wt|ponder.*|poids|fpond")
 """A word of a name that speaks of a sampling weight: weight, pwgtp, fnlwgt, perwt."""
 MONEY = re.compile(
     r".*(income|salar|wage|earning|einkommen|revenu|umsatz|turnover|expend|wealth|pension).*|.*(lohn|gehalt)|[hpfg]?incp?|hhinc"
-    r"|inctot|ftotinc|totinc|pay|debt|assets|rent|tax|taxes|price|cost|costs|sales|profit|loan|amount|euro?s?|usd|dollars?|gbp|chf"
+    r"|.*(saving|capital|poverty).*|povpip|inctot|ftotinc|totinc|money|pay|debts?|assets|tax|taxes|price|cost|costs|sales|profit|loan|amount|euro?s?|usd|dollars?|gbp|chf"
 )
 """A word of a name that speaks of money."""
 SENSITIVE = (
     "income incwage wage salary earnings pay debt wealth assets benefit benefits diagnosis disease illness ill icd "
-    "health hiv drug drugs crime offence religion faith party vote union orientation pregnant einkommen diagnose"
+    "health hiv drug drugs crime offence religion faith party vote union orientation pregnant einkommen diagnose "
+    "disability disabled disab handicap impairment behinderung dis drem dphy deye dear dout ddrs dvet dratx"
 )
 QUASI = (
     "age alter sex gender geschlecht birth born dob birthday birthdate zip zipcode plz postcode postal region county state "
     "city town municipality district tract block puma country nation nationality citizenship ethnicity race marital marstat "
-    "education educ edu schl degree occupation occ job industry language ancestry veteran year month date"
+    "education educ edu schl degree occupation occ occu occucode occup occp job industry indp naicsp language ancestry veteran year "
+    "month date agep msp mar civil civilstatus hispanic hisp hispan origin ethnic eth etni race rac racp raced birthplace pobp "
+    "nativity native migration migrant foreign immigrant herkunft relat relationship hhsize np npf noc nchild children child kids"
 )
 WORDS = {
     role: frozenset(words.split())
@@ -112,8 +117,17 @@ def is_named_like_unit(name: str) -> bool:
 
 def may_be_unit(column: CodedColumn, kind: ColumnKind) -> bool:
     """Whether a column may number units whatever its name is; it does where it tells other columns, too."""
-    is_other = bool(words_of(column.name) & (WORDS["quasi"] | WORDS["sensitive"]))
-    return is_unit(column, kind) and not is_other
+    is_other = bool(words_of(column.name) & (WORDS["quasi"] | WORDS["sensitive"])) or is_named_like_money(
+        column.name
+    )
+    return is_unit(column, kind) and not is_other and _stands_together(column)
+
+
+def _stands_together(column: CodedColumn) -> bool:
+    """Whether records with one value stand next to each other, as people of a household do; amounts of money do not."""
+    known = column.codes[column.codes < column.n_values]
+    n_runs = 1 + int((known[1:] != known[:-1]).sum())
+    return n_runs <= MOST_RUNS * column.n_values
 
 
 def is_unit(column: CodedColumn, kind: ColumnKind) -> bool:

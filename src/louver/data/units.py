@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from louver.data.coded import CodedColumn, read_coded
 from louver.data.coding import find_row, number_sql, text_sql
+from louver.data.kinds import guess_kind
 from louver.data.read import Source, quoted
+from louver.data.telling import is_named_like_unit, is_unit
 from louver.errors import InputError
+from louver.run import Run
 from louver.schema.attribute import Kind
 
-__all__ = ["UnitCells", "count_units", "read_unit_counts"]
+__all__ = ["UnitCells", "count_units", "find_unit_column", "read_unit_counts"]
 
 Cells = dict[tuple[tuple[str, ...], int], int]
 
@@ -102,6 +106,13 @@ def read_unit_counts(
     labels = ", ".join(f"{texts[name]} AS r{i}" for i, name in enumerate(regions))
     rows = f"SELECT {labels}, {sizes} AS size, {counts} AS units FROM records"
     return _collect(source, rows, "sum(units)", len(regions), largest)
+
+
+def find_unit_column(source: Source, others: Sequence[str], run: Run) -> CodedColumn | None:
+    """The first column that is named like the number of a household and looks like one; `others` are known to be something else."""
+    names = [name for name in source.columns if name not in others and is_named_like_unit(name)]
+    found = read_coded(source, names, run) if names else ()
+    return next((column for column in found if is_unit(column, guess_kind(column)[0])), None)
 
 
 class _Fault(NamedTuple):

@@ -65,6 +65,7 @@ def groups(
     where: str | None = None,
     header_row: int | None = None,
     missing_code: Mapping[str, Sequence[str | int]] | None = None,
+    date_order: str | None = None,
     unit: str | None = None,
     size: str | None = None,
     groups: str | None = None,

@@ -27,7 +27,7 @@ from typing import Any
 from louver._version import __version__
 from louver.errors import BudgetError, Cancelled, InputError, LouverError
 from louver.privacy.budget import Loss, Measure, convert, fraction_of
-from louver.privacy.ledger_check import LedgerCheck, check_ledger
+from louver.privacy.ledger_check import SUFFIX, LedgerCheck, check_ledger
 from louver.privacy.ledger_file import Entry, Head, LedgerFile, canonical, commitment, stamped
 from louver.privacy.ledger_state import Event, LedgerState, Publication, Source, replay
 from louver.privacy.ledger_succession import hand_over
@@ -35,6 +35,7 @@ from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KEY_BYTES
 
 __all__ = [
+    "SUFFIX",
     "Debit",
     "Event",
     "Head",
@@ -56,8 +57,6 @@ KeyedHash = Callable[[bytes], bytes]
 
 Composed = Callable[[Sequence[Mapping[str, Any]]], None]
 """Given the invariants published before, refuses new ones that must not be published beside them."""
-
-SUFFIX = ".ledger"
 
 FORMAT = 2
 """Of a reserved debit. Version 0.1 wrote none, and named requests otherwise."""

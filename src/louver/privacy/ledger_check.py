@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -26,17 +28,32 @@ LARGEST_MANIFEST = 1 << 26
 """Bytes of a manifest that are read; larger ones record no head."""
 
 
-REGISTERED = "audit"
-"""Verb whose releases record the head of a register, and no ledger's."""
+REGISTERED = re.compile("[0-9a-f]{64}")
+"""What releases record that a register keeps and no ledger: the hash of an entry, without its number."""
+
+
+ANOTHER = "another ledger paid for it, which does not lie beside this one"
+SUFFIX = ".ledger"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerCheck:
-    """What `verify` found; sound when there are no problems."""
+    """What `verify` found; sound when there are no problems.
+
+    Attributes
+    ----------
+    n_entries : int
+    n_releases : int
+        Manifests that were read.
+    n_others : int
+        Those among them that another ledger, which lies there too, has paid for.
+    problems : tuple of str
+    """
 
     n_entries: int
     n_releases: int
     problems: tuple[str, ...]
+    n_others: int = 0
 
     @property
     def is_sound(self) -> bool:
@@ -48,6 +65,7 @@ class LedgerCheck:
             "sound": self.is_sound,
             "entries": self.n_entries,
             "releases": self.n_releases,
+            "other_releases": self.n_others,
             "problems": list(self.problems),
         }
 
@@ -71,8 +89,12 @@ def check_ledger(ledger: LedgerFile, releases: Path | None) -> LedgerCheck:
         )
     past = _Past.of(entries, state)
     problems += _joined_problems(ledger, entries, past)
-    n_releases, found = _release_problems(releases, past) if releases is not None else (0, [])
-    return LedgerCheck(n_entries=n_entries, n_releases=n_releases, problems=(*problems, *found))
+    if releases is None:
+        return LedgerCheck(n_entries=n_entries, n_releases=0, problems=tuple(problems))
+    n_releases, n_others, found = _release_problems(releases, past, list(_others(ledger, releases, past)))
+    return LedgerCheck(
+        n_entries=n_entries, n_releases=n_releases, n_others=n_others, problems=(*problems, *found)
+    )
 
 
 def _own_problems(state: LedgerState, keyed: list[int]) -> list[str]:
@@ -89,6 +111,7 @@ class _Past:
     """The entries of a ledger and of those before it, for what releases recorded."""
 
     hashes: dict[int, set[str]]
+    first: set[str]
     files: dict[str, Mapping[str, str]]
     disclosed: set[str]
 
@@ -97,6 +120,7 @@ class _Past:
         hash_of = [entry.head.hash for entry in entries]
         return cls(
             hashes={number: {own} for number, own in enumerate(hash_of)},
+            first={hash_of[0]},
             files={hash_of[number]: files for number, files in state.sealed.items()},
             disclosed={e.head.hash for e in entries if e.body["kind"] == "disclosure"},
         )
@@ -104,6 +128,7 @@ class _Past:
     def add(self, other: _Past) -> None:
         for number, hashes in other.hashes.items():
             self.hashes.setdefault(number, set()).update(hashes)
+        self.first |= other.first
         self.files.update(other.files)
         self.disclosed |= other.disclosed
 
@@ -131,6 +156,21 @@ def _joined_problems(ledger: LedgerFile, entries: list[Entry], past: _Past) -> l
     return problems
 
 
+def _others(ledger: LedgerFile, releases: Path, past: _Past) -> Iterator[_Past]:
+    """Ledgers beside this one or beside the releases; a copy of this one, which begins alike, is none of them."""
+    folders = dict.fromkeys(folder.resolve() for folder in (ledger.path.parent, releases, releases.parent))
+    for path in (path for folder in folders for path in sorted(folder.glob(f"*{SUFFIX}"))):
+        if path.is_symlink() or path.resolve() == ledger.path.resolve():
+            continue
+        with suppress(LouverError, OSError):
+            other = LedgerFile(path)
+            with other._reading() as db:
+                entries = other._entries(db)
+            found = _Past.of(entries, replay(entries))
+            if not found.first & past.first:
+                yield found
+
+
 def _joins(before: list[Entry], left: Mapping[str, Any], first: Entry) -> bool:
     """Whether an old ledger's closing entry names the new one's first, which names the entry before the closing one."""
     for entry in before:
@@ -149,20 +189,23 @@ class _Record:
     sha256: str | None = None
 
 
-def _release_problems(releases: Path, past: _Past) -> tuple[int, list[str]]:
-    """How many manifests there are, and what is wrong with what they and the measurements record."""
+def _release_problems(releases: Path, past: _Past, others: list[_Past]) -> tuple[int, int, list[str]]:
+    """How many manifests there are, how many of them others paid for, and what is wrong with what they and the measurements record."""
     if not releases.is_dir():
         raise InputError(
             f"{releases.name} is not a folder; name the folder of releases.", option="--releases"
         )
-    n_releases, problems = 0, []
+    n_releases, n_others, problems = 0, 0, []
     for path in _plain_files(releases):
         n_releases += path.name == MANIFEST
         record = _record_of(path)
         problem = None if record is None else _record_problem(record, past)
         if record is not None and problem:
-            problems.append(f"{record.name} {problem}")
-    return n_releases, problems
+            if any(_record_problem(record, other) is None for other in others):
+                n_others += path.name == MANIFEST
+            else:
+                problems.append(f"{record.name} {problem}")
+    return n_releases, n_others, problems
 
 
 def _plain_files(folder: Path) -> Iterator[Path]:
@@ -192,7 +235,7 @@ def _manifest_record(path: Path) -> _Record | None:
     try:
         with _open_plain(path) as file:
             told = json.loads(file.read(LARGEST_MANIFEST))
-        if told["ledger_head"] is None or told.get("verb") == REGISTERED:
+        if told["ledger_head"] is None or REGISTERED.fullmatch(told["ledger_head"]):
             return None
         return _Record(name=name, head=Head.parse(told["ledger_head"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -219,11 +262,9 @@ def _record_problem(record: _Record, past: _Past) -> str | None:
     if head is None:
         return "records no ledger head"
     if head.entry not in past.hashes:
-        return f"records entry {head.entry}, which the ledger lacks: the ledger was rolled back"
+        return f"records entry {head.entry}, which the ledger lacks: it was rolled back, or {ANOTHER}"
     if head.hash not in past.hashes[head.entry]:
-        return (
-            f"records another entry {head.entry}: another ledger paid for it, or this one's past was edited"
-        )
+        return f"records another entry {head.entry}: this ledger's past was edited, or {ANOTHER}"
     if head.hash in past.disclosed:
         return None
     if head.hash not in past.files:

@@ -45,6 +45,7 @@ def profile(
     where: str | None = None,
     header_row: int | None = None,
     missing_code: Mapping[str, Sequence[str | int]] | None = None,
+    date_order: str | None = None,
     columns: str | Sequence[str] = (),
     largest: int = 3,
     alone: float = 0.05,

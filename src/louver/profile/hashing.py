@@ -62,12 +62,12 @@ def distinct_and_alone(numbers: Numbers, units: Ints | None = None) -> tuple[int
     """How many different numbers there are, and how many records have one that nobody else has, outside of their unit."""
     if not len(numbers):
         return 0, 0
-    order = np.argsort(numbers) if units is None else np.lexsort((units, numbers))
-    ordered = numbers[order]
+    if units is None:
+        ordered = np.sort(numbers)
+        is_first = np.concatenate([[True], ordered[1:] != ordered[:-1], [True]])
+        return int(is_first[:-1].sum()), int((is_first[:-1] & is_first[1:]).sum())
+    order = np.lexsort((units, numbers))
+    ordered, of = numbers[order], units[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     sizes = np.diff(np.append(starts, len(ordered)))
-    if units is None:
-        return len(starts), int((sizes == 1).sum())
-    of = units[order]
-    is_one = of[starts] == of[starts + sizes - 1]
-    return len(starts), int(sizes[is_one].sum())
+    return len(starts), int(sizes[of[starts] == of[starts + sizes - 1]].sum())

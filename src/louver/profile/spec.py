@@ -21,7 +21,7 @@ from louver.schema.spec import PLACEHOLDER
 
 __all__ = ["spec_text", "write_spec"]
 
-KINDS = {ColumnKind.INTEGER: "integer", ColumnKind.NUMBER: "number"}
+KINDS = {ColumnKind.INTEGER: "integer", ColumnKind.NUMBER: "number", ColumnKind.DATE: "date"}
 
 HEAD = """\
 # A spec for louver, written by `louver profile`: names of columns, and guesses of their kinds and roles.

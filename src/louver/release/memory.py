@@ -81,7 +81,7 @@ class Memory:
             return cls(register=register, entries=(), sketch=None, remark=_is_new(register))
         known = {entry.records: register.sketch(entry.records) for entry in register.entries}
         name = name_of(data, source.table)
-        with open_source(data, **{**source.opening(), "where": None}, run=run) as opened:
+        with open_source(data, **{**source.opening(), "where": None, "missing_code": {}}, run=run) as opened:
             census = Census(
                 opened, register.key, weight=source.weight, person=person or _person_of(known, opened.columns)
             )

@@ -1,23 +1,23 @@
-"""What a publication tells, as plain values that the register keeps: counts of a cross, counts of classes, shares.
+"""What a publication tells, as plain values that the register keeps: counts of a cross, shares, and files of records.
 
 Every verb that publishes exact numbers writes its entry with these; `audit` reads them all back (`audit/archive.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from louver.schema.recode import Recode
 
-__all__ = ["Plain", "counts", "counts_of_classes", "shares", "table"]
+__all__ = ["Plain", "counts", "file", "shares", "table"]
 
 Plain = dict[str, Any]
 Bounds = Sequence[int | None]
 
 
 def table(name: str, *, margins: Sequence[Plain] = (), shares: Sequence[Plain] = ()) -> Plain:
-    """One published table; an entry's content is `{"tables": [table(...), ...]}`."""
+    """One published table; an entry's content is `{"tables": [table(...), ...], "files": [file(...), ...]}`."""
     return {"name": name, "margins": list(margins), "shares": list(shares)}
 
 
@@ -48,16 +48,50 @@ def counts(
     }
 
 
-def counts_of_classes(classes: Iterable[tuple[Mapping[str, Sequence[str]], int, int | None]]) -> list[Plain]:
-    """Classes of records, each by the labels that its records may have, with the least and the most people in it.
+def file(
+    name: str,
+    *,
+    quasi: Sequence[str],
+    values: Sequence[Sequence[Sequence[str] | None]],
+    columns: Mapping[str, Sequence[str | None]],
+    rows: Sequence[Sequence[int]],
+    counts: Sequence[int],
+    n_left_out: int,
+    where: Mapping[str, Sequence[str]],
+    too_large: Sequence[str],
+) -> Plain:
+    """A published file of records: what each record shows, and how many records show it.
 
-    Examples
-    --------
-    >>> [margin] = counts_of_classes([({"age": ["20", "21"], "sex": ["f"]}, 5, 5)])
-    >>> margin["where"], margin["lower"]
-    ({'age': ['20', '21'], 'sex': ['f']}, [5])
+    Parameters
+    ----------
+    quasi : sequence of str
+        Columns that are published coarser than they are.
+    values : sequence of sequences
+        For each of them what is published: the labels that a record may have, none where they are not known; None for all labels.
+    columns : mapping
+        Columns that are published as they are, with their labels; None stands for a missing value.
+    rows : sequence of sequences of int
+        Different records: positions in `values`, then in the labels of `columns`.
+    counts : sequence of int
+        How many records are published so.
+    n_left_out : int
+        Records that are not published.
+    where : mapping
+        Labels of the records that the file is about.
+    too_large : sequence of str
+        Columns that are published and not described here.
     """
-    return [counts((), (), [low], [high], where=where) for where, low, high in classes]
+    return {
+        "name": name,
+        "quasi": list(quasi),
+        "values": [[None if one is None else list(one) for one in kept] for kept in values],
+        "columns": {column: list(labels) for column, labels in columns.items()},
+        "rows": [list(row) for row in rows],
+        "counts": list(counts),
+        "n_left_out": n_left_out,
+        "where": {column: list(labels) for column, labels in where.items()},
+        "too_large": list(too_large),
+    }
 
 
 def shares(

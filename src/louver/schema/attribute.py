@@ -13,7 +13,7 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.errors import InputError
-from louver.schema.hierarchy import Hierarchy
+from louver.schema.hierarchy import Hierarchy, is_day
 from louver.schema.recode import Recode, bin_labels
 
 __all__ = ["Attribute", "Kind"]
@@ -29,6 +29,7 @@ class Kind(StrEnum):
     ORDERED = "ordered"
     INTEGER = "integer"
     NUMBER = "number"
+    DATE = "date"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class Attribute:
     name : str
         Column name.
     kind : Kind
-        Category (no order), ordered (order of the labels), integer or number.
+        Category (no order), ordered (order of the labels), integer, number or date (labels are ISO days).
     labels : tuple of str
         The domain; the code of a label is its position. Empty while the domain is not listed, which an
         ordered attribute cannot be: numbers before binning, or labels still to be taken from the data.
@@ -140,13 +141,20 @@ class Attribute:
             if any(a >= b for a, b in pairwise(values)):
                 raise self._error(f"is of kind {self.kind.value} and needs its labels in increasing order")
 
+        if self.kind is Kind.DATE:
+            days = [self.labels[code] for code in self._numeric_codes()]
+            if not all(map(is_day, days)) or any(a >= b for a, b in pairwise(days)):
+                raise self._error(
+                    "is of kind date and needs days such as 2020-02-29 as labels, in increasing order"
+                )
+
     def _numeric_kind(self) -> Kind:
         """Integer or number: the kind that was set, or for a category the kind that its labels allow."""
         if self.kind in (Kind.INTEGER, Kind.NUMBER):
             return self.kind
         labels = [self.labels[code] for code in self._numeric_codes()]
         if (
-            self.kind is Kind.ORDERED
+            self.kind in (Kind.ORDERED, Kind.DATE)
             or not labels
             or not all(NUMBER_LABEL.fullmatch(label) for label in labels)
         ):
@@ -225,7 +233,7 @@ class Attribute:
         if self.is_ordered and any(a > b for a, b in pairwise(mapping)):
             raise self._error("is ordered, so only labels next to each other can be merged")
         kind = self.kind
-        if kind in (Kind.INTEGER, Kind.NUMBER) and tuple(targets) != self.labels:
+        if kind in (Kind.INTEGER, Kind.NUMBER, Kind.DATE) and tuple(targets) != self.labels:
             kind = Kind.ORDERED
         missing = None if self.missing is None else targets[self._codes[self.missing]]
         codes = np.array(mapping, dtype=np.int64)

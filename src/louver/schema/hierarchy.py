@@ -13,6 +13,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,9 +23,10 @@ from louver._arrays import Ints
 from louver.errors import InputError
 from louver.schema.files import decode_text, read_bytes
 
-__all__ = ["Hierarchy"]
+__all__ = ["Hierarchy", "is_day"]
 
 ROOT = "*"
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 HEADER = re.compile(r"level[ _]?\d+", re.IGNORECASE)
 
 
@@ -125,6 +127,25 @@ class Hierarchy:
                 columns.append(column)
         return cls.from_levels(columns, source=source)
 
+    @classmethod
+    def from_dates(cls, days: Sequence[str], *, source: str = "the hierarchy") -> Hierarchy:
+        """Build from ISO days: months, quarters, years and decades above them, up to the first level that holds them all.
+
+        Examples
+        --------
+        >>> Hierarchy.from_dates(["2019-12-31", "2020-02-29", "2020-03-01"]).levels[1:]
+        (('2019-12', '2020-02', '2020-03'), ('2019-Q4', '2020-Q1'), ('2019', '2020'), ('2010-2019', '2020-2029'), ('*',))
+        """
+        for number, day in enumerate(days, start=1):
+            if not is_day(day):
+                message = f"{source}: label {number} is no day such as 2020-02-29; correct it."
+                raise InputError(message, row=number)
+        columns = [tuple(days)]
+        for above in (_month, _quarter, _year, _decade):
+            if len(set(columns[-1])) > 1:
+                columns.append(tuple(map(above, days)))
+        return cls.from_levels(columns, source=source)
+
     @property
     def n_levels(self) -> int:
         """Number of levels, leaves and root included."""
@@ -147,6 +168,10 @@ class Hierarchy:
     def ancestors(self, level: int) -> Ints:
         """Leaf code -> code at `level`; read-only."""
         return self._ancestors[self._checked(level)]
+
+    def leaf_codes(self, labels: Sequence[str]) -> Ints:
+        """Codes of leaves, which all of the labels are."""
+        return np.array([self._leaf_codes[label] for label in labels], np.int64)
 
     def has_leaf(self, label: str) -> bool:
         """Whether the tree has such a leaf."""
@@ -224,6 +249,30 @@ class Hierarchy:
         if not 0 <= level < self.n_levels:
             raise InputError(f"{self.source} has levels 0 to {self.n_levels - 1}; choose one of them.")
         return level
+
+
+def is_day(text: str) -> bool:
+    """Whether a text is a day of the calendar in ISO form."""
+    try:
+        return DAY.fullmatch(text) is not None and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def _month(day: str) -> str:
+    return day[:7]
+
+
+def _quarter(day: str) -> str:
+    return f"{day[:4]}-Q{(int(day[5:7]) + 2) // 3}"
+
+
+def _year(day: str) -> str:
+    return day[:4]
+
+
+def _decade(day: str) -> str:
+    return f"{day[:3]}0-{day[:3]}9"
 
 
 def _number(column: Sequence[str]) -> tuple[tuple[str, ...], Ints]:

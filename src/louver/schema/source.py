@@ -89,6 +89,7 @@ class SourceOptions(Options):
         "where",
         "header_row",
         "missing_code",
+        "date_order",
         "weight_is_count",
     )
 
@@ -145,6 +146,12 @@ class SourceOptions(Options):
         metavar="A=V,V",
         group="source",
     )
+    date_order: Literal["dmy", "mdy", "ymd"] | None = option(
+        None,
+        "Order of day, month and year in dates such as 03/04/2020; without it dates that can be read in two ways are refused.",
+        metavar="dmy|mdy|ymd",
+        group="source",
+    )
     weight_is_count: bool = option(
         False,
         "The weight column counts people, although it looks like money or a sampling weight.",
@@ -191,3 +198,4 @@ class SourceKeywords(TypedDict, total=False):
     where: str | None
     header_row: int | None
     missing_code: Mapping[str, Sequence[str | int]] | None
+    date_order: str | None

@@ -65,7 +65,7 @@ PLACEHOLDER = "FILL IN"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HierarchyRule:
-    """How to derive a hierarchy once the labels are known: from code prefixes or from other columns.
+    """How to derive a hierarchy once the labels are known: from code prefixes, from other columns or from the calendar.
 
     Parameters
     ----------
@@ -74,10 +74,13 @@ class HierarchyRule:
     columns : tuple of str
         Columns of the data from the most general to the most specific, like `--regions`; the attribute's
         own column comes last and may be left out.
+    is_calendar : bool
+        Labels are days, under months, quarters, years and decades.
     """
 
     prefixes: tuple[int, ...] = ()
     columns: tuple[str, ...] = ()
+    is_calendar: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +216,7 @@ def _as_table(value: Any) -> Any:
 class AttributeOptions(Options):
     """`[attributes.NAME]`."""
 
-    kind: Literal["category", "ordered", "integer", "number"] = "category"
+    kind: Literal["category", "ordered", "integer", "number", "date"] = "category"
     labels: list[str] | None = Field(default=None, min_length=1)
     missing: Annotated[str, Field(min_length=1)] = "error"
     hierarchy: Annotated[HierarchyOptions, BeforeValidator(_as_table)] | None = None
@@ -353,6 +356,9 @@ def _build_attribute(
     missing = None if given.missing == "error" else given.missing
     labels = tuple(given.labels or ())
     hierarchy, rule = _build_hierarchy(given.hierarchy, labels, folder)
+    if given.kind == "date" and given.hierarchy is None:
+        hierarchy = Hierarchy.from_dates([label for label in labels if label != missing]) if labels else None
+        rule = None if labels else HierarchyRule(is_calendar=True)
     if hierarchy is not None and not labels:
         labels = hierarchy.leaves
     if labels and missing is not None and missing not in labels:

@@ -1,73 +1,232 @@
-"""What the register keeps of a k-anonymous file: true of the records, and taken along by audits of later tables."""
+"""What the register keeps of a k-anonymous file: all that can be counted in it, true of the records, and taken along by later audits."""
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pytest
 
 import louver as lv
 from louver.anonymize import entry as entry_module
-from louver.release.register import Register
+from louver.audit import filed
+from louver.audit.archive import earlier_names, from_entries
+from louver.audit.pieces import Cross, Margin
+from louver.data.read import open_source
+from louver.data.tabulate import tabulate
+from louver.errors import InputError
+from louver.release.register import Entry, Register
+from louver.schema.attribute import Attribute
+from louver.schema.recode import Recode
+
+TOWNS = {"A": "north", "B": "north", "C": "south"}
 
 
-def people(folder: Path, n: int = 40) -> Path:
+def people(folder: Path, n: int = 60) -> Path:
+    """Three people have the illness "rare", in three towns."""
     random = np.random.default_rng(8)
-    rows = zip(
-        random.integers(20, 60, n),
-        random.choice(["A", "B", "C"], n),
-        random.choice(["y", "n"], n),
-        strict=True,
-    )
+    rows = [
+        (
+            random.integers(20, 60),
+            random.choice(list(TOWNS)),
+            random.choice(["flu", "none"]),
+            random.choice(["f", "m"]),
+        )
+        for _ in range(n)
+    ]
+    for row, town in zip((3, 17, 31), TOWNS, strict=True):
+        rows[row] = (rows[row][0], town, "rare", rows[row][3])
     file = folder / "people.csv"
-    file.write_text("age,town,ill\n" + "".join(f"{age},{town},{ill}\n" for age, town, ill in rows))
+    file.write_text("age,town,ill,sex\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
     return file
 
 
-@pytest.mark.parametrize("more", [{}, {"suppress": 0.1}, {"format": "bounds"}], ids=str)
-def test_the_counts_of_classes_hold_for_the_records(more: dict[str, object], tmp_path: Path) -> None:
-    file = people(tmp_path)
-    release = lv.anonymize(file, quasi=["age", "town"], k=3, method="greedy", registry=tmp_path / "r", **more)
-    assert release.entry is not None and not Register(tmp_path / "r").entries
-    (table,) = release.entry["tables"]
-    rows = pa.csv.read_csv(file).to_pylist()
-    assert len(table["margins"]) == release.n_classes
-    for margin in table["margins"]:
-        fitting = sum(
-            all(str(row[name]) in labels for name, labels in margin["where"].items()) for row in rows
-        )
-        (low,), (high,) = margin["lower"], margin["upper"]
-        assert 3 <= low <= fitting <= high
+ILL = {"name": "illnesses", "by": ["ill"], "below": 5}
 
 
-def test_a_file_of_disjoint_classes_is_counted_exactly_and_audited_along(tmp_path: Path) -> None:
+def release_of(file: Path, register: Path, out: str | None = "file", **more: object):
+    asked = {"quasi": ["age", "town"], "keep": ["ill", "sex"], "k": 5, "method": "greedy", **more}
+    return lv.anonymize(file, **asked, registry=register, out=None if out is None else file.parent / out)
+
+
+def test_what_can_be_counted_in_the_file_is_not_hidden_by_a_table(tmp_path: Path) -> None:
+    """Before, the file was known by its classes alone, and the table was published with a hidden 3 that the file shows."""
     file, register = people(tmp_path), tmp_path / "register"
-    release = lv.anonymize(
+    release_of(file, register)
+    refused = lv.audit(file, tables=[ILL], registry=register, publish=tmp_path / "out", no_advice=True)
+    assert refused.published is None and not (tmp_path / "out").exists()
+    worst = next(refused.disclosed())
+    assert (worst.cell, worst.lower, worst.upper) == ({"ill": "rare"}, 3, 3)
+    assert worst.because[0].startswith("k-anonymity with k = 5")
+
+
+def test_what_the_file_shows_by_itself_does_not_stop_other_tables(tmp_path: Path) -> None:
+    """Each town has one person with the rare illness; the file shows that, a table of other columns does not."""
+    file, register = people(tmp_path), tmp_path / "register"
+    release_of(file, register, quasi=["town"], identifying=["age"], method="exact")
+    found = lv.audit(
         file,
-        quasi=["town"],
-        keep=["ill", "age"],
-        k=5,
-        method="exact",
+        tables=[{"name": "both", "by": ["ill"], "recode": {"ill": {"any": ["flu", "rare"]}}}],
         registry=register,
-        out=tmp_path / "one",
+        publish=tmp_path / "out",
+        no_advice=True,
     )
-    (margins,) = [table["margins"] for table in release.entry["tables"]]
-    assert all(margin["lower"] == margin["upper"] for margin in margins)
-    assert lv.verify(tmp_path / "one").passed and len(Register(register).entries) == 1
-    table = {"name": "ill", "by": ["ill"]}
-    found = lv.audit(file, tables=[table], registry=register, no_advice=True)
+    assert found.published and found.earlier == 1
+    table = {"name": "rare by town", "by": ["town", "ill"], "below": 5}
+    refused = lv.audit(file, tables=[table], registry=register, publish=tmp_path / "two", no_advice=True)
+    assert refused.published is None
+
+
+# The oracle: people of a cell, counted one by one --------------------------------------------------------------------
+
+
+def fits(row: dict[str, str], cross: Cross, wanted: dict[str, str]) -> bool:
+    """Whether a record is among those of a cell; the only recodes here merge labels."""
+
+    def shown(name: str) -> str:
+        merge = cross.recodes[name].merge if name in cross.recodes else {}
+        return next((new for new, old in merge.items() if row[name] in old), row[name])
+
+    return all(shown(name) in labels for name, labels in cross.where.items()) and all(
+        shown(name) == label for name, label in wanted.items()
+    )
+
+
+def labels_of(cross: Cross, name: str, attributes: list[Attribute]) -> list[str]:
+    """Labels of a column in a cross, each where its first old label stands."""
+    labels = next(list(a.labels) for a in attributes if a.name == name)
+    merge = cross.recodes[name].merge if name in cross.recodes else {}
+    return list(
+        dict.fromkeys(next((new for new, old in merge.items() if label in old), label) for label in labels)
+    )
+
+
+def check(margin: Margin, rows: list[dict[str, str]], attributes: list[Attribute]) -> bool:
+    """The counts lie within the bounds; returns whether all bounds are exact."""
+    by = margin.cross.by
+    cells = list(product(*(labels_of(margin.cross, name, attributes) for name in by)))
+    assert len(cells) == len(margin.lower) == len(margin.upper)
+    for cell, low, high in zip(cells, margin.lower, margin.upper, strict=True):
+        true = sum(fits(row, margin.cross, dict(zip(by, cell, strict=True))) for row in rows)
+        assert low <= true <= high
+    return bool((margin.lower == margin.upper).all())
+
+
+CROSSES = [
+    Cross(by=("ill",)),
+    Cross(by=("town", "ill")),
+    Cross(by=("ill", "sex"), where={"town": ("A", "C")}),
+    Cross(
+        by=("town",), recodes={"town": Recode("town", merge={"north": ("A", "B")})}, where={"ill": ("flu",)}
+    ),
+    Cross(by=("age",), where={"sex": ("f",)}),
+    Cross(by=(), where={"ill": ("well",)}, recodes={"ill": Recode("ill", merge={"well": ("none", "flu")})}),
+]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"method": "mondrian"},
+        {"suppress": 0.1},
+        {"format": "bounds", "sensitive": ["ill"], "keep": ["sex"], "l": 2},
+        {"recoding": "global", "method": "auto"},
+        {"quasi": ["town"], "keep": ["ill", "sex", "age"], "method": "exact"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("crosses", [CROSSES, CROSSES[3:4]], ids=["all", "one"])
+def test_the_bounds_of_a_file_hold_for_the_records(more: dict, crosses: list[Cross], tmp_path: Path) -> None:
+    file = people(tmp_path)
+    release = release_of(file, tmp_path / "r", out=None, **more)
+    assert not Register(tmp_path / "r").entries
+    entry = Entry(
+        number=1, created="2026", records="", same=(), apart=(), content=release.entry, previous="", digest=""
+    )
+    named = sorted({name for cross in crosses for name in cross.names})
+    names = list(dict.fromkeys([*named, *earlier_names([entry], named)]))
+    with open_source(file) as source:
+        attributes = list(tabulate(source, names).attributes)
+    [piece] = from_entries([entry], attributes, crosses)
+    head, *lines = file.read_text().splitlines()
+    rows = [dict(zip(head.split(","), line.split(","), strict=True)) for line in lines]
+    assert len(piece.margins) > release.n_classes
+    for margin in piece.margins:
+        is_exact = check(margin, rows, attributes)
+        is_plain = set(margin.cross.names) <= set(release.unchanged)
+        assert is_exact or release.n_suppressed or not is_plain  # what is published as it is can be counted
+
+
+def test_a_file_of_disjoint_classes_is_counted_exactly_and_stays_inside(tmp_path: Path) -> None:
+    file, register = people(tmp_path), tmp_path / "register"
+    release = release_of(file, register, quasi=["town"], keep=["ill", "sex", "age"], method="exact")
+    (kept,) = release.entry["files"]
+    assert kept["columns"].keys() == {"ill", "sex", "age"} and sum(kept["counts"]) == 60
+    assert lv.verify(tmp_path / "file").passed and len(Register(register).entries) == 1
+    found = lv.audit(file, tables=[{"name": "sex", "by": ["sex"]}], registry=register, no_advice=True)
     assert found.earlier == 1 and found.tables[-1].startswith("k-anonymity with k = 5")
-    manifest = (tmp_path / "one/manifest.json").read_text()
-    assert "margins" not in manifest and str(register) not in manifest
+    manifest = (tmp_path / "file/manifest.json").read_text()
+    assert "too_large" not in manifest and str(register) not in manifest
 
 
-def test_missing_values_and_many_classes_tell_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry_module, "MOST_COMPARED", 1)
-    table = pa.table({"x": [1.0, 1.0, 2.5, 2.5, None, None], "s": ["a", "a", "b", "b", None, "c"]})
-    release = lv.anonymize(table, quasi=["x", "s"], k=2, method="exact", registry=tmp_path / "r")
-    margins = release.entry["tables"][0]["margins"]
-    assert [margin["where"] for margin in margins] == [{"x": ["1"], "s": ["a"]}, {"x": ["2.5"], "s": ["b"]}]
-    assert all(margin["upper"] == [None] for margin in margins)
+def test_a_column_that_is_not_described_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = people(tmp_path)
+    monkeypatch.setattr(entry_module, "MOST_NUMBERS", 200)
+    more = {"quasi": ["town"], "keep": ["ill", "sex", "age"], "method": "exact"}
+    release = release_of(file, tmp_path / "register", **more)
+    assert release.entry["files"][0]["too_large"] == ["age"]
+    asked = {"registry": tmp_path / "register", "no_advice": True}
+    with pytest.raises(InputError, match='publishes column "age" record by record') as caught:
+        lv.audit(file, tables=[{"name": "age", "by": ["age"]}], **asked)
+    assert (caught.value.option, caught.value.column) == ("--register", "age")
+    assert lv.audit(file, tables=[{"name": "sex", "by": ["sex"]}], **asked).earlier == 1
+    rounded = release_of(file, tmp_path / "other", out=None, round_to={"age": 10.0}, **more)
+    assert rounded.entry["files"][0]["too_large"] == ["age"]
+
+
+def test_too_many_classes_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = people(tmp_path)
+    release_of(file, tmp_path / "register")
+    monkeypatch.setattr(filed, "MOST_CELLS", 10)
+    with pytest.raises(InputError, match="too many classes to be audited together with ill"):
+        lv.audit(file, tables=[ILL], registry=tmp_path / "register")
+
+
+def test_missing_values_are_kept_and_tell_of_no_label(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filed, "MOST_COMPARED", 1)
+    table = pa.table(
+        {
+            "x": [1.0, 1.0, 2.5, 2.5, None, None],
+            "s": ["a", "a", "b", "b", None, "c"],
+            "kept": [True, None, False, True, True, None],
+        }
+    )
+    asked = {"quasi": ["x", "s"], "keep": ["kept"], "k": 2, "method": "exact", "registry": tmp_path / "r"}
+    release = lv.anonymize(table, **asked)
+    (file,) = release.entry["files"]
+    assert set(file["columns"]["kept"]) == {"true", None, "false"}
+    attributes = [
+        Attribute(name="x", labels=("1", "2.5", "?"), missing="?"),
+        Attribute(name="s", labels=("a", "b", "c", "?"), missing="?"),
+        Attribute(name="kept", labels=("false", "true", "?"), missing="?"),
+    ]
+    piece = filed.file_piece(file, "file", attributes, [Cross(by=("kept",)), Cross(by=("x",))], [])
+    known = [margin for margin in piece.margins if margin.cross.where]
+    assert [margin.cross.where for margin in known] == [
+        {"x": ("1",), "s": ("a",)},
+        {"x": ("2.5",), "s": ("b",)},
+    ]
+    assert all((margin.upper > 1000).all() for margin in known)
+    of_x = piece.margins[-1]
+    assert (of_x.lower.tolist(), of_x.upper.tolist()) == ([2, 2, 0], [4, 4, 2])
+    with pytest.raises(InputError, match='other labels of "kept"'):
+        filed.file_piece(
+            file, "file", [*attributes[:2], Attribute(name="kept", labels=("false", "true"))], [], []
+        )
+    matched = lv.anonymize(table, **asked, missing="match")
+    assert all(value is None for value in matched.entry["files"][0]["values"][0])

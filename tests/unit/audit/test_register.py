@@ -302,11 +302,23 @@ def test_every_kind_of_table_is_published_verified_and_remembered(people: Path, 
 
 def enter_classes(people: Path, classes: list) -> None:
     memory = Memory.of(people.parent / "register", people, SourceOptions(weight="count"), is_publishing=True)
-    memory.append({"tables": [told.table("5-anonymous", margins=told.counts_of_classes(classes))]})
+    names = list(dict.fromkeys(name for where, _ in classes for name in where))
+    file = told.file(
+        "5-anonymous",
+        quasi=names,
+        values=[[where.get(name) for where, _ in classes] for name in names],
+        columns={},
+        rows=[[number] * len(names) for number in range(len(classes))],
+        counts=[count for _, count in classes],
+        n_left_out=0,
+        where={},
+        too_large=["income"],
+    )
+    memory.append({"tables": [], "files": [file]})
 
 
 def test_a_k_anonymous_file_counts_by_its_classes(people: Path) -> None:
-    enter_classes(people, [({"ill": ["y"]}, 12, 12), ({"ill": ["n"], "town": ["A", "B"]}, 55, 55)])
+    enter_classes(people, [({"ill": ["y"]}, 12), ({"ill": ["n"], "town": ["A", "B"]}, 55)])
     refused = publish(people, TOWN_A, "one")
     worst = next(refused.disclosed())
     assert refused.published is None and (worst.lower, worst.upper) == (3, 3)
@@ -314,13 +326,13 @@ def test_a_k_anonymous_file_counts_by_its_classes(people: Path) -> None:
 
 
 def test_classes_that_overlap_are_at_least_so_many(people: Path) -> None:
-    enter_classes(people, [({"ill": ["y", "n"], "town": ["A"]}, 20, None), ({"town": ["A", "B"]}, 47, None)])
+    enter_classes(people, [({"ill": ["y", "n"], "town": ["A"]}, 20), ({"town": ["A", "B"]}, 47)])
     found = lv.audit(people, weight="count", tables=[EVERYONE], registry=people.parent / "register")
     assert found.summary.small_exact == 0 and found.summary.certified == found.summary.targets
 
 
 def test_a_class_with_labels_that_are_gone_is_an_error(people: Path) -> None:
-    enter_classes(people, [({"ill": ["perhaps"]}, 12, 12)])
+    enter_classes(people, [({"ill": ["perhaps"]}, 12)])
     with pytest.raises(InputError, match='other labels of "ill"'):
         publish(people, EVERYONE, "one")
 
@@ -450,10 +462,90 @@ def test_options_that_do_not_go_together(people: Path) -> None:
         publish(people, EVERYONE, "there")
 
 
-def test_a_filter_of_the_source_is_refused_beside_a_register(people: Path) -> None:
-    """Its tables would be remembered as tables of all records."""
-    with pytest.raises(InputError, match="--register and --where cannot") as caught:
-        lv.audit(
-            people, weight="count", tables=[EVERYONE], where="town = 'A'", registry=people.parent / "register"
-        )
+def audit_some(people: Path, where: str, table: dict, out: str | None = None, **more: object):
+    kept = {"weight": "count", "registry": people.parent / "register", "no_advice": True}
+    published = None if out is None else people.parent / out
+    return lv.audit(people, tables=[table], where=where, publish=published, **kept, **more)
+
+
+def test_a_table_of_some_records_is_remembered_as_such(people: Path) -> None:
+    """Before, --register refused --where. Town A with all people leaves the 3 of town B."""
+    first = audit_some(people, "town = 'A'", EVERYONE, "one")
+    assert first.published and first.remark.startswith("the register register is new")
+    (entry,) = Register(people.parent / "register").entries
+    assert [margin["where"] for margin in entry.content["tables"][0]["margins"]] == [{"town": ["A"]}]
+    refused = publish(people, EVERYONE, "two")
+    assert refused.published is None and next(refused.disclosed()).lower == 3
+
+
+def test_a_table_of_some_records_is_audited_with_tables_of_all(people: Path) -> None:
+    publish(people, EVERYONE, "one")
+    refused = audit_some(people, "town in ('A', 'Z') and not ill is missing", EVERYONE, "two")
+    assert refused.published is None and refused.earlier == 1
+    assert next(refused.disclosed()).lower == 3
+
+
+def test_a_filter_meets_recodes_and_filters_of_the_tables(people: Path) -> None:
+    merged = {
+        "name": "merged",
+        "by": ["ill"],
+        "where": {"town": ["both"]},
+        "recode": {"town": {"both": ["A", "B"]}},
+    }
+    with pytest.raises(InputError, match='"merged" merges labels of "town" of which --where') as caught:
+        audit_some(people, "town = 'A'", merged)
+    assert (caught.value.option, caught.value.column) == ("--where", "town")
+    renamed = {**merged, "where": {"town": ["first"]}, "recode": {"town": {"first": ["A"]}}}
+    assert audit_some(people, "town = 'A'", renamed, "one").published
+    with pytest.raises(InputError, match="shares no label with --where"):
+        audit_some(people, "town = 'B'", TOWN_A)
+    known = [{"where": {"ill": "y"}, "exactly": 9}]
+    found = audit_some(people, "town = 'A'", EVERYONE, known=known, targets=[{"by": ["town"]}])
+    assert [(cell.cell, cell.lower) for cell in found.cells] == [({"town": "A"}, 39)]
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("town = 'A' or ill = 'y'", "names several columns"),
+        ("town = ill", "names several columns"),
+        ("count > 26", 'cuts through a label of "count"'),
+    ],
+)
+def test_a_filter_that_is_no_set_of_labels_is_one_sentence(people: Path, where: str, told: str) -> None:
+    spec = {"attributes": {"count": {"kind": "integer", "bins": [5, 20]}}}
+    table = {"name": "ill", "by": ["ill"]}
+    with pytest.raises(InputError, match=told) as caught:
+        lv.audit(people, tables=[table], where=where, spec=spec, registry=people.parent / "register")
     assert caught.value.option == "--where"
+
+
+def test_a_table_of_some_records_lists_their_labels_alone(people: Path) -> None:
+    table = {"name": "towns", "by": ["town", "ill"], "totals": True}
+    found = audit_some(people, "town = 'A'", table, "one")
+    assert found.published and lv.verify(found.published).passed
+    shown = pa.csv.read_csv(next((people.parent / "one/data").glob("*.csv"))).to_pylist()
+    assert {row["town"] for row in shown} == {"A", "Total"}
+    assert {row["count"] for row in shown} == {9, 30, 39}
+
+
+def test_a_file_of_some_records_is_audited_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    rows = [("A", 30, "y")] * 6 + [("A", 40, "n")] * 9 + [("B", 30, "y")] * 3 + [("B", 50, "n")] * 7
+    path.write_text("town,age,ill\n" + "".join(f"{t},{a},{i}\n" for t, a, i in rows))
+    register = tmp_path / "register"
+    lv.anonymize(
+        path,
+        quasi=["age"],
+        keep=["ill", "town"],
+        k=5,
+        where="town = 'A'",
+        registry=register,
+        out=tmp_path / "file",
+    )
+    (entry,) = Register(register).entries
+    assert entry.content["files"][0]["where"] == {"town": ["A"]}
+    asked = {"registry": register, "no_advice": True, "targets": [{"by": ["town", "ill"]}]}
+    refused = lv.audit(path, tables=[{"name": "ill", "by": ["ill"]}], publish=tmp_path / "out", **asked)
+    worst = next(refused.disclosed())
+    assert refused.published is None and (worst.cell["town"], worst.cell["ill"], worst.lower) == ("B", "y", 3)

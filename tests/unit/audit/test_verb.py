@@ -55,11 +55,14 @@ def test_categories_are_merged_only_as_far_as_needed():
 
 
 def test_a_recode_that_a_table_has_is_merged_further():
+    """3 and 4-5 are 4 people together, which is still a small count."""
     people = pa.table({"age": ["1", "2", "3", "4", "5", "6"], "count": [40, 30, 1, 2, 1, 50]})
     spec = {"attributes": {"age": {"kind": "integer"}}}
     table = {"name": "t", "by": ["age"], "recode": {"age": {"bins": [3, 4, 6]}}}
     found = lv.audit(people, weight="count", spec=spec, tables=[table])
-    assert found.advice.coarsen == (("t", "with age merged: 3 and 4-5"),)
+    assert found.advice.coarsen == (("t", "with age merged: 3 and 4-5 and 6+"),)
+    more = lv.audit(people, weight="count", spec=spec, tables=[table], small=4)
+    assert more.advice.coarsen == (("t", "with age merged: 3 and 4-5"),)
 
 
 def test_a_missing_value_stays_by_itself():

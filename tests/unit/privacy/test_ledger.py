@@ -180,7 +180,8 @@ def test_a_rolled_back_ledger_is_detected_by_its_releases(ledger: Ledger, tmp_pa
     assert ledger.verify().is_sound
     check = ledger.verify(tmp_path / "releases")
     assert check.problems == (
-        "release one records entry 2, which the ledger lacks: the ledger was rolled back",
+        "release one records entry 2, which the ledger lacks: it was rolled back, or another ledger paid for it, which "
+        "does not lie beside this one",
     )
 
 
@@ -195,8 +196,43 @@ def test_a_rewritten_chain_is_detected_by_its_releases(tmp_path: Path) -> None:
         if name == "true":
             _release(releases / "one", Head(debit.entry, debit.hash))
     assert ledger.verify(releases).problems == (
-        "release one records another entry 2: another ledger paid for it, or this one's past was edited",
+        "release one records another entry 2: this ledger's past was edited, or another ledger paid for it, which does not "
+        "lie beside this one",
     )
+
+
+def test_releases_of_another_ledger_are_no_problem(tmp_path: Path) -> None:
+    """Before, a folder with releases of two ledgers was unsound for both of them."""
+    ledgers, releases = [], tmp_path / "releases"
+    for name in ("a", "b"):
+        ledger = Ledger.create(tmp_path / f"{name}.ledger", Measure.EPSILON, RECORD, Fraction(1))
+        data = name.encode()
+        debit = ledger.reserve(
+            _loss(),
+            request="r",
+            purpose="p",
+            dataset=lambda key, data=data: hashlib.sha256(key + data).digest(),
+        )
+        ledger.seal(debit, {})
+        _release(releases / name, Head(debit.entry, debit.hash))
+        ledgers.append(ledger)
+    for ledger in ledgers:
+        check = ledger.verify(releases)
+        assert check.is_sound and (check.n_releases, check.n_others) == (2, 1)
+        assert check.to_dict()["other_releases"] == 1
+    (tmp_path / "damaged.ledger").write_bytes(b"x")
+    assert ledgers[0].verify(releases).is_sound
+    _release(releases / "c", Head(9, "0" * 64))
+    assert [problem[:9] for problem in ledgers[0].verify(releases).problems] == ["release c"]
+    # A newer copy of the same ledger is no other ledger: this one was rolled back.
+    shutil.copy2(ledgers[0].path, tmp_path / "old.ledger")
+    more = ledgers[0].reserve(
+        _loss(), request="s", purpose="p", dataset=lambda key: hashlib.sha256(key + b"a").digest()
+    )
+    ledgers[0].seal(more, {})
+    _release(releases / "d", Head(more.entry, more.hash))
+    rolled_back = Ledger(tmp_path / "old.ledger").verify(releases).problems
+    assert any(problem.startswith("release d records entry") for problem in rolled_back)
 
 
 def test_a_release_without_a_head_is_named(ledger: Ledger, tmp_path: Path) -> None:
@@ -204,7 +240,7 @@ def test_a_release_without_a_head_is_named(ledger: Ledger, tmp_path: Path) -> No
     for text in ("{}", '{"ledger_head": "none"}', '{"ledger_head": 3}', "no json"):
         (tmp_path / "one" / "manifest.json").write_text(text)
         assert ledger.verify(tmp_path).problems == ("release one records no ledger head",)
-    for text in ('{"ledger_head": null}', '{"verb": "audit", "ledger_head": "the head of a register"}'):
+    for text in ('{"ledger_head": null}', json.dumps({"ledger_head": "ab" * 32})):
         (tmp_path / "one" / "manifest.json").write_text(text)
         assert ledger.verify(tmp_path).is_sound
 

@@ -83,6 +83,7 @@ READ_OTHERWISE: dict[str, Any] = {
     "where": "state = 'GA'",
     "header_row": 1,
     "missing_code": {"state": ["N"]},
+    "date_order": "dmy",
 }
 
 

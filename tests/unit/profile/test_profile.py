@@ -47,7 +47,7 @@ def people(n: int, seed: int = 1) -> pa.Table:
             "edu": random.integers(1, 8, n),
             "income": random.lognormal(10, 1, n),
             "hhid": np.sort(random.integers(0, n // 3, n)),
-            "weight": random.random(n) * 100,
+            "weight": 1 + random.random(n) * 100,
             "born": [f"{2020 - year}-01-01" for year in born],
             "nothing": pa.nulls(n, pa.string()),
         }

@@ -140,3 +140,20 @@ def test_what_cannot_be_is_refused(make, message):
     with pytest.raises(InputError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "labels", [("1990-02-01", "1990-01-01"), ("1990-01-01", "spring"), ("1990-01-01", "1990-02-30")]
+)
+def test_labels_of_dates_are_days_in_their_order(labels):
+    with pytest.raises(InputError, match="kind date and needs days"):
+        Attribute(name="born", kind=Kind.DATE, labels=labels)
+
+
+def test_days_are_merged_and_lifted_but_not_binned():
+    days = ("1990-01-01", "1990-02-01", "1991-01-01")
+    born = Attribute(name="born", kind=Kind.DATE, labels=days, hierarchy=Hierarchy.from_dates(days))
+    by_year, codes = born.recoded(Recode("born", level=3))
+    assert by_year.labels == ("1990", "1991") and by_year.kind is Kind.ORDERED and codes.tolist() == [0, 0, 1]
+    with pytest.raises(InputError, match="cannot be cut into bins"):
+        born.recoded(Recode("born", bins=(1.0,)))

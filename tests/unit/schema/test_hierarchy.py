@@ -96,3 +96,19 @@ def test_what_cannot_be_is_refused(make, message):
     with pytest.raises(InputError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+def test_days_stand_under_months_quarters_years_and_decades():
+    tree = Hierarchy.from_dates(["1989-12-31", "1990-01-01", "1990-04-01"])
+    assert tree.levels[1:] == (
+        ("1989-12", "1990-01", "1990-04"),
+        ("1989-Q4", "1990-Q1", "1990-Q2"),
+        ("1989", "1990"),
+        ("1980-1989", "1990-1999"),
+        ("*",),
+    )
+    assert Hierarchy.from_dates(["1990-01-01", "1990-04-01"]).levels[-1] == ("1990",)
+    for label in ("1990-02-30", "1990", "19900101"):
+        with pytest.raises(InputError, match="label 2 is no day") as caught:
+            Hierarchy.from_dates(["1990-01-01", label])
+        assert caught.value.row == 2

@@ -169,7 +169,7 @@ def test_a_schema_that_contradicts_itself_is_refused(make, message):
         (
             '"integer"',
             '"number of years"',
-            "audit.toml: key \"attributes.age.kind\" must be 'category', 'ordered', 'integer' or 'number'.",
+            "audit.toml: key \"attributes.age.kind\" must be 'category', 'ordered', 'integer', 'number' or 'date'.",
         ),
         ("[25, 55]", '[25, "55"]', 'audit.toml: key "attributes.age.bins", item 2 must be a number.'),
         ("[25, 55]", "[25, inf]", 'audit.toml: key "attributes.age.bins", item 2 must be a finite number.'),

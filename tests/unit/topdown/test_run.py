@@ -287,6 +287,7 @@ READ_OTHERWISE = {
     "source.keep_codes": ('file = "people.csv"', 'file = "people.csv"\nkeep_codes = true'),
     "source.header_row": ('file = "people.csv"', 'file = "people.csv"\nheader_row = 1'),
     "source.missing_code": ('file = "people.csv"', 'file = "people.csv"\nmissing_code = { "*" = ["N"] }'),
+    "source.date_order": ('file = "people.csv"', 'file = "people.csv"\ndate_order = "dmy"'),
     "source.weight_is_count": ('file = "people.csv"', 'file = "people.csv"\nweight_is_count = true'),
     "source.where": None,  # below, with neighbours that a filter goes with
     "attribute.kind": ('labels = ["adult"', 'kind = "ordered"\nlabels = ["adult"'),

@@ -21,6 +21,11 @@ window.louver = {
     if (!now?.closest(".drawer")) louver.from = now;
     drawer?.querySelector("[data-close]")?.focus({ focusVisible: false });
   },
+  filter(text, selector) {
+    // Shows only what has the text in its name.
+    const wanted = text.trim().toLowerCase();
+    for (const one of document.querySelectorAll(selector)) one.classList.toggle("gone", !(one.dataset.name ?? one.textContent).toLowerCase().includes(wanted));
+  },
   typed(id, value) {
     const element = mounted_app.elements[id];
     if (element) element.props.value = value;

@@ -101,8 +101,10 @@ def _histogram(path: str, source: str, names: tuple[str, ...], stamp: Stamp) -> 
 
 
 def _natural(labels: Sequence[str]) -> list[int]:
+    """Labels that begin with a number in the order of these, then all others as they were: 2 before 10, <25 before 25-54."""
     found = [STEP.match(label) for label in labels]
-    if not all(found):
-        return list(range(len(labels)))
-    keys = [(float(m[2]), {"<": -1, ">": 1}.get((m[1] or "=")[0], 0)) for m in found if m is not None]
+    keys = [
+        (1, 0.0, 0) if m is None else (0, float(m[2]), {"<": -1, ">": 1}.get((m[1] or "=")[0], 0))
+        for m in found
+    ]
     return sorted(range(len(labels)), key=lambda i: keys[i])

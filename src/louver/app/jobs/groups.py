@@ -6,18 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from louver.app.jobs.books import loss_told
+from louver.app.jobs.books import loss_told, release_folder
 from louver.data.read import open_source
 from louver.groups import GroupsOptions, groups, preview
 from louver.groups.load import Asked
 from louver.privacy.ledger import Ledger
+from louver.release.open import open_release
 from louver.report.groups import groups_report
 from louver.run import Run
 from louver.schema.request import Request
 from louver.schema.source import SourceOptions
 from louver.schema.validate import validated
 
-__all__ = ["column_names", "forecast", "is_paid", "release"]
+__all__ = ["column_names", "forecast", "is_paid", "release", "sizes_of"]
+
+MOST_REGIONS = 500
+"""Regions that are offered to choose from."""
 
 
 def column_names(path: str, run: Run) -> list[str]:
@@ -53,3 +57,21 @@ def release(
     """Measure, pay and publish."""
     made = groups(data, **source, **options, ledger=ledger, out=out, report=groups_report, run=run)
     return {**made.to_dict(), "entry": None if made.head is None else made.head.entry}
+
+
+def sizes_of(folder: str, name: str, region: str, run: Run) -> dict[str, Any]:
+    """The published numbers of units by size: of a region, named by its levels with a slash between, or of all together."""
+    found = open_release(release_folder(folder, name)).tables["groups"]
+    levels = [column for column in found.column_names if column not in ("level", "size", "groups")]
+    sizes: dict[str, list[tuple[int, int]]] = {}
+    for row in found.to_pylist():
+        place = "/".join(str(row[level]) for level in levels if row[level] is not None)
+        sizes.setdefault(place, []).append((row["size"], row["groups"]))
+    regions = [place for place in sizes if place]
+    shown = sizes.get(region) or sizes.get("", [])
+    return {
+        "regions": regions[:MOST_REGIONS],
+        "left": max(len(regions) - MOST_REGIONS, 0),
+        "sizes": shown,
+        "largest": max((size for size, _ in shown), default=0),
+    }

@@ -1,4 +1,4 @@
-"""What an arrangement keeps of the information about its columns, see `louver.bounds.suggest`."""
+"""What an arrangement keeps of the information about its columns, as `louver.bounds.suggest` counts it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from louver.data.histogram import Histogram
 __all__ = ["kept"]
 
 
-def kept(
-    histogram: Histogram, base: tuple[tuple[str, ...], tuple[str, ...]], arrangement: Arrangement
-) -> float:
-    """Share of the information about the columns as opened: I(X'; Y' | Z') of I(X; Y); `base` are rows and columns then."""
-    rows, cols = base
-    first = _information(histogram.marginalise((*rows, *cols)), rows, cols, ())
+def kept(histogram: Histogram, base: Arrangement, arrangement: Arrangement) -> float | None:
+    """Share of the information about the columns of `base`: I(X'; Y' | Z') of I(X; Y); None where it is about other things."""
     names = (*arrangement.rows, *arrangement.cols)
+    responses = [name for name in arrangement.cols if name in base.cols]
+    if not responses or not {*names} <= {*base.rows, *base.cols}:
+        return None
+    whole = histogram.marginalise((*base.rows, *base.cols)).recode(*base.recodes)
+    first = _information(whole, base.rows, base.cols, ())
     now = histogram.marginalise(names).recode(*arrangement.recodes)
-    responses = [name for name in arrangement.cols if name in cols]
-    given = [name for name in arrangement.rows if name in cols]
-    predictors = [name for name in names if name not in cols]
+    given = [name for name in arrangement.rows if name in base.cols]
+    predictors = [name for name in names if name not in base.cols]
     return _information(now, predictors, responses, given) / first if first > 1e-9 else 1.0
 
 

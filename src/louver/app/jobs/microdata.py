@@ -24,6 +24,9 @@ from louver.schema.source import SourceOptions
 
 __all__ = ["anonymized", "browsed", "published", "traced"]
 
+UNREGISTERED = (
+    "it was not entered into the register; later tables of these people are not audited together with it."
+)
 WITHHELD = "together with the earlier releases that were named it gives too much away."
 
 MOST_CLASSES = 200
@@ -104,7 +107,8 @@ def published(number: str, new_population: bool, ledger: str | None, out: str, r
         request = replace(request, options=told)
     found = write_release(made, request, out, ledger=ledger, report=anonymize_report, run=run)
     logged = "" if found.ledger is None else "Logged in the ledger as an exact disclosure."
-    return {"refused": WITHHELD if found.is_withheld else None, "remark": None, "words": logged}
+    remark = UNREGISTERED if request.options.registry is None else None
+    return {"refused": WITHHELD if found.is_withheld else None, "remark": remark, "words": logged}
 
 
 def _made(number: str) -> AnonymizedRelease:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from math import prod
@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 
 from louver._arrays import Bools, Ints
+from louver._verdict import Verdict
 from louver.app.jobs.counts import Stamp, counted, histogram_of, stamp_of
 from louver.app.jobs.information import kept
 from louver.audit import audit
 from louver.audit.options import MAX_COUNT
-from louver.bounds import suggest
+from louver.bounds import suggest, survey_weight
 from louver.bounds.audit import audit_table
 from louver.bounds.load import audit_options
 from louver.bounds.options import BoundsOptions
 from louver.bounds.problem import Arrangement, TwoWayTable, arrange
 from louver.bounds.publish import as_piece
 from louver.bounds.result import BoundsAudit
-from louver.bounds.summary import asked_cells, exposure
+from louver.bounds.summary import Summary, asked_cells, exposure
+from louver.bounds.verdict import judge
 from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.request import Request
@@ -38,6 +40,7 @@ __all__ = [
     "explained",
     "find_disclosed",
     "histogram_of",
+    "measured",
     "suggested",
     "together",
     "window",
@@ -54,13 +57,13 @@ MOST_LISTED = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One table of one file; `base` is what it is compared with: rows and columns as opened."""
+    """One table of one file; `base` is the table that it is compared with: as opened, or where suggestions were asked for."""
 
     path: str
     source: SourceOptions
     names: tuple[str, ...]
     options: BoundsOptions
-    base: tuple[tuple[str, ...], tuple[str, ...]]
+    base: BoundsOptions
 
     def __hash__(self) -> int:
         return hash((self.path, self.source.model_dump_json(), self.names, self.options.model_dump_json()))
@@ -101,6 +104,7 @@ def audited(asked: Asked, view: View, run: Run) -> dict[str, Any]:
     tiles = {state: int((got.states == number).sum()) for number, state in enumerate(STATES)}
     tiles["zero"] = got.found.summary.disclosed_zero_cells
     return {
+        "verdict": got.found.verdict.to_dict(),
         "summary": asdict(got.found.summary),
         "tiles": tiles,
         "kept": _kept(asked, got.found.arrangement),
@@ -196,14 +200,16 @@ def suggested(asked: Asked, seconds: float, avoid: str, run: Run) -> dict[str, A
         run=run,
     )
     lines = [
-        line.to_dict() | {"words": line.words, "kept": _kept(asked, line.arrangement)} for line in found.lines
+        line.to_dict()
+        | {"words": line.words, "kept": line.share, "verdict": _judged(asked, line.summary).to_dict()}
+        for line in found.lines
     ]
-    return {
-        "lines": lines,
-        "is_proved": found.is_proved,
-        "examined": found.examined,
-        "decimals": o.decimals,
-    }
+    return {"lines": lines, "is_proved": found.is_proved, "examined": found.examined, "asked": o}
+
+
+def measured(asked: Asked, tried: Sequence[BoundsOptions], run: Run) -> list[float | None]:
+    """What each of several tables keeps of the base's information about its columns."""
+    return [_kept(asked, options.arrangement()) for options in tried]
 
 
 def together(
@@ -233,11 +239,28 @@ def together(
         {"where": ", ".join(cell.cell.values()), "count": cell.lower, "because": cell.because or ()}
         for cell in islice(found.disclosed(), MOST_LISTED)
     ]
-    return {"summary": asdict(found.summary), "cells": cells}
+    return {"verdict": found.verdict.to_dict(), "summary": asdict(found.summary), "cells": cells}
 
 
-def _kept(asked: Asked, arrangement: Arrangement) -> float:
-    return kept(histogram_of(asked.path, asked.source, asked.names), asked.base, arrangement)
+def _kept(asked: Asked, arrangement: Arrangement) -> float | None:
+    histogram = histogram_of(asked.path, asked.source, asked.names)
+    return kept(histogram, asked.base.arrangement(), arrangement)
+
+
+def _judged(asked: Asked, summary: Summary) -> Verdict:
+    """The verdict on a redesign."""
+    o = asked.options
+    return judge(
+        summary,
+        small=o.small,
+        certain=audit_options(_request(asked)).certain,
+        is_counted=True,
+        survey_weight=survey_weight(asked.source),
+    )
+
+
+def _request(asked: Asked) -> Request[BoundsOptions]:
+    return Request(data=asked.path, source=asked.source, schema=None, options=asked.options)
 
 
 def _given(source: SourceOptions) -> dict[str, Any]:
@@ -250,11 +273,10 @@ def _audit(asked: Asked) -> _Audited:
 
 @lru_cache(maxsize=3)
 def _audit_of(asked: Asked, stamp: Stamp) -> _Audited:
-    request = Request(data=asked.path, source=asked.source, schema=None, options=asked.options)
-    arrangement, options = asked.options.arrangement(), audit_options(request)
+    arrangement, options = asked.options.arrangement(), audit_options(_request(asked))
     histogram = histogram_of(asked.path, asked.source, asked.names)
     table = arrange(histogram, arrangement, zero_rows=options.zero_rows)
-    found = audit_table(table, arrangement, options)
+    found = replace(audit_table(table, arrangement, options), survey_weight=survey_weight(asked.source))
     n_values = _n_values(found)
     lower, upper = found.solution.lower, found.solution.upper
     need = table.reduced().sum(axis=1)

@@ -61,15 +61,15 @@ def described(path: str, run: Run) -> dict[str, Any]:
 
 
 def planned(path: str, asked: Asked, simulations: int, run: Run) -> dict[str, Any]:
-    """Errors of every level's totals with the shares asked for and with equal ones; nothing is spent."""
+    """Errors of every level and query with the shares asked for and with equal ones; nothing is spent."""
     design = read_design(_moved(path, asked), run=run)
     leaves = _stand_in(path)
     equal = with_shares(design, equal_shares(design, measurable(design)))
     plans = {"asked": make_plan(design), "equal": make_plan(equal)}
     found = forecast(plans, leaves, "a made-up population", simulations=simulations, run=run)
-    total = total_query(design).name
     return {
-        "lines": [asdict(line) for line in found.lines if line.query == total],
+        "lines": [asdict(line) for line in found.lines],
+        "total": total_query(design).name,
         "loss": loss_told(plans["asked"].loss),
         "simulations": simulations,
     }

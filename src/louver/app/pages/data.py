@@ -8,7 +8,19 @@ from typing import Any
 from louver.app.columns import ROLES, Columns
 from louver.app.copying import Call
 from louver.app.jobs.data import profiled
-from louver.app.look import RunBar, Tag, button, copy_button, drawer, empty, head, icon, select, verdict
+from louver.app.look import (
+    RunBar,
+    Tag,
+    button,
+    copy_button,
+    drawer,
+    empty,
+    finder,
+    head,
+    icon,
+    select,
+    verdict,
+)
 from louver.app.pages.data_column import ColumnPanel
 from louver.app.pages.data_reading import ReadingPanel
 from louver.app.pages.data_rows import RowsPanel
@@ -30,6 +42,8 @@ HEADS = (
     ("How identifying", ""),
     ("Role", ""),
 )
+MANY_COLUMNS = 15
+"""More can be searched."""
 BAR_WIDTH, BAR_HEIGHT = 92, 22
 
 
@@ -227,6 +241,9 @@ class _Page:
         self.chosen: dict[str, Tag] = {}
         self.table.clear()
         self.table.classes(remove="gone")
+        if len(profile["columns"]) > MANY_COLUMNS:
+            with self.table, Tag("div", "pad find"):
+                finder(f"Find one of {len(profile['columns'])} columns", ".attr tbody tr")
         with self.table, Tag("table"):
             with Tag("thead"), Tag("tr"):
                 for text, classes in HEADS:
@@ -237,7 +254,7 @@ class _Page:
 
     def _line(self, column: dict[str, Any], warning: str) -> None:
         name = column["name"]
-        with Tag("tr", "sel" if name == self.columns.selected else "") as self.lines[name]:
+        with Tag("tr", "sel" if name == self.columns.selected else "", data_name=name) as self.lines[name]:
             with Tag("td"):
                 Tag("button", "linky b", name, type="button", title=column["reason"]).click(
                     partial(self.choose, name)

@@ -25,6 +25,7 @@ from louver.app.look import (
     table,
     tag,
 )
+from louver.app.pages.groups_sizes import SizesPanel
 from louver.app.session import Opened, Receiver, Session
 from louver.app.spending import Strip, amount_slider, loss_of, tell_in_words
 from louver.app.words import RELATIONS
@@ -115,10 +116,16 @@ class _Page:
                     largest_unit=lambda: self._asked.max_size,
                     is_sample=self._is_sample,
                     is_paid=self._paid_job,
+                    after=self._show_sizes,
                 )
+                self._sizes = SizesPanel(self._session)
         self._draw_form()
         await self._update()
         await self._strip.start()
+
+    async def _show_sizes(self, name: str | None) -> None:
+        """The histogram that was released."""
+        await self._sizes.show(name)
 
     def _draw_form(self) -> None:
         asked = self._asked

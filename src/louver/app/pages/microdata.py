@@ -252,6 +252,10 @@ class _Page:
         told: dict[str, Any] = {
             role: columns.named(role) for role in ("quasi", "identifying", "sensitive", "keep")
         }
+        told["identifying"] += [
+            *units[1:],
+            *samples[1:],
+        ]  # one of each can be counted by; the others are dropped
         told |= {
             "k": asked.k,
             **asked.effort(),

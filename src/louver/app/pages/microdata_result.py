@@ -85,6 +85,10 @@ def _before_after(line: Told) -> None:
             with Tag("div", title=f"{label}: {share_text(before)} before, {share_text(after)} after"):
                 Tag("i").style(f"height:{100 * before / most:.1f}%")
                 Tag("b").style(f"bottom:{100 * after / most:.1f}%")
+        Tag("u", text=share_text(most), aria_hidden="true")
+    with Tag("div", "row between s sub ends", aria_hidden="true"):
+        Tag("span", "clip", str(bins[0][0]) if bins else "")
+        Tag("span", "clip r", str(bins[-1][0]) if len(bins) > 1 else "")
     with Tag("details", "s"):
         Tag("summary", text="As a table")
         with table({"Value": "", "Before": "r", "After": "r"}):

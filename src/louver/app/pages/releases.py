@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from louver._words import counted
+from louver._words import listed as listed_names
 from louver.app.charts import points
 from louver.app.copying import Texts, verify_release
 from louver.app.jobs.books import checked, listed
@@ -94,10 +95,10 @@ class _Page:
             self._state.chosen = next(iter(self._releases))
         with tag("div", "across releases"):
             with tag("div", "stack"):
+                self._told = tag("div")
                 self._charts = card("pad")
                 self._list = card()
                 self._regions = RegionView(self._session)
-                self._joint()
             self._detail = card("stack")
         with actions:
             button("Check all", self._check_all, kind="pri", data_run="")
@@ -182,6 +183,9 @@ class _Page:
     def _update(self, *names: str) -> None:
         """What is known of releases now, in their lines, on the charts and beside."""
         self._draw_charts()
+        self._told.clear()
+        with self._told:
+            verdict_on(self._releases, self._state.outcomes)
         for name in names:
             line, one = self._lines[name], self._releases[name]
             line.cost.text = _cost(one, self._compared.get(name, {}))
@@ -285,19 +289,39 @@ class _Page:
             if not one["problem"] and not await self._check(name):
                 return
 
-    def _joint(self) -> None:
-        if len(self._releases) < 2:
-            return
-        verdict(
-            "care",
-            "Each keeps its own promises. Together they have not been checked.",
-            note="Tables and files about the same people can give away together what none does alone: `louver audit` checks "
-            "tables together; epsilons add up in the ledger.",
-            is_status=False,
-        )
-
     def _texts(self) -> Texts:
         return verify_release(f"{self._folder}/{self._state.chosen}")
+
+
+def verdict_on(releases: Mapping[str, Told], outcomes: Mapping[str, Told]) -> None:
+    """What the checks that were made say about all releases, and what was not checked."""
+    broken = [name for name, one in releases.items() if one["problem"] or not _passed(outcomes.get(name))]
+    left = [name for name, one in releases.items() if not one["problem"] and name not in outcomes]
+    unchecked = "" if not left else f" {counted(len(left), 'release')} not checked yet."
+    together = (
+        "What they give away together is not checked here: tables are audited together where they are published, and epsilons "
+        "add up in the ledger."
+        if len(releases) > 1
+        else ""
+    )
+    if broken:
+        verb = "does" if len(broken) == 1 else "do"
+        bold = f"{counted(len(broken), 'release')} {verb} not keep what was promised."
+        verdict("stop", bold, f"{listed_names(broken)}. Choose one to see why.{unchecked}", together)
+    elif left:
+        bold = (
+            "No promise was checked yet."
+            if len(left) == len(releases)
+            else "Not all promises were checked yet."
+        )
+        verdict("plain", bold, f"Check all recomputes them from the published files.{unchecked}", together)
+    else:
+        bold = "Every promise was recomputed and holds."
+        verdict("care" if together else "ok", bold, note=together)
+
+
+def _passed(outcome: Told | None) -> bool:
+    return outcome is None or outcome["passed"]
 
 
 def _part(title: str, lines: list[str]) -> None:

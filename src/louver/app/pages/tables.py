@@ -10,7 +10,17 @@ from typing import Any
 from louver.app.columns import Columns
 from louver.app.copying import Call
 from louver.app.jobs.publishing import publish_table
-from louver.app.jobs.tables import Asked, View, audited, counted, explained, find_disclosed, suggested, window
+from louver.app.jobs.tables import (
+    Asked,
+    View,
+    audited,
+    counted,
+    explained,
+    find_disclosed,
+    measured,
+    suggested,
+    window,
+)
 from louver.app.look import (
     RunBar,
     Tag,
@@ -20,6 +30,7 @@ from louver.app.look import (
     drawer,
     empty,
     field,
+    finder,
     head,
     problem,
     segments,
@@ -50,6 +61,8 @@ TILES = {
     "zero": ("0", "zeros visible"),
 }
 SUGGEST_SECONDS = 15.0
+MANY_ATTRIBUTES = 15
+"""More can be searched."""
 LIMITS = {
     "small": "Counts below this are small",
     "certain": "Percent of a row in one cell that tell a person's status",
@@ -99,11 +112,11 @@ class _Page:
             self.form = select(FORMS, chosen, self.publish_as, "Published as")
             button("What outsiders know", self.open_knowledge, icon_name="plus")
             button("Limits", self.open_limits)
-            button("Compare", kind="tab").on("click", js_handler="() => louver.toggle('.side', 'open')")
             copy_button(self.call)
             button("Publish…", self.open_publishing, kind="pri", icon_name="download", data_publish="")
         with Tag("div", "panes"):
             with Tag("div", "stack centre"):
+                self.find = Tag("div")
                 self.shelves = Shelves(self.state.shelves())
                 self.unusable = Tag("div", "row wrap")
                 self._paint_unusable()
@@ -164,18 +177,27 @@ class _Page:
         found = await self.bar.do(audited, asked, self.view, key="audit")
         if found is None or number != self.checks:  # by now something else is arranged, or no table at all
             return
+        await self._compare_with(asked)
         self.state.remember(words, asked.options, found)
         if not self.bar.is_gone:
             self.shown = asked
             self._paint(found)
 
+    async def _compare_with(self, asked: Asked) -> None:
+        """Measure what was tried against another base, where that has changed."""
+        if asked.base != self.state.base:
+            tried = [one.options for one in self.state.tries]
+            kept = await self.session.ask(measured, asked, tried, key="") if tried else []
+            self.state.rebase(asked.base, kept)
+
     def asked(self) -> Asked:
+        options = self.state.options()
         return Asked(
             path=self.opened.path,
             source=self.opened.source,
             names=tuple(a["name"] for a in self.state.attributes),
-            options=self.state.options(),
-            base=self.state.base,
+            options=options,
+            base=self.state.base_of(options),
         )
 
     def call(self) -> Call | None:
@@ -213,9 +235,13 @@ class _Page:
             await self.go_back(number)
 
     async def suggest(self) -> None:
-        found = await self.long.do(suggested, self.asked(), SUGGEST_SECONDS, "attribute", key="suggest")
+        """Redesigns of the table that is arranged; what they keep is measured against it, as the verb does."""
+        asked = self.asked()
+        asked = replace(asked, base=asked.options)
+        found = await self.long.do(suggested, asked, SUGGEST_SECONDS, "attribute", key="suggest")
         if found is None:
             return
+        await self._compare_with(asked)
         self.state.take_suggestions(found)
         if self.long.is_gone:
             return
@@ -243,6 +269,10 @@ class _Page:
     # What is drawn.
 
     def _paint_unusable(self) -> None:
+        self.find.clear()
+        if len(self.state.attributes) > MANY_ATTRIBUTES:
+            with self.find:
+                finder(f"Find one of {len(self.state.attributes)} attributes", ".shelf .chip")
         self.unusable.clear()
         with self.unusable:
             if text := self.state.told_unusable():
@@ -325,13 +355,15 @@ class _Page:
         self.rows_told.set_text(f"{people:,} rows with people, {summary['zero_rows']:,} without")
         self.grid.put(win={**found["window"], "table": self.number}, tip=None)
         self.session.say(f"{self.state.words_now()}. {_plural(tiles['small'], 'small count')} disclosed.")
-        self._paint_verdict(summary, found["n"], found["fallen"])
+        self._paint_verdict(found["verdict"], found["n"], found["fallen"])
         self.side.paint()
 
-    def _paint_verdict(self, summary: dict[str, Any], n: int, fallen: int | None) -> None:
-        small, rows = summary["disclosed_small_cells"], summary["certain_rows"]
-        responses = " and ".join(self.state.cols)
-        note = f"From the row percentages and the {n:,} people alone. Nothing else needs to be known."
+    def _paint_verdict(self, told: dict[str, Any], n: int, fallen: int | None) -> None:
+        """The verb's own verdict, and what it was asked about."""
+        note = (
+            f"From the row percentages and the {n:,} people alone. It says nothing about other tables of the same people; "
+            "Publish audits it together with them."
+        )
         if self.state.given:
             falls = (
                 ""
@@ -339,33 +371,12 @@ class _Page:
                 else f" {_plural(fallen, 'cell')} {'falls' if fallen == 1 else 'fall'} by the last."
             )
             note = f"With {_plural(len(self.state.given), 'thing')} that outsiders know besides.{falls}"
-        if small:
-            status = f", and {_plural(rows, 'row')} {_tell(rows)} a person's {responses}" if rows else ""
-            self._say(
-                "stop",
-                "Do not publish this table yet.",
-                f"{_plural(small, 'small count')} can be worked out exactly{status}.",
-                note,
-            )
-        elif rows:
-            self._say(
-                "stop",
-                "Do not publish this table yet.",
-                f"No small count can be worked out, but {_plural(rows, 'row')} {_tell(rows)} a person's {responses}.",
-                note,
-            )
-        else:
-            self._say(
-                "ok",
-                "No small count can be worked out, and no row tells a status.",
-                "This says nothing about other tables of the same people.",
-                note,
-            )
+        self._say(told["level"], told["sentence"], " ".join(told["reasons"]), note)
 
     def _say(self, kind: str, bold: str, text: str, note: str = "") -> None:
         self.told.clear()
         with self.told, verdict(kind, bold, text, note, is_status=False):
-            if kind == "stop":
+            if kind in ("stop", "care"):
                 button("Suggest safer tables", self.suggest, icon_name="spark", data_run="")
 
     # Drawers.
@@ -481,7 +492,3 @@ def _told_kept(lost: float, least: float | None) -> str:
 
 def _plural(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def _tell(number: int) -> str:
-    return "tells" if number == 1 else "tell"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from louver.audit.options import AuditOptions
@@ -32,11 +32,20 @@ class Try:
     options: BoundsOptions
     small: int
     certain: int
-    kept: float
+    kept: float | None
+    """Share of the base's information about its columns; None where these are others."""
+    level: str = "ok"
+    """Of the verb's verdict."""
 
     @property
     def is_safe(self) -> bool:
-        return not self.small and not self.certain
+        """Whether the verdict is not to keep it back."""
+        return self.level != "stop"
+
+    @property
+    def kept_told(self) -> str:
+        """The share as it is listed."""
+        return "–" if self.kept is None else f"{100 * self.kept:.1f}"
 
     def is_same(self, options: BoundsOptions) -> bool:
         """Whether these options make the same table, in whatever order its attributes stand."""
@@ -44,7 +53,7 @@ class Try:
 
     @property
     def told(self) -> str:
-        return f"{self.number}: {self.words}; {self.small} small counts, {self.certain} rows tell a status, {100 * self.kept:.1f} % kept"
+        return f"{self.number}: {self.words}; {self.small} small counts, {self.certain} rows tell a status, {self.kept_told} % kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +65,11 @@ class Waiting:
 
 
 ORDERS: dict[str, Callable[[Try], Any]] = {
-    "risk": lambda one: (one.small, one.certain, -one.kept),
+    "risk": lambda one: (one.small, one.certain, -(one.kept or 0)),
     "number": lambda one: one.number,
-    "small": lambda one: (one.small, -one.kept),
-    "certain": lambda one: (one.certain, -one.kept),
-    "kept": lambda one: -one.kept,
+    "small": lambda one: (one.small, -(one.kept or 0)),
+    "certain": lambda one: (one.certain, -(one.kept or 0)),
+    "kept": lambda one: -(one.kept or 0),
 }
 """How what was tried is sorted."""
 
@@ -79,12 +88,13 @@ class Tables:
     merged: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     decimals: int | None = None
     given: list[dict[str, Any]] = field(default_factory=list)
-    base: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    base: BoundsOptions | None = None
     tries: list[Try] = field(default_factory=list)
     path: list[int] = field(default_factory=list)
     sort_by: str = "risk"
     is_reversed: bool = False
     proof: str = ""
+    proof_of: BoundsOptions | None = None
     name: str = ""
     accept: bool = False
     new_population: bool = False
@@ -118,7 +128,20 @@ class Tables:
                 rows.append(one["name"])
         self.rows, self.cols = rows, [one["name"] for one in cols]
         self.out = [a["name"] for a in self.attributes if a["name"] not in (*self.rows, *self.cols)]
-        self.base = tuple(self.rows), tuple(self.cols)
+        self.base = None
+
+    def base_of(self, options: BoundsOptions) -> BoundsOptions:
+        """The table that this one is compared with; this one itself where it has other attributes or tells about none of its columns."""
+        base = self.base
+        if base is None or not set(options.cols) & set(base.cols):
+            return options
+        is_part = {*options.rows, *options.cols} <= {*base.rows, *base.cols}
+        return base if is_part else options
+
+    def rebase(self, base: BoundsOptions, kept: Sequence[float | None]) -> None:
+        """Compare with another table; `kept` is what everything tried keeps of it."""
+        self.base = base
+        self.tries = [replace(one, kept=share) for one, share in zip(self.tries, kept, strict=True)]
 
     def told_unusable(self) -> str:
         """Columns that no table can be made of, and why."""
@@ -248,6 +271,7 @@ class Tables:
                 small=summary["disclosed_small_cells"],
                 certain=summary["certain_rows"],
                 kept=found["kept"],
+                level=found["verdict"]["level"],
             )
             self.tries.append(known)
         if known.number != self.current:
@@ -256,8 +280,7 @@ class Tables:
     def take_suggestions(self, found: dict[str, Any]) -> None:
         """Add redesigns to what can be chosen."""
         for line in found["lines"]:
-            limits = {"small": self.small, "certain": self.certain}
-            options = validated(BoundsOptions, _suggested(line, found["decimals"]) | limits)
+            options = validated(BoundsOptions, _suggested(line, found["asked"]))
             if any(one.is_same(options) for one in self.tries):
                 continue
             summary = line["summary"]
@@ -269,8 +292,10 @@ class Tables:
                     small=summary["disclosed_small_cells"],
                     certain=summary["certain_rows"],
                     kept=line["kept"],
+                    level=line["verdict"]["level"],
                 )
             )
+        self.proof_of = found["asked"]
         if not found["lines"]:
             self.proof = (
                 f"No safe table was found among {found['examined']:,}; leave something out, or search again."
@@ -311,18 +336,25 @@ class Tables:
 
     def best(self) -> str:
         """What to make of all that was tried."""
-        safe = [one for one in self.tries if one.is_safe]
+        proof = self.proof if self.proof_of is not None and self._is_compared(self.proof_of) else ""
+        safe = [one for one in self.tries if one.is_safe and one.kept is not None]
         if safe:
-            best = max(safe, key=lambda one: one.kept)
+            best = max(safe, key=lambda one: one.kept or 0)
+            care = "" if best.level == "ok" else " Read its verdict before you publish it."
             return (
-                f"{best.number} is best so far: nothing small is exact, no row tells a status. {self.proof}"
+                f"{best.number} is best so far: nothing small is exact, no row tells a status.{care} {proof}"
             )
         if not self.tries:
             return ""
         return (
-            self.proof
+            proof
             or "Nothing safe was tried yet. Merge categories, leave something out, or ask for suggestions."
         )
+
+    def _is_compared(self, options: BoundsOptions) -> bool:
+        """Whether a search from these options speaks of what is compared now: the same question, published in the same form."""
+        now = self.now()
+        return self.base == options and now is not None and now.options.decimals == options.decimals
 
     def told_given(self, one: dict[str, Any]) -> str:
         """A statement in words."""
@@ -335,10 +367,12 @@ def _unordered(options: BoundsOptions) -> dict[str, Any]:
     return options.model_dump() | {"rows": sorted(options.rows), "cols": sorted(options.cols)}
 
 
-def _suggested(line: dict[str, Any], decimals: int | None) -> dict[str, Any]:
-    asked: dict[str, Any] = {"rows": line["rows"], "cols": line["cols"]}
-    asked |= {"recode": line["recodes"]} if line["recodes"] else {}
-    return asked | ({} if decimals is None else {"decimals": decimals})
+def _suggested(line: dict[str, Any], asked: BoundsOptions) -> dict[str, Any]:
+    """A redesign as the verb takes it: published in the form, and judged by the thresholds, that it was searched for."""
+    found: dict[str, Any] = {"rows": line["rows"], "cols": line["cols"]}
+    found |= {"recode": line["recodes"]} if line["recodes"] else {}
+    kept = {name: getattr(asked, name) for name in ("decimals", "small", "certain")}
+    return found | {name: value for name, value in kept.items() if value is not None}
 
 
 def natural_name(labels: Sequence[str]) -> str:

@@ -56,26 +56,13 @@ class TogetherPanel:
             self._paint(found, [one.number for one in tries])
 
     def _paint(self, found: dict[str, Any], numbers: list[int]) -> None:
-        summary = found["summary"]
+        told, summary = found["verdict"], found["summary"]
+        looked = (
+            f"{summary['targets']:,} cells were looked at, {summary['certified']:,} bounds are proved tight."
+        )
         self.told.clear()
         with self.told:
-            looked = f"{summary['targets']:,} cells were looked at, {summary['certified']:,} bounds are proved tight."
-            if summary["small_exact"]:
-                verdict(
-                    "stop",
-                    "Do not publish these together.",
-                    f"{summary['small_exact']:,} small counts follow from them.",
-                    looked,
-                )
-            elif summary["certified"] < summary["targets"]:
-                verdict(
-                    "care",
-                    "No small count was found to follow from these together.",
-                    "Not every bound could be proved.",
-                    looked,
-                )
-            else:
-                verdict("ok", "No small count follows from these together.", "", looked)
+            verdict(told["level"], told["sentence"], " ".join(told["reasons"]), looked)
             for cell in found["cells"]:
                 names = [str(numbers[int(name.removeprefix("table ")) - 1]) for name in cell["because"]]
                 why = f" (from {' and '.join(names)})" if names else ""

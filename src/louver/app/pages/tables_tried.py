@@ -57,7 +57,8 @@ class TriedPanel:
 
     def paint(self) -> None:
         """Draw what is new."""
-        self._chart.put(points=[_point(one) for one in self._state.tries], chosen=self._state.current)
+        placed = [_point(one) for one in self._state.tries if one.kept is not None]
+        self._chart.put(points=placed, chosen=self._state.current)
         self._paint_list()
         self._best.set_text(self._state.best())
 
@@ -104,10 +105,10 @@ class TriedPanel:
             with Tag("td", "s"):
                 made = Tag("button", "linky", one.words, type="button", title=one.words)
                 made.click(partial(self._go_back, one.number))
-            for text in (f"{one.small:,}", f"{one.certain:,}", f"{100 * one.kept:.1f}"):
+            for text in (f"{one.small:,}", f"{one.certain:,}", one.kept_told):
                 Tag("td", "r", text)
 
 
 def _point(one: Try) -> dict[str, Any]:
-    place = {"x": one.small + one.certain, "y": round(100 * one.kept, 1)}
-    return {"n": one.number, **place, "ok": one.is_safe, "label": one.told}
+    place = {"x": one.small + one.certain, "y": round(100 * (one.kept or 0), 1)}
+    return {"n": one.number, **place, "ok": one.level == "ok", "label": one.told}

@@ -62,6 +62,7 @@ class Asked:
         self.levels: dict[str, int] = {}
         self.queries: dict[str, int] = {}
         self.is_moved = False
+        self.query = ""
         self.loss: Loss | None = None
         self.name = ""
         self.result: Told | None = None
@@ -401,18 +402,28 @@ class _Page:
             self._draw_forecast(found)
             await self._strip.update()
 
+    def _look_at(self, found: Told, query: str) -> None:
+        """The forecast of another question."""
+        self._asked.query = query
+        self._draw_forecast(found)
+
     def _draw_forecast(self, found: Told) -> None:
         about = self._asked.about
         assert about is not None
         regions = {level["name"]: level["regions"] for level in about["levels"]}
-        lines = [line for line in found["lines"] if line["plan"] == "asked"]
-        equal = {line["level"]: line["mean_absolute"] for line in found["lines"] if line["plan"] == "equal"}
+        names = list(dict.fromkeys(line["query"] for line in found["lines"]))
+        query = self._asked.query if self._asked.query in names else found["total"]
+        shown = [line for line in found["lines"] if line["query"] == query]
+        lines = [line for line in shown if line["plan"] == "asked"]
+        equal = {line["level"]: line["mean_absolute"] for line in shown if line["plan"] == "equal"}
         widest = max([*(line["mean_absolute"] for line in lines), *equal.values()], default=0) or 1
         columns = {"Level": "", "Regions": "r", "Typical error": "r", "people": ""}
         self._forecast.clear()
         with self._forecast:
             with tag("div", "pad row"):
-                tag("h2", text="Forecast: how far off a region's total will be")
+                tag("h2", text="Forecast: how far off a number of a region will be")
+                choices = {name: "total" if name == found["total"] else name for name in names}
+                select(choices, query, partial(self._look_at, found), "Question that the forecast is about")
                 pill("spends nothing, reads no records", "ok", "ok")
                 tag("div", "grow")
                 button("Simulate", partial(self._update, 1), kind="mini")

@@ -14,7 +14,7 @@ export default {
         <div :style="{height: tall + 'px', width: full + 'px'}"></div>
       </div>
       <div class="announcer" role="row"><div id="heat-cell" role="gridcell" aria-live="polite">{{ mirror }}</div></div>
-      <div v-if="tip && at" class="tip" :class="{pinned}" :style="place" role="tooltip">
+      <div v-if="tip && at" ref="told" class="tip" :class="{pinned}" :style="place" role="tooltip">
         <div class="row between"><span class="row"><span class="sw" :class="'d-' + tip.state">{{ letter }}</span><b class="b">{{ tip.title }}</b></span>
           <span class="s sub nowrap">published {{ tip.published }}</span></div>
         <p class="s sub where">{{ tip.where }}</p>
@@ -44,6 +44,7 @@ export default {
       this.take();
     },
     tip() {
+      this.$nextTick(() => this.hold());
       if (this.tip && this.at && this.focused) this.mirror = `${this.tip.where}: ${this.tip.title}. ${SPOKEN[STATE.indexOf(this.tip.state)]}`;
     },
   },
@@ -67,7 +68,7 @@ export default {
       this.table = this.win.table;
       this.n_lines = this.win.n_lines;
       this.n_cols = this.win.n_cols;
-      this.heads = HEAD * this.win.heads.length + 4;
+      this.heads = HEAD * (this.win.heads.length + 1) + 4; // the last line names the attributes of the rows
       const width = this.$el.clientWidth - 12;
       this.label = Math.min(230, Math.max(130, width * 0.3));
       this.col = Math.max(LEAST, (width - this.label) / Math.max(this.n_cols, 1));
@@ -77,6 +78,7 @@ export default {
       this.scale = real > TALLEST ? (real - view) / (TALLEST - view) : 1;
       if (isOther) (this.at = null), (this.pinned = false), (this.mirror = ""), this.flash();
       this.draw();
+      this.$nextTick(() => this.hold());
     },
     flash() {
       clearTimeout(this.calming);
@@ -208,6 +210,16 @@ export default {
         g.textAlign = "left";
         g.fillText(this.fit(g, head.name, this.label - 14), 8, y);
       });
+      const y = this.win.heads.length * HEAD + HEAD / 2 + 1;
+      g.font = "500 12px Roboto, sans-serif";
+      g.textAlign = "left";
+      g.fillStyle = ink;
+      g.fillText(this.fit(g, this.win.row_names.join(" · "), width - 20), 8, y);
+      g.strokeStyle = louver.color("--line");
+      g.beginPath();
+      g.moveTo(0, this.heads - 1.5);
+      g.lineTo(width - 12, this.heads - 1.5);
+      g.stroke();
     },
     round(g, x, y, w, h) {
       g.beginPath();
@@ -261,6 +273,16 @@ export default {
       this.draw();
       clearTimeout(this.asking);
       this.asking = setTimeout(() => this.$emit("cell", { row: cell.row, col: cell.col }), 60);
+    },
+    hold() {
+      // Whatever it says, the tooltip stays inside the window.
+      const box = this.$refs.told;
+      if (!box) return;
+      box.style.transform = "";
+      const area = box.getBoundingClientRect(), edge = 8;
+      const over = Math.min(0, window.innerWidth - edge - area.right) || Math.max(0, edge - area.left);
+      const below = Math.min(0, window.innerHeight - edge - area.bottom), down = below + Math.max(0, edge - area.top - below);
+      box.style.transform = `translate(${over}px, ${down}px)`;
     },
     goto(line, col) {
       const box = this.$refs.scroller, y = line * LINE;

@@ -15,6 +15,16 @@ export default {
   data() {
     return { W: 268, H: 210, top: 22 };
   },
+  mounted() {
+    // As wide as its place, so that text has the same size in every chart.
+    this.watcher = new ResizeObserver(() => {
+      if (this.$el.clientWidth > 60) this.W = Math.max(220, this.$el.clientWidth - 24);
+    });
+    this.watcher.observe(this.$el);
+  },
+  unmounted() {
+    this.watcher.disconnect();
+  },
   computed: {
     most() {
       return Math.max(1, ...this.points.map((point) => point.x));

@@ -6,7 +6,7 @@ export default {
            :aria-label="shelf.title" @dragover.prevent="over = shelf.key" @dragleave="over = ''" @drop.prevent="drop($event, shelf)">
         <b>{{ shelf.title }}</b>
         <button v-for="chip in shelf.chips" :key="chip.name" type="button" class="chip" :class="{mark: chip.is_merged}" draggable="true"
-                :data-chip="chip.name" :tabindex="chip.name === current ? 0 : -1" :title="hint" @focus="current = chip.name"
+                :data-chip="chip.name" :data-name="chip.name" :tabindex="chip.name === current ? 0 : -1" :title="hint" @focus="current = chip.name"
                 @dragstart="start($event, chip.name)" @click="$emit('open', chip.name)">
           <span class="grip" aria-hidden="true"></span>{{ chip.name }} <em>{{ chip.size }}</em>
         </button>

@@ -9,10 +9,12 @@ import pytest
 from scipy.sparse import csr_array
 
 from louver.audit.coordinates import Coordinates
+from louver.audit.descriptions import _every_set
 from louver.audit.enumerate import feasible_point
 from louver.audit.probe import Probe
 from louver.audit.system import Intervals, System
 from louver.errors import Cancelled
+from louver.optim.kernels.audit.boxes import unmoved_boxes
 from louver.optim.kernels.audit.fit import fit_inplace
 from louver.optim.kernels.audit.pivots import eliminate
 from louver.optim.kernels.audit.propagate import UNBOUNDED, activity_bounds, propagate_inplace
@@ -211,3 +213,67 @@ def test_a_fit_meets_margins_that_can_be_met(seed):
     limits = np.zeros(12, dtype=np.int64), np.full(12, 99)
     fit_inplace(sparse.indptr, sparse.indices, sparse.data, sums, sums, *limits, point, 50, FLAG)
     assert rows @ point == pytest.approx(sums)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_a_walk_says_to_move_does_move(seed):
+    """A sum that the steps met on a walk change differs between tables; steps of a table with room are all met."""
+    matrix, truth, row_lower, row_upper = random_system(seed)
+    system = System(
+        matrix=sparse_of(matrix),
+        row_lower=row_lower,
+        row_upper=row_upper,
+        lower=np.zeros(5, dtype=np.int64),
+        upper=np.full(5, 6),
+        truth=truth,
+    )
+    coordinates = Coordinates.of(system, Run())
+    assert coordinates is not None
+    moves = coordinates.steps(60, Run())
+    points = points_of(matrix, row_lower, row_upper)
+    for form in itertools.product([0, 1], repeat=5):
+        if np.array(form, dtype=np.uint64) @ moves:
+            assert len({int(value) for value in points @ np.array(form)}) > 1
+    assert (moves == 0).all() or len(points) > 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_boxes_are_those_of_brute_force(seed):
+    """Each box that is listed is small and does not move, and each such box holds one that is listed."""
+    rng = np.random.default_rng(seed)
+    shape = [(3, 2), (2, 3, 2), (4,), (3, 3)][seed % 4]
+    counts = rng.integers(0, 4, size=shape)
+    moves = rng.integers(-1, 2, size=shape)
+    sets = [list(range(1, 2**size)) for size in shape]
+    families = [_every_set(size) for size in shape]
+    rest = np.array([int(np.prod(shape[level + 1 :])) for level in range(len(shape))])
+    sizes = [family.size for family in families]
+    room = np.cumsum([counts.size, *(np.array(sizes) * rest)])
+    space = [np.zeros(room[-1], dtype=np.int64), np.zeros(room[-1], dtype=np.uint64)]
+    space[0][: counts.size], space[1][: counts.size] = counts.ravel(), moves.ravel().astype(np.uint64)
+    out = np.zeros((4096, len(shape)), dtype=np.int64)
+    arguments = (
+        np.array(shape), np.cumsum([0, *sizes]), *(np.concatenate([getattr(f, name) for f in families])
+        for name in ("parent", "atom", "is_asked")), np.ones(len(shape), dtype=bool), rest, room[:-1],
+    )  # fmt: skip
+    n_found, n_small = unmoved_boxes(*arguments, *space, 5, 2**40, out, FLAG)
+
+    def mask(numbers):
+        inside = [
+            [bool(bits >> code & 1) for code in range(size)]
+            for bits, size in zip(numbers, shape, strict=True)
+        ]
+        return np.logical_and.reduce(np.meshgrid(*inside, indexing="ij"))
+
+    listed = [mask(row + 1) for row in out[:n_found]]
+    wanted = [
+        box
+        for box in map(mask, itertools.product(*sets))
+        if 0 < counts[box].sum() < 5 and moves[box].sum() == 0
+    ]
+    assert n_small >= n_found == len({one.tobytes() for one in listed})
+    assert all(any((one == box).all() for box in wanted) for one in listed)
+    assert all(any(not (one & ~box).any() for one in listed) for box in wanted)
+    assert unmoved_boxes(*arguments, *space, 5, 1, out, FLAG)[1] == -1
+    if n_found > 1:
+        assert unmoved_boxes(*arguments, *space, 5, 2**40, out[:1], FLAG)[0] == 2

@@ -1,0 +1,323 @@
+"""What a published file of records tells about the cells of an audit.
+
+A reader counts in a file whatever its columns allow: classes crossed with columns that are published as they are. A class stands
+for labels of quasi-identifiers that its records may have, so the people who fit some labels are at least those of the classes
+inside of them, and at most those of the classes that reach into them, and the records left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louver.audit.domain import recoded, refined
+from louver.audit.pieces import Cross, Margin, Piece
+from louver.audit.system import IntArray
+from louver.errors import InputError
+from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.schema.attribute import Attribute
+from louver.schema.recode import Recode
+
+__all__ = ["check_described", "file_columns", "file_piece"]
+
+MOST_COMPARED = 4096
+"""Classes up to which the most people of each are worked out; above it they have no upper bound."""
+MOST_CELLS = 1 << 20
+"""Classes times cells of the columns that are published as they are."""
+
+Bools = NDArray[np.bool_]
+
+
+def file_columns(file: Mapping[str, Any], named: Sequence[str]) -> list[str]:
+    """Columns of a file that an audit needs: those that are published coarser, and the others as far as somebody names them."""
+    return [*file["quasi"], *file["where"], *(name for name in file["columns"] if name in named)]
+
+
+def check_described(file: Mapping[str, Any], place: str, named: Sequence[str]) -> None:
+    """Refuse tables that name a column which the file publishes and the register does not describe."""
+    for name in file["too_large"]:
+        if name in named:
+            raise InputError(
+                f'option --register: {place} publishes column "{name}" record by record, in a form that is not audited together '
+                "with tables; leave the column out.",
+                option="--register",
+                column=name,
+            )
+
+
+def file_piece(
+    file: Mapping[str, Any],
+    name: str,
+    attributes: Sequence[Attribute],
+    others: Sequence[Cross],
+    coarse: Sequence[Cross],
+) -> Piece:
+    """All that a file tells about the cells of the other pieces.
+
+    Parameters
+    ----------
+    others : sequence of Cross
+        What tables speak of.
+    coarse : sequence of Cross
+        Columns that files publish coarser than they are.
+    """
+    found = _File.of(file, name, attributes, [*others, *coarse])
+    margins = [*found.by_class(), found.in_all()]
+    crosses = [found.restricted(cross) for cross in others]
+    margins += [found.bounded(cross) for cross in _distinct(crosses) if cross is not None]
+    return Piece(name=name, margins=tuple(margins), is_file=True)
+
+
+def _distinct(crosses: Sequence[Cross | None]) -> list[Cross | None]:
+    kept: list[Cross | None] = []
+    for cross in crosses:
+        if cross not in kept:
+            kept.append(cross)
+    return kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Column:
+    """A column of the file over the labels of an attribute.
+
+    Attributes
+    ----------
+    may_be : bool (values, labels)
+        Labels that a record with a published value may have.
+    is_known : bool (values,)
+        False where the labels are not known; `may_be` then has all of them.
+    of_row : int64 (rows,)
+        Published value of each different record.
+    """
+
+    attribute: Attribute
+    may_be: Bools
+    is_known: Bools
+    of_row: IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _File:
+    name: str
+    quasi: Mapping[str, _Column]
+    held: Mapping[str, _Column]
+    recodes: Mapping[str, Recode]
+    where: Mapping[str, tuple[str, ...]]
+    counts: IntArray
+    n_left_out: int
+    columns: Mapping[str, _Column] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, file: Mapping[str, Any], name: str, attributes: Sequence[Attribute], others: Sequence[Cross]
+    ) -> _File:
+        by_name = {attribute.name: attribute for attribute in attributes}
+        rows = np.array(file["rows"], np.int64).reshape(len(file["counts"]), -1)
+        where = {column: tuple(labels) for column, labels in file["where"].items()}
+        for column, labels in where.items():
+            _codes(by_name[column], labels, name)
+        quasi = {
+            column: _column(by_name[column], values, rows[:, place], where.get(column), name)
+            for place, (column, values) in enumerate(zip(file["quasi"], file["values"], strict=True))
+        }
+        held = {
+            column: _column(by_name[column], [[label] for label in labels], rows[:, place], None, name)
+            for place, (column, labels) in enumerate(file["columns"].items(), start=len(quasi))
+            if column in by_name
+        }
+        return cls(
+            name=name,
+            quasi=quasi,
+            held=held,
+            recodes={
+                column: recode
+                for column, found in held.items()
+                if column not in where and (recode := _merged(found.attribute, others)) is not None
+            },
+            where=where,
+            counts=np.array(file["counts"], np.int64),
+            n_left_out=file["n_left_out"],
+            columns={**quasi, **held},
+        )
+
+    def by_class(self) -> list[Margin]:
+        """Each class whose labels are known, crossed with the columns that are published as they are."""
+        cross = Cross(by=tuple(self.held), recodes=self.recodes, where=self.where)
+        sizes, cell_of = self._cells(cross)
+        classes, class_of = np.unique(
+            np.stack([column.of_row for column in self.quasi.values()], axis=1), axis=0, return_inverse=True
+        )
+        if len(classes) * prod(sizes) > MOST_CELLS:
+            raise InputError(
+                f"option --register: {self.name} has too many classes to be audited together with "
+                f"{', '.join(self.held) or 'tables'}; merge categories, or leave these columns out.",
+                option="--register",
+            )
+        counts = np.zeros((len(classes), prod(sizes)), np.int64)
+        np.add.at(counts, (class_of.reshape(-1), cell_of), self.counts)
+        upper = np.full_like(counts, UNBOUNDED)
+        if len(classes) <= MOST_COMPARED:
+            upper = self._near(classes).astype(np.int64) @ counts + self.n_left_out
+        margins = []
+        for number, published in enumerate(classes):
+            labels = self._labels(published)
+            if labels is not None:
+                of_class = Cross(by=cross.by, recodes=cross.recodes, where={**self.where, **labels})
+                margins.append(Margin(cross=of_class, lower=counts[number], upper=upper[number]))
+        return margins
+
+    def in_all(self) -> Margin:
+        """All records, by the columns that are published as they are."""
+        cross = Cross(by=tuple(self.held), recodes=self.recodes, where=self.where)
+        sizes, cell_of = self._cells(cross)
+        counts = np.zeros(prod(sizes), np.int64)
+        np.add.at(counts, cell_of, self.counts)
+        return Margin(cross=cross, lower=counts, upper=counts + self.n_left_out)
+
+    def restricted(self, cross: Cross) -> Cross | None:
+        """A cross as far as the file has its columns, among the records that the file is about; None where it has none of them."""
+        by = tuple(name for name in cross.by if name in self.columns)
+        where = {name: labels for name, labels in cross.where.items() if name in self.columns}
+        if not by and not where:
+            return None
+        for name, labels in self.where.items():
+            if name in cross.recodes and name in (*by, *where):
+                return None
+            where[name] = tuple(label for label in labels if label in where.get(name, labels))
+            if not where[name]:
+                return None
+        recodes = {name: recode for name, recode in cross.recodes.items() if name in (*by, *where)}
+        return Cross(by=by, where=where, recodes=recodes)
+
+    def bounded(self, cross: Cross) -> Margin:
+        """The least and the most people of each cell, as the file shows them."""
+        sizes = [recoded(self.columns[name].attribute, cross)[0].size for name in cross.by]
+        lower, upper = np.zeros(sizes, np.int64), np.zeros(sizes, np.int64)
+        filtered = [name for name in cross.where if name in self.columns]
+        named = list(dict.fromkeys((*cross.by, *filtered)))
+        kinds, of_row = np.unique(
+            np.stack([self.columns[name].of_row for name in named], axis=1), axis=0, return_inverse=True
+        )
+        people = np.bincount(of_row.reshape(-1), self.counts, len(kinds)).astype(np.int64)
+        reaches = {name: self._reach(name, cross) for name in cross.by}
+        passes = {name: self._passes(name, cross) for name in filtered}
+        for kind, n in zip(kinds.tolist(), people.tolist(), strict=True):
+            value_of = dict(zip(named, kind, strict=True))
+            if not all(may[value_of[name]] for name, (may, _) in passes.items()):
+                continue
+            cells = [np.flatnonzero(reach[value_of[name]]) for name, reach in reaches.items()]
+            upper[np.ix_(*cells)] += n
+            is_inside = all(must[value_of[name]] for name, (_, must) in passes.items())
+            is_sure = all(self.columns[name].is_known[value_of[name]] for name in cross.by)
+            if is_inside and is_sure and all(len(found) == 1 for found in cells):
+                lower[tuple(int(found[0]) for found in cells)] += n
+        return Margin(cross=cross, lower=lower.ravel(), upper=upper.ravel() + self.n_left_out)
+
+    def _cells(self, cross: Cross) -> tuple[list[int], IntArray]:
+        """Sizes of the columns published as they are, and the cell of each different record."""
+        sizes: list[int] = []
+        cell_of = np.zeros(len(self.counts), np.int64)
+        for name in cross.by:
+            column = self.held[name]
+            coarse, codes = recoded(column.attribute, cross)
+            sizes.append(coarse.size)
+            cell_of = cell_of * coarse.size + codes[column.may_be.argmax(axis=1)][column.of_row]
+        return sizes, cell_of
+
+    def _near(self, classes: IntArray) -> Bools:
+        """Whether somebody may fit both of two classes."""
+        near = np.ones((len(classes), len(classes)), np.bool_)
+        for column, published in zip(self.quasi.values(), classes.T, strict=True):
+            overlap = (column.may_be.astype(np.int64) @ column.may_be.T.astype(np.int64)) > 0
+            near &= overlap[np.ix_(published, published)]
+        return near
+
+    def _labels(self, published: IntArray) -> dict[str, tuple[str, ...]] | None:
+        """Labels of a class, without columns in which it has all; None where they are not known."""
+        found = {}
+        for (name, column), value in zip(self.quasi.items(), published.tolist(), strict=True):
+            if not column.is_known[value]:
+                return None
+            may_be = column.may_be[value]
+            if not may_be.all():
+                found[name] = tuple(column.attribute.labels[code] for code in np.flatnonzero(may_be))
+        return found
+
+    def _reach(self, name: str, cross: Cross) -> Bools:
+        """Labels after the recode that a record with each published value may have."""
+        column = self.columns[name]
+        coarse, codes = recoded(column.attribute, cross)
+        reach = np.zeros((len(column.may_be), coarse.size), np.bool_)
+        for code in range(column.attribute.size):
+            reach[:, codes[code]] |= column.may_be[:, code]
+        return reach
+
+    def _passes(self, name: str, cross: Cross) -> tuple[Bools, Bools]:
+        """Whether a record with each published value may pass the filter, and whether it must."""
+        reach = self._reach(name, cross)
+        coarse = recoded(self.columns[name].attribute, cross)[0]
+        is_wanted = np.zeros(coarse.size, np.bool_)
+        is_wanted[[coarse.code_of(label) for label in cross.where[name]]] = True
+        must = ~(reach & ~is_wanted).any(axis=1) & self.columns[name].is_known
+        may: Bools = np.asarray((reach & is_wanted).any(axis=1))
+        return may, must
+
+
+def _column(
+    attribute: Attribute,
+    values: Sequence[Sequence[str | None] | None],
+    of_row: IntArray,
+    among: Sequence[str] | None,
+    place: str,
+) -> _Column:
+    """A column of the file; `among` are the labels of the records that it is about."""
+    everybody = np.zeros(attribute.size, np.bool_)
+    everybody[:] = True
+    if among is not None:
+        everybody[:] = False
+        everybody[_codes(attribute, among, place)] = True
+    may_be = np.zeros((len(values), attribute.size), np.bool_)
+    is_known = np.ones(len(values), np.bool_)
+    for number, labels in enumerate(values):
+        if labels:
+            may_be[number, _codes(attribute, labels, place)] = True
+        else:
+            may_be[number] = everybody
+            is_known[number] = labels is None
+    return _Column(attribute=attribute, may_be=may_be, is_known=is_known, of_row=of_row)
+
+
+def _codes(attribute: Attribute, labels: Sequence[str | None], place: str) -> list[int]:
+    known = [attribute.missing if label is None else label for label in labels]
+    for label in known:
+        if label is None or not attribute.has_label(label):
+            raise InputError(
+                f'option --register: {place} has other labels of "{attribute.name}" than the records have now; list them in '
+                "the spec as they were.",
+                option="--register",
+                column=attribute.name,
+            )
+    return [attribute.code_of(label) for label in known if label is not None]
+
+
+def _merged(attribute: Attribute, others: Sequence[Cross]) -> Recode | None:
+    """Labels that no other piece tells apart, as one: who has which of them tells nothing about the other pieces."""
+    domain = refined([attribute], others)
+    (classes,) = domain.classes
+    if domain.n_cells == attribute.size:
+        return None
+    groups = [np.flatnonzero(classes == number) for number in range(domain.n_cells)]
+    return Recode(
+        attribute.name,
+        merge={
+            " or ".join(attribute.labels[code] for code in group): tuple(
+                attribute.labels[code] for code in group
+            )
+            for group in groups
+        },
+    )
