@@ -140,7 +140,7 @@ def test_wrong_use(call_louver: Runner, arguments: tuple[str, ...], sentence: st
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Let the audit break down."""
 
-    def broken(*_: object) -> int:
+    def broken(*_: object, **__: object) -> int:
         raise error
 
     monkeypatch.setattr("louver.cli.bounds.answer", broken)

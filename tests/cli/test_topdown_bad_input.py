@@ -117,7 +117,7 @@ PLANS = [
     options("composition alone", "give --stand-in too", "plan", "town.toml", "--composition", "known.csv"),
     options("records as composition", "--composition names the records themselves", "plan", "town.toml", "--composition",
             "people.csv", "--stand-in", "facilities.csv"),
-    options("composition without counts", 'no column "quarters"', "plan", "town.toml", "--composition", "facilities.csv",
+    options("composition without counts", 'no column "count"', "plan", "town.toml", "--composition", "facilities.csv",
             "--stand-in", "facilities.csv"),
     options("simulations below zero", "option --simulations", "plan", "town.toml", "--simulations", "-1"),
     options("workload of another name", "option --workload", "plan", "town.toml", "--workload", SECRET),

@@ -179,8 +179,8 @@ class BoundsAudit(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
         return {
-            "verdict": self.verdict.to_dict(),
             "summary": asdict(self.summary),
+            "verdict": self.verdict.to_dict(),
             "cells": [
                 {
                     "row": cell.row,

@@ -20,7 +20,9 @@ LOOKED_AT_ROWS = 100_000
 ROUND = 100
 MOSTLY = 0.5
 LARGE = 1000
-"""Counts of people are seldom multiples of 100: where most are, and half of them are 1,000 or more, they look like money."""
+FEWEST = 10
+"""Counts of people are seldom multiples of 100: where most are, and half of them are 1,000 or more, they look like money. Fewer rows
+than `FEWEST` say nothing."""
 
 
 def check_weight(source: Source, column: str) -> None:
@@ -55,7 +57,7 @@ def _reason(source: Source, column: str) -> str | None:
 
     value = f"TRY_CAST({text_sql(source, column)} AS DOUBLE)"
     found = source.first_row(
-        f"SELECT count_if(v % {ROUND} = 0) >= {MOSTLY} * count(*) AND median(v) >= {LARGE} AS is_round"
+        f"SELECT count(*) >= {FEWEST} AND count_if(v % {ROUND} = 0) >= {MOSTLY} * count(*) AND median(v) >= {LARGE} AS is_round"
         f" FROM (SELECT {value} AS v FROM records LIMIT {LOOKED_AT_ROWS}) WHERE v > 0"
     )
     assert found is not None
