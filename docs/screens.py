@@ -117,6 +117,7 @@ def ready(page: Any, name: str) -> None:
         page.wait_for_selector(".regionmap")
     elif name == "microdata":
         page.wait_for_selector("[data-run]")
+        page.select_option("[aria-label=Time]", "3")
         page.keyboard.press("Control+Enter")
         page.click("button:has-text('Compare other k')")
         page.wait_for_function("document.querySelectorAll('.point').length > 3")

@@ -44,6 +44,8 @@ __all__ = [
 ]
 
 Handler = Callable[[], Any]
+MOST_IN_LINE = 2
+"""Reasons of a verdict that are not yet a list."""
 DIM_AFTER_SECONDS, RUN_BAR_AFTER_SECONDS = 0.15, 0.6
 
 
@@ -124,14 +126,31 @@ def head(title: str, about: str) -> Tag:
         return Tag("div", "row actions")
 
 
-def verdict(kind: str, bold: str, text: str = "", note: str = "", *, is_status: bool = True) -> Tag:
-    """What to conclude, in a sentence; `kind` is stop, care, ok or plain. Put an action into what is returned."""
+def verdict(
+    kind: str,
+    bold: str,
+    text: str = "",
+    note: str = "",
+    *,
+    reasons: Sequence[str] = (),
+    is_status: bool = True,
+) -> Tag:
+    """What to conclude, in a sentence; `kind` is stop, care, ok or plain. Put an action into what is returned.
+
+    Several reasons are a list.
+    """
+    if len(reasons) <= MOST_IN_LINE:
+        text, reasons = " ".join(filter(None, (text, *reasons))), ()
     made = Tag("div", f"verdict {kind}", role="status" if is_status else None)
     with made:
         icon({"ok": "ok", "plain": "info"}.get(kind, "warning"))
         with Tag("div", "grow"):
             Tag("b", "b", without_flags(bold))
             Tag("span", text=f" {without_flags(text)}" if text else "")
+            if reasons:
+                with Tag("ul", "reasons"):
+                    for reason in reasons:
+                        Tag("li", text=without_flags(reason))
             if note:
                 Tag("small", text=without_flags(note))
     return made

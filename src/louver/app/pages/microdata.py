@@ -358,7 +358,7 @@ class _Page:
         )
         lost = f"Lost {share_text(found['gcp'])} of the detail. {proof}"
         told = found["verdict"]
-        made = verdict(told["level"], told["sentence"], " ".join(told["reasons"]), lost)
+        made = verdict(told["level"], told["sentence"], note=lost, reasons=told["reasons"])
         if any(records for _, records in found["alike"]):
             with made:
                 button("Ask for l = 2", self._ask_l)

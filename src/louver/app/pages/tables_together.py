@@ -62,7 +62,7 @@ class TogetherPanel:
         )
         self.told.clear()
         with self.told:
-            verdict(told["level"], told["sentence"], " ".join(told["reasons"]), looked)
+            verdict(told["level"], told["sentence"], note=looked, reasons=told["reasons"])
             for cell in found["cells"]:
                 names = [str(numbers[int(name.removeprefix("table ")) - 1]) for name in cell["because"]]
                 why = f" (from {' and '.join(names)})" if names else ""

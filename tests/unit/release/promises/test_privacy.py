@@ -190,6 +190,12 @@ def with_more_noise(rows: pa.Table) -> pa.Table:
 NOISE: dict[str, Callable[[pa.Table], pa.Table]] = {
     "more noise than was paid for": with_more_noise,
     "everything measured twice": lambda rows: pa.concat_tables([rows, rows]),
+    "a variance that is none": lambda rows: rows.set_column(
+        rows.column_names.index("variance"), "variance", pa.array([float("nan")] * rows.num_rows)
+    ),
+    "no noise": lambda rows: rows.set_column(
+        rows.column_names.index("variance"), "variance", pa.array([0.0] * rows.num_rows)
+    ),
     "a region left out": lambda rows: rows.slice(1) if rows.num_rows > 1 else rows,
     "numbers twice": lambda rows: rows.set_column(
         rows.column_names.index("values"), "values", pa.array([v * 2 for v in rows["values"].to_pylist()])
@@ -277,6 +283,7 @@ def test_a_first_release_whose_own_loss_is_forged(town: Path, tmp_path: Path) ->
 
 def test_variances_are_those_of_the_distributions() -> None:
     """Sums over the masses themselves."""
+    assert laplace_variance(1e-3) == 0.0  # too small for a float
     for scale in (0.05, 0.7, 10.0):
         mass = [math.exp(-abs(x) / scale) for x in range(-600, 601)]
         mean = sum(m * x * x for m, x in zip(mass, range(-600, 601), strict=True)) / sum(mass)
