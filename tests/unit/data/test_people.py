@@ -183,7 +183,7 @@ def test_a_few_people_of_many_may_be_missed_by_a_sample_and_are_not_called_other
     for asked in ({}, {"person": "id"}):
         for start in range(0, 100, 20):
             found = common(file, rows_of(file, range(start, start + 20)), **asked)
-            assert found.share is None and found.is_too_few or found.share == 1
+            assert (found.share is None and found.is_too_few) or found.share == 1
         assert common(file, {"id": [f"q{i}" for i in range(20)]}, **asked).is_too_few
         assert common(file, {"id": [f"q{i}" for i in range(3000)]}, **asked).share == 0
     # Many people of a few kinds are as hard to find as a few people.
