@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import LinearConstraint, milp
-from scipy.sparse import csr_array
 
 from louver._arrays import Bools, Floats, Ints
+
+if TYPE_CHECKING:  # SciPy takes a third of a second to load, and most verbs check no tables
+    from scipy.optimize import LinearConstraint
 
 __all__ = ["Shown", "small_count_given_away"]
 
@@ -157,6 +158,9 @@ class _Limits:
 
     @classmethod
     def of(cls, sums: Sequence[Sum], is_possible: Bools, number: Ints) -> _Limits:
+        from scipy.optimize import LinearConstraint
+        from scipy.sparse import csr_array
+
         n_cells = int(is_possible.sum())
         if not sums:
             return cls(n_cells, None)
@@ -178,5 +182,7 @@ class _Limits:
         return most is not None and -most - least < NEAR
 
     def _least(self, cost: Floats) -> float | None:
+        from scipy.optimize import milp
+
         found = milp(cost, constraints=self.shown)
         return float(found.fun) if found.status == 0 else None
