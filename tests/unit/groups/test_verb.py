@@ -125,7 +125,7 @@ def test_the_default_depends_on_the_neighbours(people: Path, domain: Path) -> No
 def test_json_and_frame(people: Path, domain: Path) -> None:
     released = groups(people, **_options(domain, seed=3, evaluate=True))
     told = json.loads(released.to_json())
-    spent = {"epsilon", "rho", "delta", "neighbours"}
+    spent = {"epsilon", "rho", "delta", "neighbours", "debited"}
     assert set(told) == spent | {"mechanism", "levels", "total_groups", "seconds"}
     assert [level["name"] for level in told["levels"]] == ["total", "state", "county"]
     assert set(told["levels"][0]) == {
