@@ -84,7 +84,7 @@ def test_the_printed_address_opens_it_once(browser: Any) -> None:
         page, late = one.new_page(), other.new_page()
         page.goto(found.address)
         page.wait_for_selector(".rail a")
-        assert page.url == f"{found.origin}/#data"
+        assert page.url == f"{found.origin}/#start"
         page.reload()
         page.wait_for_selector(".rail a")
         second = one.new_page()
@@ -230,7 +230,7 @@ def test_a_file_of_ones_own(explorer: Explorer, browser: Any, tmp_path: Path) ->
         page.select_option("select[aria-label='Decimals are marked by']", ",")
         page.click("button:has-text('Read it like this')")
         make_hierarchy(page, "age")
-        page.click(".treebody .seg button:has-text('Bins')")
+        page.click(".treebody .seg button:has-text('Bands')")
         page.fill(".treebody input", "30, 50")
         page.click("button:has-text('Use it')")
         page.wait_for_selector(".covered:has-text('50 of 50 values covered, each once; 3 at the top')")
@@ -301,7 +301,8 @@ def make_hierarchy(page: Any, name: str) -> None:
 def hover_until_told(page: Any) -> None:
     """Move over the table; what moves before it is drawn is not heard."""
     for step in range(3000):
-        page.mouse.move(700, 520 + step % 2)
+        area = page.locator(".heatgrid").bounding_box()
+        page.mouse.move(area["x"] + 0.6 * area["width"], area["y"] + 82 + step % 2)
         if page.locator(".heatgrid .tip").is_visible():
             return
         page.wait_for_timeout(100)

@@ -9,13 +9,15 @@ import pyarrow as pa
 from louver.anonymize.options import NUMBER_CODES, AnonymizeOptions
 from louver.data.coded import coded_column, read_coded
 from louver.data.dependencies import find_dependencies
-from louver.data.kinds import guess_kind
+from louver.data.kinds import ColumnKind, guess_kind
 from louver.data.read import Source
 from louver.data.telling import LIKE_A_UNIT, may_be_unit, why_telling
 from louver.errors import InputError
 from louver.run import Run
 
 __all__ = ["check_roles", "dropped", "unchanged"]
+
+EXACT_DATES = "exact dates, which others may know"
 
 
 def dropped(options: AnonymizeOptions) -> tuple[str, ...]:
@@ -61,6 +63,8 @@ def check_roles(source: Source, records: pa.Table, options: AnonymizeOptions, ru
     telling, kinds = {}, {column.name: guess_kind(column)[0] for column in others}
     for column in others:
         reason = why_telling(column, kinds[column.name])
+        if reason is None and kinds[column.name] is ColumnKind.DATE and column.n_values > 1:
+            reason = EXACT_DATES
         if reason is not None:
             telling[column.name] = reason
     numbers = [c for c in others if c.name not in telling and may_be_unit(c, kinds[c.name])]

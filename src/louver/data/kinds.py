@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from louver._arrays import Floats
 from louver.data.coded import CodedColumn
 
-__all__ = ["ColumnKind", "guess_kind"]
+__all__ = ["LEAST_RECORDS", "NEARLY_ALL", "ColumnKind", "guess_kind"]
 
 NEARLY_ALL = 0.95
 """Share of different values from which a column counts as an id, or as free text."""

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import hmac
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,12 @@ __all__ = ["Census", "Common", "Persons", "Sketch"]
 
 SAMPLE = 2048
 """Different records, and different persons, of which a sketch keeps the hashes."""
+
+ENOUGH = 20
+"""Hits in a sample that all people in common would have to give before no hit at all says that there are none."""
+
+EXACT = 1 << 53
+"""From this number on, a floating-point number is not exact, so whole numbers are told apart as such."""
 
 Hashes = NDArray[np.uint64]
 MODULUS = 1 << 64
@@ -120,6 +127,11 @@ class Sketch:
         )
 
     @property
+    def different(self) -> float:
+        """Different records, estimated from the sample where it does not hold them all."""
+        return self.people * len(self.counts) / max(1, int(self.counts.sum()))
+
+    @property
     def digest(self) -> str:
         return hashlib.sha256(self.to_json().encode("utf-8")).hexdigest()
 
@@ -134,13 +146,25 @@ class Common:
         Whether they are the same records: as many people, and the same values in every column that both have.
     of_earlier, of_these : float or None
         Estimated share of the people of the earlier records who are in these, and of these who were in the earlier ones;
-        None where the two have no column in common. Records that agree in all shared columns are taken for the same people,
-        so the shares are rather too high than too low.
+        None where they are not known. Records that agree in all shared columns are taken for the same people, so the shares
+        are rather too high than too low.
+    is_too_few : bool
+        Whether the shares are not known because one of the sets is too small for the sample: nobody was found, and nobody had to
+        be, even if all its people were in the other. Otherwise they are not known where the two have no column in common.
     """
 
     is_same: bool
     of_earlier: float | None
     of_these: float | None
+    is_too_few: bool = False
+
+    @classmethod
+    def of(cls, of_earlier: float, n_earlier: int, n_these: int, *, expected: float, is_same: bool) -> Common:
+        """Shares from that of a sample of the earlier people; so many hits are `expected` if all were in common."""
+        if not of_earlier and expected < ENOUGH:
+            return cls(is_same=is_same, of_earlier=None, of_these=None, is_too_few=True)
+        of_these = min(1.0, of_earlier * n_earlier / max(1, n_these))
+        return cls(is_same=is_same, of_earlier=of_earlier, of_these=of_these)
 
     @property
     def share(self) -> float | None:
@@ -236,11 +260,15 @@ class Census:
         )
         self._source.connection.unregister("sought")
         assert found is not None
-        of_earlier = int(found["n"]) / len(sought.sample)
-        of_these = min(1.0, of_earlier * sought.number / max(1, own.persons.number))
         if (own.persons.number, own.persons.total) == (sought.number, sought.total):
-            of_earlier = of_these = 1.0
-        return replace(common, of_earlier=of_earlier, of_these=of_these)
+            return replace(common, of_earlier=1.0, of_these=1.0, is_too_few=False)
+        return Common.of(
+            int(found["n"]) / len(sought.sample),
+            sought.number,
+            own.persons.number,
+            expected=_expected(len(sought.sample), sought.number, own.persons.number),
+            is_same=common.is_same,
+        )
 
     def _persons(self, column: str) -> Persons:
         distinct = f"SELECT DISTINCT {self._hash_sql(column)} AS hash FROM records"
@@ -275,7 +303,13 @@ class Census:
     def _hash_sql(self, column: str) -> str:
         """SQL for the keyed hash of a value: of the number that it is, or of its text in small letters."""
         text = f"CAST({text_sql(self._source, column)} AS VARCHAR)"
-        plain = f"coalesce(CAST(TRY_CAST({text} AS DOUBLE) AS VARCHAR), lower(trim({text})), '')"
+        number = f"TRY_CAST({text} AS DOUBLE)"
+        digits = f"regexp_extract(trim({text}), '^([+-]?[0-9]+)([.]0*)?$', 1)"
+        large = (
+            f"CASE WHEN abs({number}) < {EXACT} THEN NULL WHEN {digits} = '' THEN CAST(TRY_CAST({number} AS HUGEINT) AS VARCHAR)"
+            f" ELSE coalesce(CAST(TRY_CAST({digits} AS HUGEINT) AS VARCHAR), ltrim({digits}, '+0')) END"
+        )
+        plain = f"coalesce({large}, CAST({number} AS VARCHAR), lower(trim({text})), '')"
         return f"CAST('0x' || substr(sha256('{self._prefix}' || {plain}), 1, 16) AS UBIGINT)"
 
     def _multipliers(self, columns: Sequence[str]) -> Hashes:
@@ -357,8 +391,13 @@ class _Lookup:
         is_all = bool((self.found >= self.wanted).all())
         is_same = self.is_equal and (self.whole == self.earlier.whole if self.is_every else is_all)
         of_earlier = float(np.minimum(self.found, self.wanted).sum() / max(1, self.wanted.sum()))
-        of_these = min(1.0, of_earlier * self.earlier.people / max(1, own.people))
-        return Common(is_same=is_same, of_earlier=of_earlier, of_these=of_these)
+        expected = _expected(len(self.earlier.counts), self.earlier.different, own.different)
+        return Common.of(of_earlier, self.earlier.people, own.people, expected=expected, is_same=is_same)
+
+
+def _expected(n_sampled: int, n_earlier: float, n_these: float) -> float:
+    """Hits in a sample of the earlier ones if all of the smaller set are in the other; any number where the sample is complete."""
+    return math.inf if n_sampled < SAMPLE else n_sampled * min(1.0, n_these / n_earlier)
 
 
 def _shared(own: Sketch, earlier: Sketch) -> dict[str, str]:

@@ -57,7 +57,7 @@ SENSITIVE = (
 )
 QUASI = (
     "age alter sex gender geschlecht birth born dob birthday birthdate zip zipcode plz postcode postal region county state "
-    "city town municipality district tract block puma country nation nationality citizenship ethnicity race marital marstat "
+    "city town municipality gemeinde commune kommune gemeente comune municipio kreis bezirk kanton canton district tract block puma country nation nationality citizenship ethnicity race marital marstat "
     "education educ edu schl degree occupation occ occu occucode occup occp job industry indp naicsp language ancestry veteran year "
     "month date agep msp mar civil civilstatus hispanic hisp hispan origin ethnic eth etni race rac racp raced birthplace pobp "
     "nativity native migration migrant foreign immigrant herkunft relat relationship hhsize np npf noc nchild children child kids"

@@ -53,11 +53,11 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
             is_kept = not file.closed
             if is_kept:
                 file.flush()
-                if hasattr(os, "fchmod"):
-                    os.fchmod(handle, mode)
                 os.fsync(handle)
+                sibling.replace(path)
+                if hasattr(os, "fchmod"):
+                    os.fchmod(handle, mode)  # a writer killed before leaves nothing that others may read
         if is_kept:
-            sibling.replace(path)
             _sync_folder(path.parent)
         else:
             sibling.unlink()

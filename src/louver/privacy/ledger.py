@@ -369,6 +369,10 @@ class Ledger(LedgerFile):
             )
         return state
 
+    def is_reserved_for(self, entry: int, dataset: KeyedHash) -> bool:
+        """Whether a debit, sealed or not, was reserved for these data."""
+        return self.state().datasets.get(entry) == self._hashed(dataset)
+
     def _hashed(self, dataset: KeyedHash) -> str:
         with self._reading() as db:
             secret = self._secret(db, self._entries(db))

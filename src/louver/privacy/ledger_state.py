@@ -97,6 +97,8 @@ class LedgerState:
         A successor starts with those of the ledger it carries on.
     pending, sealed : mapping
         Debits by the number of their entry: what was asked for, and the hashes of the files.
+    datasets : mapping
+        Keyed hash of the data that each debit was reserved for, by the number of its entry.
     published, carried : tuple of Publication
         What was published exactly; and the part of it that was published from ledgers before this one.
     refusals : tuple of str
@@ -119,6 +121,7 @@ class LedgerState:
     spent: Fraction
     pending: Mapping[int, Mapping[str, Any]]
     sealed: Mapping[int, Mapping[str, str]]
+    datasets: Mapping[int, str]
     published: tuple[Publication, ...]
     carried: tuple[Publication, ...]
     refusals: tuple[str, ...]
@@ -200,6 +203,7 @@ class _Replay:
     spent: Fraction = Fraction(0)
     pending: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     sealed: dict[int, Mapping[str, str]] = field(default_factory=dict)
+    datasets: dict[int, str] = field(default_factory=dict)
     places: dict[int, str] = field(default_factory=dict)
     published: list[Publication] = field(default_factory=list)
     n_carried: int = 0
@@ -224,6 +228,7 @@ class _Replay:
             spent=self.spent,
             pending=self.pending,
             sealed=self.sealed,
+            datasets=self.datasets,
             published=tuple(self.published),
             carried=tuple(self.published[: self.n_carried]),
             refusals=tuple(self.refusals),
@@ -251,6 +256,7 @@ class _Replay:
                 self.spent += amount
                 self._meet(Source(dataset=body["dataset"]))
                 self.pending[number] = body
+                self.datasets[number] = body["dataset"]
             case "seal":
                 self.pending.pop(body["entry"], None)
                 self.sealed[body["entry"]] = body["files"]

@@ -191,6 +191,16 @@ class Account:
         with self.ledger.logging_refusals(f"{verb}: refused for what the data hold"):
             yield
 
+    def check_sealed(self, measurements: Path) -> None:
+        """Refuse finished measurements of other data, which may be admitted as well and asked for the same."""
+        if not self.ledger.is_reserved_for(
+            Measurements(measurements).description()["entry"], self._unchanged
+        ):
+            raise InputError(
+                f"{measurements.parent.name} holds the measurements of other data, or these data changed since; choose another place.",
+                option="--out",
+            )
+
     def reserve(self, payment: Payment) -> Debit:
         """Debit the ledger, or take up what a stopped run reserved, and log what is published exactly."""
         return self.ledger.reserve(
@@ -305,7 +315,9 @@ def measure_into(
     """
     _check_folder(folder, payment, check_out, noted)
     paths = [folder / name for name in files]
-    if not is_sealed(paths, account.ledger):
+    if is_sealed(paths, account.ledger):
+        account.check_sealed(paths[0])
+    else:
         account.begin(payment)
         with account.touching(payment.purpose):
             batches, write_exact = load()

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from louver._words import listed
 from louver.data.coded import CodedColumn
 from louver.data.dependencies import Dependency
-from louver.data.kinds import ColumnKind
+from louver.data.kinds import LEAST_RECORDS, NEARLY_ALL, ColumnKind
 from louver.data.telling import (
     WORDS,
     is_named_like_money,
@@ -131,9 +131,16 @@ def _by_itself(column: CodedColumn, kind: ColumnKind, is_telling: bool) -> Sugge
         return Suggestion(
             role=Role.QUASI, reason="known to neighbours or registers, going by its name or kind"
         )
+    if kind is ColumnKind.INTEGER and _is_number_of_a_person(column):
+        return Suggestion(role=Role.IDENTIFYING, reason="whole numbers, nearly all different; drop it")
     telling = why_telling(column, kind)
     if telling is not None:
         return Suggestion(role=Role.QUASI, reason=f"{telling}; round it, publish classes or drop it")
     return Suggestion(
         role=Role.KEEP, reason="common values, and not known to many, going by its name; check that"
     )
+
+
+def _is_number_of_a_person(column: CodedColumn) -> bool:
+    """Whether values are nearly all different, as numbers of persons are whatever their column is called."""
+    return column.n_known >= LEAST_RECORDS and column.n_values >= NEARLY_ALL * column.n_known

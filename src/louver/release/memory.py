@@ -155,10 +155,13 @@ def _strangers(strange: Sequence[Entry], commons: Mapping[str, Common], name: st
     """What is known of publications that are not from these records, by the one with most people in common."""
     unlike = [entry for entry in strange if commons[entry.records].share is None]
     if unlike:
-        return (
-            f"{name} has no column in common with the records of publication {unlike[0].number}, so it is not known whether "
-            "they are about the same people"
+        number, is_too_few = unlike[0].number, commons[unlike[0].records].is_too_few
+        why = (
+            f"{name} or the records of publication {number} hold too few people to look for them in a sample"
+            if is_too_few
+            else f"{name} has no column in common with the records of publication {number}"
         )
+        return f"{why}, so it is not known whether they are about the same people"
     nearest = max(strange, key=lambda entry: commons[entry.records].share or 0)
     common = commons[nearest.records]
     if not common.share:

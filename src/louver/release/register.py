@@ -144,6 +144,9 @@ class Register:
         path = self.folder / KEY
         try:
             self.folder.mkdir(mode=0o700, exist_ok=True)
+            names = os.listdir(self.folder)
+            if any(not name.startswith(".") for name in names) and not path.exists():
+                raise self._fault("holds other files and no register; name a new or an empty folder")
             with suppress(FileExistsError):
                 self._put_new(KEY, secrets.token_bytes(32).hex())
             key = bytes.fromhex(path.read_text(encoding="ascii"))

@@ -82,6 +82,11 @@ def test_the_risk_is_the_households() -> None:
     assert not any("--unit counts households" in reason for reason in release.verdict.reasons)
 
 
+def test_a_release_of_units_with_its_report_is_published_and_verified(tmp_path) -> None:
+    lv.anonymize(survey(), **ASKED, unit="hhid", out=tmp_path / "release", report=anonymize_report, csv=True)
+    assert lv.verify(tmp_path / "release").passed
+
+
 @pytest.mark.parametrize("role", ["identifying", "keep"])
 def test_a_household_number_with_another_role_is_counted_all_the_same(role: str) -> None:
     table = survey()

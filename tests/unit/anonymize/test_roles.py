@@ -178,3 +178,13 @@ def test_verify_doubts_the_dictionary(change: str, tmp_path: Path) -> None:
     }
     pq.write_table(made[change], out / "data/columns.parquet")
     assert not doubt(out, "columns").passed
+
+
+def test_exact_dates_that_nobody_listed_are_refused() -> None:
+    days = [f"2020-01-{1 + i % 9:02d}" for i in range(N)]
+    table = without("name", "weight", "density", "income").append_column("admitted", pa.array(days))
+    with pytest.raises(
+        InputError, match='"admitted" \\(exact dates, which others may know\\); name each in --ident'
+    ):
+        lv.anonymize(table, **ASKED)
+    assert "admitted" in lv.anonymize(table, **ASKED, keep=["admitted"]).table.column_names

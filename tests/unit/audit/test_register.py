@@ -16,6 +16,7 @@ import pytest
 
 import louver as lv
 from louver._verdict import Level
+from louver.data import people as people_module
 from louver.errors import InputError
 from louver.release import register as register_module
 from louver.release import told
@@ -549,3 +550,34 @@ def test_a_file_of_some_records_is_audited_as_such(tmp_path: Path) -> None:
     refused = lv.audit(path, tables=[{"name": "ill", "by": ["ill"]}], publish=tmp_path / "out", **asked)
     worst = next(refused.disclosed())
     assert refused.published is None and (worst.cell["town"], worst.cell["ill"], worst.lower) == ("B", "y", 3)
+
+
+def test_a_few_people_whom_a_sample_may_miss_are_not_taken_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people_module, "SAMPLE", 20)
+    table = pa.table({"id": [f"p{i}" for i in range(2000)], "ill": ["y", "n"] * 1000})
+    pa.csv.write_csv(table, tmp_path / "all.csv")
+    asked = {"tables": [EVERYONE], "registry": tmp_path / "register", "no_advice": True}
+    assert lv.audit(tmp_path / "all.csv", publish=tmp_path / "one", **asked).published
+    pa.csv.write_csv(
+        pa.table({"id": [f"q{i}" for i in range(40)], "ill": ["y", "n"] * 20}), tmp_path / "few.csv"
+    )
+    with pytest.raises(
+        InputError, match="too few people to look for them in a sample, so it is not known whether"
+    ) as caught:
+        lv.audit(tmp_path / "few.csv", **asked)
+    assert "--new-population" in str(caught.value)
+    assert "not known" in lv.audit(tmp_path / "few.csv", new_population=True, **asked).remark
+
+
+def test_a_folder_of_other_files_is_no_register(people: Path) -> None:
+    published = publish(people, EVERYONE, "one").published
+    before = sorted(os.listdir(published))
+    with pytest.raises(
+        InputError, match="one holds other files and no register; name a new or an empty folder"
+    ):
+        Register(published)
+    assert sorted(os.listdir(published)) == before
+    (people.parent / "empty").mkdir()
+    assert Register(people.parent / "empty").entries == []

@@ -160,3 +160,32 @@ def test_a_sketch_says_nothing_without_the_key() -> None:
     one = sketch_of(file)
     assert not set(one.sample.ravel().tolist()) & set(other.sample.ravel().tolist())
     assert one.digest != other.digest and one.digest == sketch_of({"town": ["B", "A", "B"]}).digest
+
+
+def test_long_numbers_of_persons_are_told_apart() -> None:
+    """Eighteen digits are more than a floating-point number holds."""
+    first = 110105199001010011
+    for kind in (int, str):
+        file = {"id": [kind(first + i) for i in range(0, 40, 2)]}
+        others = {"id": [kind(first + i) for i in range(1, 40, 2)]}
+        assert common(file, others).share == 0
+        assert common(file, others, person="id").share == 0
+    file = {"id": [str(first), f"0{first + 1}", f"{first + 2}.0", "7", "1e20", "9" * 45]}
+    assert common(file, {"id": [first, first + 1, first + 2, 7, 0, 0]}).of_earlier == pytest.approx(4 / 6)
+    assert common(file, {"id": ["007", f"1{'0' * 20}", "9" * 44 + "8"]}).of_earlier == pytest.approx(2 / 6)
+
+
+def test_a_few_people_of_many_may_be_missed_by_a_sample_and_are_not_called_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(people_module, "SAMPLE", 50)
+    file = {"id": [f"p{i}" for i in range(5000)]}
+    for asked in ({}, {"person": "id"}):
+        for start in range(0, 100, 20):
+            found = common(file, rows_of(file, range(start, start + 20)), **asked)
+            assert (found.share is None and found.is_too_few) or found.share == 1
+        assert common(file, {"id": [f"q{i}" for i in range(20)]}, **asked).is_too_few
+        assert common(file, {"id": [f"q{i}" for i in range(3000)]}, **asked).share == 0
+    # Many people of a few kinds are as hard to find as a few people.
+    counted, few = {**file, "n": [9] * 5000}, {"id": ["q1", "q2"], "n": [30_000, 10_000]}
+    assert common(counted, few, weight="n").is_too_few

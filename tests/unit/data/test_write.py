@@ -114,3 +114,29 @@ def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_holds_is_not
             second.write(b"second")
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
     assert (tmp_path / "t.csv").read_bytes() == b"first"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_no_unfinished_file_is_ever_readable_by_others(tmp_path, monkeypatch):
+    """A kill before any of these calls leaves at most a hidden file that its owner alone may read."""
+    seen = []
+
+    def watched(name):
+        call = getattr(os, name)
+
+        def looked(*args):
+            seen.extend(path.stat().st_mode & 0o777 for path in tmp_path.glob(".*"))
+            return call(*args)
+
+        return looked
+
+    old = os.umask(0o022)
+    try:
+        with replacing(tmp_path / "t.csv") as file:
+            file.write(b"a")
+            for name in ("fsync", "replace", "fchmod", "rename"):
+                monkeypatch.setattr(os, name, watched(name))
+    finally:
+        os.umask(old)
+    assert seen and set(seen) == {0o600}
+    assert (tmp_path / "t.csv").stat().st_mode & 0o777 == 0o644

@@ -380,3 +380,18 @@ def test_noise_of_the_same_request_is_drawn_once(
     _stopped(monkeypatch, seal, lambda: groups(people, **given, out=tmp_path / "a"))
     groups(people, **given, out=tmp_path / "b")
     assert np.array_equal(_drawn(tmp_path / "a"), _drawn(tmp_path / "b")) and ledger.state().spent == 1
+
+
+def test_measurements_of_other_data_do_not_answer_for_these(tmp_path: Path) -> None:
+    town = write_town(tmp_path / "town")
+    data = town.with_name("people.csv")
+    Ledger.create(town.with_name("people.csv.ledger"), Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(2))
+    measure(town, out=tmp_path / "out")
+    before = data.read_bytes()
+    data.write_bytes(before + before.splitlines(keepends=True)[-1])
+    with pytest.raises(
+        LouverError, match="holds the measurements of other data, or these data changed since"
+    ):
+        measure(town, out=tmp_path / "out", ledger=town.with_name("people.csv.ledger"), resume=True)
+    data.write_bytes(before)
+    measure(town, out=tmp_path / "out", resume=True)

@@ -84,3 +84,22 @@ def test_the_spec_of_a_profile_starts_a_run(tmp_path: Path, found: Profile) -> N
         'missing_code = { "PINCP" = ["N"] }' in spec.read_text()
         or "missing_code = { PINCP" in spec.read_text()
     )
+
+
+def test_numbers_that_are_all_different_are_dropped_whatever_they_are_called() -> None:
+    random = np.random.default_rng(6)
+    table = pa.table(
+        {
+            "persnr": random.choice(10**6, 500, replace=False),
+            "plz": random.choice(10**6, 500, replace=False),
+            "gemeinde": random.choice(["Bern", "Thun", "Biel"], 500),
+            "commune": random.choice(["Sion", "Brig", "Visp"], 500),
+        }
+    )
+    roles = {column.name: column.role for column in lv.profile(table, largest=1).columns}
+    assert roles == {
+        "persnr": Role.IDENTIFYING,
+        "plz": Role.QUASI,
+        "gemeinde": Role.QUASI,
+        "commune": Role.QUASI,
+    }

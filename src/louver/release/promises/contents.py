@@ -130,7 +130,7 @@ def _anonymize_page(folder: Folder, manifest: Manifest) -> Keys:
         names |= set(folder.table(DICTIONARY)["name"].to_pylist())
     return {
         **dict.fromkeys(("column", "quasi-identifier"), frozenset(names)),
-        **dict.fromkeys(("records in a class", "measure", "recoding")),
+        **dict.fromkeys(("records in a class", "units in a class", "measure", "recoding")),
     }
 
 
