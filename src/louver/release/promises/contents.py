@@ -55,7 +55,9 @@ def check_contents(context: Context) -> Outcome:
         if found is not None and not manifest.not_for_release:  # an evaluation shows more, and fails anyway
             return Outcome(False, f"{REPORT} {found}")
     told = f"{len(manifest.files)} files that the promises speak of, and nothing else in them"
-    return Outcome(True, told + ("; sentences of the report are not checked" if REPORT in manifest.files else ""))
+    return Outcome(
+        True, told + ("; sentences of the report are not checked" if REPORT in manifest.files else "")
+    )
 
 
 def _spoken(manifest: Manifest) -> dict[str, Columns]:
