@@ -317,6 +317,7 @@ OR_NULL = {
     "stopped": "text or null",
     "households": "object or null",
     "question.household": "text or null",
+    "question.near_small": "whole number or null",
 }
 """Kinds of keys that are null in the example."""
 
@@ -338,6 +339,9 @@ AUDIT_MEANINGS = {
     "question.dependencies": "pairs of columns of which the first determines the second, which everybody is assumed to know",
     "question.within": "percentage to which cells were asked about; groups are asked about exact counts",
     "question.household": "a column that looks like the number of a household, whose members were counted one by one; or null",
+    "question.counts_people": "whether groups are counted by people on purpose (`--count-people`)",
+    "question.near": "pairs of columns of which the first nearly determines the second, and the share of records that follow",
+    "question.near_small": "small counts that readers work out who take these pairs for rules; null where it was not found out",
     "question.asked": "what was asked, in sentences",
     "question.not_asked": "what was not asked, in sentences",
     "summary": "counts of cells",
@@ -349,6 +353,7 @@ AUDIT_MEANINGS = {
     "summary.certified": "cells whose two bounds are proved and attained",
     "summary.undecided": "cells and groups of which it was not found out whether they are given away",
     "summary.groups": "groups of fewer than `--small` people that were asked about; null where only targets were",
+    "cells[].where": "labels that the filter of its table lets through, of attributes that are not in `cell`",
     "summary.seconds": "run time",
     "cells": "every cell of the tables and targets, and every group that is given away or open",
     "cells[].table": "the table or the target that it is a cell of, or `groups`",

@@ -51,6 +51,43 @@ def test_two_tables_that_give_a_group_away(call_louver: Runner, tmp_path: Path) 
     assert told["advice"]["safe"]
 
 
+def test_a_cell_of_a_filtered_table_shows_the_filter(call_louver: Runner, tmp_path: Path) -> None:
+    spec = write(tmp_path, DIFFERENCE.replace('town = "A"', 'town = "B"'))
+    assert "disclosed: town=B, age=30, ill=y: 3" in call_louver("audit", spec).out
+    cells = json.loads(call_louver("audit", spec, "--json").out)["cells"]
+    assert {"town": "B"} in [cell["where"] for cell in cells if cell["table"] == "town A"]
+
+
+def test_cells_to_hide_are_listed(call_louver: Runner, tmp_path: Path) -> None:
+    spec = write(
+        tmp_path, '[[audit.tables]]\nname = "one"\nby = ["town", "age", "ill"]\nbelow = 5\ntotals = true\n'
+    )
+    told = call_louver("audit", spec, "--hide").out
+    (plan,) = json.loads(call_louver("audit", spec, "--hide", "--json").out)["hide"]
+    assert plan["safe"] and plan["cells"]
+    for cell in plan["cells"][:12]:
+        assert "    " + ", ".join(f"{name}={label}" for name, label in cell.items()) in told
+
+
+def test_a_folder_that_exists_is_named_with_its_option(call_louver: Runner, tmp_path: Path) -> None:
+    spec = write(tmp_path, DIFFERENCE)
+    done = call_louver("audit", spec, "--register", tmp_path / "register", "--publish", tmp_path)
+    assert done.code == 2 and "option --publish:" in done.err and "exists already" in done.err
+
+
+def test_a_file_that_numbers_households_has_a_way_on(call_louver: Runner, tmp_path: Path) -> None:
+    spec = write(
+        tmp_path, '[[audit.tables]]\nname = "one"\nby = ["sex"]\n', head='[source]\nfile = "people.csv"\n'
+    )
+    rows = [f"{number // 3},{'fm'[number % 2]}" for number in range(120)]
+    (tmp_path / "people.csv").write_text("\n".join(["hhid,sex", *rows]))
+    asked = ("audit", spec, "--register", tmp_path / "register", "--publish", tmp_path / "out")
+    refused = call_louver(*asked)
+    assert refused.code == 1 and "--count-people" in refused.out
+    assert call_louver(*asked, "--count-people").code == 0
+    assert call_louver("verify", tmp_path / "out").code == 0
+
+
 def test_a_report_is_written(call_louver: Runner, tmp_path: Path) -> None:
     spec = write(tmp_path, DIFFERENCE)
     done = call_louver("audit", spec, "--html", tmp_path / "report.html")

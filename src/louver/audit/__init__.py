@@ -80,6 +80,7 @@ def audit(
     registry: str | Path | None = None,
     person: str | None = None,
     new_population: bool = False,
+    count_people: bool = False,
     publish: str | Path | None = None,
     no_advice: bool = False,
     seconds: float = 60.0,
@@ -132,7 +133,7 @@ def _memory(request: Request[AuditOptions]) -> Memory | None:
             "option --register needs the records; an outsider publishes nothing.", option="--register"
         )
     if options.publish is not None:
-        check_out(Path(options.publish))
+        check_out(Path(options.publish), "--publish")
     return Memory.of(
         options.registry,
         request.data,
@@ -237,6 +238,7 @@ def _result(
         hide=findings.hide,
         earlier=0 if memory is None else n_published(memory.entries),
         remark=None if memory is None else memory.remark,
+        is_apart_by_word=memory is not None and memory.is_apart_by_word,
         small=options.small,
         within=options.within,
         fail_on=options.fail_on,

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from louver.audit.domain import Domain
 from louver.audit.system import IntArray
-from louver.data.dependencies import is_function
+from louver.data.dependencies import is_function, near_function
 from louver.data.histogram import Histogram
 from louver.schema.attribute import Attribute
 
-__all__ = ["Known", "known_dependencies", "possible_cells"]
+__all__ = ["Known", "known_dependencies", "near_dependencies", "possible_cells"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,11 +32,14 @@ class Known:
     determinant, dependent : str
     codes : int64 (labels,)
         Code of the dependent label that goes with each label of the determinant; -1 where nobody can know.
+    share : float
+        Share of the records that follow it.
     """
 
     determinant: str
     dependent: str
     codes: IntArray
+    share: float = 1.0
 
 
 def known_dependencies(attributes: Sequence[Attribute], histogram: Histogram | None) -> tuple[Known, ...]:
@@ -50,6 +53,20 @@ def known_dependencies(attributes: Sequence[Attribute], histogram: Histogram | N
             codes[pairs[0]] = pairs[1]
         if codes is not None:
             found.append(Known(determinant=first.name, dependent=second.name, codes=codes))
+    return tuple(found)
+
+
+def near_dependencies(attributes: Sequence[Attribute], histogram: Histogram | None) -> tuple[Known, ...]:
+    """Every pair of attributes of which one determines a coarser one in nearly all records: readers may take it for a rule."""
+    found: list[Known] = []
+    if histogram is None:
+        return ()
+    for first, second in permutations(attributes, 2):
+        near = near_function(*_pairs(histogram, first.name, second.name))
+        if near is not None:
+            codes = np.full(first.size, -1, dtype=np.int64)
+            codes[list(near[0])] = list(near[0].values())
+            found.append(Known(determinant=first.name, dependent=second.name, codes=codes, share=near[1]))
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
@@ -23,6 +23,7 @@ from louver.audit.groups import Asked, ask, box_cells
 from louver.audit.hide import Pattern, hide
 from louver.audit.joint import Answer, decide, solve, witnesses_of
 from louver.audit.load import Loaded
+from louver.audit.nearly import followers
 from louver.audit.options import AuditOptions
 from louver.audit.pieces import Cross, Piece
 from louver.audit.problem import Problem, build
@@ -48,13 +49,14 @@ SHARE_BOUNDS, SHARE_GROUPS, SHARE_REASONS = 0.6, 0.95, 0.85
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Group:
-    """Cells of one table or target: their joint cells, numbers, true counts, and labels by number."""
+    """Cells of one table or target: their joint cells, numbers, true counts, labels by number, and what a filter lets through."""
 
     name: str
     assign: IntArray
     cells: IntArray
     true: IntArray | None
     labels: Callable[[int], dict[str, str]]
+    where: dict[str, str] = field(default_factory=dict)
 
     def among(self, is_kept: NDArray[np.bool_]) -> _Group:
         """Some of the cells."""
@@ -138,10 +140,13 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
     if options.hide:
         plans = _plans(loaded, options, run, started + 2 * options.seconds)
     judged = _judged(loaded, groups, bounds, status, reason_of, true)
+    question = answers.question
+    if loaded.near and not is_bad.any() and not bounds.is_undecided.any():
+        question = replace(question, near_small=_if_followed(loaded, options, run))
     return Findings(
         cells=tuple(judged),
         advice=advice,
-        question=answers.question,
+        question=question,
         n_small=_n_distinct(
             answers.problem, cells.pick(np.flatnonzero(is_bad & (np.array(status) == "exact")))
         ),
@@ -177,6 +182,34 @@ def _answers(loaded: Loaded, options: AuditOptions, run: Run, started: float) ->
         described, more = _described(loaded, witnesses, problem, asked)
         groups, bounds = [*groups, *described], bounds.followed_by(more)
     return _Answers(problem=problem, groups=groups, bounds=bounds, question=question)
+
+
+def _if_followed(loaded: Loaded, options: AuditOptions, run: Run) -> int | None:
+    """Small counts that readers work out who know the exceptions to rules that nearly hold; None where it is not found out."""
+    rest = followers(loaded)
+    if rest is None or loaded.truth is None:
+        return 0 if _is_always_together(loaded) else None
+    asked = options.model_copy(update={"decide": True, "within": 0.0})
+    answers = _answers(rest, asked, run, time.monotonic())
+    true = _true_counts(answers.groups)
+    real = [
+        np.bincount(g.assign[g.assign >= 0], loaded.truth[g.assign >= 0], loaded.domain.n_cells)[g.cells]
+        for g in answers.groups
+    ]
+    is_small = np.concatenate(real) < options.small
+    is_bad = is_small & _is_disclosed(answers.bounds, _statuses(answers.bounds, true, asked), asked)
+    if is_bad.any():
+        return _n_distinct(answers.problem, _cells(answers.groups).pick(np.flatnonzero(is_bad)))
+    is_open = bool((is_small & answers.bounds.is_undecided).any()) or not answers.question.is_reached
+    return None if is_open else 0
+
+
+def _is_always_together(loaded: Loaded) -> bool:
+    """Whether each piece names both columns of a rule or neither: it shows the exceptions itself."""
+    named = [cross.names for piece in loaded.pieces for cross in piece.crosses if cross.names]
+    return all(
+        (one.determinant in names) == (one.dependent in names) for one in loaded.near for names in named
+    )
 
 
 # Targets ----------------------------------------------------------------------------------------------------------
@@ -253,8 +286,14 @@ def _group(loaded: Loaded, name: str, cross: Cross, only_below: int | None) -> _
         true = domain.sums(cross, loaded.truth)[cells]
     if only_below is not None and true is None:
         raise InputError(f"{name} asks for small cells only, which needs the records.", option="targets")
+    where = {n: " or ".join(labels) for n, labels in cross.where.items() if n not in cross.by}
     group = _Group(
-        name=name, assign=assign, cells=cells, true=true, labels=lambda cell: domain.labels(cross, cell)
+        name=name,
+        assign=assign,
+        cells=cells,
+        true=true,
+        labels=lambda cell: domain.labels(cross, cell),
+        where=where,
     )
     return group if only_below is None else group.among(_is_small(group, only_below))
 
@@ -468,6 +507,8 @@ def _question(
         dependencies=loaded.dependencies,
         within=options.within,
         household=loaded.household,
+        counts_people=options.count_people,
+        near=tuple((one.determinant, one.dependent, one.share) for one in loaded.near),
     )
 
 
@@ -593,6 +634,7 @@ def _judged(
                 AuditedCell(
                     table=group.name,
                     cell=group.labels(int(cell)),
+                    where=group.where,
                     lower=int(bounds.lower[number]),
                     upper=None if upper >= UNBOUNDED else upper,
                     certified=bool(bounds.certified[number]),

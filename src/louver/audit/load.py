@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.dependencies import known_dependencies, possible_cells
+from louver.audit.dependencies import Known, known_dependencies, near_dependencies, possible_cells
 from louver.audit.domain import Domain, cross_attributes, refined
 from louver.audit.marks import HIDDEN, told_by_mark, told_by_rule
 from louver.audit.options import MAX_COUNT, AuditOptions, KnownOptions, TableOptions, TargetOptions
@@ -40,7 +40,7 @@ class Target:
 class Loaded:
     """Pieces and targets over one domain; `truth` (n_cells,) is None where the records are not known.
 
-    `dependencies` are columns of which the first determines the second, as everybody knows; `household` is a column of the records that
+    `dependencies` are columns of which the first determines the second, as everybody knows, `near` those with few exceptions; `household` is a column of the records that
     looks like the number of a household.
     """
 
@@ -50,6 +50,7 @@ class Loaded:
     truth: IntArray | None
     is_possible: NDArray[np.bool_] | None
     dependencies: tuple[tuple[str, str], ...] = ()
+    near: tuple[Known, ...] = ()
     household: str | None = None
 
 
@@ -118,6 +119,7 @@ def load(
         truth=truth,
         is_possible=is_possible,
         dependencies=tuple((one.determinant, one.dependent) for one in dependencies),
+        near=near_dependencies(attributes, histogram),
     )
 
 

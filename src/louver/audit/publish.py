@@ -55,6 +55,7 @@ def publish(
             parameters={
                 "small": options.small,
                 "within": options.within,
+                **({"counted": "people, not households"} if loaded.household is not None else {}),
                 "tables": [
                     {
                         "name": table.name,

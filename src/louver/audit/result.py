@@ -35,6 +35,8 @@ class AuditedCell:
         The table or target that it is a cell of.
     cell : dict
         Its labels.
+    where : dict
+        Labels that the filter of its table lets through.
     lower, upper : int
         Every table that agrees with the pieces has the cell in between; `upper` is None where nothing bounds it.
     certified : bool
@@ -64,6 +66,7 @@ class AuditedCell:
     words: str | None = None
     true_count: int | None = None
     is_undecided: bool = False
+    where: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_exact(self) -> bool:
@@ -71,8 +74,8 @@ class AuditedCell:
 
     @property
     def named(self) -> str:
-        """Its labels with what they are labels of."""
-        return ", ".join(f"{name}={label}" for name, label in self.cell.items()) or "everybody"
+        """Its labels, after those of the filter, with what they are labels of."""
+        return ", ".join(f"{name}={label}" for name, label in (self.where | self.cell).items()) or "everybody"
 
     @property
     def range(self) -> str:
@@ -86,6 +89,7 @@ class AuditedCell:
         return {
             "table": self.table,
             "cell": self.cell,
+            "where": self.where,
             "lower": self.lower,
             "upper": self.upper,
             "certified": self.certified,
@@ -186,6 +190,15 @@ class HidingPlan:
             told += f"; {self.by_mark:,} of the small ones only if nothing tells them from other hidden cells"
         return told
 
+    @property
+    def listed(self) -> list[str]:
+        """The first cells in words, where hiding them is safe."""
+        if not self.is_safe:
+            return []
+        named = [", ".join(f"{name}={label}" for name, label in cell.items()) for cell in self.cells]
+        more = ["... --html lists more"] if len(named) > SHOWN_ROWS else []
+        return [one or "the grand total" for one in named[:SHOWN_ROWS]] + more
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "table": self.table,
@@ -223,6 +236,8 @@ class JointAudit:
         Folder that the tables were written to; None where they were not, because cells are given away or nobody asked.
     remark : str or None
         What to know where the register says nothing of these records.
+    is_apart_by_word : bool
+        Whether only the steward's word says that earlier publications are about other people (`new_population`).
     fail_on : str or None
         What makes `passed` false: `exact`, `small` or `within`.
     question : Question
@@ -242,10 +257,14 @@ class JointAudit:
     earlier: int = 0
     published: str | None = None
     remark: str | None = None
+    is_apart_by_word: bool = False
 
     @property
     def verdict(self) -> Verdict:
         """What anybody learns, whether to publish, and what was not asked."""
+        return self._judged(self.remark if self.is_apart_by_word else None)
+
+    def _judged(self, overlap: str | None) -> Verdict:
         s = self.summary
         return verdict(
             self.question,
@@ -255,6 +274,7 @@ class JointAudit:
             n_within=s.within,
             n_undecided=s.undecided,
             has_advice=self.advice is not None,
+            overlap=overlap,
         )
 
     @property
@@ -262,7 +282,7 @@ class JointAudit:
         """Whether nothing was found that `fail_on` names, and everything that was asked was answered."""
         s = self.summary
         found = {"exact": s.exact, "small": s.small_exact, "within": s.within + s.small_exact}
-        is_open = s.undecided > 0 or not self.question.is_reached
+        is_open = s.undecided > 0 or not self.question.is_reached or not self.question.is_safe_if_followed
         return self.fail_on is None or not (found[self.fail_on] or is_open)
 
     def disclosed(self) -> Iterator[AuditedCell]:
@@ -281,7 +301,7 @@ class JointAudit:
         worst = next(self.disclosed(), None)
         if worst is not None:
             return f"{worst.words or 'a small count is given away.'} It is about {worst.named}."
-        told = self.verdict
+        told = self._judged(None)  # whoever says that these are other people answers for it
         return None if told.level is Level.OK else str(told)
 
     def to_dict(self) -> dict[str, Any]:
@@ -349,12 +369,13 @@ class JointAudit:
             lines.append(f"  safe without: {', '.join(self.advice.leave_out)}")
         if self.advice is not None and self.advice.coarsen:
             lines.append(f"  safe with: {', '.join(f'{table} {how}' for table, how in self.advice.coarsen)}")
-        lines += [f"  hide in {plan.table}: {plan.told}" for plan in self.hide]
+        for plan in self.hide:
+            lines += [f"  hide in {plan.table}: {plan.told}", *(f"    {cell}" for cell in plan.listed)]
         return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:
         lines = [
-            (cell.table, ", ".join(cell.cell.values()), cell.lower, cell.upper, ", ".join(cell.because or ()))
+            (cell.table, cell.named, cell.lower, cell.upper, ", ".join(cell.because or ()))
             for cell in islice(self.disclosed(), SHOWN_ROWS)
         ]
         header = ("table", "cell", "lower", "upper", "because of")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -40,6 +41,12 @@ class Question:
         Percentage to which the cells were asked about, too; groups are asked about their exact counts.
     household : str or None
         A column of the records that looks like the number of a household: its members were counted one by one.
+    counts_people : bool
+        Whether that is what the steward wants.
+    near : tuple of (str, str, float)
+        Columns of which the first nearly determines the second, and the share of the records that follow.
+    near_small : int or None
+        Small counts that readers work out who know the exceptions, too; None where it was not found out.
     """
 
     cells: int
@@ -53,11 +60,19 @@ class Question:
     dependencies: tuple[tuple[str, str], ...] = ()
     within: float = 0.0
     household: str | None = None
+    counts_people: bool = False
+    near: tuple[tuple[str, str, float], ...] = ()
+    near_small: int | None = None
 
     @property
     def is_reached(self) -> bool:
         """Whether all was answered that had to be."""
         return self.has_targets or (self.groups is not None and self.is_whole)
+
+    @property
+    def is_safe_if_followed(self) -> bool:
+        """Whether readers learn no small count who take near dependencies for rules."""
+        return not self.near or self.near_small == 0
 
     @property
     def described(self) -> str:
@@ -127,8 +142,12 @@ def verdict(
     n_within: int,
     n_undecided: int,
     has_advice: bool,
+    overlap: str | None = None,
 ) -> Verdict:
-    """What findings amount to: safe only where the whole question was asked and answered."""
+    """What findings amount to: safe only where the whole question was asked and answered.
+
+    `overlap` tells of people whom earlier publications that were not audited may be about, too.
+    """
     not_asked = tuple(question.not_asked())
     found = [f"{counted(n_small, 'small count')} exactly"] if n_small else []
     found += [f"{n_within:,} to within {within:g} %"] if n_within else []
@@ -141,18 +160,39 @@ def verdict(
         many = counted(n_undecided, "small count") if n_undecided else "a small count"
         told = f"It was not found out whether {many} can be worked out."
         return Verdict(Level.CARE, _remedy(question), (told, *not_asked))
+    if not question.is_safe_if_followed:
+        sentence = "Correct the records that do not follow, or publish by only one of the two columns."
+        return Verdict(Level.CARE, sentence, (*_near(question), *not_asked))
     if question.groups is None:
         told = f"No small count is given away among the {counted(question.cells, 'cell')} of the targets."
         return Verdict(
             Level.CARE, "Leave out the targets to ask about all groups of people.", (told, *not_asked)
         )
     told = f"No group of fewer than {small:,} people that {question.described} is determined: {_refuted(question.groups)}."
-    if question.household is not None:
+    if question.household is not None and not question.counts_people:
         sentence = (
             "No small count of people is given away; look at groups of few households before you publish."
         )
         return Verdict(Level.CARE, sentence, (told, *not_asked))
+    if overlap is not None:
+        sentence = "No small count is given away by these tables; look at what they tell together with the earlier ones."
+        return Verdict(Level.CARE, sentence, (told, overlap[0].upper() + overlap[1:], *not_asked))
     return Verdict(Level.OK, "No small count is given away, alone or together.", (told, *not_asked))
+
+
+def _near(question: Question) -> list[str]:
+    """Near dependencies, and what they give away, in sentences."""
+    told = [
+        f'"{first}" nearly determines "{second}" ({_percent(share)} of the records follow).'
+        for first, second, share in question.near
+    ]
+    if question.near_small is None:
+        return [*told, "It was not found out whether a reader who assumes it can work out small counts."]
+    return [*told, f"A reader who assumes it can work out {counted(question.near_small, 'small count')}."]
+
+
+def _percent(share: float) -> str:
+    return "over 99.9 %" if share > 0.999 else f"{math.floor(1000 * share) / 10:g} %"
 
 
 def _remedy(question: Question) -> str:

@@ -86,7 +86,8 @@ def _counts(summary: Summary) -> str:
 
 def _status(summary: Summary, certain: Fraction, is_counted: bool) -> str:
     if not summary.certain_rows:
-        return ", and no row tells a person's status"
+        joint = "but" if summary.disclosed_small_cells else "and"
+        return f", {joint} no row tells a person's status"
     joint = "and" if summary.disclosed_small_cells else "but"
     tells = "tells" if summary.certain_rows == 1 else "tell"
     sure = "" if certain == 1 else f" with at least {float(100 * certain):g} % certainty"

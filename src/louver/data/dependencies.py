@@ -17,7 +17,7 @@ from louver._arrays import Ints
 from louver.data.coded import CodedColumn
 from louver.run import Run
 
-__all__ = ["Dependency", "find_dependencies", "is_function"]
+__all__ = ["Dependency", "find_dependencies", "is_function", "near_function"]
 
 LEAST_ACCURACY = 0.95
 """Share of trials that hit."""
@@ -100,6 +100,29 @@ def is_function(codes_a: Ints, codes_b: Ints, counts: Ints) -> bool:
         commonest=float(np.bincount(codes_b, counts).max()) / n_records,
     )
     return trials.is_determining(1, 0.0, CHANCE)
+
+
+def near_function(codes_a: Ints, codes_b: Ints, counts: Ints) -> tuple[dict[int, int], float] | None:
+    """The commonest B of each A and the share of records that have it, where A determines a coarser B nearly, and hardly by chance.
+
+    None where it does not, or does so in all records. Parameters as for `is_function`.
+    """
+    order = np.lexsort((-counts, codes_a))
+    _, firsts = np.unique(codes_a[order], return_index=True)
+    chosen = order[firsts]
+    if len(chosen) == len(codes_a) or len(np.unique(codes_b)) >= len(chosen):
+        return None
+    n_records, n_majority = int(counts.sum()), int(counts[chosen].sum())
+    trials = _Trials(
+        n_records=n_records,
+        n_trials=n_records - len(chosen),
+        n_hits=n_majority - len(chosen),
+        n_majority=n_majority,
+        commonest=float(np.bincount(codes_b, counts).max()) / n_records,
+    )
+    if not trials.is_determining(1, 0.0, CHANCE):
+        return None
+    return dict(zip(codes_a[chosen].tolist(), codes_b[chosen].tolist(), strict=True)), n_majority / n_records
 
 
 def _is_possible(a: CodedColumn, b: CodedColumn) -> bool:

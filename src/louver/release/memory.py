@@ -37,6 +37,8 @@ class Memory:
         Sketches of the same records, and of records whose people are others by the word of the steward.
     remark : str or None
         What to know where the register says nothing about these people, or leaves some of its publications aside.
+    is_apart_by_word : bool
+        Whether only the steward's word says that the people of some publication, who may be the same, are others.
     """
 
     register: Register
@@ -45,6 +47,7 @@ class Memory:
     same: frozenset[str] = frozenset()
     apart: frozenset[str] = frozenset()
     remark: str | None = None
+    is_apart_by_word: bool = False
 
     @classmethod
     def of(
@@ -98,12 +101,13 @@ class Memory:
                 option="--new-population",
             )
         remark = _is_new(register) if not register.entries else None
+        may_be_same = any(_may_be_same(commons[entry.records]) for entry in strange)
         if strange:
             told = _strangers(strange, commons, name, register)
             if is_new_population:
                 apart |= {entry.records for entry in strange}
                 remark = f"{told}; by --new-population they count as other people."
-            elif is_publishing or any(_may_be_same(commons[entry.records]) for entry in strange):
+            elif is_publishing or may_be_same:
                 raise InputError(f"option {OPTION}: {told}; {REMEDY}", option=OPTION, file=name)
             else:
                 remark = f"{told}."
@@ -114,6 +118,7 @@ class Memory:
             same=frozenset(same - {own}),
             apart=frozenset(apart),
             remark=remark,
+            is_apart_by_word=is_new_population and may_be_same,
         )
 
     def append(self, content: Mapping[str, Any]) -> str:

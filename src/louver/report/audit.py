@@ -97,7 +97,7 @@ def _cells(cells: list[AuditedCell]) -> str:
     lines = [
         (
             cell.table,
-            ", ".join(f"{name}: {label}" for name, label in cell.cell.items()),
+            ", ".join(f"{name}: {label}" for name, label in (cell.where | cell.cell).items()),
             cell.lower,
             cell.upper if cell.upper is not None else "",
             cell.words or "not looked for",

@@ -8,7 +8,7 @@ import pytest
 
 import louver as lv
 from louver._verdict import Level
-from louver.data.dependencies import is_function
+from louver.data.dependencies import is_function, near_function
 
 LANDS = {"N1": "N", "N2": "N", "N3": "N", "S1": "S", "S2": "S", "S3": "S"}
 COUNTS = {"N1": (28, 40), "N2": (23, 31), "N3": (3, 33), "S1": (19, 44), "S2": (21, 27), "S3": (4, 30)}
@@ -55,10 +55,27 @@ def test_it_is_what_structural_zeros_of_the_spec_say():
     ]
 
 
-def test_one_record_elsewhere_and_nobody_knows():
+def test_few_records_elsewhere_do_not_protect_from_readers_who_assume_the_rule(tmp_path):
+    """Whoever takes the region minus its shown districts is right wherever no exception is."""
     mixed = pa.concat_tables([people(), pa.table({"land": ["S"], "part": ["N1"], "status": ["a"], "n": [9]})])
-    found = lv.audit(mixed, weight="n", tables=TABLES)
+    found = lv.audit(mixed, weight="n", tables=TABLES, fail_on="small")
     assert found.question.dependencies == () and not given_away(found)
+    assert found.verdict.level is Level.CARE and not found.passed and found.question.near_small == 2
+    assert '"part" nearly determines "land" (97' in repr(found) and "2 small counts" in found.refusal
+    asked = {"weight": "n", "registry": tmp_path / "register", "publish": tmp_path / "out"}
+    assert lv.audit(mixed, tables=TABLES, **asked).published is None
+
+
+def test_few_records_elsewhere_are_no_matter_where_the_rule_gives_nothing_away():
+    mixed = pa.concat_tables([people(), pa.table({"land": ["S"], "part": ["N1"], "status": ["a"], "n": [9]})])
+    both = [{"name": "both", "by": ["land", "part"]}]
+    found = lv.audit(mixed, weight="n", tables=both)
+    assert found.verdict.level is Level.OK and found.question.near_small == 0
+    shares = {"name": "shares", "rows": ["land", "part"], "cols": ["status"], "decimals": 0}
+    assert lv.audit(mixed, weight="n", tables=[shares]).question.near_small in (0, None)
+    apart = [{**shares, "rows": ["land"]}, {"name": "parts", "by": ["part"]}]
+    found = lv.audit(mixed, weight="n", tables=apart)
+    assert found.question.near_small is None and "not found out" in repr(found)
 
 
 def test_a_hierarchy_tells_of_labels_that_no_record_has(tmp_path):
@@ -80,6 +97,15 @@ def test_a_hierarchy_tells_of_labels_that_no_record_has(tmp_path):
     assert ("part", "land") in found.question.dependencies
     cell = next(c for c in found.cells if c.cell == {"land": "N", "status": "b", "part": "N1 or S1"})
     assert (cell.lower, cell.upper) == (4, 4)
+
+
+def test_near_functions_lead_to_coarser_columns_in_nearly_all_records():
+    fine, coarse = np.array([0, 1, 1, 2, 3]), np.array([0, 0, 1, 1, 1])
+    assert near_function(fine, coarse, np.array([50, 50, 1, 50, 50])) == ({0: 0, 1: 0, 2: 1, 3: 1}, 200 / 201)
+    assert near_function(fine, coarse, np.array([50, 50, 40, 50, 50])) is None
+    assert near_function(fine[[0, 1, 3]], coarse[[0, 1, 3]], np.array([50, 50, 50])) is None
+    two = np.array([0, 0, 1])
+    assert near_function(two, np.array([0, 1, 1]), np.array([500, 1, 500])) is None
 
 
 def test_what_chance_explains_is_no_dependency():

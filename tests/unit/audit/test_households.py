@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -31,3 +32,13 @@ def test_other_columns_are_no_households() -> None:
     assert found.verdict.level is Level.OK and found.question.household is None
     counted = people("hhid").append_column("n", pa.array([1] * 120))
     assert lv.audit(counted, weight="n", tables=TABLES).question.household is None
+
+
+def test_a_steward_who_counts_people_can_publish(tmp_path: Path) -> None:
+    asked = {"tables": TABLES, "registry": tmp_path / "register", "publish": tmp_path / "out"}
+    assert lv.audit(people("hhid"), **asked).published is None
+    found = lv.audit(people("hhid"), **asked, count_people=True)
+    assert found.published and found.verdict.level is Level.OK
+    assert any('"hhid"' in reason for reason in found.verdict.reasons)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["parameters"]["counted"] == "people, not households"

@@ -172,6 +172,8 @@ def test_records_that_changed_are_not_published_beside_the_old_ones(people: Path
         lv.audit(other, **asked)
     second = lv.audit(other, **asked, new_population=True, publish=people.parent / "two")
     assert second.published and second.earlier == 0 and "count as other people" in second.remark
+    assert second.verdict.level is Level.CARE and "or together" not in str(second.verdict)
+    assert second.remark[1:] in str(second.verdict)
 
 
 def test_other_people_are_published_where_the_steward_says_so(people: Path) -> None:

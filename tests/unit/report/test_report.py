@@ -139,10 +139,10 @@ def test_verdicts() -> None:
         assert found is not None
         return found[1]
 
-    assert verdict(audited(DETERMINED)).startswith("3 small counts can be worked out, and no row tells")
+    assert verdict(audited(DETERMINED)).startswith("3 small counts can be worked out, but no row tells")
     assert "Do not publish it as it is." in verdict(audited(DETERMINED, small=4))
     one = audited({("A", "no"): 1, ("A", "yes"): 8})
-    assert verdict(one).startswith("1 small count can be worked out, and no row")
+    assert verdict(one).startswith("1 small count can be worked out, but no row")
     full = verdict(audited(DETERMINED, small=1))
     assert full.startswith("No small count can be worked out, 2 rows in full, and no row tells a person")
     assert "Publish it only if that may be known." in full
