@@ -492,15 +492,19 @@ def sensitive_of(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -
 
 
 def up_to_root(levels: Sequence[Ints]) -> list[Ints]:
-    """The levels above some values up to the first that has them all in one node; further ones divide nothing.
+    """The levels above some values up to the first that has them all in one node, without those that repeat the one below.
+
+    A level more divides every distance by more: one that unites nothing would make every class look closer.
 
     Examples
     --------
     >>> len(up_to_root([np.array([0, 0, 1]), np.array([0, 0, 0]), np.array([0, 0, 0])]))
     2
+    >>> len(up_to_root([np.array([0, 0, 1]), np.array([4, 4, 5]), np.array([0, 0, 0])]))
+    2
     """
-    n_below = next((n for n, level in enumerate(levels) if len(np.unique(level)) <= 1), len(levels))
-    return list(levels[: n_below + 1])
+    sizes = [len(np.unique(level)) for level in levels]
+    return [level for n, level in enumerate(levels) if not n or sizes[n] < sizes[n - 1]]
 
 
 def _distance(attribute: Attribute, options: AnonymizeOptions) -> Distance:

@@ -32,7 +32,7 @@ class TCloseness(AboutSensitive):
         the only level with a single node.
 
     Every value listed occurs in the file. Values that nobody has, and levels above the root, would divide each distance by more than
-    the data hold: any class could be called close.
+    the data hold: any class could be called close. For the same reason a level that unites no nodes of the one below is not counted.
     """
 
     promise: Literal["t-closeness"]
@@ -63,7 +63,7 @@ def check_t_closeness(context: Context, promise: TCloseness) -> Outcome:
 def _distances(difference: Floats, promise: TCloseness) -> Floats:
     """Distance of each class from its differences (classes, values) to the whole."""
     if promise.distance == "hierarchical":
-        return tree_distance(difference, promise.hierarchy)
+        return tree_distance(difference, _without_repeats(promise.hierarchy))
     if promise.distance == "equal":
         total: Floats = np.abs(difference).sum(axis=1)
         return total / 2
@@ -80,6 +80,12 @@ def _check_tree(levels: Sequence[Sequence[int]], n_values: int) -> None:
     for below, above in pairwise(levels):
         if len(set(zip(below, above, strict=True))) != len(set(below)):
             raise Malformed("the hierarchy is no tree over the sensitive values")
+
+
+def _without_repeats(levels: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+    """The levels of a tree that have fewer nodes than the one below."""
+    sizes = [len(set(level)) for level in levels]
+    return [level for n, level in enumerate(levels) if not n or sizes[n] < sizes[n - 1]]
 
 
 def tree_distance(difference: Floats, levels: Sequence[Sequence[int]]) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -26,6 +28,13 @@ __all__ = ["AboutSensitive", "LDiversity", "SensitiveCounts", "check_l_diversity
 BLOCK_CELLS = 1 << 22
 """Cells of classes by values that are looked at together."""
 
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+DAY = re.compile(r"([0-9]{1,4})([-./])([0-9]{1,2})\2([0-9]{1,4})([T ][0-9:.,+Z -]*)?")
+NAMED_DAY = re.compile(
+    r"([0-9]{1,2})[- ]?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}[- ]?([0-9]{4})([T ][0-9:.,+Z -]*)?",
+    re.IGNORECASE,
+)
+
 UNKNOWN = -1
 """Place of a value that is missing."""
 
@@ -36,7 +45,8 @@ class AboutSensitive(Promise):
     Attributes
     ----------
     values : tuple
-        Sensitive values in their order, each with all the texts that stand for it in the file; None is a missing one. Releases of
+        Sensitive values in their order, each with all the texts that stand for it in the file: spellings of one number or day, or
+        what stands for a missing value and the label of that; None is a missing one. Releases of
         early versions have one text each, and "None" for a missing value.
     unknown : tuple, optional
         Texts that stand for a missing value, which is no value; without it a missing value is one of `values`.
@@ -107,7 +117,7 @@ def count_sensitive(context: Context, promise: AboutSensitive) -> SensitiveCount
     *keys, sensitive, _ = rows.column_names
     classes, places = (
         codes_of(rows, keys),
-        _places(values[-1].take(rows[sensitive].combine_chunks()), promise),
+        _places(values[-1].take(rows[sensitive].combine_chunks()), promise, _missing_in(context, promise)),
     )
     order = np.argsort(classes, kind="stable")
     order = order[places[order] != UNKNOWN]
@@ -120,10 +130,32 @@ def count_sensitive(context: Context, promise: AboutSensitive) -> SensitiveCount
     )
 
 
-def _places(column: pa.Array, promise: AboutSensitive) -> Ints:
+def _missing_in(context: Context, promise: AboutSensitive) -> set[object]:
+    """What stands for a missing value in the sensitive column, as `_value_of` gives it."""
+    codes = context.manifest.parameters.get("missing_code", {}).get(promise.sensitive, ())
+    return {None, "", "nan", *(_value_of(str(code)) for code in codes)}
+
+
+def _value_of(text: str | None) -> object:
+    """What a text says: spellings of one number or of one day say the same, and any other text says itself."""
+    if text is None:
+        return None
+    if NUMBER.fullmatch(text.strip()) and math.isfinite(float(text)):
+        return float(text)
+    if found := DAY.fullmatch(text.strip()):
+        return tuple(map(int, found.group(1, 3, 4)))
+    if found := NAMED_DAY.fullmatch(text.strip()):
+        return int(found[1]), found[2].lower(), int(found[3])
+    return text
+
+
+def _places(column: pa.Array, promise: AboutSensitive, missing: set[object]) -> Ints:
     """Place of each row's sensitive value in the promise."""
     place_of: dict[str | None, int] = {}
     for place, texts in enumerate(promise.values):
+        # A label for missing values may be among those that stand for one.
+        if not isinstance(texts, str) and len(set(map(_value_of, texts)) - missing) > 1:
+            raise Malformed("different sensitive values are listed as one")
         for text in (texts,) if isinstance(texts, str) else texts:
             if text in place_of:
                 raise Malformed("a sensitive value is listed twice")

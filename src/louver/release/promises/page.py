@@ -20,8 +20,11 @@ __all__ = ["Keys", "Lines", "page_problem"]
 MOST_LINES, MOST_COLUMNS, MOST_FACTS, MOST_TABLES = 400, 12, 80, 400
 """Lines and columns of a table, lines of a list of facts without a header, and tables of a page."""
 
-LONGEST_TEXT, MOST_WORDS = 4_000, 200_000
-"""Characters of one piece of text, and of all text of a page that is in no table."""
+LONGEST_TEXT, MOST_TEXT, TEXT_OF_A_FILE = 4_000, 30_000, 300
+"""Characters of one piece of text, of all text of a page that is in no table, and as many more for every published file.
+
+Reports have about 2,500; each invariant, quasi-identifier and table adds to them.
+"""
 
 PAGE = frozenset(
     [
@@ -127,7 +130,7 @@ Lines = Mapping[tuple[str, ...], set[tuple[str, ...]]]
 """By the names of its columns, the lines that a table may have."""
 
 
-def page_problem(path: Path, keys: Keys, shown: Lines | None = None) -> str | None:
+def page_problem(path: Path, keys: Keys, shown: Lines | None = None, n_files: int = 1) -> str | None:
     """What is in a page that no report has, if anything.
 
     Parameters
@@ -136,8 +139,10 @@ def page_problem(path: Path, keys: Keys, shown: Lines | None = None) -> str | No
         Tables that reports of the verb have.
     shown : mapping, optional
         Published tables, of which a page may show lines.
+    n_files : int
+        Files that the report is about.
     """
-    reader = _Reader()
+    reader = _Reader(MOST_TEXT + TEXT_OF_A_FILE * n_files)
     try:
         reader.feed(read_text(path))
         reader.close()
@@ -171,8 +176,9 @@ def _table_problem(
 class _Reader(HTMLParser):
     """Reads a page once, keeps its tables, and ends where something does not belong into a report."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_text: int) -> None:
         super().__init__(convert_charrefs=True)
+        self._most_text = most_text
         self.tables: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = []
         self._open: list[str] = []
         self._cells: list[str] | None = None
@@ -223,12 +229,15 @@ class _Reader(HTMLParser):
         if inside == "style":
             if FORBIDDEN.search(data):
                 raise Malformed("refers to something outside, or hides something")
-        elif inside in ("td", "th") or (self._cells and {"td", "th"} & set(self._open)):
-            if self._cells:
-                self._cells[-1] += data
+            if "/*" in data:
+                raise Malformed("has a comment, which no report has")
+        elif self._cells and {"td", "th"} & set(self._open):
+            self._cells[-1] += data
         elif data.strip():
+            if "table" in self._open:
+                raise Malformed("has text in a table that is in none of its cells")
             self._n_text += len(data)
-            if len(data) > LONGEST_TEXT or self._n_text > MOST_WORDS:
+            if len(data) > LONGEST_TEXT or self._n_text > self._most_text:
                 raise Malformed("has a longer text than any report")
 
     def handle_comment(self, data: str) -> None:

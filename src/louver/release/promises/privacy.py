@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import prod
@@ -20,6 +21,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from louver._arrays import Bools
+from louver.release.folder import Malformed
 from louver.release.manifest import Manifest, parse
 from louver.release.promises.base import Context, Outcome
 from louver.release.promises.gaussians import Changed, log_delta
@@ -57,7 +59,8 @@ REGIONS = "the list of regions that occur"
 ALONE = "whether a person who is alone in a unit is there at all (public total)"
 UNHIDDEN = "how many units a region has: no noise of this budget hides it (public total)"
 
-Amount = Annotated[str, Field(pattern=r"^[0-9]{1,2000}(/[0-9]{1,2000})?$")]
+AMOUNT = r"^[0-9]{1,2000}(/[0-9]{1,2000})?$"
+Amount = Annotated[str, Field(pattern=AMOUNT)]
 Pair = tuple[Amount, Amount] | None
 Key = tuple[str, str]
 Ways = Sequence[Sequence[Sequence[tuple[int, int]]]]
@@ -152,7 +155,8 @@ def _loss_problems(
 ) -> Iterator[str]:
     """Whether noise of these variances loses what is claimed, given L1 and squared L2 sensitivities."""
     for loss, variance, (l1, squared) in zip(losses, variances, changes, strict=True):
-        if not 0 < loss <= 10**12 or not variance >= 0:  # a variance may be too small for a float
+        # A variance may be too small for a float, and is then 0.
+        if not 0 < loss <= 10**12 or not 0 <= variance < math.inf or not min(l1, squared) >= 1:
             yield "a loss is not positive, or a variance is none"
             return
         expected = (
@@ -160,7 +164,7 @@ def _loss_problems(
             if claim.measure == "epsilon"
             else gaussian_variance(squared / (2 * float(loss)))
         )
-        if abs(variance - expected) > VARIANCE_SLACK * expected + LEAST_VARIANCE:
+        if not abs(variance - expected) <= VARIANCE_SLACK * expected + LEAST_VARIANCE < math.inf:
             yield "the noise of the measurements is not that of the loss claimed"
             return
     if sum(losses, Fraction(0)) != Fraction(claim.amount):
@@ -198,7 +202,8 @@ def _delta_problems(
                 for loss, l2, own in zip(losses, squared, way, strict=True)
                 for shift, count in own
             ]
-            if log_delta(float(Fraction(epsilon)), _together(changed)) > _log(Fraction(delta)) + DELTA_SLACK:
+            found = log_delta(float(Fraction(epsilon)), _together(changed))
+            if not found <= _log(Fraction(delta)) + DELTA_SLACK:
                 yield "the noise does not keep the epsilon and delta claimed"
                 return
 
@@ -264,7 +269,7 @@ def _query_problems(claim: Claim, manifest: Manifest, variances: Mapping[Key, fl
         return
     losses = {(one.level, one.query): Fraction(one.loss) for one in claim.queries}
     results = {
-        (level["name"], query["name"]): Fraction(query["loss"][:4000])
+        (level["name"], query["name"]): _amount(query["loss"])
         for level in manifest.results["levels"]
         for query in level["queries"]
     }
@@ -275,6 +280,13 @@ def _query_problems(claim: Claim, manifest: Manifest, variances: Mapping[Key, fl
     amounts = list(losses.values())
     yield from _loss_problems(claim, amounts, [variances[key] for key in losses], [(n, n)] * len(losses))
     yield from _delta_problems(claim, amounts, [n] * len(losses), [[((1, n),)] * len(losses)])
+
+
+def _amount(text: str) -> Fraction:
+    """A fraction in plain digits: an exponent could ask for a number of any length."""
+    if not re.fullmatch(AMOUNT, text):
+        raise Malformed("a loss is not a fraction in plain digits")
+    return Fraction(text)
 
 
 def _width_problems(promise: TopDown, noise: Mapping[Key, Measured]) -> Iterator[str]:
@@ -391,7 +403,10 @@ def groups_sensitivity(
     query: str, neighbours: str, measured: Measured, parameters: Mapping[str, Any], is_public: bool
 ) -> tuple[int, int] | None:
     """L1 and squared L2 sensitivity over all regions of a level (docs/proofs/groups.md); None where there is none."""
-    largest = min(int(parameters.get("max_quantity") or 1), measured.n_values)
+    stated = parameters.get("max_quantity", 1)
+    if type(stated) is not int or stated < 1:
+        raise Malformed("max_quantity is not a whole number from 1 on")
+    largest = min(stated, measured.n_values)
     if query in ("prefix", "chain") and not is_public:
         return None
     if neighbours == "add-remove-unit":

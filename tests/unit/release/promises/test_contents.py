@@ -109,6 +109,10 @@ EXTRA: dict[str, Callable[[Path], None]] = {
     "a section": lambda out: put(out, "report.html", "<![if gte mso 9]><p>report</p>"),
     "a page that is not closed": lambda out: put(out, "report.html", "<p>report</div>"),
     "rows outside of a table": lambda out: put(out, "report.html", "<tr><td>Ada</td></tr>"),
+    "cells outside of a row": lambda out: put(out, "report.html", "<table><td>Ada</td></table>"),
+    "text outside of a cell": lambda out: put(out, "report.html", "<table>Ada<tr><td>a</td></tr></table>"),
+    "records in a comment of a style": lambda out: put(out, "report.html", f"<style>/* {RAW} */</style>"),
+    "records in many paragraphs": lambda out: put(out, "report.html", f"<p>{RAW * 20}</p>" * 100),
     "many tables": lambda out: put(
         out, "report.html", "<table><tbody><tr><td>a</td><td>b</td></tr></tbody></table>" * 500
     ),

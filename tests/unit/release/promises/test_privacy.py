@@ -107,6 +107,17 @@ def privacy(**changes: Any) -> Change:
     return lambda m: m["privacy"].update(changes)
 
 
+def quantity(largest: float, sensitivity: int) -> Change:
+    """Another largest quantity of a record, and the sensitivities that follow from it."""
+
+    def change(m: dict[str, Any]) -> None:
+        m["parameters"]["max_quantity"] = largest
+        for level in m["privacy"]["levels"]:
+            level.update(sensitivity=sensitivity, squared_sensitivity=sensitivity)
+
+    return change
+
+
 def only_total(m: dict[str, Any]) -> None:
     """Claim the loss of one level alone."""
     m["privacy"]["amount"] = m["privacy"]["levels"][0]["loss"]
@@ -154,6 +165,8 @@ GROUPS: dict[str, tuple[str, Change]] = {
         "epsilon",
         lambda m: (m["privacy"].update(composed=["1", "1/1000"]), m["results"].update(rho=1.0, delta=1e-3)),
     ),
+    "a quantity below one": ("rho", lambda m: (scaled(Fraction(1, 1000))(m), quantity(0.5, 0)(m))),
+    "a negative quantity": ("rho", lambda m: (scaled(Fraction(1, 1000))(m), quantity(-1, -2)(m))),
     "an amount of a million digits": ("epsilon", privacy(amount="1e-999999999")),
 }
 
@@ -212,6 +225,26 @@ def test_measurements_that_are_not_as_claimed(
     assert {"privacy", "topdown"} & failed(out)
 
 
+def test_a_variance_without_end(groups: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(groups / "rho", tmp_path / "out")
+    measured_again(
+        out,
+        "measurements/groups.parquet",
+        lambda rows: rows.set_column(
+            rows.column_names.index("variance"), "variance", pa.array([math.inf] * rows.num_rows)
+        ),
+    )
+
+    def tiny(m: dict[str, Any]) -> None:
+        for level in m["privacy"]["levels"]:
+            level["loss"] = str(Fraction(1, 10**320))
+        m["privacy"]["amount"] = str(Fraction(len(m["privacy"]["levels"]), 10**320))
+        m["results"]["rho"] = float(Fraction(m["privacy"]["amount"]))
+
+    edit(out, tiny)
+    assert "privacy" in failed(out)
+
+
 def forget_first(m: dict[str, Any]) -> None:
     """Drop the promise about the first release, and what is said of it, while its files stay."""
     m["promises"] = [entry for entry in m["promises"] if entry["promise"] != "extension"]
@@ -235,6 +268,10 @@ TOPDOWN: dict[str, tuple[str, Change]] = {
     "a query left out": ("first", lambda m: m["privacy"]["queries"].pop()),
     "a smaller budget": ("first", privacy(budget="1")),
     "an epsilon that rho does not give": ("gaussian", privacy(epsilon_at_delta=["1/2", "1/1000000"])),
+    "a loss of a million digits in the results": (
+        "first",
+        lambda m: m["results"]["levels"][0]["queries"][0].update(loss="1e99999999"),
+    ),
     "a first release that is not there": (
         "first",
         privacy(first_release={"measure": "epsilon", "amount": "1", "neighbours": "change-record"}),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import shutil
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from pyarrow import csv
 import louver as lv
 from louver.release.manifest import read_manifest
 from louver.schema.spec import read_spec
+from releases import edit
 
 DAYS = [datetime.date(2020, 1, day) for day in (1, 2, 3)]
 COLUMNS: dict[str, pa.Array] = {
@@ -156,3 +159,68 @@ def test_run_time_is_not_published(tmp_path: Path) -> None:
     release = lv.anonymize(pa.table({"age": [1, 2, 3, 4]}), quasi=["age"], k=2, method="greedy")
     release.write(tmp_path / "out", "")
     assert release.seconds > 0 and read_manifest(tmp_path / "out").seconds is None
+
+
+def forged(source: Path, out: Path, change: Callable[[dict[str, Any]], object]) -> list[str]:
+    """Checks that fail once the promise of t-closeness, and the t asked for, are changed."""
+    shutil.copytree(source, out)
+
+    def edited(m: dict[str, Any]) -> None:
+        entry = next(entry for entry in m["promises"] if entry["promise"] == "t-closeness")
+        change(entry)
+        m["parameters"]["t"] = entry["t"]
+
+    edit(out, edited)
+    return [check.name for check in lv.verify(out).checks if not check.passed]
+
+
+def test_different_values_are_not_one_value(tmp_path: Path) -> None:
+    table = pa.table({"age": [1] * 3 + [50] * 3, "ill": ["flu"] * 3 + ["cold"] * 3})
+    asked: dict[str, Any] = {"quasi": ["age"], "sensitive": ["ill"], "k": 3, "method": "greedy"}
+    lv.anonymize(table, t=1.0, **asked).write(tmp_path / "honest", "")
+    assert lv.verify(tmp_path / "honest").passed
+    united = {"values": [["flu", "cold"]], "t": 0.0}
+    assert forged(tmp_path / "honest", tmp_path / "out", lambda e: e.update(united)) == ["t-closeness"]
+
+
+def test_a_missing_value_and_its_label_are_one_value(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.toml"
+    spec.write_text('[attributes.ill]\nlabels = ["flu", "unknown"]\nmissing = "unknown"\n')
+    table = pa.table({"age": [1, 2, 3, 4], "ill": ["flu", "", "flu", "unknown"]})
+    release = lv.anonymize(
+        table,
+        schema=read_spec(spec).schema,
+        quasi=["age"],
+        sensitive=["ill"],
+        l=2,
+        k=2,
+        method="greedy",
+        count_missing=True,
+    )
+    release.write(tmp_path / "out", "")
+    assert lv.verify(tmp_path / "out").passed
+    promised = read_manifest(tmp_path / "out").promises[-1]["values"]
+    assert sorted(map(sorted, promised)) == [["", "unknown"], ["flu"]]
+
+
+def test_repeated_levels_make_no_class_closer(tmp_path: Path) -> None:
+    """A tree with the same level several times: the maker leaves the copies out, and `verify` does not count them."""
+    tree = tmp_path / "tree.csv"
+    tree.write_text("a;low;low;low;*\nb;low;low;low;*\nc;high;high;high;*\n")
+    table = pa.table({"age": [1] * 4 + [50] * 4, "ill": ["a", "a", "a", "c", "b", "b", "b", "c"]})
+    release = lv.anonymize(
+        table,
+        quasi=["age"],
+        sensitive=["ill"],
+        hierarchy={"ill": tree},
+        distance="hierarchical",
+        t=0.5,
+        k=4,
+        method="greedy",
+    )
+    release.write(tmp_path / "honest", "")
+    assert release.n_classes == 2 and lv.verify(tmp_path / "honest").passed
+    promised = next(p for p in read_manifest(tmp_path / "honest").promises if p["promise"] == "t-closeness")
+    low, root = promised["hierarchy"]
+    copies = {"hierarchy": [low] * 100 + [root], "t": 0.05}
+    assert forged(tmp_path / "honest", tmp_path / "out", lambda e: e.update(copies)) == ["t-closeness"]
