@@ -120,7 +120,7 @@ def test_rounding_hides_the_reduced_sums():
 def test_json_has_the_stable_keys_and_reads_back():
     read = json.loads(AUDIT.to_json())
     assert read == AUDIT.to_dict()
-    assert list(read) == ["verdict", "summary", "cells"]
+    assert list(read) == ["summary", "verdict", "cells"]
     assert read["summary"] == asdict(AUDIT.summary)
     assert read["cells"][0] == {
         "row": {"site": "A"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 
 from louver._arrays import Ints
-from louver.release.folder import Folder
+from louver.release.folder import Folder, Malformed
 from louver.release.manifest import Manifest
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "codes_of",
     "count_codes",
     "count_distinct",
+    "promise_of",
 ]
 
 TOLERANCE = 1e-9
@@ -41,6 +42,14 @@ class Promise(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     promise: str
+
+
+def promise_of(manifest: Manifest, name: str) -> Mapping[str, Any]:
+    """The entry of one promise; a release that lacks it is malformed."""
+    for entry in manifest.promises:
+        if entry.get("promise") == name:
+            return entry
+    raise Malformed(f'the manifest makes no promise "{name}"')
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from louver.release.folder import Folder, Malformed
 from louver.release.manifest import Manifest
-from louver.release.promises.base import Context, Outcome
+from louver.release.promises.base import Context, Outcome, promise_of
 from louver.release.promises.csv_copy import csv_of
 from louver.release.promises.page import Keys, Lines, page_problem
 
@@ -145,7 +145,7 @@ def _groups_page(folder: Folder, manifest: Manifest) -> Keys:
 
 
 def _topdown_page(folder: Folder, manifest: Manifest) -> Keys:
-    promise: Entry = next(entry for entry in manifest.promises if entry.get("promise") == "topdown")
+    promise: Entry = promise_of(manifest, "topdown")
     return {
         "level": frozenset(promise.get("levels", ())),
         "statement": frozenset(promise.get("cells", {})),

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 from math import prod
 from typing import Annotated, Any, Literal
 
@@ -23,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from louver._arrays import Bools
 from louver.release.folder import Malformed
 from louver.release.manifest import Manifest, parse
-from louver.release.promises.base import Context, Outcome
+from louver.release.promises.base import Context, Outcome, promise_of
 from louver.release.promises.gaussians import Changed, log_delta
 from louver.release.promises.measurements import MEASUREMENTS
 from louver.release.promises.noise import Measured, read_noise
@@ -258,7 +259,7 @@ def _is_extension(context: Context) -> bool:
 
 
 def _topdown_promise(manifest: Manifest) -> TopDown:
-    entry = next(entry for entry in manifest.promises if entry.get("promise") == "topdown")
+    entry = promise_of(manifest, "topdown")
     return TopDown.model_validate_json(json.dumps(entry))
 
 
@@ -443,7 +444,7 @@ def _total_problems(context: Context, claim: Claim, query: str, is_public: bool)
             yield "the total promised is not the one in the folder"
     elif entry.get("total") is not None:
         yield "a total is promised that the folder does not hold"
-    elif 0 in next(iter(context.folder.batches(GROUPS, ["size"])))["size"].to_pylist():
+    elif any(0 in batch["size"].to_pylist() for batch in islice(context.folder.batches(GROUPS, ["size"]), 1)):
         yield "sizes begin with 0, which they do with a public total only"
     invariants = [UNITS] * is_public + [REGIONS] * bool(manifest.parameters.get("domain_from_data"))
     disclosed = ["the total number of groups, exactly"] * is_public
