@@ -231,7 +231,7 @@ def test_a_file_of_ones_own(explorer: Explorer, browser: Any, tmp_path: Path) ->
         page.click("button:has-text('Read it like this')")
         make_hierarchy(page, "age")
         page.click(".treebody .seg button:has-text('Bands')")
-        page.fill(".treebody input", "30, 50")
+        page.fill(".treebody input[aria-label='Bands']", "30, 50")
         page.click("button:has-text('Use it')")
         page.wait_for_selector(".covered:has-text('50 of 50 values covered, each once; 3 at the top')")
         page.click("[data-copy]")
