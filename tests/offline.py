@@ -122,23 +122,30 @@ def is_reachable(host: str) -> bool:
 
 def explore(louver: Path, file: Path) -> int:
     """How many files the page loads; each is there."""
+    import json
     import signal
-    from http.cookiejar import CookieJar
     from urllib.parse import urljoin
-    from urllib.request import HTTPCookieProcessor, ProxyHandler, build_opener
+    from urllib.request import ProxyHandler, Request, build_opener
 
-    browser = build_opener(HTTPCookieProcessor(CookieJar()), ProxyHandler({}))
+    browser = build_opener(ProxyHandler({}))
+
+    def enter(origin: str, name: str, secret: str) -> dict[str, str]:
+        headers = {name: secret, "Origin": origin}
+        with browser.open(Request(f"{origin}/enter", method="POST", headers=headers)) as answer:
+            return json.load(answer)
+
     command = [str(louver), "explore", str(file), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
-            address = re.search(r"http://\S+", server.stdout.readline())[0]
-            browser.open(address).close()  # a cookie for the token
-            with browser.open(urljoin(address, "/")) as answer:
+            origin, token = re.search(r"(http://[^/]+)/#token=(\S+)", server.stdout.readline()).groups()
+            key = enter(origin, "X-Louver-Token", token)["key"]
+            prefix = enter(origin, "X-Louver-Key", key)["prefix"]
+            with browser.open(f"{origin}{prefix}/") as answer:
                 page = answer.read().decode()
             loaded = set(re.findall(r"""["'](/[^"'\s]+\.(?:js|css|svg|woff2))["']""", page))
             assert "louver" in page and loaded
             for path in loaded:
-                with browser.open(urljoin(address, path)) as answer:
+                with browser.open(urljoin(origin, path)) as answer:
                     assert answer.status == 200 and answer.read(), path
         finally:
             server.send_signal(signal.SIGINT)
