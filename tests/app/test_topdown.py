@@ -156,9 +156,11 @@ def go_on(page: Any) -> None:
         page.click("button:has-text('Go on…')")
         try:
             page.wait_for_selector("dialog[open] tr:has-text('before and after'):has-text('7')", timeout=5000)
+            asked = page.inner_text("dialog[open]", timeout=5000)
             page.click("dialog[open] >> button:text-is('Go on')", timeout=5000)
         except Late:
             continue
+        assert "Spend" not in asked
         return
     raise AssertionError("the question is never left open")
 
