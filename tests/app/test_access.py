@@ -80,5 +80,5 @@ def test_every_control_can_be_reached_on_a_small_window(explorer: Explorer, brow
                 assert centre["x"] + centre["width"] <= side["x"] and side["width"] >= 200
             for width in (900, 390):
                 page.set_viewport_size({"width": width, "height": 800})
-                assert page.evaluate("document.documentElement.scrollWidth") <= width
+                page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
                 assert page.evaluate(REACHED) == []

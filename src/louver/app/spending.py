@@ -86,6 +86,8 @@ class Strip:
         self._stem, self._after = stem, after
         self._is_sample, self._practice = is_sample, Practice(session)
         self._paid_job, self._is_paid = is_paid, False
+        self._paid_for: tuple[Any, ...] = ()
+        self._drawn: tuple[Any, ...] = ()
         self._named: Tag | None = None
         self._loss, self._job, self._title, self._largest_unit = loss, job, title, largest_unit
         self._draw_cost()
@@ -128,8 +130,12 @@ class Strip:
 
     async def update(self) -> None:
         """The cost as it is now; what was interrupted after it was paid for costs nothing more."""
-        self.draw()
+        self.draw(is_paid=self._is_paid and self._wanted() == self._paid_for)
         await self._look_for_payment()
+
+    def _wanted(self) -> tuple[Any, ...]:
+        """What is asked for, under which name."""
+        return self._loss(), self._paid_job(), self._asked.name
 
     async def _look_for_payment(self) -> None:
         loss, job, releases = self._loss(), self._paid_job(), self._session.setup.releases
@@ -137,15 +143,16 @@ class Strip:
         if not self._can_spend or loss is None or job is None or balance is None:
             return
         out = releases / (self._asked.name or "-")
-        is_paid = False
+        is_paid, wanted = False, self._wanted()
         if Fraction(balance["held"]) or work_of(out).exists():
             with suppress(LouverError):  # the measurement itself tells what is wrong
                 is_paid = await self._session.ask(*job, self._ledger(loss), str(out), key="paid")
-        if is_paid is not self._is_paid and not self._bar.is_gone:
+        if is_paid is not self._is_paid and not self._bar.is_gone and wanted == self._wanted():
+            self._paid_for = wanted
             self.draw(is_paid=is_paid)
 
     def draw(self, *, is_paid: bool = False) -> None:
-        """The cost as it is now."""
+        """The cost as it is now; a question that is open stays while nothing has changed."""
         self._is_paid = is_paid
         if not self._can_spend:
             return
@@ -157,6 +164,10 @@ class Strip:
         )
         self._keeps.text, is_payable = self._left(loss)
         is_payable = is_payable and not self._session.is_spending
+        drawn = is_paid, is_payable, loss, str(self._balance(loss)), self._keeps.text
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
         self._button.clear()
         with self._button:
             text = "Go on…" if is_paid else "Publish…"
