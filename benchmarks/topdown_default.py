@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from made_up_states import SHAPES, made_up_state
-from topdown_specs import GROUPS, LEVELS, PROTOCOL, write_rhode_island
+from topdown_specs import GROUPS, LEVELS, write_rhode_island
 
 import louver as lv
 

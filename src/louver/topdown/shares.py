@@ -42,6 +42,7 @@ __all__ = [
     "exact_marginals",
     "guessed_live",
     "has_bayes_errors",
+    "plain_words",
     "precision_of",
     "scalar_tree",
     "total_query",
@@ -59,6 +60,7 @@ LOWEST = 3
 """Levels that the workload "below" looks at."""
 
 ROUNDS, TINY = 60, 1e-30  # steps from each start; imaginary step, whose result is an exact derivative
+FAINT = 5  # times less than with equal levels is too little for a level that is fitted alone
 STEEP = 30.0  # how sharply a target is kept
 TOTALS = 8.0  # weight of a total over that of another query, in the workload "even": all tables have it
 MANY = 3_000.0  # regions from which on a level counts in full
@@ -262,6 +264,20 @@ def precision_of(design: Design) -> Callable[[Numbers], Numbers]:
     if design.budget.measure is Measure.RHO:
         return lambda share: 2.0 * amount / moved * share
     return lambda share: np.cosh(np.minimum(amount / moved, 500.0) * share) - 1.0
+
+
+def plain_words(design: Design) -> tuple[str, ...]:
+    """What to say of `plain` with shares that leave a level to what is measured above and below it, which `plain` does not use."""
+    if design.options.estimator != "plain":
+        return ()
+    least = min(zip(design.level_shares, design.spine.names, strict=True))
+    if least[0] * len(design.level_shares) * FAINT >= 1:
+        return ()
+    words = (
+        f'The estimator "plain" fits every level to its own answers alone, and level {least[1]} has {float(least[0]):.2%} of the budget: '
+        'its counts will be mostly noise. Use "bayes" or "least-squares", or write shares for all levels.'
+    )
+    return (words,)
 
 
 def has_bayes_errors(design: Design) -> bool:
