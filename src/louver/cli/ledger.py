@@ -234,7 +234,11 @@ def _facts(state: LedgerState) -> Iterator[str]:
 
 def _history(state: LedgerState) -> Iterator[str]:
     """A dated line for every event; what became of a debit stands in its own line."""
-    shown = [event for event in state.events if event.kind not in ("seal", "abandon", "handed over")]
+    shown = [
+        event
+        for event in state.events
+        if event.kind not in ("seal", "abandon", "handed over") and (event.kind != "people" or event.what)
+    ]
     amounts = ["" if event.amount is None else str(event.amount) for event in shown]
     width = max(map(len, ["amount", *amounts]))
     yield f"{'':>4}  {'date':<16}  {'verb':<9}  {'amount':>{width}}  what for, or what was published exactly"
