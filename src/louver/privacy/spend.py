@@ -44,7 +44,6 @@ from louver.schema.validate import Options
 __all__ = [
     "Account",
     "Payment",
-    "is_sealed",
     "measure",
     "measure_into",
     "open_ledger",
@@ -196,11 +195,17 @@ class Account:
         with self.ledger.logging_refusals(f"{verb}: refused for what the data hold"):
             yield
 
+    def has_sealed(self, paths: Sequence[Path]) -> bool:
+        """Whether the ledger has sealed exactly these files, the measurements first, for these data."""
+        return _is_sealed(paths, self.ledger) and self._is_of_these_data(paths[0])
+
+    def _is_of_these_data(self, measurements: Path) -> bool:
+        entry = Measurements(measurements).description()["entry"]
+        return self.ledger.is_reserved_for(entry, self._unchanged)
+
     def check_sealed(self, measurements: Path) -> None:
         """Refuse finished measurements of other data, which may be admitted as well and asked for the same."""
-        if not self.ledger.is_reserved_for(
-            Measurements(measurements).description()["entry"], self._unchanged
-        ):
+        if not self._is_of_these_data(measurements):
             raise InputError(
                 f"{measurements.parent.name} holds the measurements of other data, or these data changed since; choose another place.",
                 option="--out",
@@ -321,7 +326,7 @@ def measure_into(
     """
     _check_folder(folder, payment, check_out, noted)
     paths = [folder / name for name in files]
-    if is_sealed(paths, account.ledger):
+    if _is_sealed(paths, account.ledger):
         account.check_sealed(paths[0])
     else:
         account.begin(payment)
@@ -348,8 +353,8 @@ def measure_into(
     return Measurements(paths[0])
 
 
-def is_sealed(paths: Sequence[Path], ledger: Ledger) -> bool:
-    """Whether the ledger has sealed exactly these files, the measurements first."""
+def _is_sealed(paths: Sequence[Path], ledger: Ledger) -> bool:
+    """Whether the ledger has sealed exactly these files, the measurements first; of whichever data."""
     if not all(path.is_file() for path in paths):
         return False
     sealed = ledger.state().sealed.get(Measurements(paths[0]).description()["entry"], {})

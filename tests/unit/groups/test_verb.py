@@ -399,6 +399,7 @@ def test_quantities_and_split_units() -> None:
         ({}, {"groups": "home"}, "--size is missing", "option"),
         ({}, {"regions": []}, "--regions is missing", "option"),
         ({}, {"regions": ["state", "state"]}, "names a column twice", "option"),
+        ({}, {"regions": [f"r{i}" for i in range(64)]}, "names 64 columns; name fewer than 64", "option"),
         ({}, {"regions": ["state", "street"]}, 'no column "street"', "column"),
         ({}, {"unit": "house"}, 'no column "house"', "column"),
         ({}, {"max_size": None}, "--max-size is missing", "option"),
