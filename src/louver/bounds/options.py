@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from louver.bounds.problem import Arrangement, ZeroRows
 from louver.bounds.rounded import Rounding
 from louver.errors import InputError
-from louver.schema import register
+from louver.schema import register, units
 from louver.schema.files import read_toml
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.recode import Recode, RecodeTable, parse_recodes, recodes_of
@@ -184,6 +184,8 @@ class BoundsOptions(VerbOptions):
     )
     person: str | None = register.person("release")
     new_population: bool = register.new_population("release")
+    unit: str | None = units.unit("release")
+    count_people: bool = units.count_people("release")
     publish: str | None = option(
         None,
         "Write the table as a release to this folder and enter it into the register, if nothing is given away.",
@@ -203,6 +205,10 @@ class BoundsOptions(VerbOptions):
             if is_missing:
                 raise InputError(f"option {first} needs {second}.", option=first)
         register.check_register(self.registry, self.person, self.new_population)
+        units.check_units(self.unit, self.count_people)
+        for flag, is_given in (("--unit", self.unit is not None), ("--count-people", self.count_people)):
+            if is_given and self.registry is None:
+                raise InputError(f"option {flag} needs --register.", option=flag)
         if self.conditionals and self.n is None and self.row_n is None:
             raise InputError(
                 "option --conditionals needs --n, the sample size, or --row-n, a column of row totals.",

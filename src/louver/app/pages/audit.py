@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -83,8 +83,8 @@ class Audits:
         """Whether tables were described."""
         return bool(self.pieces)
 
-    def options(self, registry: str) -> dict[str, Any]:
-        """What is asked of the verb, checked by its own model.
+    def options(self, registry: str, units: Sequence[str] = ()) -> dict[str, Any]:
+        """What is asked of the verb, checked by its own model; `units` are columns with the role of a household or unit.
 
         Raises
         ------
@@ -100,6 +100,7 @@ class Audits:
         asked |= {"seconds": float(self.seconds)}
         asked |= {"within": _number(self.within, "the percentage", float)} if self.within else {}
         asked |= {"hide": True} if self.hide else {}
+        asked |= {"unit": units[0]} if units else {}
         if self.with_register:
             asked["registry"] = registry
             asked |= {"new_population": True} if self.new_population else {}
@@ -310,9 +311,13 @@ class _Page:
 
     # What came of it.
 
+    def _options(self) -> dict[str, Any]:
+        units = self._session.state(Columns).named("unit")
+        return self._state.options(str(self._session.setup.registry), units)
+
     async def _run(self) -> None:
         try:
-            options = self._state.options(str(self._session.setup.registry))
+            options = self._options()
         except LouverError as error:
             self._bar.tell(str(error))
             return
@@ -373,7 +378,7 @@ class _Page:
 
     def _call(self) -> WithFiles | None:
         try:
-            return repeated(self._state.options(str(self._session.setup.registry)), self._opened)
+            return repeated(self._options(), self._opened)
         except LouverError:
             return None
 
@@ -389,7 +394,7 @@ class _Page:
 
     def _publication(self, out: str) -> tuple[Any, ...] | str:
         self._state.with_register = True
-        options = self._state.options(str(self._session.setup.registry))
+        options = self._options()
         return published_together, self._opened.path, self._opened.source, options, out
 
 

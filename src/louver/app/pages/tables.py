@@ -436,6 +436,8 @@ class _Page:
             return "take back what outsiders know first: a publication is audited with what was published before."
         given = {"registry": str(self.session.setup.registry), "accept": self.state.accept}
         given |= {"new_population": self.state.new_population}
+        units = self.session.state(Columns).named("unit")
+        given |= {"unit": units[0]} if units else {}
         return publish_table, self.opened.path, self.opened.source, self.state.options(), given, out
 
     def open_knowledge(self) -> None:
