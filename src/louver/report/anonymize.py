@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
@@ -46,7 +47,7 @@ def anonymize_report(release: AnonymizedRelease) -> str:
     gcp = sum(share for _, share in losses) / max(1, len(losses))
     sections = [
         *_warning(release),
-        f'<p class="verdict">{escape(MEANING[release.guarantee].format(k=release.k, others=release.k - 1))}</p>',
+        f'<p class="verdict">{escape(_meaning(release))}</p>',
         _answers(release, gcp),
         tiles(
             [
@@ -195,6 +196,19 @@ MEANING = {
 
 NEEDED_BY = {"l_kind": "l", "distance": "t"}
 """Options that mean nothing without another one."""
+
+
+def _meaning(release: AnonymizedRelease) -> str:
+    """What the guarantee means, and what sensitive values of units are promised by."""
+    told = [MEANING[release.guarantee].format(k=release.k, others=release.k - 1)]
+    if release.guarantee is Guarantee.K_UNITS and release.parameters["l"] is not None:
+        told.append(
+            f"At least {math.ceil(release.parameters['l']):,} sensitive values of every class come from records of as many different "
+            "units, as its maker counted them."
+        )
+    if release.guarantee is Guarantee.K_UNITS and release.parameters["t"] is not None:
+        told.append("Closeness of sensitive values counts records, not units.")
+    return " ".join(told)
 
 
 def _answers(release: AnonymizedRelease, gcp: float) -> str:
