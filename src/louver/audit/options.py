@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
 from pydantic_core import PydanticCustomError
@@ -260,3 +260,8 @@ class AuditOptions(VerbOptions):
             )
         if self.fail_on == "within" and not self.within:
             raise InputError("option --fail-on within needs --within, the percentage.", option="--within")
+
+    def with_unit(self, column: str) -> Self:
+        """Count by the units of the spec, unless the options say otherwise."""
+        is_told = self.unit is not None or self.count_people
+        return self if is_told else self.model_copy(update={"unit": column})

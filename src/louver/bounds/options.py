@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 from pydantic_core import PydanticCustomError
@@ -195,6 +195,11 @@ class BoundsOptions(VerbOptions):
     accept: bool = option(
         False, "With --publish: publish although rows tell a person's status.", group="release"
     )
+
+    def with_unit(self, column: str) -> Self:
+        """Count by the units of the spec, unless the options say otherwise."""
+        is_told = self.unit is not None or self.count_people or self.registry is None
+        return self if is_told else self.model_copy(update={"unit": column})
 
     def check(self) -> None:
         """Refuse combinations that contradict one another."""

@@ -192,6 +192,26 @@ def test_bounds_publishes_by_units_or_by_people_on_purpose(tmp_path: Path) -> No
     refused = publish("b", unit="hhid")
     assert refused.published is None and refused.verdict.level is not Level.OK
     assert publish("c", count_people=True).published
+    known = {"anonymize": {"unit": "hhid"}}
+    table = {"rows": ["town"], "cols": ["ill"]}
+    assert ask(BoundsOptions, tmp_path / "people.csv", known, table).options.unit is None
+    registered = table | {"registry": str(tmp_path / "register")}
+    assert ask(BoundsOptions, tmp_path / "people.csv", known, registered).options.unit == "hhid"
     for more in ({"unit": "hhid"}, {"count_people": True}):
         with pytest.raises(InputError, match="needs --register"):
             ask(BoundsOptions, tmp_path / "people.csv", None, {"rows": ["town"], "cols": ["ill"], **more})
+
+
+def test_the_unit_of_a_spec_is_known_to_audits(tmp_path: Path) -> None:
+    pc.write_csv(relatives(), tmp_path / "people.csv")
+    known = {"anonymize": {"unit": "hhid"}, "source": {"file": str(tmp_path / "people.csv")}}
+    spec = known | {"audit": {"tables": TOWNS}}
+    assert lv.audit(spec=spec).question.unit == "hhid"
+    assert lv.audit(spec=spec, count_people=True).question.unit is None
+    outsider = {
+        "anonymize": {"unit": "hhid"},
+        "attributes": {"town": {"labels": ["X"]}},
+        "audit": {"tables": [{"name": "t", "by": ["town"], "file": str(tmp_path / "t.csv")}]},
+    }
+    (tmp_path / "t.csv").write_text("town,count\nX,7\n")
+    assert lv.audit(spec=outsider).question.unit is None
