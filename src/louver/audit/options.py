@@ -222,7 +222,7 @@ class AuditOptions(VerbOptions):
     person: str | None = register.person("publication")
     new_population: bool = register.new_population("publication")
     unit: str | None = units.unit("limits")
-    count_people: bool = units.count_people("limits")
+    count_people: bool = register.count_people("publication")
     publish: str | None = option(
         None,
         "Write the tables as a release to this folder and enter them into the register, if no small cell is given away.",

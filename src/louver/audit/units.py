@@ -30,7 +30,7 @@ class Units:
     column : str
         That tells one unit from another.
     cell, unit : int64 (pairs,)
-        Joint cells and units with somebody in common, each pair once.
+        Joint cells and units with somebody in common, each pair once, by cell.
     n : int
         Different units.
     weights : int64 (n_cells,)
@@ -51,9 +51,9 @@ class Units:
 
     def among(self, cells: IntArray) -> int:
         """Different units with somebody in some joint cells."""
-        is_chosen = np.zeros(len(self.weights), dtype=bool)
-        is_chosen[cells] = True
-        return len(np.unique(self.unit[is_chosen[self.cell]]))
+        start, stop = np.searchsorted(self.cell, cells), np.searchsorted(self.cell, cells, side="right")
+        parts = [self.unit[a:b] for a, b in zip(start.tolist(), stop.tolist(), strict=True) if a < b]
+        return len(np.unique(np.concatenate(parts))) if parts else 0
 
     def within(self, is_kept: NDArray[np.bool_]) -> Units:
         """The same without the people of some joint cells."""

@@ -185,7 +185,7 @@ class BoundsOptions(VerbOptions):
     person: str | None = register.person("release")
     new_population: bool = register.new_population("release")
     unit: str | None = units.unit("release")
-    count_people: bool = units.count_people("release")
+    count_people: bool = register.count_people("release")
     publish: str | None = option(
         None,
         "Write the table as a release to this folder and enter it into the register, if nothing is given away.",
@@ -211,9 +211,6 @@ class BoundsOptions(VerbOptions):
                 raise InputError(f"option {first} needs {second}.", option=first)
         register.check_register(self.registry, self.person, self.new_population)
         units.check_units(self.unit, self.count_people)
-        for flag, is_given in (("--unit", self.unit is not None), ("--count-people", self.count_people)):
-            if is_given and self.registry is None:
-                raise InputError(f"option {flag} needs --register.", option=flag)
         if self.conditionals and self.n is None and self.row_n is None:
             raise InputError(
                 "option --conditionals needs --n, the sample size, or --row-n, a column of row totals.",
@@ -311,6 +308,8 @@ def _needs(asked: BoundsOptions) -> list[tuple[bool, str, str]]:
         (asked.rounding == "half-even" and asked.decimals is None, "--rounding", "--decimals"),
         (asked.publish is not None and asked.registry is None, "--publish", "--register"),
         (asked.accept and asked.publish is None, "--accept", "--publish"),
+        (asked.count_people and asked.registry is None, "--count-people", "--register"),
+        (asked.unit is not None and asked.registry is None, "--unit", "--register"),
     ]
 
 

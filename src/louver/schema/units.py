@@ -7,7 +7,7 @@ from typing import Any
 from louver.errors import InputError
 from louver.schema.options import option
 
-__all__ = ["check_units", "count_people", "unit"]
+__all__ = ["check_units", "unit"]
 
 
 def unit(group: str) -> Any:
@@ -16,15 +16,6 @@ def unit(group: str) -> Any:
         None,
         "Column of households or other units: a group is small if its members belong to fewer than --small of them.",
         metavar="COLUMN",
-        group=group,
-    )
-
-
-def count_people(group: str) -> Any:
-    """The field `count_people`."""
-    return option(
-        False,
-        "Groups are counted by people on purpose, although the records number households.",
         group=group,
     )
 

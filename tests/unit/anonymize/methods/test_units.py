@@ -168,10 +168,9 @@ def test_values_of_different_units_are_counted_as_by_brute_force(records):
 
 
 def relatives():
-    """Three households with nine illnesses each, and 27 that all have the flu: alike in what is known of them."""
-    rows = [(f"big{b}", 20 + b, f"ill{i}") for b in range(3) for i in range(9)]
-    rows += [(f"h{i}", 20 + i % 9, "flu") for i in range(27)]
-    rows += [(f"k{i}", 40 + i % 9, f"ill{i % 3}") for i in range(27)]
+    """At 30 a household with nine illnesses and six others with the flu; at 60 nine households with three illnesses."""
+    rows = [("big", 30, f"ill{i}") for i in range(9)] + [(f"h{i}", 30, "flu") for i in range(6)]
+    rows += [(f"k{i}", 60, f"ill{i % 3}") for i in range(9)]
     home, age, illness = zip(*rows, strict=True)
     return pa.table({"home": home, "age": age, "illness": illness})
 
