@@ -104,6 +104,8 @@ Method = Literal[
     "freeform-sort-greedy",
     "freeform-hungarian",
 ]
+METHOD_USED = r"^[a-z][a-z-]{0,30}$"
+"""The method that found the classes, by one word."""
 Mechanism = Literal[
     "louver", "M_H", "M_H^r", "M_dp^OP", "M_H^dp", "M_c", "M_c^r", "M_c^dp", "M_c^ch", "TopDown"
 ]
@@ -195,7 +197,7 @@ class UtilityFigures(_Part):
 
 
 class AnonymizeResults(_Part):
-    method: Method
+    method: Annotated[str, Field(pattern=METHOD_USED)]
     guarantee: Literal["k-anonymity", "k-map", "k-units", "freeform"]
     k: int
     records: Count
@@ -491,7 +493,7 @@ def _problems(manifest: Manifest, known: Known) -> Iterator[str]:
     }
     if not all(re.fullmatch(form, text) for text, form in forms.items()):
         yield "the date, the version or a hash is none"
-    if manifest.method not in METHODS[manifest.verb]:
+    if not re.fullmatch(METHODS[manifest.verb], manifest.method):
         yield f"the method is none of {manifest.verb}"
     if manifest.verb in ("anonymize", "audit") and manifest.privacy:
         yield f"{manifest.verb} claims no loss of privacy"
@@ -523,11 +525,11 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
         yield "the results list other levels than were asked for"
 
 
-METHODS: Mapping[str, Sequence[str]] = {
-    "anonymize": Method.__args__,  # type: ignore[attr-defined]
-    "audit": ("tables",),
-    "groups": Mechanism.__args__,  # type: ignore[attr-defined]
-    "topdown": TOPDOWN_METHODS,
+METHODS: Mapping[str, str] = {
+    "anonymize": METHOD_USED,
+    "audit": "tables",
+    "groups": "|".join(map(re.escape, Mechanism.__args__)),  # type: ignore[attr-defined]
+    "topdown": "|".join(map(re.escape, TOPDOWN_METHODS)),
 }
 
 
@@ -603,6 +605,7 @@ def _topdown_known(folder: Folder, manifest: Manifest) -> Known:
             *entry.get("gaps", {}),
         }
         if entry.get("promise") == "topdown":
+            names |= set((entry.get("errors") or {}).get("queries", ()))
             labels |= {label for own in entry.get("attributes", {}).values() for label in own}
             tables = entry.get("tables", {}).values()
             labels |= {label for table in tables for own in table["attributes"].values() for label in own}
@@ -615,7 +618,7 @@ def _topdown_known(folder: Folder, manifest: Manifest) -> Known:
     listed = [*manifest.results.get("failsafe_regions", ()), *manifest.results.get("suboptimal_regions", ())]
     if listed or manifest.results.get("failsafe"):
         names |= _regions(folder)
-    return Known(frozenset({*names, "detailed"}), frozenset(labels))
+    return Known(frozenset({*names, "detailed", "total"}), frozenset(labels))
 
 
 def _regions(folder: Folder) -> set[str]:

@@ -90,7 +90,7 @@ def test_an_honest_hierarchical_release_verifies(tmp_path: Path) -> None:
             k=3,
             method="greedy",
         )
-        release.write(tmp_path / str(number), "")
+        release.write(tmp_path / str(number))
         assert lv.verify(tmp_path / str(number)).passed
 
 
