@@ -30,11 +30,12 @@ from louver.privacy.ledger import (
     Head,
     KeyedHash,
     Ledger,
+    People,
     Publication,
     ledger_beside,
     request_digest,
 )
-from louver.privacy.ledger_finding import check_not_elsewhere, ledger_of
+from louver.privacy.ledger_finding import check_known_elsewhere, check_not_elsewhere, ledger_of
 from louver.privacy.measurements import Measurements, TrueBatch, sha256_of, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.run import Run
@@ -69,6 +70,7 @@ def open_ledger(
     if path is None:
         raise InputError("option --ledger is missing; only a file has a ledger beside it.", option="--ledger")
     if not path.is_file():
+        check_known_elsewhere(data, table=table, query=query, run=run)
         message = (
             f"there is no ledger {path.name}; make one with `louver ledger init {path.name} "
             f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`, or name the one of these people with --ledger."
@@ -155,10 +157,13 @@ class Account:
     ledger : Ledger
     dataset : KeyedHash
         Keyed hash of the data: computed once before they are read and once after.
+    people : People, optional
+        Who is in them.
     """
 
-    def __init__(self, ledger: Ledger, dataset: KeyedHash) -> None:
+    def __init__(self, ledger: Ledger, dataset: KeyedHash, people: People | None = None) -> None:
         self.ledger = ledger
+        self._people = people
         self._dataset = dataset
         self._before: dict[bytes, bytes] = {}
 
@@ -182,7 +187,7 @@ class Account:
             payment.composed(self.ledger.published_invariants())
         name = self.pending(payment) or payment.request or None
         self.ledger.check_affordable(payment.loss, request=name, largest_unit=payment.largest_unit)
-        self.ledger.check_data(self._unchanged)
+        self.ledger.check_data(self._unchanged, self._people)
 
     @contextmanager
     def touching(self, verb: str) -> Iterator[None]:
@@ -213,6 +218,7 @@ class Account:
             request=self.pending(payment) or payment.request,
             purpose=payment.purpose,
             dataset=self._unchanged,
+            people=self._people,
             largest_unit=payment.largest_unit,
             is_replayable=payment.is_replayable,
             publishes=payment.publishes,

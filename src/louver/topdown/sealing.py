@@ -31,6 +31,7 @@ from louver.topdown.composition import check_together, invariant_records
 from louver.topdown.measuring import (
     invariant_values,
     source_hash,
+    source_people,
     true_batches,
     true_levels,
     write_invariants,
@@ -91,7 +92,7 @@ def measure_paid(
             folder,
             (MEASUREMENTS_FILE, INVARIANTS_FILE),
             load,
-            account=Account(ledger, source_hash(plan.design, run)),
+            account=Account(ledger, source_hash(plan.design, run), source_people(plan.design, run)),
             payment=payment,
             check_out=check_out,
             noted=noted,
