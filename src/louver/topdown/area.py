@@ -32,7 +32,7 @@ from louver.topdown.error_model import ErrorModel, Family, Interval, in_units
 from louver.topdown.problem import Query, SparseLevel
 from louver.topdown.unions import family_of, union_error
 
-__all__ = ["Area", "AreaCount", "damaged", "open_errors", "read_area"]
+__all__ = ["Area", "AreaCount", "damaged", "open_errors", "read_area", "read_leaves"]
 
 MOST_ROWS = 100
 """Rows of a query that are told with their zeros; of longer ones only those with anybody in them."""
@@ -194,7 +194,7 @@ def read_area(release: Path, leaves: str | Path | Sequence[str], run: Run | None
     columns, name = promise.regions, "leaves"
     if isinstance(leaves, str | Path):
         name = Path(leaves).name
-        named = _read_leaves(Path(leaves), columns)
+        named = read_leaves(Path(leaves), columns)
     else:
         named = [(number, str(leaf)) for number, leaf in enumerate(leaves, start=1)]
     chosen = _places(named, _leaves_of(codes, tree.starts), name, promise.levels[-1])
@@ -388,7 +388,7 @@ def _query(name: str, promise: TopDown) -> tuple[Query, list[dict[str, str]]]:
     return Query(name=name, row_of=np.asarray(row_of, np.int64), n_rows=prod(shape)), rows
 
 
-def _read_leaves(path: Path, columns: Sequence[str]) -> list[tuple[int, str]]:
+def read_leaves(path: Path, columns: Sequence[str]) -> list[tuple[int, str]]:
     """Rows of a file with their numbers: one leaf or region a line, or the release's geography columns under their names.
 
     A row that is empty in the last columns names the region above.

@@ -43,13 +43,13 @@ def described(path: str, run: Run) -> dict[str, Any]:
     options = design.options
     return {
         "levels": [
-            {"name": name, "regions": size, "share": float(share)}
+            {"name": name, "regions": size, "share": str(share)}
             for name, size, share in zip(
                 design.spine.names, design.spine.sizes, design.level_shares, strict=True
             )
         ],
         "queries": [query.name for query in design.queries],
-        "query_shares": {name: float(share) for name, share in design.query_shares[-1].items()},
+        "query_shares": {name: str(share) for name, share in design.query_shares[-1].items()},
         "measure": "epsilon" if options.epsilon is not None else "rho",
         "amount": str(options.epsilon if options.epsilon is not None else options.rho),
         "delta": None if options.delta is None else str(options.delta),

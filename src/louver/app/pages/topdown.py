@@ -27,6 +27,7 @@ from louver.app.look import (
 )
 from louver.app.session import ENDINGS as TABLES
 from louver.app.session import MAX_UPLOAD, Receiver, Session
+from louver.app.shares import equal_parts, share_sliders, shares_of
 from louver.app.spec_files import ENDING, SpecFiles, moved, written
 from louver.app.spending import Strip, amount_slider, loss_of, tell_in_words
 from louver.app.words import RELATIONS
@@ -59,8 +60,8 @@ class Asked:
         self.amount = Fraction(1)
         self.delta = DELTA
         self.choices: dict[str, Any] = {}
-        self.levels: dict[str, int] = {}
-        self.queries: dict[str, int] = {}
+        self.levels: dict[str, Fraction] = {}
+        self.queries: dict[str, Fraction] = {}
         self.is_moved = False
         self.query = ""
         self.loss: Loss | None = None
@@ -87,8 +88,8 @@ class Asked:
             "rho" if about["measure"] == "rho" else "both" if about["delta"] is not None else "epsilon"
         )
         self.choices = {name: about[name] for name in CHOICES}
-        self.levels = {level["name"]: max(1, round(200 * level["share"])) for level in about["levels"]}
-        self.queries = {name: max(1, round(200 * share)) for name, share in about["query_shares"].items()}
+        self.levels = {level["name"]: 100 * Fraction(level["share"]) for level in about["levels"]}
+        self.queries = {name: 100 * Fraction(share) for name, share in about["query_shares"].items()}
         self.is_moved = False
 
     def section(self) -> dict[str, Any]:
@@ -106,7 +107,7 @@ class Asked:
         ):
             told |= {"epsilon": None, "rho": None, "delta": delta, self.measure: str(self.amount)}
         if self.is_moved:
-            told["shares"] = {"levels": _fractions(self.levels), "queries": _fractions(self.queries)}
+            told["shares"] = {"levels": shares_of(self.levels), "queries": shares_of(self.queries)}
         return told
 
 
@@ -271,12 +272,10 @@ class _Page:
                 segments(BUDGETS, asked.budget, self._set_budget, "Budget in")
                 if asked.budget != "epsilon":
                     field("delta", asked.delta, self._set_delta)
-            self._shown: dict[str, Any] = {}
             for title, parts in (("Shares by level", asked.levels), ("Shares by question", asked.queries)):
                 with tag("div", "pad part"):
                     tag("h3", text=title)
-                    for name in parts:
-                        self._share(title, name, parts)
+                    share_sliders(title, parts, self._moved)
             with tag("div", "pad part"):
                 button("As the spec has it", self._back, kind="mini")
                 button("Equal", self._equal, kind="mini")
@@ -332,20 +331,8 @@ class _Page:
             title=HELP["intervals"],
         )
 
-    def _share(self, title: str, name: str, parts: dict[str, int]) -> None:
-        with tag("label", "slide"):
-            tag("span", "s", name)
-            slider = tag(
-                "input", type="range", min=1, max=200, value=parts[name], aria_label=f"{title}: {name}"
-            )
-            self._shown[f"{title}/{name}"] = tag("span", "s", _percent(parts, name))
-        slider.changed(partial(self._move, title, name, parts), "input")
-
-    async def _move(self, title: str, name: str, parts: dict[str, int], value: str) -> None:
-        parts[name] = int(value)
+    async def _moved(self) -> None:
         self._asked.is_moved = True
-        for other in parts:
-            self._shown[f"{title}/{other}"].text = _percent(parts, other)
         await self._update()
 
     async def _slide(self, amount: Fraction) -> None:
@@ -387,7 +374,7 @@ class _Page:
 
     async def _equal(self) -> None:
         for parts in (self._asked.levels, self._asked.queries):
-            parts.update(dict.fromkeys(parts, 100))
+            parts.update(equal_parts(parts))
         self._asked.is_moved = True
         self._draw_form()
         await self._update()
@@ -478,12 +465,3 @@ def repeated(asked: Asked, ledger: Path | None) -> Repeatable | None:
 def spec_text(path: Path, section: Mapping[str, Any]) -> str:
     """A spec with what was moved on the page, to be written beside it: the files it names are found from there."""
     return written(moved(read_toml(path), section))
-
-
-def _fractions(parts: Mapping[str, int]) -> dict[str, str]:
-    whole = sum(parts.values())
-    return {name: str(Fraction(part, whole)) for name, part in parts.items()}
-
-
-def _percent(parts: Mapping[str, int], name: str) -> str:
-    return f"{100 * parts[name] / sum(parts.values()):.0f} %"
