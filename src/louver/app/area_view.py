@@ -11,7 +11,7 @@ from typing import Any
 from louver._words import counted
 from louver.app.copying import Texts, WithFiles
 from louver.app.jobs.areas import area_of, area_of_file, area_of_text
-from louver.app.look import RunBar, button, copy_button, pill, select, table, tag
+from louver.app.look import RunBar, Tag, button, copy_button, pill, select, table, tag
 from louver.app.regions import Regions, in_words
 from louver.app.session import Receiver, Session
 
@@ -20,6 +20,7 @@ __all__ = ["Area", "AreaPanel", "copied", "toggled"]
 MOST_CHIPS = 24
 MOST_ROWS = 200
 MAX_LIST = 30_000_000
+HOW = "Check regions in the tree, click them on the map, or use a list below: their people are added up, with an interval."
 FILE = "area.csv"
 """What a copied command calls the list."""
 Told = Mapping[str, Any]
@@ -90,25 +91,32 @@ class AreaPanel:
     area : Area
     changed : callable
         Called when other regions make the area.
+    headline : Tag
+        Where the total stands too, in sight of the tree.
     """
 
     def __init__(
-        self, session: Session, name: str, regions: Regions, area: Area, changed: Callable[[], object]
+        self,
+        session: Session,
+        name: str,
+        regions: Regions,
+        area: Area,
+        changed: Callable[[], object],
+        headline: Tag,
     ) -> None:
         self._session, self._name, self._regions = session, name, regions
-        self._area, self._changed = area, changed
+        self._area, self._changed, self._headline = area, changed, headline
         self._release = f"{session.setup.releases}/{name}"
         with tag("div", "pad stack area"):
             with tag("div", "row wrap"):
                 tag("h3", text="Area")
-                tag("span", "s sub", "Check regions in the tree, click them on the map, or use a list.")
                 tag("div", "grow")
                 button("Clear", self._clear, kind="mini ghost")
                 copy_button(self._copied, "Copy the area as…", kind="mini", data_copy=None)
             self._chips = tag("div", "chips", aria_label="Regions of the area", role="group")
             self._draw_list()
             self._bar = RunBar(session, "quick")
-            self._result = tag("div", "stack", aria_live="polite")
+            self._result = tag("div", "stack")
         self._bar.dim(self._result)
         self._draw()
 
@@ -186,11 +194,13 @@ class AreaPanel:
         return copied(self._release, self._area.codes) if self._area.codes else None
 
     def _draw(self) -> None:
+        found = self._area.found
+        self._headline.text = HOW if found is None else _sentence(found, self._regions.finest)
         self._draw_chips()
         self._result.clear()
-        if self._area.found is not None:
+        if found is not None:
             with self._result:
-                self._draw_result(self._area.found)
+                self._draw_result(found)
 
     def _draw_chips(self) -> None:
         codes = self._area.codes
@@ -215,16 +225,11 @@ class AreaPanel:
         await self._estimate()
 
     def _draw_result(self, found: Told) -> None:
-        total, level = found["total"], self._regions.finest
+        total = found["total"]
         half = (total["upper_90"] - total["lower_90"]) / 2
         with tag("div", "row wrap", data_area=""):
-            tag("b", "b", f"{total['count']:,} people")
-            tag(
-                "span",
-                text=f"90 % interval {total['lower_90']:,} to {total['upper_90']:,}, standard error {total['standard_error']:g}",
-            )
+            tag("b", "b", _sentence(found, self._regions.finest))
             pill(*in_words(half / max(total["count"], 1)))
-            tag("span", "s sub", f"in {counted(found['leaves'], 'region')} of the level {level}")
         queries = list(dict.fromkeys(count["query"] for count in found["counts"]))
         if not queries:
             return
@@ -253,3 +258,12 @@ class AreaPanel:
     def _set_query(self, query: str) -> None:
         self._area.query = query
         self._draw()
+
+
+def _sentence(found: Told, level: str) -> str:
+    """The people of an area in one line."""
+    total = found["total"]
+    return (
+        f"{total['count']:,} people in {counted(found['leaves'], 'region')} of the level {level}; 90 % interval "
+        f"{total['lower_90']:,} to {total['upper_90']:,}, standard error {total['standard_error']:g}."
+    )

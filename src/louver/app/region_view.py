@@ -100,6 +100,7 @@ class RegionView:
                 button("Open all", lambda: self._fold(to=True), kind="mini")
                 button("Close all", lambda: self._fold(to=False), kind="mini")
             self._told = tag("p", "pad s sub gone", role="status")
+            self._headline = tag("p", f"pad s headline{'' if self._area.is_open else ' gone'}", role="status")
             with tag("div", "mapped" if self._looked.outlines is not None else ""):
                 self._lines = RegionTree()
                 self._lines.put(
@@ -125,7 +126,9 @@ class RegionView:
                 self._side = tag("div", "stack")
             self._panel = None
             if self._area.is_open and self._wanted is not None:
-                self._panel = AreaPanel(self._session, self._wanted, regions, self._area, self._show_area)
+                self._panel = AreaPanel(
+                    self._session, self._wanted, regions, self._area, self._show_area, self._headline
+                )
             self._draw_notes()
         self._draw_map()
 

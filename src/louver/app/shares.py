@@ -43,8 +43,7 @@ def with_share(
     >>> {name: str(part) for name, part in found.items()}
     {'state': '20', 'county': '40', 'block': '40'}
     """
-    whole = sum(parts.values())
-    now = {one: Fraction(part) * WHOLE / whole for one, part in parts.items()}
+    now = _percentages(parts)
     fixed = {one for one in kept if one != name}
     free = [one for one in now if one != name and one not in fixed]
     rest = WHOLE - percent - sum(now[one] for one in fixed)
@@ -59,6 +58,7 @@ def share_sliders(title: str, parts: dict[str, Fraction], handler: Callable[[], 
 
     What somebody set by hand stays while other parts are set, so that a plan can be typed one value after the other.
     """
+    parts.update(_percentages(parts))
     kept: list[str] = []
     sliders: dict[str, Tag] = {}
     fields: dict[str, Tag] = {}
@@ -68,7 +68,7 @@ def share_sliders(title: str, parts: dict[str, Fraction], handler: Callable[[], 
         if name not in kept:
             kept.append(name)
         for other in parts:
-            fields[other].set(value=_shown(parts, other), aria_invalid=None)
+            fields[other].set(value=_shown(parts[other]), aria_invalid=None)
             if other != name:
                 sliders[other].set(value=float(parts[other]))
         return handler()
@@ -105,16 +105,20 @@ def share_sliders(title: str, parts: dict[str, Fraction], handler: Callable[[], 
             fields[name] = tag(
                 "input",
                 "inp",
-                value=_shown(parts, name),
+                value=_shown(parts[name]),
                 inputmode="decimal",
                 title=HINT,
                 aria_label=f"{title}: {name}, percent",
                 disabled=alone,
             )
             fields[name].changed(partial(typed, name))
-            tag("span", "s sub", "%", aria_hidden="true")
 
 
-def _shown(parts: Mapping[str, Fraction], name: str) -> str:
+def _percentages(parts: Mapping[str, Fraction | int]) -> dict[str, Fraction]:
+    whole = sum(parts.values())
+    return {name: Fraction(part) * WHOLE / whole for name, part in parts.items()}
+
+
+def _shown(percent: Fraction) -> str:
     """A percentage with four digits; 33.33 stands for exactly a third."""
-    return f"{float(100 * parts[name] / sum(parts.values())):.4g}"
+    return f"{float(percent):.4g}"

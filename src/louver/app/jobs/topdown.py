@@ -16,8 +16,9 @@ from louver.report.topdown import topdown_report
 from louver.run import Run
 from louver.schema.spec import Spec, read_spec
 from louver.topdown import check, topdown
+from louver.topdown.design import Design
+from louver.topdown.extension.project import read_first_design
 from louver.topdown.forecast import forecast, total_query
-from louver.topdown.load import read_design
 from louver.topdown.plan import make_plan, measurable
 from louver.topdown.problem import SparseLevel
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
@@ -25,7 +26,17 @@ from louver.topdown.shares import equal_shares, with_shares
 from louver.topdown.solve import work_of
 from louver.topdown.stand_in import draw_stand_in
 
-__all__ = ["CHOICES", "Asked", "described", "is_paid", "planned", "released"]
+__all__ = [
+    "CHOICES",
+    "Asked",
+    "budget_of",
+    "described",
+    "is_begun",
+    "is_paid",
+    "moved_spec",
+    "planned",
+    "released",
+]
 
 PEOPLE_OF_A_LEAF = 50
 
@@ -37,9 +48,19 @@ CHOICES = ("neighbours", "estimator", "shrink", "intervals")
 
 def described(path: str, run: Run) -> dict[str, Any]:
     """What a spec asks for, and whether its public knowledge can be true; the records are not opened."""
-    design = read_design(path, run=run)
+    design = read_first_design(path, run=run)
     plan = make_plan(design)
     found = check(path, run=run)
+    return {
+        **budget_of(design),
+        "cells": design.n_cells,
+        "exact": [statement.name for statement in plan.invariants],
+        "is_consistent": found.is_consistent,
+    }
+
+
+def budget_of(design: Design) -> dict[str, Any]:
+    """Levels, queries, budget and choices of a spec."""
     options = design.options
     return {
         "levels": [
@@ -54,15 +75,12 @@ def described(path: str, run: Run) -> dict[str, Any]:
         "amount": str(options.epsilon if options.epsilon is not None else options.rho),
         "delta": None if options.delta is None else str(options.delta),
         **{name: getattr(options, name) for name in CHOICES},
-        "cells": design.n_cells,
-        "exact": [statement.name for statement in plan.invariants],
-        "is_consistent": found.is_consistent,
     }
 
 
 def planned(path: str, asked: Asked, simulations: int, run: Run) -> dict[str, Any]:
     """Errors of every level and query with the shares asked for and with equal ones; nothing is spent."""
-    design = read_design(_moved(path, asked), run=run)
+    design = read_first_design(moved_spec(path, asked), run=run)
     leaves = _stand_in(path)
     equal = with_shares(design, equal_shares(design, measurable(design)))
     plans = {"asked": make_plan(design), "equal": make_plan(equal)}
@@ -77,22 +95,32 @@ def planned(path: str, asked: Asked, simulations: int, run: Run) -> dict[str, An
 
 def is_paid(path: str, asked: Asked, ledger: str, out: str, run: Run) -> bool:
     """Whether an interrupted run of just this has been paid for, drawn or not; the records are not opened."""
-    work, book = work_of(Path(out)), Ledger(Path(ledger))
-    if is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], book):
+    book = Ledger(Path(ledger))
+    if is_begun(Path(out), book):
         return True
-    return book.is_pending(make_plan(read_design(_moved(path, asked), run=run)).request())
+    return book.is_pending(make_plan(read_first_design(moved_spec(path, asked), run=run)).request())
+
+
+def is_begun(out: Path, book: Ledger) -> bool:
+    """Whether a ledger has paid for the measurements of a release that was interrupted."""
+    work = work_of(out)
+    return is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], book)
 
 
 def released(path: str, asked: Asked, ledger: str, out: str, run: Run) -> dict[str, Any]:
     """Measure, pay, estimate and publish; the records are those that the spec names."""
-    is_begun = work_of(Path(out)).exists()  # cancelled after it was paid for: the same noise goes on
     made = topdown(
-        _moved(path, asked), ledger=ledger, out=out, resume=is_begun, report=topdown_report, run=run
+        moved_spec(path, asked),
+        ledger=ledger,
+        out=out,
+        resume=work_of(Path(out)).exists(),  # cancelled after it was paid for: the same noise goes on
+        report=topdown_report,
+        run=run,
     )
     return {"people": made.n_people}
 
 
-def _moved(path: str, asked: Asked) -> Spec:
+def moved_spec(path: str, asked: Asked) -> Spec:
     """The spec with what was moved on the page."""
     spec = read_spec(path)
     verbs = moved({"topdown": spec.verbs["topdown"]}, asked)
@@ -101,5 +129,5 @@ def _moved(path: str, asked: Asked) -> Spec:
 
 @lru_cache(maxsize=2)
 def _stand_in(path: str) -> SparseLevel:
-    design = read_design(path)
+    design = read_first_design(path)
     return draw_stand_in(design, PEOPLE_OF_A_LEAF * design.spine.sizes[-1])

@@ -199,7 +199,7 @@ class _Page:
             amount_slider("epsilon", asked.epsilon, self._slide)
             tag("p", "s sub", "Neighbours")
             select(RELATIONS, asked.neighbours, partial(self._set, "neighbours"), "Neighbours")
-            tag("p", "s sub", "Shares of the levels")
+            tag("p", "s sub", "Shares of the levels, percent")
             choices = {"chosen": "chosen", "equal": "equal", "own": "my own"}
             segments(choices, asked.sharing, self._set_sharing, "Shares of the levels")
             if asked.sharing == "own":

@@ -5,6 +5,7 @@ export default {
     <svg class="regionmap" :viewBox="'-2 -2 ' + (width + 4) + ' ' + (height + 4)" role="group" aria-roledescription="map" tabindex="0" :aria-label="label" @keydown="key">
       <path v-for="shape in shapes" :key="shape.id" :d="shape.d" :class="'c' + shape.c" fill-rule="evenodd" @click="click(shape)"><title>{{ shape.told }}</title></path>
       <path v-for="shape in inArea" :key="'in' + shape.id" class="picked" :d="shape.d" fill-rule="evenodd"></path>
+      <circle v-for="shape in inArea" :key="'at' + shape.id" :cx="shape.x" :cy="shape.y" r="5"></circle>
       <path v-if="own" class="own" :d="own.d" fill-rule="evenodd"></path>
     </svg>`,
   props: { shapes: Array, width: Number, height: Number, chosen: Number, picked: Array, label: String },
