@@ -69,32 +69,31 @@ def fitting_schemas(path: str, releases: str, name: str, run: Run) -> list[str]:
 
 def ready_spec(path: str, releases: str, name: str, schema: str, folder: str, run: Run) -> str:
     """Write the spec that extends a release by a ready schema, with source, regions and budget of the first spec."""
-    content = _ready(Path(path), schema, release_folder(releases, name))
-    made = Path(folder) / f"{schema}.toml"
+    content = _ready(Path(path), schema, release_folder(releases, name), Path(folder))
+    made = Path(folder) / f"louver-{schema}.toml"
     with replacing(made) as stream:
         stream.write(written(content).encode())
     return str(made)
 
 
-def _ready(path: Path, schema: str, release: Path) -> dict[str, Any]:
-    """A spec by a ready schema; every file is named by its whole path."""
+def _ready(path: Path, schema: str, release: Path, folder: Path | None = None) -> dict[str, Any]:
+    """A spec by a ready schema, to be read from a folder: the files beside the first spec keep their names there, elsewhere paths are whole."""
+
+    def placed(name: str) -> str:
+        return name if folder == path.parent else str((path.parent / name).resolve())
+
     content = read_toml(path)
-    first = read_design(path)
-    section = {key: value for key, value in content["topdown"].items() if key in BUDGET}
-    source = dict(content.get("source", {}))
-    if "file" in source:
-        source["file"] = str((path.parent / source["file"]).resolve())
-    geography = dict(content["topdown"]["geography"])
-    geography["leaves"] = str((path.parent / geography["leaves"]).resolve())
+    own, names = content["topdown"], read_design(path).spine.names
+    source = {key: placed(value) if key == "file" else value for key, value in content["source"].items()}
     queries = with_ready({"schema": schema}, schema).get("topdown", {}).get("queries", {})
     return {
         "schema": schema,
         "source": source,
         "topdown": {
-            **section,
+            **{key: own[key] for key in BUDGET if key in own},
             "extends": str(release.resolve()),
-            "geography": geography,
-            "shares": {"levels": _equal(first.spine.names), "queries": _equal(tuple(queries))},
+            "geography": {**own["geography"], "leaves": placed(own["geography"]["leaves"])},
+            "shares": {"levels": _equal(names), "queries": _equal(tuple(queries))},
         },
     }
 

@@ -70,7 +70,8 @@ class BeginExtension:
 
     async def _take_ready(self, schema: str) -> None:
         asked, name, session = self._asked, self._asked.extending, self._session
-        releases, folder = str(session.setup.releases), str(session.folder)
+        releases = str(session.setup.releases)
+        folder = str(session.folder if asked.files is None else asked.files.folder)
         made = await self._bar.do(ready_spec, str(asked.spec), releases, name, schema, folder, key="ready")
         if made is not None:
             asked.open_ready(Path(made), schema)
