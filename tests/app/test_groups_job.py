@@ -64,6 +64,9 @@ def test_a_release_is_paid_for(asked: Asked, tmp_path: Path) -> None:
     assert is_paid(*call, Run()), "the page does not ask to spend again"
     release(*call, Run())
     assert not is_paid(*call, Run()) and verify(out).passed
+    found = sizes_of(str(tmp_path / "releases"), "homes", "", Run())
+    assert [size for size, _ in found["sizes"]] == [1, 2, 3], "whatever columns stand beside the counts"
+    assert found["regions"] == ["A", "B", "A/1", "A/2", "B/3"]
     assert Ledger(ledger).state().remaining == 1
     with pytest.raises(InputError, match="exists already"):
         out_folder(tmp_path / "releases", "homes")

@@ -1,4 +1,7 @@
-"""What a sample spends: a ledger of the tab's own, which goes with the tab. Nobody else's ledger pays for a sample or is bound to it."""
+"""What a sample spends: a ledger of the tab's own, beside the releases. Nobody else's ledger pays for a sample or is bound to it.
+
+It lies where checks of other ledgers find it: a sample's release that no ledger there has paid for would pass for a past that was edited.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ class Practice:
 
     def path(self, loss: Loss) -> Path:
         """Where the ledger is, or will be, that can pay a loss."""
-        return self._session.folder / f"practice-{loss.measure}-{loss.neighbours}.ledger"
+        session = self._session
+        return (
+            session.setup.releases / f"sample-{session.folder.name}-{loss.measure}-{loss.neighbours}.ledger"
+        )
 
     def balance(self, loss: Loss) -> dict[str, str]:
         """What is left in it; it is made when something is spent."""

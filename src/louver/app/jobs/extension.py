@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from louver.app.jobs.books import listed, loss_told, release_folder
-from louver.app.jobs.topdown import Asked, budget_of, is_begun, moved_spec
+from louver.app.jobs.topdown import Asked, budget_of, is_sealed_in, moved_spec
 from louver.app.spec_files import written
 from louver.data.write import replacing
 from louver.errors import LouverError
@@ -158,11 +158,11 @@ def _without_bounds(design: Design) -> Design:
 
 
 def is_extension_paid(path: str, asked: Asked, ledger: str, out: str, run: Run) -> bool:
-    """Whether an interrupted run of just this extension has been paid for; the records are not opened."""
-    book = Ledger(Path(ledger))
-    if is_begun(Path(out), book):
+    """Whether an interrupted run of just this extension on these data has been paid for; the records are hashed, not read."""
+    book, extension = Ledger(Path(ledger)), read_extension(moved_spec(path, asked), run=run)
+    if is_sealed_in(Path(out), book, extension.design, run):
         return True
-    return book.is_pending(read_extension(moved_spec(path, asked), run=run).plan.request())
+    return book.is_pending(extension.plan.request())
 
 
 def extended(path: str, asked: Asked, ledger: str, out: str, run: Run) -> dict[str, Any]:

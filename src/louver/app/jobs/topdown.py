@@ -11,7 +11,7 @@ from typing import Any
 from louver.app.jobs.books import loss_told
 from louver.app.spec_files import moved
 from louver.privacy.ledger import Ledger
-from louver.privacy.spend import is_sealed
+from louver.privacy.spend import Account
 from louver.report.topdown import topdown_report
 from louver.run import Run
 from louver.schema.spec import Spec, read_spec
@@ -19,6 +19,7 @@ from louver.topdown import check, topdown
 from louver.topdown.design import Design
 from louver.topdown.extension.project import read_first_design
 from louver.topdown.forecast import forecast, total_query
+from louver.topdown.measuring import source_hash
 from louver.topdown.plan import make_plan, measurable
 from louver.topdown.problem import SparseLevel
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
@@ -31,8 +32,8 @@ __all__ = [
     "Asked",
     "budget_of",
     "described",
-    "is_begun",
     "is_paid",
+    "is_sealed_in",
     "moved_spec",
     "planned",
     "released",
@@ -94,17 +95,15 @@ def planned(path: str, asked: Asked, simulations: int, run: Run) -> dict[str, An
 
 
 def is_paid(path: str, asked: Asked, ledger: str, out: str, run: Run) -> bool:
-    """Whether an interrupted run of just this has been paid for, drawn or not; the records are not opened."""
-    book = Ledger(Path(ledger))
-    if is_begun(Path(out), book):
-        return True
-    return book.is_pending(make_plan(read_first_design(moved_spec(path, asked), run=run)).request())
+    """Whether an interrupted run of just this on these data has been paid for, drawn or not; the records are hashed, not read."""
+    book, design = Ledger(Path(ledger)), read_first_design(moved_spec(path, asked), run=run)
+    return is_sealed_in(Path(out), book, design, run) or book.is_pending(make_plan(design).request())
 
 
-def is_begun(out: Path, book: Ledger) -> bool:
-    """Whether a ledger has paid for the measurements of a release that was interrupted."""
-    work = work_of(out)
-    return is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], book)
+def is_sealed_in(out: Path, book: Ledger, design: Design, run: Run) -> bool:
+    """Whether a ledger has paid for the measurements of an interrupted release of these data."""
+    files = [work_of(out) / name for name in (MEASUREMENTS_FILE, INVARIANTS_FILE)]
+    return Account(book, source_hash(design, run)).has_sealed(files)
 
 
 def released(path: str, asked: Asked, ledger: str, out: str, run: Run) -> dict[str, Any]:

@@ -285,7 +285,7 @@ class _Page:
         self._forecast.clear()
         with self._forecast:
             with tag("div", "pad row"):
-                tag("h2", text="Forecast: how many units will stand under a wrong size")
+                tag("h2", text="Forecast: how many units will be counted under a wrong size")
                 pill("spends nothing, reads no records", "ok", "ok")
             widest = max((level["forecast_l1"] for level in found["levels"]), default=0) or 1
             columns = {
