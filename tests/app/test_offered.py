@@ -122,6 +122,10 @@ def test_topdown() -> None:
         ("4 of a single one: name it in --unit, so that", 'the role "Household or unit" on the page Data'),
         ("merges labels of which --where lets only some through", "the condition on rows lets"),
         ("the register register is new", "the register is new"),
+        (
+            "this ledger did not pay for x; name the one that did with --ledger.",
+            "choose the one that did on the page",
+        ),
         ("Give more --seconds.", "Give more seconds."),
     ],
 )

@@ -269,7 +269,9 @@ def _promise(release: Path) -> tuple[TopDown, Folder]:
     except (ValidationError, IndexError):
         raise damaged(release.name) from None
     if promise.errors is None and any(one.get("promise") == "extension" for one in manifest.promises):
-        message = f"{release.name} is an extension, which has no intervals; ask about the release that it extends."
+        message = (
+            f"{release.name} is an extension, which has no intervals; ask about the release that it extends."
+        )
         raise InputError(message, option="RELEASE", file=release.name)
     if promise.errors is None:
         message = f"{release.name} was released without intervals; estimate it again from its measurements, with --intervals 3."
@@ -436,9 +438,7 @@ def _places(
             raise InputError(message, file=name, row=number)
         for leaf in range(*leaves_of[code]):
             if leaf in found:
-                message = (
-                    f"{name} has a leaf on row {number} that row {found[leaf]} has too; list each once."
-                )
+                message = f"{name} has a leaf on row {number} that row {found[leaf]} has too; list each once."
                 raise InputError(message, file=name, row=number)
             found[leaf] = number
     if not found:
