@@ -18,10 +18,11 @@ pytestmark = pytest.mark.chromium
 COLUMNS, PEOPLE = 200, 60
 WIDTHS = (1440, 1024, 900)
 SIZES = "() => [...document.querySelectorAll('.chart text')].map(t => t.getBoundingClientRect().height)"
-CUT = """() => [...document.querySelectorAll('.chart text, .tile span, .btn span')].filter(one => {
+CUT = """() => [...document.querySelectorAll('.chart *, .tile span, .btn span')].filter(one => {
   const box = one.getBoundingClientRect();
-  return box.width && (box.left < 0 || box.right > innerWidth + 1);
-}).map(one => one.textContent)"""
+  const around = one.closest('.chart')?.getBoundingClientRect() ?? { left: 0, right: innerWidth };
+  return box.width && (box.left < around.left - 1 || box.right > around.right + 1);
+}).map(one => one.outerHTML)"""
 INSIDE = """() => {
   const box = document.querySelector('.heatgrid .tip').getBoundingClientRect();
   return box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight;

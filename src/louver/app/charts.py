@@ -125,6 +125,5 @@ def _day(time: float) -> str:
 
 
 def _draw(shapes: Sequence[str], top: float, label: str) -> None:
-    """The shapes right of their axis; without a viewBox nothing is magnified or reduced."""
-    inside = f'<svg class="plot" x="44">{_axis(top)}{"".join(shapes)}</svg>'
-    Tag("svg", "chart", height=HEIGHT, role="img", aria_label=label, innerHTML=inside)
+    """The shapes; without a viewBox nothing is magnified or reduced. Labels of the axis stand in the padding on the left."""
+    Tag("svg", "chart", height=HEIGHT, role="img", aria_label=label, innerHTML=_axis(top) + "".join(shapes))

@@ -95,9 +95,9 @@ def people_choices(session: Session, asked: MayBeOthers, names: Sequence[str]) -
             Tag(
                 "span",
                 "s sub",
-                "Person key: a column that is unique to each person, kept only as keyed hashes",
+                "Person key: a column that identifies a person, kept only as keyed hashes",
             )
-            choices = {"": "none: recognise people by all their values"} | {name: name for name in names}
+            choices = {"": "none: compare all values"} | {name: name for name in names}
             chosen = columns.person if columns.person in choices else ""
             select(choices, chosen, columns.set_person, "Person key")
     check(NEW_POPULATION, asked.new_population, lambda value: setattr(asked, "new_population", value))
