@@ -38,6 +38,7 @@ __all__ = [
     "problem",
     "segments",
     "select",
+    "slider",
     "table",
     "tag",
     "verdict",
@@ -225,6 +226,36 @@ def finder(label: str, selector: str) -> Tag:
     return made
 
 
+def slider(
+    label: str,
+    value: float,
+    handler: Callable[[float], Any],
+    *,
+    name: str,
+    least: float,
+    most: float,
+    step: float = 1,
+) -> None:
+    """A number on a slider, or typed beside it; what is typed outside of it becomes its nearest end."""
+    limits: dict[str, Any] = {"min": least, "max": most, "step": step}
+    with Tag("div", "slide"):
+        Tag("span", "s clip", label, title=label)
+        slid = Tag("input", type="range", value=f"{value:g}", aria_label=name, **limits)
+        typed = Tag("input", "inp", type="number", value=f"{value:g}", aria_label=f"{name}, typed", **limits)
+
+    def take(text: str) -> Any:
+        try:
+            number = min(max(float(text), least), most)
+        except ValueError:
+            number = value
+        for one in (slid, typed):
+            one.set(value=f"{number:g}")
+        return handler(number)
+
+    slid.changed(take, "input")
+    typed.changed(take)
+
+
 class RunBar:
     """What runs, how far it is, and Cancel. It shows after a moment; what was there before stays, dimmed."""
 
@@ -382,14 +413,14 @@ def table(columns: Mapping[str, str]) -> Tag:
         return Tag("tbody")
 
 
-def copy_button(call: Callable[[], Repeatable | None]) -> Tag:
+def copy_button(call: Callable[[], Repeatable | None], text: str = "Copy as…", **attributes: Any) -> Tag:
     """Opens a drawer with what was chosen as a command and as Python."""
 
     def open_drawer() -> None:
         with drawer("Repeat this"):
             _repeat(call())
 
-    return button("Copy as…", open_drawer, icon_name="copy", data_copy="")
+    return button(text, open_drawer, icon_name="copy", **{"data_copy": ""} | attributes)
 
 
 def _repeat(call: Repeatable | None) -> None:

@@ -198,7 +198,9 @@ def test_people_without_a_column_in_common_are_not_taken_for_others(people: Path
     publish(people, EVERYONE, "one")
     other = people.with_name("other.csv")
     pa.csv.write_csv(pa.table({"sex": ["f", "m"], "count": [30, 40]}), other)
-    with pytest.raises(InputError, match="no column in common with the records of publication 1"):
+    with pytest.raises(
+        InputError, match="publication 1 are about the same people, for they have no column in common"
+    ):
         lv.audit(
             other,
             weight="count",
@@ -275,6 +277,32 @@ def test_a_spoilt_sketch_and_an_entry_of_an_earlier_version_are_one_sentence(peo
     (folder / "000001.json").write_text(json.dumps(old))
     with pytest.raises(InputError, match="begun by an earlier version of louver"):
         publish(people, EVERYONE, "two")
+
+
+@pytest.mark.parametrize("spoilt", ["[" * 200_000, '{"number": 1' + "1" * 10_000 + "}", '{"number": NaN}'])
+def test_an_entry_that_no_register_has_is_one_sentence(people: Path, spoilt: str) -> None:
+    publish(people, EVERYONE, "one")
+    (people.parent / "register/000001.json").write_text(spoilt)
+    with pytest.raises(InputError, match="entry 1 does not fit its hash"):
+        Register(people.parent / "register")
+
+
+def test_files_of_a_register_are_read_up_to_a_size(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(people, EVERYONE, "one")
+    folder = people.parent / "register"
+    records = Register(folder).entries[0].records
+    (folder / "head").write_text("0" * 5_000)
+    with pytest.raises(InputError, match="rolled back"):
+        Register(folder)
+    (folder / "head").unlink()
+    register = Register(folder)
+    monkeypatch.setattr("louver.release.register.MOST_BYTES", 20)
+    with pytest.raises(InputError, match="tells so much"):
+        register.append({"tables": []}, records)
+    with pytest.raises(InputError, match="lacks people-"):
+        register.sketch(records)
+    with pytest.raises(InputError, match="does not fit its hash"):
+        Register(folder)
 
 
 def test_a_new_register_says_so(people: Path) -> None:
@@ -474,7 +502,7 @@ def audit_some(people: Path, where: str, table: dict, out: str | None = None, **
 def test_a_table_of_some_records_is_remembered_as_such(people: Path) -> None:
     """Before, --register refused --where. Town A with all people leaves the 3 of town B."""
     first = audit_some(people, "town = 'A'", EVERYONE, "one")
-    assert first.published and first.remark.startswith("the register register is new")
+    assert first.published and first.remark.startswith("the register is new")
     (entry,) = Register(people.parent / "register").entries
     assert [margin["where"] for margin in entry.content["tables"][0]["margins"]] == [{"town": ["A"]}]
     refused = publish(people, EVERYONE, "two")
@@ -566,7 +594,8 @@ def test_a_few_people_whom_a_sample_may_miss_are_not_taken_for_others(
         pa.table({"id": [f"q{i}" for i in range(40)], "ill": ["y", "n"] * 20}), tmp_path / "few.csv"
     )
     with pytest.raises(
-        InputError, match="too few people to look for them in a sample, so it is not known whether"
+        InputError,
+        match="it is not known whether .* one of them holds too few people to look for them in a sample",
     ) as caught:
         lv.audit(tmp_path / "few.csv", **asked)
     assert "--new-population" in str(caught.value)
