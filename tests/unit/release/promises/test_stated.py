@@ -15,8 +15,10 @@ import louver as lv
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
-from louver.release.manifest import file_entry
+from louver.release.folder import Folder, plain_files
+from louver.release.manifest import file_entry, read_manifest
 from louver.release.pages import page_of
+from louver.release.pages.published import in_folder
 from louver.release.verify import verify
 from louver.report.anonymize import anonymize_report
 from louver.report.groups import groups_report
@@ -171,6 +173,57 @@ def test_records_under_known_keys(
     out = copied(honest, name, tmp_path)
     edit(out, attack)
     assert "manifest contents" in failed(out)
+
+
+LABELS = ["20", "f", "x", "21", "m", "y"] * 50
+PLENTY = int.from_bytes(" ".join(RECORDS[:9]).encode())
+SPELT: dict[str, tuple[str, Callable[[Manifest], object]]] = {
+    "labels in an order": ("anonymize", lambda m: m["parameters"].update(ordered={"age": LABELS})),
+    "labels of a recode": (
+        "anonymize",
+        lambda m: m["parameters"].update(recode={"age": {f"r{i}": ["20", "f", "x"] for i in range(300)}}),
+    ),
+    "edges of a recode": ("anonymize", lambda m: m["parameters"].update(recode={"age": {"bins": [34, 0, 7] * 300}})),
+    "names over and over": ("anonymize", lambda m: m["parameters"].update(one_hot=["age", "sex"] * 300)),
+    "a long number": ("anonymize", lambda m: m["parameters"].update(seconds=PLENTY)),
+    "labels of a filter": ("audit", lambda m: m["parameters"]["tables"][1].update(where={"sex": LABELS})),
+    "shares": ("groups", lambda m: m["parameters"].update(shares=[34, 0, 7] * 300)),
+    "digits of shares": ("groups", lambda m: m["parameters"].update(shares=["1234567890" * 100] * 3)),
+    "places of a code": ("first", lambda m: m["parameters"]["geography"].update(prefixes=list(range(300)))),
+    "attributes of a query": ("first", lambda m: m["parameters"]["queries"]["quarters"].update(attributes=["age", "race"] * 300)),
+    "a lower risk": ("anonymize", lambda m: m["results"]["risk"].update(prosecutor_highest=0.001)),
+    "a lower loss": ("anonymize", lambda m: m["results"].update(gcp=0.001)),
+    "larger classes": ("anonymize", lambda m: m["results"].update(smallest_class=99)),
+    "a risk of nobody's": ("anonymize", lambda m: m["results"]["risk"].update(journalist_highest=0.001)),
+    "more diversity": ("anonymize", lambda m: m["results"]["reached"][0].update(l=9.0)),
+    "closeness not promised": ("anonymize", lambda m: m["results"]["reached"][0].update(t=0.01)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "attack"), SPELT.values(), ids=SPELT.keys())
+def test_records_spelt_with_published_labels_and_forged_figures(
+    honest: Path, tmp_path: Path, name: str, attack: Callable[[Manifest], object]
+) -> None:
+    """The page is made again as a forger would, so that nothing but the manifest can tell."""
+    out = copied(honest, name, tmp_path)
+    edit(out, attack)
+    page = page_of(read_manifest(out), in_folder(Folder(out, plain_files(out)[0])))
+    (out / "report.html").write_text(page)
+    listed(out, "report.html")
+    assert failed(out) == {"manifest contents"}
+
+
+def test_room_between_the_parts_of_a_manifest(honest: Path, tmp_path: Path) -> None:
+    out = copied(honest, "extension", tmp_path)
+    for path, check in ((out / "manifest.json", "manifest unedited"), (out / "first/manifest.json", "manifest contents")):  # fmt: skip
+        text = path.read_text()
+        for old, new in (("{", "{ \t "), ("0.25", "0.2500"), ("town", "\\u0074own")):
+            path.write_text(text.replace(old, new, 1))
+            if path.parent != out:
+                listed(out, "first/manifest.json")
+            assert check in failed(out), (path, new)
+        path.write_text(text)
+        listed(out, "first/manifest.json")
 
 
 def test_strings_that_no_file_has_are_counted(honest: Path, tmp_path: Path) -> None:
