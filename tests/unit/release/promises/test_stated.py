@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -242,6 +243,17 @@ def test_records_in_the_dictionary(honest: Path, tmp_path: Path) -> None:
     pq.write_table(table.set_column(3, "done", pa.array(done)), path)
     listed(out, "data/columns.parquet")
     assert "manifest contents" in failed(out)
+
+
+def test_records_in_what_measurements_say_of_themselves(honest: Path, tmp_path: Path) -> None:
+    out, name = copied(honest, "first", tmp_path), "measurements/topdown.parquet"
+    table = pq.read_table(out / name)
+    told = json.loads(table.schema.metadata[b"louver"])
+    for key in ("design", "loss", "entry_hash"):
+        text = json.dumps({**told, key: RECORDS[0]})
+        pq.write_table(table.replace_schema_metadata({"louver": text}), out / name)
+        listed(out, name)
+        assert "measurements" in failed(out), key
 
 
 def test_records_in_the_first_manifest_of_an_extension(honest: Path, tmp_path: Path) -> None:
