@@ -152,6 +152,16 @@ class CellIndex:
         )
 
 
+    def is_crossing(self, one: int, other: int) -> bool:
+        """Whether somebody could contribute to both cells, as far as codes tell."""
+        (measured, inside), (also, outside) = self.keys[one], self.keys[other]
+        own = dict(inside)
+        return measured == also and all(
+            attribute not in own or self.leaves[own[attribute]] & self.leaves[leaves]
+            for attribute, leaves in outside
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
     """A table: the cell at each combination of codes, -1 where it has none (nobody contributes, or it is not shown)."""

@@ -16,7 +16,7 @@ from louver._arrays import Bools, Ints
 from louver.optim.program import Program
 from louver.optim.status import Status
 from louver.protect.outsider import Witness
-from louver.protect.problem import LARGEST, UNBOUNDED, Demand, Problem
+from louver.protect.problem import LARGEST, Demand, Problem
 from louver.run import Run
 
 __all__ = ["Certificate", "certify"]
@@ -66,10 +66,10 @@ def exact_witness(
     problem: Problem, demand: Demand, hidden: Bools, witness: Witness, run: Run
 ) -> Ints | None:
     """A witness in whole units near one in floats; None where none is found."""
-    attacker = problem.attackers[demand.attacker]
+    down, up = problem.room(demand.attacker)
     change = np.zeros(problem.n_cells, dtype=np.int64)
     change[witness.cells] = np.rint(np.clip(witness.change, -LARGEST, LARGEST)).astype(np.int64)
-    change = np.clip(change, -np.minimum(attacker.down, LARGEST), np.minimum(attacker.up, LARGEST))
+    change = np.clip(change, -np.minimum(down, LARGEST), np.minimum(up, LARGEST))
     if problem.broken(demand, hidden, change) is None:
         return change
     for room in MENDED:
@@ -83,15 +83,15 @@ def _mended(
     problem: Problem, demand: Demand, hidden: Bools, change: Ints, room: int, run: Run
 ) -> Ints | None:
     """The nearest whole table in which all sums hold, at most `room` units away in each cell."""
-    attacker = problem.attackers[demand.attacker]
+    down, up = problem.room(demand.attacker)
     own = np.flatnonzero(hidden)
     sums = csr_array(problem.sums[:, own], dtype=np.float64)
     rest = -(problem.sums.astype(np.int64) @ change)
     used = np.unique(sums.nonzero()[0])
     if rest[np.setdiff1d(np.arange(len(rest)), used)].any():
         return None
-    lower = np.maximum(-room, -np.minimum(attacker.down, UNBOUNDED)[own] - change[own])
-    upper = np.minimum(room, np.minimum(attacker.up, UNBOUNDED)[own] - change[own])
+    lower = np.maximum(-room, -down[own] - change[own])
+    upper = np.minimum(room, up[own] - change[own])
     place = int(np.searchsorted(own, demand.cell))
     short = demand.need - demand.sign * int(change[demand.cell])
     if demand.sign > 0:

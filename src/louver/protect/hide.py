@@ -97,7 +97,7 @@ class _Search:
         self.deadline = math.inf if seconds is None else time.monotonic() + seconds
         self.outsider = Outsider(problem, run)
         self.rounds = 0
-        order = sorted(range(len(problem.demands)), key=lambda n: (-problem.demands[n].need, n))
+        order = sorted(range(len(problem.demands)), key=lambda n: _first(problem.demands[n]))
         self.demands: list[Demand] = [problem.demands[n] for n in order]
         self.order = order
         self.is_free = problem.may_hide & ~problem.must_hide
@@ -106,8 +106,11 @@ class _Search:
         self.bound = 0.0
         self.is_proved = False
         self.cuts: list[Cut] = []
+        self.stacked = csr_array((0, problem.n_cells))
         self.seen: set[tuple[bytes, bytes]] = set()
         self.nodes = FIRST_NODES
+        self.active: list[int] = []
+        self.groups = _by_cell(self.demands)
         n = problem.n_cells
         self.lower = problem.must_hide.astype(np.float64)
         self.upper = (problem.must_hide | problem.may_hide).astype(np.float64)
@@ -120,52 +123,68 @@ class _Search:
     def start(self) -> None:
         """Drop demands that no pattern meets, and find a first pattern."""
         every = self.problem.must_hide | self.problem.may_hide
-        witnesses = self.met(range(len(self.demands)), every, {})
+        witnesses = self.met(range(len(self.demands)), every)
         kept = [n for n in range(len(self.demands)) if n in witnesses]
         self.demands = [self.demands[n] for n in kept]
         self.order = [self.order[n] for n in kept]
+        # Contributors mostly take the outsider's witness for possible: those who do not are looked after as they turn up.
+        self.active = [n for n, demand in enumerate(self.demands) if demand.attacker == 0]
+        self.groups = _by_cell(self.demands)
         self.take(*self.grown(self.problem.must_hide.copy(), self.problem.cost))
 
-    def met(
-        self, some: Iterable[int], hidden: Bools, known: dict[int, Witness], *, stop: bool = False
-    ) -> dict[int, Witness]:
+    def met(self, some: Iterable[int], hidden: Bools, *, stop: bool = False) -> dict[int, Witness]:
         """Witnesses of the demands that a pattern meets; with `stop`, up to the first that it does not."""
         found: dict[int, Witness] = {}
-        recent: list[Witness] = []
+        pool = _Pool(self.outsider)
         openness = hidden.astype(np.float64)
         for n in some:
             self.run.check()
             demand = self.demands[n]
-            candidates = ([known[n]] if n in known else []) + recent[-RECENT:][::-1]
-            witness = next((w for w in candidates if self.outsider.serves(demand, w, hidden)), None)
+            witness = pool.serving(demand) or self._for_all(n, pool, openness)
             if witness is None:
-                witness = self.outsider.reach(demand, openness).witness
-                if witness is not None:
-                    recent.append(witness)
+                reach = self.outsider.reach(demand, openness)
+                witness = reach.witness
+                if witness is None and stop:
+                    self._add([(n, reach.duals)], openness)
+                    break
             if witness is not None:
+                pool.keep(demand, witness)
                 found[n] = witness
-            elif stop:
-                break
         return found
+
+    def _for_all(self, n: int, pool: _Pool, openness: Floats) -> Witness | None:
+        """One witness for everybody who attacks the cell of a demand, tried once."""
+        demand = self.demands[n]
+        every = self.groups[demand.cell, demand.sign]
+        if len(every) == 1 or not pool.is_first(demand):
+            return None
+        return self.outsider.reach_for_all(every, openness)
 
     def grown(self, hidden: Bools, price: Floats) -> tuple[Bools, dict[int, Witness]]:
         """Hide more cells until every demand is met, then show what is not needed."""
         hidden = hidden.copy()
         witnesses: dict[int, Witness] = {}
         openness = hidden.astype(np.float64)
-        recent: list[Witness] = []
+        pool = _Pool(self.outsider)
         for n, demand in enumerate(self.demands):
             self.run.check()
-            witness = next((w for w in recent[-RECENT:][::-1] if self.outsider.serves(demand, w, hidden)), None)
-            witness = witness or self.outsider.reach(demand, openness).witness
+            witness = pool.serving(demand) or self._for_all(n, pool, openness)
             if witness is None:
+                reach = self.outsider.reach(demand, openness)
+                witness = reach.witness
+            if witness is None:
+                self._activate([n])
+                self._add([(n, reach.duals)], openness)
                 witness = self.outsider.cheapest(demand, hidden, price, self.problem.may_hide)
                 witness = witness or self._any_way(demand)
                 hidden[witness.cells] = True
                 openness = hidden.astype(np.float64)
-            recent.append(witness)
+            pool.keep(demand, witness)
             witnesses[n] = witness
         return self.pruned(hidden, witnesses)
+
+    def _activate(self, some: Iterable[int]) -> None:
+        self.active = sorted({*self.active, *some})
 
     def _any_way(self, demand: Demand) -> Witness:
         """A witness with everything hidden, which `start` has seen to exist."""
@@ -185,13 +204,25 @@ class _Search:
             if self.is_late():
                 break
             hidden[cell] = False
-            affected = [n for n, witness in witnesses.items() if _uses(witness, int(cell))]
-            renewed = self.met(affected, hidden, {}, stop=True)
+            if self._is_cut_off(hidden):
+                hidden[cell] = True
+                continue
+            different = {id(witness): witness for witness in witnesses.values()}
+            users = {key for key, witness in different.items() if _uses(witness, int(cell))}
+            affected = [n for n, witness in witnesses.items() if id(witness) in users]
+            affected.sort(key=lambda n: (self.demands[n].attacker > 0, n))
+            renewed = self.met(affected, hidden, stop=True)
             if len(renewed) < len(affected):
                 hidden[cell] = True
             else:
                 witnesses |= renewed
         return hidden, witnesses
+
+    def _is_cut_off(self, hidden: Bools) -> bool:
+        """Whether a pattern is known not to meet some demand."""
+        if self.stacked.shape[0] < len(self.cuts):
+            self.stacked = _rows(self.cuts, self.problem.n_cells)
+        return bool((self.stacked @ hidden.astype(np.float64) < 1 - VIOLATED).any())
 
     def take(self, hidden: Bools, witnesses: dict[int, Witness]) -> None:
         """Keep a pattern if it is the best so far."""
@@ -205,7 +236,7 @@ class _Search:
     def root(self) -> None:
         """Solve the relaxation by rounds of inequalities, and try a pattern near it from time to time."""
         history: list[float] = []
-        waiting = list(range(len(self.demands)))
+        waiting = list(self.active)
         while self.is_open():
             self.rounds += 1
             found = self.master.solve()
@@ -214,12 +245,12 @@ class _Search:
             self._raise_bound(found.bound)
             shares = np.clip(found.point, 0.0, 1.0)
             hits = self._separate(waiting, shares)
-            if not hits and len(waiting) < len(self.demands):
-                waiting = list(range(len(self.demands)))
+            if not hits and len(waiting) < len(self.active):
+                waiting = list(self.active)
                 hits = self._separate(waiting, shares)
             if not hits:
                 break
-            waiting = hits if len(hits) > len(self.demands) // 10 else list(range(len(self.demands)))
+            waiting = hits if len(hits) > len(self.active) // 10 else list(self.active)
             history.append(found.bound)
             if len(history) > STALLED_ROUNDS:
                 before = history[-STALLED_ROUNDS - 1]
@@ -261,24 +292,36 @@ class _Search:
             self.steps = self.rounds
             return
         hidden = answer.point > 0.5
-        hits = self._separate(range(len(self.demands)), hidden.astype(np.float64))
-        if not hits:
-            self.take(hidden, self.met(range(len(self.demands)), hidden, {}))
-            if answer.status is not Status.OPTIMAL:
-                self.nodes *= 2
-        else:
+        if self._separate(self.active, hidden.astype(np.float64)):
             self.take(*self.grown(hidden, problem.cost))
+            return
+        witnesses = self.met(range(len(self.demands)), hidden)
+        missing = [n for n in range(len(self.demands)) if n not in witnesses]
+        if missing:
+            self._activate(missing)
+            if not self._separate(missing, hidden.astype(np.float64)):
+                self.steps = self.rounds  # the solver cannot tell them apart: no more is learnt
+            self.take(*self.grown(hidden, problem.cost))
+            return
+        self.take(hidden, witnesses)
+        if answer.status is not Status.OPTIMAL:
+            self.nodes *= 2
 
     def _separate(self, some: Iterable[int], shares: Floats) -> list[int]:
         """Add an inequality for every demand that shares do not meet and that has one; those demands."""
-        added, hits = [], []
+        reached = []
         for n in some:
             self.run.check()
-            demand = self.demands[n]
-            reach = self.outsider.reach(demand, shares)
-            if reach.duals is None:
+            reached.append((n, self.outsider.reach(self.demands[n], shares).duals))
+        return self._add(reached, shares)
+
+    def _add(self, reached: Iterable[tuple[int, Floats | None]], shares: Floats) -> list[int]:
+        """Add the inequalities of demands that shares violate; those demands."""
+        added, hits = [], []
+        for n, duals in reached:
+            if duals is None:
                 continue
-            cut = self.outsider.cut(demand, reach.duals)
+            cut = self.outsider.cut(self.demands[n], duals)
             key = cut.cells.tobytes(), cut.share.tobytes()
             if float(cut.share @ shares[cut.cells]) < 1 - VIOLATED and key not in self.seen:
                 self.seen.add(key)
@@ -329,11 +372,54 @@ class _Search:
         )
 
 
-RECENT = 24
-"""Witnesses of other demands that are tried before a program is solved."""
-
 TRIED = 10
 """Rounds of the root after which a pattern near the relaxation is tried."""
+
+
+class _Pool:
+    """Witnesses of earlier demands under one pattern, or one that grows; some of them meet later demands."""
+
+    def __init__(self, outsider: Outsider) -> None:
+        self._outsider = outsider
+        self._own: dict[tuple[int, int], list[Witness]] = {}
+        self._recent: list[Witness] = []
+        self._tried: set[tuple[int, int]] = set()
+
+    def keep(self, demand: Demand, witness: Witness) -> None:
+        own = self._own.setdefault((demand.cell, demand.sign), [])
+        if not any(witness is one for one in own):
+            own.append(witness)
+            self._recent = [*self._recent[1 - RECENT :], witness]
+
+    def is_first(self, demand: Demand) -> bool:
+        """Whether this is the first demand of its cell that no witness meets."""
+        key = demand.cell, demand.sign
+        is_first = key not in self._tried
+        self._tried.add(key)
+        return is_first
+
+    def serving(self, demand: Demand) -> Witness | None:
+        """A witness of the same cell, or a recent one, that meets a demand too."""
+        own = self._own.get((demand.cell, demand.sign), ())
+        candidates = own if own else self._recent[::-1]
+        return next((one for one in candidates if self._outsider.serves(demand, one)), None)
+
+
+RECENT = 8
+"""Witnesses of other cells that are tried before a program is solved."""
+
+
+def _first(demand: Demand) -> tuple[int, int, int, int]:
+    """Large needs first; whoever attacks the same cell one after another, the outsider first."""
+    return -demand.need, demand.cell, demand.sign, demand.attacker
+
+
+def _by_cell(demands: Sequence[Demand]) -> dict[tuple[int, int], list[Demand]]:
+    """Demands on one cell and side."""
+    found: dict[tuple[int, int], list[Demand]] = {}
+    for demand in demands:
+        found.setdefault((demand.cell, demand.sign), []).append(demand)
+    return found
 
 
 def _uses(witness: Witness, cell: int) -> bool:

@@ -491,30 +491,35 @@ def _checked_sums(grids: Sequence[Grid], cells: Sequence[Cell]) -> csr_array:
 def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple[Contributor, ...], int]:
     """Contributors that a table without names tells of: whoever is alone in a cell, and either of two.
 
-    Cells with one contributor and the same number are taken to be of the same contributor.
+    A cell inside another, or around it, with the same part of one of at most two contributors has the same contributor. Two cells with
+    the same part that only cross each other may have: both are asked about, the one who has the one cell and the one who has both.
     """
-    alone: dict[tuple[str, int], list[int]] = {}
-    pairs: list[tuple[int, int]] = []
+    parts: dict[tuple[str, int], dict[int, bool]] = {}
     unknown = 0
     for number, cell in enumerate(cells):
         if cell.is_count or not cell.is_shown:
             continue
         if cell.frequency == 1:
-            alone.setdefault((cell.measured, cell.value), []).append(number)
+            parts.setdefault((cell.measured, cell.value), {})[number] = True
         elif cell.frequency == 2 and not cell.is_negative:
             if not cell.largest:
                 unknown += 1
                 continue
             first = round(cell.largest[0])
-            pairs += [(number, first), (number, cell.value - first)]
-    found = []
-    for (_, value), own in alone.items():
-        inside = {outer: value for cell in own for outer in range(len(cells)) if index.is_inside(cell, outer)}
-        found.append(Contributor(f"the only contributor of {cells[own[0]].place}", inside, frozenset(own)))
-    for number, part in pairs:
-        inside = {outer: part for outer in range(len(cells)) if index.is_inside(number, outer)}
-        found.append(Contributor(f"one of two contributors of {cells[number].place}", inside, frozenset()))
-    return tuple(found), unknown
+            for part in (first, cell.value - first):
+                parts.setdefault((cell.measured, part), {}).setdefault(number, False)
+    found: dict[tuple[int, frozenset[int]], Contributor] = {}
+    for (_, part), own in parts.items():
+        for number, is_alone in own.items():
+            nested = {c for c in own if index.is_inside(c, number) or index.is_inside(number, c)}
+            crossing = {c for c in own if index.is_crossing(c, number)} | nested
+            kind = "the only contributor" if is_alone else "one of two contributors"
+            for known in {frozenset(nested), frozenset(crossing)}:
+                if (part, known) not in found:
+                    inside = {o: part for o in range(len(cells)) if any(index.is_inside(c, o) for c in known)}
+                    alone = frozenset(c for c in known if own[c])
+                    found[part, known] = Contributor(f"{kind} of {cells[number].place}", inside, alone)
+    return tuple(found.values()), unknown
 
 
 # Tables from records ----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ rounded ones are computed with exactly, so that a bound never rests on an error 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,14 +80,24 @@ class Outsider:
 
     def capacities(self, demand: Demand) -> tuple[Floats, Floats]:
         """How far each cell may move down and up, as multiples of the need."""
-        attacker = self.problem.attackers[demand.attacker]
-        down = np.where(attacker.down >= UNBOUNDED, np.inf, attacker.down / demand.need)
-        up = np.where(attacker.up >= UNBOUNDED, np.inf, attacker.up / demand.need)
-        return down, up
+        return _multiples(self.problem.room(demand.attacker), demand.need)
 
     def reach(self, demand: Demand, openness: Floats) -> Reach:
         """How far a demand is met where cells are hidden to some share (0 or 1 in a pattern)."""
-        down, up = self.capacities(demand)
+        return self._reach(demand, openness, self.capacities(demand))
+
+    def reach_for_all(self, demands: Sequence[Demand], openness: Floats) -> Witness | None:
+        """One witness for several attackers of a cell, as if they told each other all they know; None where there is none."""
+        hardest = max(demands, key=lambda one: one.need)
+        down, up = self.problem.room(0)
+        for demand in demands:
+            attacker = self.problem.attackers[demand.attacker]
+            down[attacker.cells] = np.minimum(down[attacker.cells], attacker.down)
+            up[attacker.cells] = np.minimum(up[attacker.cells], attacker.up)
+        return self._reach(hardest, openness, _multiples((down, up), hardest.need)).witness
+
+    def _reach(self, demand: Demand, openness: Floats, capacities: tuple[Floats, Floats]) -> Reach:
+        down, up = capacities
         lower, upper = -np.minimum(down, CLIP) * openness, np.minimum(up, CLIP) * openness
         cell, sign = demand.cell, demand.sign
         if sign > 0:
@@ -154,23 +165,30 @@ class Outsider:
             cost = np.concatenate([weights, weights]) / (np.concatenate([size, size]) + 0.1) + 1e-7
         return None if best is None else Witness.of(best * demand.need)
 
-    def serves(self, demand: Demand, witness: Witness, hidden: Bools) -> bool:
-        """Whether a witness found for another demand meets this one, as far as floats tell."""
-        attacker = self.problem.attackers[demand.attacker]
-        at = np.searchsorted(witness.cells, demand.cell)
+    def serves(self, demand: Demand, witness: Witness) -> bool:
+        """Whether a witness of another demand, which the outsider takes for possible, meets this one as far as floats tell."""
+        at = witness.cells.searchsorted(demand.cell)
         if at == len(witness.cells) or witness.cells[at] != demand.cell:
             return False
-        if demand.sign * witness.change[at] < demand.need * ENOUGH or not hidden[witness.cells].all():
+        if demand.sign * witness.change[at] < demand.need * ENOUGH:
             return False
+        attacker = self.problem.attackers[demand.attacker]
+        if not len(attacker.cells):
+            return True
+        places = np.minimum(witness.cells.searchsorted(attacker.cells), len(witness.cells) - 1)
+        change = np.where(witness.cells[places] == attacker.cells, witness.change[places], 0.0)
         slack = 1e-9 * demand.need
-        return bool(
-            (witness.change <= attacker.up[witness.cells] + slack).all()
-            and (-witness.change <= attacker.down[witness.cells] + slack).all()
-        )
+        return bool((change <= attacker.up + slack).all() and (-change <= attacker.down + slack).all())
 
 
 REWEIGHTED = 3
 """Rounds in which cells that moved little are made dearer, so that fewer move."""
+
+
+def _multiples(room: tuple[Ints, Ints], need: int) -> tuple[Floats, Floats]:
+    """Distances as multiples of a need."""
+    down, up = (np.where(one >= UNBOUNDED, np.inf, one / need) for one in room)
+    return down, up
 
 
 def _cleaned(point: Floats) -> Floats:

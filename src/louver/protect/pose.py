@@ -27,7 +27,9 @@ def pose(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Problem:
     must = np.array([n in judged.primary or not cell.is_shown for n, cell in enumerate(cells)], dtype=bool)
     kept = {n for n, one in judged.decided.items() if one.status == "publish"}
     may = np.array([cell.is_shown and cell.value != 0 and n not in kept for n, cell in enumerate(cells)], dtype=bool)
-    attackers = [_outsider(options, loaded, values)]
+    down, up = _outsider(options, loaded)
+    nothing = np.zeros(0, dtype=np.int64)
+    attackers = [Attacker("an outsider", nothing, nothing, nothing)]
     demands = [
         demand
         for number, primary in sorted(judged.primary.items())
@@ -35,23 +37,24 @@ def pose(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Problem:
     ]
     if options.attackers == "contributors":
         for contributor in loaded.contributors:
-            attacker = _contributor(contributor, attackers[0], values)
-            reached = (attacker.up != attackers[0].up) | (attacker.down != attackers[0].down)
-            if not (reached & (must | may)).any():
+            attacker = _contributor(contributor, down, up, values)
+            if not (must | may)[attacker.cells].any():
                 continue
             attackers.append(attacker)
             for number, primary in sorted(judged.primary.items()):
                 if number in contributor.alone or cells[number].measured != cells[next(iter(contributor.own))].measured:
                     continue
                 others = int(values[number]) - contributor.own.get(number, 0)
-                down = primary.down if cells[number].is_negative else min(primary.down, others)
-                demands += _demands(number, primary.up, down, len(attackers) - 1)
+                below = primary.down if cells[number].is_negative else min(primary.down, others)
+                demands += _demands(number, primary.up, below, len(attackers) - 1)
     return Problem(
         values=values,
         sums=loaded.sums,
         must_hide=must,
         may_hide=may & ~must,
         cost=np.where(must, 0.0, _cost(options, loaded, judged)),
+        down=down,
+        up=up,
         attackers=tuple(attackers),
         demands=tuple(demands),
     )
@@ -78,8 +81,9 @@ def _cost(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Ints:
     return np.array(found)
 
 
-def _outsider(options: ProtectOptions, loaded: Loaded, values: Ints) -> Attacker:
-    down = np.full(len(values), UNBOUNDED, dtype=np.int64)
+def _outsider(options: ProtectOptions, loaded: Loaded) -> tuple[Ints, Ints]:
+    """How far each hidden cell may lie below and above its value for somebody who reads the tables."""
+    down = np.full(len(loaded.cells), UNBOUNDED, dtype=np.int64)
     up = down.copy()
     for number, cell in enumerate(loaded.cells):
         if not cell.is_negative:
@@ -87,14 +91,15 @@ def _outsider(options: ProtectOptions, loaded: Loaded, values: Ints) -> Attacker
         if options.known_percent is not None:
             near = math.floor(abs(cell.value) * options.known_percent / 100)
             down[number], up[number] = min(int(down[number]), near), near
-    return Attacker("an outsider", down, up)
+    return down, up
 
 
-def _contributor(contributor: Contributor, outsider: Attacker, values: Ints) -> Attacker:
-    down, up = outsider.down.copy(), outsider.up.copy()
-    for number, part in contributor.own.items():
-        if down[number] < UNBOUNDED:  # of numbers that may be negative the own part bounds nothing
-            down[number] = min(int(down[number]), max(0, int(values[number]) - part))
-    known = sorted(contributor.alone)
-    down[known] = up[known] = 0
-    return Attacker(contributor.name, down, up)
+def _contributor(contributor: Contributor, down: Ints, up: Ints, values: Ints) -> Attacker:
+    cells = np.array(sorted({*contributor.own, *contributor.alone}), dtype=np.int64)
+    below, above = down[cells], up[cells]
+    for place, number in enumerate(cells.tolist()):
+        if number in contributor.alone:
+            below[place] = above[place] = 0
+        elif below[place] < UNBOUNDED:  # of numbers that may be negative the own part bounds nothing
+            below[place] = min(int(below[place]), max(0, int(values[number]) - contributor.own[number]))
+    return Attacker(contributor.name, cells, below, above)

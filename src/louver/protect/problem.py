@@ -31,11 +31,14 @@ class Attacker:
     ----------
     name : str
         What reports call this reader.
-    down, up : int arrays, one entry per cell
-        How far a hidden cell may lie below and above its value as far as this reader knows; 0 and 0 for a cell that the reader knows.
+    cells : int array
+        Cells, in ascending order, of which this reader knows more than the outsider.
+    down, up : int arrays
+        How far each of these may lie below and above its value when it is hidden; 0 and 0 where the reader knows it.
     """
 
     name: str
+    cells: Ints
     down: Ints
     up: Ints
 
@@ -64,8 +67,10 @@ class Problem:
         Primary cells, and cells that may be hidden to protect them.
     cost : float array
         What hiding a cell costs; 0 for primary ones.
+    down, up : int arrays
+        How far each cell may lie below and above its value for the outsider, when it is hidden; `UNBOUNDED` where nothing limits it.
     attackers : tuple of Attacker
-        The outsider first.
+        The outsider, who knows nothing more, first.
     demands : tuple of Demand
     """
 
@@ -74,6 +79,8 @@ class Problem:
     must_hide: Bools
     may_hide: Bools
     cost: Floats
+    down: Ints
+    up: Ints
     attackers: tuple[Attacker, ...]
     demands: tuple[Demand, ...]
 
@@ -85,20 +92,27 @@ class Problem:
         """Cost of a pattern."""
         return float(self.cost[hidden].sum())
 
+    def room(self, attacker: int) -> tuple[Ints, Ints]:
+        """How far each cell may lie below and above its value for an attacker."""
+        one = self.attackers[attacker]
+        down, up = self.down.copy(), self.up.copy()
+        down[one.cells], up[one.cells] = one.down, one.up
+        return down, up
+
     def broken(self, demand: Demand, hidden: Bools, change: Ints) -> str | None:
         """Why a change of the table is no witness for a demand, in exact arithmetic; None where it is one.
 
         A witness is a table that agrees with every shown number, with all sums and with what the attacker knows, and in which the cell
         is as far from its value as the demand asks.
         """
-        attacker = self.attackers[demand.attacker]
+        down, up = self.room(demand.attacker)
         if np.abs(change).max(initial=0) > LARGEST:
             return "it is larger than any that is computed with"
         if change[~hidden].any():
             return "it changes a shown cell"
         if (self.sums @ change).any():
             return "a sum does not hold"
-        if (change > attacker.up).any() or (-change > attacker.down).any():
+        if (change > up).any() or (-change > down).any():
             return "it contradicts what the attacker knows"
         if demand.sign * int(change[demand.cell]) < demand.need:
             return "the cell does not move far enough"

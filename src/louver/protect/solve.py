@@ -87,12 +87,12 @@ def _whole_witness(
     problem: Problem, demand: Demand, hidden: Bools, run: Run
 ) -> Witness | None:
     """The cheapest change in whole units that meets a demand, through shown cells where it must."""
-    attacker = problem.attackers[demand.attacker]
+    room_down, room_up = problem.room(demand.attacker)
     own = np.flatnonzero(hidden | problem.may_hide)
     shown = np.flatnonzero(~hidden[own])
     n, most = len(own), MOST_MOVED * demand.need
-    up = np.minimum(attacker.up[own], most).astype(np.float64)
-    down = np.minimum(attacker.down[own], most).astype(np.float64)
+    up = np.minimum(room_up[own], most).astype(np.float64)
+    down = np.minimum(room_down[own], most).astype(np.float64)
     sums = csr_array(problem.sums[:, own], dtype=np.float64)
     m = sums.shape[0]
     pick = csr_array((np.ones(len(shown)), (np.arange(len(shown)), shown)), shape=(len(shown), n))
