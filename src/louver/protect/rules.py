@@ -7,8 +7,9 @@
 | `p-q` | q % of the rest is less than p % of the largest | (p / q) x1 - (x - x1 - x2) |
 | `dominance` | the n largest are more than k % of it | (100 / k) times their sum - x |
 
-`range` of a rule, in percent of the number, takes the place of its formula. The lower range is as wide, but never reaches below what
-everybody knows (0, or 1 for a hidden count). Negative contributions count by their size.
+`range` of a rule, in percent of the number, takes the place of its formula. The lower range is as wide, but never reaches below 0. A
+count has no lower range: readers may learn that somebody is there, which a hidden cell tells them anyway, but not that there are
+few. Negative contributions count by their size.
 
 Notes
 -----
@@ -126,7 +127,7 @@ def _hit(cell: Cell, rule: RuleOptions) -> Primary | None:
         if cell.is_count:
             # Of a weighted count, the number may be past the minimum although few were asked.
             up = max(1, rule.minimum - cell.value, _share(cell, rule.range) if rule.range else 0)
-            return Primary(up, min(max(1, up if rule.range else 1), max(0, cell.value - 1)), (reason,))
+            return Primary(up, 0, (reason,))
         reach = _share(cell, rule.range or DEFAULT_RANGE)
         return Primary(reach, _down(cell, reach), (reason,))
     reach = _concentrated(cell, rule)
@@ -172,7 +173,7 @@ def _down(cell: Cell, reach: int) -> int:
     """The same downwards, as far as a number can go at all."""
     if cell.is_negative:
         return reach
-    return min(reach, cell.value - 1 if cell.is_count else cell.value)
+    return 0 if cell.is_count else min(reach, cell.value)
 
 
 def _decisions(options: ProtectOptions, loaded: Loaded) -> dict[int, Set]:
