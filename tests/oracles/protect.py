@@ -54,7 +54,9 @@ class Judge:
         wide = max(1, -(-max(world.value(cell) for cell in world.cells) * world.percent // 100))
         most = max(world.value(frozenset((place,))) for place in range(world.n_places)) + wide
         places = np.array(list(product(range(most + 1), repeat=world.n_places)), dtype=np.int16)
-        in_cell = np.array([[place in cell for cell in world.cells] for place in range(world.n_places)], dtype=np.int16)
+        in_cell = np.array(
+            [[place in cell for cell in world.cells] for place in range(world.n_places)], dtype=np.int16
+        )
         self.tables, self.places = places @ in_cell, places
         true = np.array([world.value(cell) for cell in world.cells])
         self.agrees = ((self.tables == true) * (1 << np.arange(len(world.cells)))).sum(axis=1)
@@ -91,7 +93,9 @@ class Judge:
         if not self.protects([*primary, *free]):
             return None
         sizes = range(len(free) + 1)
-        return next(n for n in sizes if any(self.protects([*primary, *more]) for more in combinations(free, n)))
+        return next(
+            n for n in sizes if any(self.protects([*primary, *more]) for more in combinations(free, n))
+        )
 
 
 def cells_of(sets: Sequence[Iterable[int]]) -> tuple[Place, ...]:

@@ -27,7 +27,12 @@ class Attack:
         Whether numbers count people, so that a hidden one is at least 1.
     """
 
-    def __init__(self, trees: Mapping[str, Tree], tables: Sequence[tuple[Sequence[str], Sequence[tuple]]], counts: bool = False):
+    def __init__(
+        self,
+        trees: Mapping[str, Tree],
+        tables: Sequence[tuple[Sequence[str], Sequence[tuple]]],
+        counts: bool = False,
+    ):
         self.trees, self.names = trees, sorted(trees)
         self.cross = list(product(*(sorted(self.leaves(name, "Total")) for name in self.names)))
         equal, least = [], []
@@ -40,7 +45,9 @@ class Attack:
                 elif counts:
                     least.append((row, 1.0))
             finest = product(*(sorted(self.leaves(name, "Total")) for name in by))
-            equal += [(self.row(dict(zip(by, codes, strict=True))), 0.0) for codes in finest if codes not in listed]
+            equal += [
+                (self.row(dict(zip(by, codes, strict=True))), 0.0) for codes in finest if codes not in listed
+            ]
         self.equal, self.least = equal, least
 
     def leaves(self, name: str, code: str) -> set[str]:
@@ -51,7 +58,11 @@ class Attack:
         inside = {name: self.leaves(name, code) for name, code in cell.items()}
         return np.array(
             [
-                all(code in inside[name] for name, code in zip(self.names, codes, strict=True) if name in inside)
+                all(
+                    code in inside[name]
+                    for name, code in zip(self.names, codes, strict=True)
+                    if name in inside
+                )
                 for codes in self.cross
             ],
             dtype=float,

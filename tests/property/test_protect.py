@@ -47,9 +47,7 @@ def meaning(labels: dict[str, str]) -> frozenset[int]:
     attackers=st.sampled_from(["outsider", "contributors"]),
 )
 def test_patterns_protect_and_are_the_best(hierarchy, firms, shape, minimum, attackers) -> None:
-    tables = [
-        {"name": str(n), "by": list(by), "value": "turnover"} for n, by in enumerate(SHAPES[shape])
-    ]
+    tables = [{"name": str(n), "by": list(by), "value": "turnover"} for n, by in enumerate(SHAPES[shape])]
     records = pa.table(
         {
             "row": [str(place // 2) for place, _ in firms],
@@ -68,7 +66,9 @@ def test_patterns_protect_and_are_the_best(hierarchy, firms, shape, minimum, att
     )
     # Labels that no firm has are none of the tables; a hierarchy lists all of its codes.
     places = {place for place, _ in firms}
-    used = {name: {label for label in axis if axis[label] & places} for name, axis in AXES.items()} | {"code": set(CODES)}
+    used = {name: {label for label in axis if axis[label] & places} for name, axis in AXES.items()} | {
+        "code": set(CODES)
+    }
     by_labels = [p for p in range(4) if str(p // 2) in used["row"] and str(p % 2) in used["column"]]
     number_of = {place: n for n, place in enumerate(range(4) if shape == "tree" else by_labels)}
 
@@ -137,7 +137,9 @@ def test_an_attack_on_linked_tables_finds_nothing(tmp_path: Path, seed: int) -> 
     out = tmp_path / "out"
     found = lv.protect(
         pa.Table.from_pylist(firms),
-        tables=[{"name": "-".join(by), "by": by, **({} if is_counts else {"value": "turnover"})} for by in LINKED],
+        tables=[
+            {"name": "-".join(by), "by": by, **({} if is_counts else {"value": "turnover"})} for by in LINKED
+        ],
         codes=written(tmp_path),
         rules=[{"rule": "frequency", "minimum": 3, **({} if is_counts else {"range": 20})}],
         steps=3,
@@ -146,7 +148,11 @@ def test_an_attack_on_linked_tables_finds_nothing(tmp_path: Path, seed: int) -> 
     assert found.is_protected, found
     tables = []
     for number, by in enumerate(LINKED, start=1):
-        lines = pq.read_table(out / f"data/{number:02d}-{'-'.join(by)}.parquet").drop_columns(["status"]).to_pylist()
+        lines = (
+            pq.read_table(out / f"data/{number:02d}-{'-'.join(by)}.parquet")
+            .drop_columns(["status"])
+            .to_pylist()
+        )
         tables.append((by, [tuple(line.values()) for line in lines]))
     attack = Attack(TREES, tables, counts=is_counts)
     n_asked = 0

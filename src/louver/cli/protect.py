@@ -22,11 +22,17 @@ app = group(VERBS["protect"])
 
 ProtectSpec = Annotated[
     Path | None,
-    typer.Argument(metavar="SPEC.toml", help="File with a [protect] section that lists tables, codes and rules."),
+    typer.Argument(
+        metavar="SPEC.toml", help="File with a [protect] section that lists tables, codes and rules."
+    ),
 ]
 
 
-@command(app, ProtectOptions, epilog="Exit codes: 0 done, 1 cells are left unprotected and nothing is written, 2 bad input.")
+@command(
+    app,
+    ProtectOptions,
+    epilog="Exit codes: 0 done, 1 cells are left unprotected and nothing is written, 2 bad input.",
+)
 def protect(
     *,
     file: ProtectSpec = None,

@@ -16,7 +16,7 @@ from louver._arrays import Ints
 from louver.errors import InputError
 from louver.protect.hierarchy import Tree
 
-__all__ = ["Axis", "Attribute", "CellIndex", "Grid", "axis_of", "sums_of"]
+__all__ = ["Attribute", "Axis", "CellIndex", "Grid", "axis_of", "sums_of"]
 
 MOST_PLACES = 20_000_000
 """Combinations of codes of one table."""
@@ -102,9 +102,6 @@ def axis_of(attribute: Attribute, depth: int | None) -> Axis:
     return Axis(attribute=attribute, codes=tuple(places), meanings=tuple(meanings), parts=tuple(parts))
 
 
-
-
-
 class CellIndex:
     """Numbers the cells of all tables."""
 
@@ -150,7 +147,6 @@ class CellIndex:
             attribute in own and self.leaves[own[attribute]] <= self.leaves[leaves]
             for attribute, leaves in outside
         )
-
 
     def is_crossing(self, one: int, other: int) -> bool:
         """Whether somebody could contribute to both cells, as far as codes tell."""

@@ -62,9 +62,7 @@ def certify(problem: Problem, hidden: Bools, witnesses: Sequence[Witness | None]
     return Certificate(changes=tuple(changes))
 
 
-def exact_witness(
-    problem: Problem, demand: Demand, hidden: Bools, witness: Witness, run: Run
-) -> Ints | None:
+def exact_witness(problem: Problem, demand: Demand, hidden: Bools, witness: Witness, run: Run) -> Ints | None:
     """A witness in whole units near one in floats; None where none is found."""
     down, up = problem.room(demand.attacker)
     change = np.zeros(problem.n_cells, dtype=np.int64)

@@ -11,6 +11,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from louver.errors import InputError
@@ -56,7 +57,9 @@ class Tree:
         while waiting:
             code, level = waiting.pop()
             if code in depth:
-                raise InputError(f"{self.source} lists a code twice; a code has one parent.", file=self.source)
+                raise InputError(
+                    f"{self.source} lists a code twice; a code has one parent.", file=self.source
+                )
             depth[code] = level
             waiting += [(part, level + 1) for part in reversed(self.parts.get(code, ()))]
         leaves: dict[str, frozenset[str]] = {}
@@ -77,14 +80,18 @@ def read_tree(path: Path, total: str) -> Tree:
     """Read an `.hrc` or a CSV file."""
     name = path.name
     text = decode_text(read_bytes(path), name)
-    pairs = list(_from_marks(text, total, name) if name.lower().endswith(".hrc") else _from_csv(text, total, name))
+    pairs = list(
+        _from_marks(text, total, name) if name.lower().endswith(".hrc") else _from_csv(text, total, name)
+    )
     if not pairs:
         raise InputError(f"{name} has no codes; give at least one.", file=name)
     above: dict[str, str] = {}
     parts: dict[str, list[str]] = {total: []}
     for line, code, parent in pairs:
         if code == total:
-            raise InputError(f"{name}: line {line} has the code of the total; leave it out.", file=name, row=line)
+            raise InputError(
+                f"{name}: line {line} has the code of the total; leave it out.", file=name, row=line
+            )
         if above.setdefault(code, parent) != parent:
             raise InputError(
                 f"{name}: line {line} puts a code under another parent than before; a code has one parent.",
@@ -104,7 +111,9 @@ def read_tree(path: Path, total: str) -> Tree:
         seen = {code}
         while parent != total:
             if parent in seen:
-                raise InputError(f"{name}: line {line} has a code above itself; check its parents.", file=name, row=line)
+                raise InputError(
+                    f"{name}: line {line} has a code above itself; check its parents.", file=name, row=line
+                )
             seen.add(parent)
             parent = above[parent]
     return Tree(total, {code: tuple(listed) for code, listed in parts.items() if listed}, name)
@@ -129,7 +138,9 @@ def _from_marks(text: str, total: str, name: str) -> Iterator[tuple[int, str, st
                 row=line,
             )
         if code in seen:
-            raise InputError(f"{name}: line {line} repeats a code; list every code once.", file=name, row=line)
+            raise InputError(
+                f"{name}: line {line} repeats a code; list every code once.", file=name, row=line
+            )
         seen.add(code)
         yield line, code, above[level]
         above[level + 1 :] = [code]
@@ -161,6 +172,6 @@ def _from_csv(text: str, total: str, name: str) -> Iterator[tuple[int, str, str]
         if "" in labels:
             raise InputError(f"{name}: line {line} leaves a level empty; fill it in.", file=name, row=line)
         chain = [total, *labels]
-        for parent, code in zip(chain, chain[1:], strict=False):
+        for parent, code in pairwise(chain):
             if code != parent:
                 yield line, code, parent

@@ -147,17 +147,25 @@ def load(options: ProtectOptions, data: Any, opening: Mapping[str, Any], folder:
 # Codes ------------------------------------------------------------------------------------------------------------
 
 
-def _attributes(options: ProtectOptions, seen: Mapping[str, Sequence[str]], folder: Path) -> dict[str, Attribute]:
+def _attributes(
+    options: ProtectOptions, seen: Mapping[str, Sequence[str]], folder: Path
+) -> dict[str, Attribute]:
     """Every attribute of the tables with its hierarchies; `seen` are the codes that occur, totals left out."""
     used = dict.fromkeys(name for table in options.tables for name in table.by)
     for name, codes in options.codes.items():
         if name not in used and not any(other.of == name for other in options.codes.values()):
-            raise InputError(f'the codes of "{name}" are described, but no table is by it; check the name.', column=name)
+            raise InputError(
+                f'the codes of "{name}" are described, but no table is by it; check the name.', column=name
+            )
         if codes.of is not None and (codes.of not in options.codes or options.codes[codes.of].of is not None):
             raise InputError(
-                f'the codes of "{name}" are of "{codes.of}", which has no section under codes of its own.', column=name
+                f'the codes of "{name}" are of "{codes.of}", which has no section under codes of its own.',
+                column=name,
             )
-    trees = {name: _trees(name, options, seen, folder) for name in [*used, *(c.of for c in options.codes.values() if c.of)]}
+    trees = {
+        name: _trees(name, options, seen, folder)
+        for name in [*used, *(c.of for c in options.codes.values() if c.of)]
+    }
     return {name: _attribute(name, options, trees) for name in used}
 
 
@@ -191,7 +199,9 @@ def _attribute(name: str, options: ProtectOptions, trees: Mapping[str, tuple[Tre
     for leaf in sorted(own[0].leaves[total]):
         tree = next((tree for tree in trees[base] if leaf in tree.leaves), None)
         if tree is None:
-            raise InputError(f'a code of "{name}" is no code of "{base}", which it is said to be.', column=name)
+            raise InputError(
+                f'a code of "{name}" is no code of "{base}", which it is said to be.', column=name
+            )
         stands_for[leaf] = tree.leaves[leaf]
     return Attribute(name=name, total=total, trees=own, of=base, stands_for=stands_for)
 
@@ -339,12 +349,20 @@ def _file_table(
         places = []
         for axis, known, label in zip(axes, place_of, labels, strict=True):
             if label not in known:
-                told = "below the depth of the table" if table.depth.get(axis.attribute.name) else "outside its hierarchy"
-                raise file.error(row, f'has a code of "{axis.attribute.name}" that is {told}', axis.attribute.name)
+                told = (
+                    "below the depth of the table"
+                    if table.depth.get(axis.attribute.name)
+                    else "outside its hierarchy"
+                )
+                raise file.error(
+                    row, f'has a code of "{axis.attribute.name}" that is {told}', axis.attribute.name
+                )
             places.append(known[label])
         if grid[tuple(places)] >= 0:
             raise file.error(row, "gives a cell again that an earlier row has; list every cell once")
-        number = index.number(table.measured, [own[place] for own, place in zip(meanings, places, strict=True)])
+        number = index.number(
+            table.measured, [own[place] for own, place in zip(meanings, places, strict=True)]
+        )
         grid[tuple(places)] = number
         lines.append(Line(labels, number))
         _keep(cells, number, _listed_cell(file, row, decimals[table.measured]))
@@ -357,11 +375,17 @@ def _keep(cells: dict[int, Cell], number: int, cell: Cell) -> None:
     if known is cell:
         return
     if known.value != cell.value:
-        raise InputError(f"{cell.place} has another number than {known.place}, which means the same cell; correct one.")
+        raise InputError(
+            f"{cell.place} has another number than {known.place}, which means the same cell; correct one."
+        )
     if known.is_negative != cell.is_negative:
-        raise InputError(f"{cell.place} may be negative, and {known.place} may not; set negative in both tables.")
+        raise InputError(
+            f"{cell.place} may be negative, and {known.place} may not; set negative in both tables."
+        )
     if None not in (known.frequency, cell.frequency) and known.frequency != cell.frequency:
-        raise InputError(f"{cell.place} has another frequency than {known.place}, which means the same cell; correct one.")
+        raise InputError(
+            f"{cell.place} has another frequency than {known.place}, which means the same cell; correct one."
+        )
     known.frequency = cell.frequency if known.frequency is None else known.frequency
     known.largest = max(known.largest, cell.largest, key=len)
     known.cost = cell.cost if known.cost is None else known.cost
@@ -375,7 +399,9 @@ def _listed_cell(file: _Read, row: int, decimals: int) -> Cell:
     if table.frequency is not None:
         frequency = _units(at[table.frequency], 0)
         if frequency is None or frequency < 0 or Decimal(str(at[table.frequency])) != frequency:
-            raise file.error(row, f'needs a whole number of 0 or more in "{table.frequency}"', table.frequency)
+            raise file.error(
+                row, f'needs a whole number of 0 or more in "{table.frequency}"', table.frequency
+            )
     if table.value is None:
         assert frequency is not None
         value = frequency
@@ -385,7 +411,11 @@ def _listed_cell(file: _Read, row: int, decimals: int) -> Cell:
             raise file.error(row, f'has no number in "{table.value}", or one that is too large', table.value)
         value = read
         if value < 0 and not table.negative:
-            raise file.error(row, f'has a negative number in "{table.value}"; set negative = true where that may be', table.value)
+            raise file.error(
+                row,
+                f'has a negative number in "{table.value}"; set negative = true where that may be',
+                table.value,
+            )
         if frequency == 0 and value:
             raise file.error(row, "has a number although nobody contributes to it; check its frequency")
     return Cell(
@@ -548,11 +578,27 @@ def _from_records(
     for table in options.tables:
         run.check()
         axes = _axes(table, attributes)
-        value, own, decimals = numbers[table.value] if table.value else (np.ones(len(rows), dtype=np.int64), np.ones(len(rows)), 0)
+        value, own, decimals = (
+            numbers[table.value]
+            if table.value
+            else (np.ones(len(rows), dtype=np.int64), np.ones(len(rows)), 0)
+        )
         if table.is_counts and weights is not None:
             value = np.rint(weights).astype(np.int64)
         tables.append(
-            _record_table(table, axes, [leaf_places[name] for name in table.by], value, own, weights, holdings, decimals, index, cells, parts)
+            _record_table(
+                table,
+                axes,
+                [leaf_places[name] for name in table.by],
+                value,
+                own,
+                weights,
+                holdings,
+                decimals,
+                index,
+                cells,
+                parts,
+            )
         )
     found = tuple(cells[number] for number in range(len(index)))
     sums = _checked_sums([table.grid for table in tables], found)
@@ -603,15 +649,16 @@ def _weights(
     return found
 
 
-def _holdings(
-    source: Source, name: str | None, columns: Mapping[str, Sequence[str | None]], n: int
-) -> Ints:
+def _holdings(source: Source, name: str | None, columns: Mapping[str, Sequence[str | None]], n: int) -> Ints:
     """A number for whom each record belongs to; a record without a holding is its own."""
     if name is None:
         return np.arange(n, dtype=np.int64)
     known: dict[str, int] = {}
     return np.array(
-        [n + row if text is None else known.setdefault(text, len(known)) for row, text in enumerate(columns[name])],
+        [
+            n + row if text is None else known.setdefault(text, len(known))
+            for row, text in enumerate(columns[name])
+        ],
         dtype=np.int64,
     )
 
@@ -644,7 +691,9 @@ def _numbers(
     tables = [table for table in options.tables if table.value == name]
     is_negative = any(table.negative for table in tables)
     told = [table.decimals for table in tables if table.decimals is not None]
-    decimals = max(told) if told else max((_decimals_of(text) for text in column if text is not None), default=0)
+    decimals = (
+        max(told) if told else max((_decimals_of(text) for text in column if text is not None), default=0)
+    )
     value, own = np.zeros(len(column), dtype=np.int64), np.zeros(len(column))
     for row, text in enumerate(column):
         units = _units(text, decimals)
@@ -656,13 +705,19 @@ def _numbers(
         if problem is not None:
             at = source.row_of(row + 1)
             raise InputError(
-                f'column "{name}" in {source.name}: row {at} {problem}.', file=source.name, column=name, row=at
+                f'column "{name}" in {source.name}: row {at} {problem}.',
+                file=source.name,
+                column=name,
+                row=at,
             )
         assert units is not None
         value[row] = units if weights is None else round(units * weights[row])
         own[row] = units
     if np.abs(value).astype(np.float64).sum() > LARGEST:
-        raise InputError(f'column "{name}" in {source.name} has a total that is too large; give fewer decimals.', column=name)
+        raise InputError(
+            f'column "{name}" in {source.name} has a total that is too large; give fewer decimals.',
+            column=name,
+        )
     return value, own, decimals
 
 
@@ -696,7 +751,9 @@ def _record_table(
             )
     lines = []
     for places in sorted(amounts):
-        number = index.number(table.measured, [own_[place] for own_, place in zip(meanings, places, strict=True)])
+        number = index.number(
+            table.measured, [own_[place] for own_, place in zip(meanings, places, strict=True)]
+        )
         grid[places] = number
         codes = tuple(axis.codes[place] for axis, place in zip(axes, places, strict=True))
         lines.append(Line(codes, number))
@@ -715,7 +772,9 @@ def _record_table(
                 place=f'table "{table.name}": a cell of the records',
             ),
         )
-    return LoadedTable(options=table, grid=Grid(name=table.name, axes=tuple(axes), cells=grid), lines=tuple(lines))
+    return LoadedTable(
+        options=table, grid=Grid(name=table.name, axes=tuple(axes), cells=grid), lines=tuple(lines)
+    )
 
 
 def _above(axis: Axis) -> dict[str, list[int]]:

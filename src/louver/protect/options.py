@@ -64,14 +64,22 @@ class TableOptions(Options):
 
     @model_validator(mode="after")
     def _check(self) -> TableOptions:
-        file_only = [("frequency", self.frequency), ("largest", self.largest), ("status", self.status), ("cost", self.cost)]
+        file_only = [
+            ("frequency", self.frequency),
+            ("largest", self.largest),
+            ("status", self.status),
+            ("cost", self.cost),
+        ]
         faults = [
             (len(set(self.by)) < len(self.by), "names an attribute twice; name each once"),
             (
                 not set(self.depth) <= set(self.by),
                 "limits the depth of an attribute that it does not have; check the names under depth",
             ),
-            (self.is_counts and bool(self.largest), "counts, so it has no largest contributions; leave out largest"),
+            (
+                self.is_counts and bool(self.largest),
+                "counts, so it has no largest contributions; leave out largest",
+            ),
             (self.is_counts and self.negative, "counts, so nothing is negative; leave out negative"),
             (
                 self.is_counts and self.decimals is not None and self.decimals > 0,
@@ -84,7 +92,10 @@ class TableOptions(Options):
         ]
         for name, given in file_only:
             faults.append(
-                (self.file is None and bool(given), f"has {name} without file: records tell it; leave out {name}")
+                (
+                    self.file is None and bool(given),
+                    f"has {name} without file: records tell it; leave out {name}",
+                )
             )
         for is_wrong, told in faults:
             if is_wrong:
@@ -114,9 +125,13 @@ class RuleOptions(Options):
             if name in own and getattr(self, name) is None:
                 raise PydanticCustomError(OWN, "needs {name}", {"name": " and ".join(own)})
             if name not in own and getattr(self, name) is not None:
-                raise PydanticCustomError(OWN, "has {name}, which this rule does not use; leave it out", {"name": name})
+                raise PydanticCustomError(
+                    OWN, "has {name}, which this rule does not use; leave it out", {"name": name}
+                )
         if self.rule == "p-q" and self.p is not None and self.q is not None and self.p >= self.q:
-            raise PydanticCustomError(OWN, "needs a p below q: what is known before is less than what is known after")
+            raise PydanticCustomError(
+                OWN, "needs a p below q: what is known before is less than what is known after"
+            )
         return self
 
 
@@ -135,7 +150,9 @@ class StatusOptions(Options):
         if (self.set == "cost") != (self.cost is not None):
             raise PydanticCustomError(OWN, 'needs cost where set is "cost", and only there')
         if self.range is not None and self.set != "hide":
-            raise PydanticCustomError(OWN, 'has range, which only a cell that is set to "hide" has; leave it out')
+            raise PydanticCustomError(
+                OWN, 'has range, which only a cell that is set to "hide" has; leave it out'
+            )
         return self
 
 
@@ -208,8 +225,10 @@ class ProtectOptions(VerbOptions):
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f'two tables have the name "{name}"; names must differ.', option="tables")
-        if not self.rules and not any(one.set == "hide" for one in self.status) and not any(
-            table.status for table in self.tables
+        if (
+            not self.rules
+            and not any(one.set == "hide" for one in self.status)
+            and not any(table.status for table in self.tables)
         ):
             raise InputError(
                 "no rule says which cells must be hidden; add one under [[protect.rules]].", option="rules"
@@ -217,7 +236,9 @@ class ProtectOptions(VerbOptions):
         for number, rule in enumerate(self.rules, start=1):
             for name in rule.tables:
                 if name not in names:
-                    raise InputError(f'rule {number} names the table "{name}", which is not listed.', option="rules")
+                    raise InputError(
+                        f'rule {number} names the table "{name}", which is not listed.', option="rules"
+                    )
         for number, status in enumerate(self.status, start=1):
             if status.table not in names:
                 raise InputError(
@@ -229,10 +250,14 @@ class ProtectOptions(VerbOptions):
                 "some tables have a file and others are to come from the records; give all of them one source.",
                 option="tables",
             )
-        if self.minimise == "cost" and not any(t.cost for t in self.tables) and not any(
-            s.set == "cost" for s in self.status
+        if (
+            self.minimise == "cost"
+            and not any(t.cost for t in self.tables)
+            and not any(s.set == "cost" for s in self.status)
         ):
-            raise InputError("option --minimise cost needs a table with a column of costs.", option="--minimise")
+            raise InputError(
+                "option --minimise cost needs a table with a column of costs.", option="--minimise"
+            )
         for name in ("holding", "sampling_weight"):
             if all(from_files) and getattr(self, name) is not None:
                 flag = f"--{name.replace('_', '-')}"

@@ -26,7 +26,9 @@ def pose(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Problem:
     values = np.array([cell.value for cell in cells], dtype=np.int64)
     must = np.array([n in judged.primary or not cell.is_shown for n, cell in enumerate(cells)], dtype=bool)
     kept = {n for n, one in judged.decided.items() if one.status == "publish"}
-    may = np.array([cell.is_shown and cell.value != 0 and n not in kept for n, cell in enumerate(cells)], dtype=bool)
+    may = np.array(
+        [cell.is_shown and cell.value != 0 and n not in kept for n, cell in enumerate(cells)], dtype=bool
+    )
     down, up = _outsider(options, loaded)
     nothing = np.zeros(0, dtype=np.int64)
     attackers = [Attacker("an outsider", nothing, nothing, nothing)]
@@ -42,7 +44,10 @@ def pose(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Problem:
                 continue
             attackers.append(attacker)
             for number, primary in sorted(judged.primary.items()):
-                if number in contributor.alone or cells[number].measured != cells[next(iter(contributor.own))].measured:
+                if (
+                    number in contributor.alone
+                    or cells[number].measured != cells[next(iter(contributor.own))].measured
+                ):
                     continue
                 others = int(values[number]) - contributor.own.get(number, 0)
                 below = primary.down if cells[number].is_negative else min(primary.down, others)

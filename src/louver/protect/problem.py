@@ -117,4 +117,3 @@ class Problem:
         if demand.sign * int(change[demand.cell]) < demand.need:
             return "the cell does not move far enough"
         return None
-

@@ -41,7 +41,9 @@ def publish(out: Path, options: ProtectOptions, loaded: Loaded, hidden: Bools, r
         manifest = Manifest(
             verb="protect",
             method=options.method,
-            parameters={"tables": [{"name": t.options.name, "by": list(t.options.by)} for t in loaded.tables]},
+            parameters={
+                "tables": [{"name": t.options.name, "by": list(t.options.by)} for t in loaded.tables]
+            },
             promises=[{"promise": "protected-tables", "tables": described, "codes": _codes(loaded)}],
             disclosures=(DISCLOSURE,),
         )
@@ -85,7 +87,9 @@ def _codes(loaded: Loaded) -> dict[str, Any]:
                 "stands_for": {}
                 if attribute.of == attribute.name
                 else {leaf: sorted(leaves) for leaf, leaves in sorted(attribute.stands_for.items())},
-                "trees": [{code: list(parts) for code, parts in tree.parts.items()} for tree in attribute.trees],
+                "trees": [
+                    {code: list(parts) for code, parts in tree.parts.items()} for tree in attribute.trees
+                ],
             }
     return found
 
@@ -98,7 +102,10 @@ def _shown(loaded: Loaded, table: LoadedTable, hidden: Bools) -> pa.Table:
         value = loaded.cells[line.cell].value
         number = value if decimals == 0 else Decimal(value).scaleb(-decimals)
         numbers.append(None if hidden[line.cell] else number)
-    columns = [pa.array([line.labels[place] for line in table.lines], pa.string()) for place in range(len(table.options.by))]
+    columns = [
+        pa.array([line.labels[place] for line in table.lines], pa.string())
+        for place in range(len(table.options.by))
+    ]
     status = pa.array([CONFIDENTIAL if hidden[line.cell] else FREE for line in table.lines], pa.string())
     return pa.table(
         [*columns, pa.array(numbers, kind), status], names=[*table.options.by, value_name(table), "status"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from louver.protect.options import ProtectOptions
     from louver.protect.solve import Solved
 
-__all__ = ["HiddenCell", "ProtectedTable", "ProtectedTables", "ProtectSummary", "result_of"]
+__all__ = ["HiddenCell", "ProtectSummary", "ProtectedTable", "ProtectedTables", "result_of"]
 
 SHOWN_TABLES = 8
 NOUNS = {"number": "number of hidden cells", "value": "hidden value", "cost": "cost"}
@@ -199,7 +199,9 @@ class ProtectedTables(Shown):
         return "\n".join(map(printable, lines))
 
 
-def result_of(options: ProtectOptions, loaded: Loaded, solved: Solved, question: Question, seconds: float) -> ProtectedTables:
+def result_of(
+    options: ProtectOptions, loaded: Loaded, solved: Solved, question: Question, seconds: float
+) -> ProtectedTables:
     """The result of one call."""
     hiding, primary, is_open = solved.hiding, solved.judged.primary, solved.open_cells
     is_shown = np.array([cell.is_shown for cell in loaded.cells], dtype=bool)

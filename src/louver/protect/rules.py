@@ -86,7 +86,9 @@ def judge_cells(options: ProtectOptions, loaded: Loaded) -> Judged:
         if one.status == "hide":
             cell = loaded.cells[number]
             reach = _share(cell, one.range or DEFAULT_RANGE)
-            found[number] = _wider(found.get(number), Primary(reach, _down(cell, reach), (f"decided: {one.reason}",)))
+            found[number] = _wider(
+                found.get(number), Primary(reach, _down(cell, reach), (f"decided: {one.reason}",))
+            )
         elif one.status == "publish" and number in found:
             waived[number] = found.pop(number)
     return Judged(primary=found, decided=decided, waived=waived)
@@ -198,4 +200,6 @@ def _named(table: LoadedTable, status: StatusOptions, number: int) -> Line:
     for line in table.lines:
         if line.labels == labels:
             return line
-    raise InputError(f"status {number} names a cell that its table does not have; check its codes.", option="status")
+    raise InputError(
+        f"status {number} names a cell that its table does not have; check its codes.", option="status"
+    )

@@ -83,9 +83,7 @@ def _repaired(problem: Problem, hiding: Hiding, certificate: Certificate, run: R
     return replace(hiding, hidden=hidden, witnesses=tuple(witnesses), cost=cost, is_optimal=is_optimal)
 
 
-def _whole_witness(
-    problem: Problem, demand: Demand, hidden: Bools, run: Run
-) -> Witness | None:
+def _whole_witness(problem: Problem, demand: Demand, hidden: Bools, run: Run) -> Witness | None:
     """The cheapest change in whole units that meets a demand, through shown cells where it must."""
     room_down, room_up = problem.room(demand.attacker)
     own = np.flatnonzero(hidden | problem.may_hide)
@@ -97,7 +95,8 @@ def _whole_witness(
     m = sums.shape[0]
     pick = csr_array((np.ones(len(shown)), (np.arange(len(shown)), shown)), shape=(len(shown), n))
     room = csr_array(
-        (np.maximum(up, down)[shown], (np.arange(len(shown)), np.arange(len(shown)))), shape=(len(shown), len(shown))
+        (np.maximum(up, down)[shown], (np.arange(len(shown)), np.arange(len(shown)))),
+        shape=(len(shown), len(shown)),
     )
     nothing = csr_array((m, len(shown)))
     rows = csr_array(vstack([hstack([sums, -sums, nothing]), hstack([-pick, -pick, room])]))

@@ -70,7 +70,9 @@ class Question:
         if not self.asks_contributors:
             told.append("Contributors who know their own part were not asked about.")
         else:
-            told.append("Several contributors who tell each other their numbers were not asked about, unless they are one holding.")
+            told.append(
+                "Several contributors who tell each other their numbers were not asked about, unless they are one holding."
+            )
         told.append("A reader who knows how the pattern was searched for was not asked about.")
         return told + self.doubts()
 
@@ -91,19 +93,29 @@ class Question:
                 f"{counted(self.unknown_pairs, 'cell')} with two contributors: what each contributes is not known, so neither was asked about."
             )
         if self.waived:
-            told.append(f"{counted(self.waived, 'cell')} that a rule calls primary are published by decision.")
+            told.append(
+                f"{counted(self.waived, 'cell')} that a rule calls primary are published by decision."
+            )
         return told
 
 
 def question_of(
-    loaded: Loaded, *, primary: int, attackers: int, known_percent: float | None, asks_contributors: bool, waived: int
+    loaded: Loaded,
+    *,
+    primary: int,
+    attackers: int,
+    known_percent: float | None,
+    asks_contributors: bool,
+    waived: int,
 ) -> Question:
     """What was asked about these tables."""
     by_variable: dict[str, list[frozenset[str]]] = {}
     is_many = False
     for table in loaded.tables:
         axes = table.grid.axes
-        by_variable.setdefault(table.options.measured, []).append(frozenset(axis.attribute.of for axis in axes))
+        by_variable.setdefault(table.options.measured, []).append(
+            frozenset(axis.attribute.of for axis in axes)
+        )
         is_many |= any(len(axis.attribute.trees) > 1 and table.options.depth for axis in axes)
     return Question(
         primary=primary,
@@ -133,9 +145,11 @@ def closes_a_circle(sets: Sequence[frozenset[str]]) -> bool:
         before = [set(one) for one in left]
         for one in left:
             one -= {name for name in one if sum(name in other for other in left) == 1}
-        left = [one for place, one in enumerate(left) if not any(
-            one < other or (one == other and place > at) for at, other in enumerate(left)
-        )]
+        left = [
+            one
+            for place, one in enumerate(left)
+            if not any(one < other or (one == other and place > at) for at, other in enumerate(left))
+        ]
         if left == before:
             return any(left)
 
@@ -151,13 +165,23 @@ def verdict(
             (f"{counted(n_open, 'primary cell')} are not shown to be protected.", *question.not_asked()),
         )
     if not question.primary:
-        return Verdict(Level.OK if not question.doubts() else Level.CARE, "Nothing needs to be hidden.", tuple(question.not_asked()))
-    best = "no pattern is cheaper" if is_optimal else f"a better pattern could save at most {gap:.1%} of the {noun}"
+        return Verdict(
+            Level.OK if not question.doubts() else Level.CARE,
+            "Nothing needs to be hidden.",
+            tuple(question.not_asked()),
+        )
+    best = (
+        "no pattern is cheaper"
+        if is_optimal
+        else f"a better pattern could save at most {gap:.1%} of the {noun}"
+    )
     reasons = [
         *question.asked(),
         f"{counted(secondary, 'further cell')} are hidden; {best}.",
         *question.not_asked(),
     ]
     if question.doubts():
-        return Verdict(Level.CARE, "Every primary cell is protected as far as asked; read what was not.", tuple(reasons))
+        return Verdict(
+            Level.CARE, "Every primary cell is protected as far as asked; read what was not.", tuple(reasons)
+        )
     return Verdict(Level.OK, "Every primary cell is protected.", tuple(reasons))

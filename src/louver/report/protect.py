@@ -79,7 +79,9 @@ def _cells(cells: tuple[HiddenCell, ...] | list[HiddenCell]) -> str:
         )
         for cell in islice(cells, MAX_LISTED)
     ]
-    more = "" if len(cells) <= MAX_LISTED else f"<p>{len(cells) - MAX_LISTED:,} more are in the JSON result.</p>"
+    more = (
+        "" if len(cells) <= MAX_LISTED else f"<p>{len(cells) - MAX_LISTED:,} more are in the JSON result.</p>"
+    )
     return table(("table", "cell", "number", "kind", "because"), lines) + more
 
 

@@ -17,6 +17,7 @@ from louver.audit import AuditOptions, audit
 from louver.bounds import BoundsOptions, bounds, compare, suggest
 from louver.groups import GroupsOptions, estimate, groups, measure, preview
 from louver.profile import ProfileOptions, profile
+from louver.protect import ProtectOptions, protect
 from louver.schema.options import VerbOptions, described
 from louver.schema.request import SOURCE
 from louver.schema.source import SourceOptions
@@ -56,6 +57,7 @@ DOORS: list[tuple[Callable[..., Any], type[VerbOptions], set[str], set[str]]] = 
         set(),
     ),
     (audit, AuditOptions, set(), {"report"}),
+    (protect, ProtectOptions, set(), {"out"}),
     (profile, ProfileOptions, set(), set()),
     (anonymize, AnonymizeOptions, set(), {"out", "ledger", "report"}),
     (groups, GroupsOptions, {"schema"}, {"out", "ledger", "report"}),
@@ -176,7 +178,7 @@ def test_every_option_is_told(model: type[VerbOptions]) -> None:
     assert missing <= {"file", "uri", "wide", "tables", "known", "targets"}
 
 
-@pytest.mark.parametrize("verb", ["anonymize", "audit", "bounds", "groups", "topdown"])
+@pytest.mark.parametrize("verb", ["anonymize", "audit", "bounds", "groups", "protect", "topdown"])
 def test_help_is_the_verbs_own_page(verb: str) -> None:
     package = getattr(lv, verb)
     assert inspect.signature(package) == inspect.signature(getattr(package, verb))

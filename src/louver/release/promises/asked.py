@@ -169,4 +169,10 @@ def _by_name(promises: Sequence[Entry]) -> dict[str, list[Entry]]:
     return found
 
 
-ASKED = {"anonymize": _anonymize, "groups": _groups, "audit": _audit, "protect": _protect, "topdown": _topdown}
+ASKED = {
+    "anonymize": _anonymize,
+    "groups": _groups,
+    "audit": _audit,
+    "protect": _protect,
+    "topdown": _topdown,
+}

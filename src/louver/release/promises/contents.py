@@ -129,7 +129,13 @@ def _protect(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple
         yield csv_of(str(table["file"])), ()
 
 
-FILES = {"anonymize": _anonymize, "groups": _groups, "topdown": _topdown, "audit": _audit, "protect": _protect}
+FILES = {
+    "anonymize": _anonymize,
+    "groups": _groups,
+    "topdown": _topdown,
+    "audit": _audit,
+    "protect": _protect,
+}
 
 
 def _anonymize_page(folder: Folder, manifest: Manifest) -> Keys:

@@ -48,7 +48,9 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _is_same(column: pa.ChunkedArray, written: pa.ChunkedArray) -> bool:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_decimal(column.type):  # exact: a cast to floats may differ from reading the text in the last bit
+    if pa.types.is_decimal(
+        column.type
+    ):  # exact: a cast to floats may differ from reading the text in the last bit
         return column.equals(
             pc.if_else(pc.equal(written, ""), pa.scalar(None, pa.string()), written).cast(column.type)
         )

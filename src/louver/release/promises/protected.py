@@ -92,15 +92,17 @@ def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcom
         if problem is not None:
             return Outcome(False, problem)
     for (total, parts), file in knowledge.sums.items():
-        if total in knowledge.shown and all(part in knowledge.shown for part in parts):
-            if knowledge.shown[total] != sum(knowledge.shown[part] for part in parts):
-                return Outcome(False, f"a total of {file} is not the sum of its parts")
+        is_shown = total in knowledge.shown and all(part in knowledge.shown for part in parts)
+        if is_shown and knowledge.shown[total] != sum(knowledge.shown[part] for part in parts):
+            return Outcome(False, f"a total of {file} is not the sum of its parts")
     told = f"{n_lines} cells, {len(knowledge.hidden)} hidden"
     if not knowledge.hidden:
         return Outcome(True, told)
     if len(knowledge.hidden) + len(knowledge.unlisted) > MOST_UNKNOWNS:
         alone = _single(knowledge)
-        return Outcome(alone is None, alone or f"{told}; too many to ask more than whether one is alone in a sum")
+        return Outcome(
+            alone is None, alone or f"{told}; too many to ask more than whether one is alone in a sum"
+        )
     given_away = _given_away(knowledge)
     return Outcome(given_away is None, given_away or f"{told}, none of which follows from the others")
 
@@ -128,7 +130,9 @@ def _cells(context: Context, table: ProtectedTable) -> dict[tuple[str, ...], int
     return found
 
 
-def _leaves(codes: PublishedCodes, depth: int | None) -> tuple[dict[str, frozenset[str]], list[tuple[str, tuple[str, ...]]]]:
+def _leaves(
+    codes: PublishedCodes, depth: int | None
+) -> tuple[dict[str, frozenset[str]], list[tuple[str, tuple[str, ...]]]]:
     """What each code stands for, and which codes are sums of which, deepest first."""
     means: dict[str, frozenset[str]] = {}
     sums: list[tuple[int, str, tuple[str, ...]]] = []
@@ -172,11 +176,17 @@ def _learn(
     cells: Mapping[tuple[str, ...], int | None],
 ) -> str | None:
     """Enter a table; what is wrong with it, if anything."""
-    axes = [(codes[name].of, codes[name].total, *_leaves(codes[name], table.depth.get(name))) for name in table.by]
+    axes = [
+        (codes[name].of, codes[name].total, *_leaves(codes[name], table.depth.get(name))) for name in table.by
+    ]
 
     def meaning(key: tuple[str, ...]) -> Meaning:
-        told = ((of, means[code], means[total]) for (of, total, means, _), code in zip(axes, key, strict=True))
-        return table.measured, tuple(sorted(((of, part) for of, part, whole in told if part != whole), key=_order))
+        told = (
+            (of, means[code], means[total]) for (of, total, means, _), code in zip(axes, key, strict=True)
+        )
+        return table.measured, tuple(
+            sorted(((of, part) for of, part, whole in told if part != whole), key=_order)
+        )
 
     listed: dict[tuple[str, ...], Meaning] = {}
     for key, number in cells.items():
@@ -185,7 +195,11 @@ def _learn(
         listed[key] = one = meaning(key)
         if number is None and one not in knowledge.shown:
             knowledge.hidden.setdefault(one, table)
-        elif number is not None and one not in knowledge.hidden and knowledge.shown.setdefault(one, number) == number:
+        elif (
+            number is not None
+            and one not in knowledge.hidden
+            and knowledge.shown.setdefault(one, number) == number
+        ):
             pass
         else:
             return f"a cell of {table.file} is shown or hidden otherwise in another table, or in another line"
@@ -225,7 +239,9 @@ def _given_away(knowledge: _Knowledge) -> str | None:
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    tables = knowledge.hidden | {one: own for one, own in knowledge.unlisted.items() if one not in knowledge.hidden}
+    tables = knowledge.hidden | {
+        one: own for one, own in knowledge.unlisted.items() if one not in knowledge.hidden
+    }
     number = {one: place for place, one in enumerate(tables)}
     unit = np.array([10.0**-own.decimals for own in tables.values()])
     entries: list[tuple[int, int, float]] = []
@@ -241,7 +257,8 @@ def _given_away(knowledge: _Knowledge) -> str | None:
     rows, columns, signs = zip(*entries, strict=True) if entries else ((), (), ())
     matrix = csr_array((signs, (rows, columns)), shape=(len(right), len(number)))
     bounds = [
-        (None if own.negative else float(own.counts and one in knowledge.hidden), None) for one, own in tables.items()
+        (None if own.negative else float(own.counts and one in knowledge.hidden), None)
+        for one, own in tables.items()
     ]
     least, most = np.full(len(number), np.inf), np.full(len(number), -np.inf)
     enough = np.maximum(unit / 2, 1e-6)
@@ -250,7 +267,9 @@ def _given_away(knowledge: _Knowledge) -> str | None:
             continue
         cost = np.zeros(len(number))
         cost[place] = sign
-        found = linprog(cost, A_eq=matrix if len(right) else None, b_eq=right or None, bounds=bounds, method="highs")
+        found = linprog(
+            cost, A_eq=matrix if len(right) else None, b_eq=right or None, bounds=bounds, method="highs"
+        )
         if found.status == 3:  # nothing bounds it
             most[place], least[place] = np.inf, 0.0
         elif found.status == 2:
@@ -264,4 +283,3 @@ def _given_away(knowledge: _Knowledge) -> str | None:
         if most[place] - least[place] <= enough[place]:
             return f"a hidden number of {told[place].file} follows from the shown ones"
     return None
-
