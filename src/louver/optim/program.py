@@ -83,7 +83,7 @@ class Program:
         is_primal: bool = False,
     ) -> None:
         self._run = run
-        self._rows = [csr_array(rows, dtype=np.float64)]
+        self._rows = [csr_array(rows).astype(np.float64)]
         self._row_lower = [np.asarray(row_lower, np.float64)]
         self._row_upper = [np.asarray(row_upper, np.float64)]
         self._lower, self._upper = np.array(lower, np.float64), np.array(upper, np.float64)
@@ -211,7 +211,7 @@ class Program:
         rows = csr_array(vstack(self._rows))
         low, high = np.concatenate(self._row_lower), np.concatenate(self._row_upper)
         if self._is_integer is not None:
-            found = milp(
+            found: Any = milp(
                 self._cost,
                 constraints=LinearConstraint(rows, low, high),
                 bounds=Bounds(self._lower, self._upper),
@@ -224,7 +224,7 @@ class Program:
             return Solved(outcome, float(found.fun), float(found.mip_dual_bound), found.x)
         is_equal = low == high
         above, below = ~is_equal & np.isfinite(high), ~is_equal & np.isfinite(low)
-        answer = linprog(
+        answer: Any = linprog(
             self._cost,
             A_ub=vstack([rows[above], -rows[below]]),
             b_ub=np.concatenate([high[above], -low[below]]),
@@ -233,11 +233,12 @@ class Program:
             bounds=list(zip(self._lower.tolist(), self._upper.tolist(), strict=True)),
             method="highs",
         )
-        if answer.x is None or answer.status != 0:
+        if answer.status != 0:
             return Solved(Status.INFEASIBLE if answer.status == 2 else Status.FAILED)
+        value = float(self._cost @ answer.x)
         duals = np.zeros(len(low))
         duals[is_equal] = answer.eqlin.marginals
         duals[above] += answer.ineqlin.marginals[: above.sum()]
         duals[below] -= answer.ineqlin.marginals[above.sum() :]
         reduced = answer.lower.marginals + answer.upper.marginals
-        return Solved(Status.OPTIMAL, float(answer.fun), float(answer.fun), answer.x, duals, reduced)
+        return Solved(Status.OPTIMAL, value, value, answer.x, duals, reduced)

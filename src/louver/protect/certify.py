@@ -83,7 +83,7 @@ def _mended(
     """The nearest whole table in which all sums hold, at most `room` units away in each cell."""
     down, up = problem.room(demand.attacker)
     own = np.flatnonzero(hidden)
-    sums = csr_array(problem.sums[:, own], dtype=np.float64)
+    sums = csr_array(problem.sums[:, own]).astype(np.float64)
     rest = -(problem.sums.astype(np.int64) @ change)
     used = np.unique(sums.nonzero()[0])
     if rest[np.setdiff1d(np.arange(len(rest)), used)].any():

@@ -25,7 +25,7 @@ from louver.run import Run
 
 __all__ = ["Cell", "Contributor", "Line", "Loaded", "LoadedTable", "load"]
 
-NOISE = 1e-9
+NOISE = 1e-14
 """Share of a number by which its text may miss a decimal: programs that add floats print 0.30000000000000004."""
 
 LETTERS = {
@@ -310,7 +310,7 @@ def _decimals_of(text: str) -> int:
         number = Decimal(text)
     except InvalidOperation:
         return 0
-    if not number.is_finite():
+    if not number.is_finite() or abs(number) > LARGEST:
         return 0
     slack = NOISE * max(1.0, abs(float(number)))
     return next(
@@ -510,7 +510,9 @@ def _fill(tables: Sequence[LoadedTable], index: CellIndex, cells: dict[int, Cell
 def _checked_sums(grids: Sequence[Grid], cells: Sequence[Cell]) -> csr_array:
     sums = sums_of(grids, len(cells))
     off = sums.astype(np.int64) @ np.array([cell.value for cell in cells], dtype=np.int64)
-    for row in np.flatnonzero(off):
+    wrong = np.flatnonzero(off)
+    if len(wrong):
+        row = wrong[np.argmin(np.diff(sums.indptr)[wrong])]  # the shortest sum is the easiest to check
         total = cells[int(sums.indices[sums.indptr[row]])]
         raise InputError(
             f"{total.place} is not the sum of its parts; list every part that is not 0, or give decimals that all numbers have."

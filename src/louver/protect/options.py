@@ -99,7 +99,7 @@ class TableOptions(Options):
             )
         for is_wrong, told in faults:
             if is_wrong:
-                raise PydanticCustomError(OWN, told)  # type: ignore[arg-type]
+                raise PydanticCustomError(OWN, told)
         return self
 
 

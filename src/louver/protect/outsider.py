@@ -72,7 +72,7 @@ class Outsider:
     def __init__(self, problem: Problem, run: Run) -> None:
         self.problem = problem
         n, m = problem.n_cells, problem.sums.shape[0]
-        self._sums = csr_array(problem.sums, dtype=np.float64)
+        self._sums = problem.sums.astype(np.float64)
         nothing = np.zeros(m)
         self._program = Program(self._sums, nothing, nothing, np.zeros(n), np.zeros(n), run=run)
         both = csr_array(hstack([self._sums, -self._sums]))

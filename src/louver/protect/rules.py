@@ -132,11 +132,10 @@ def _hit(cell: Cell, rule: RuleOptions) -> Primary | None:
             return Primary(up, 0, (reason,))
         reach = _share(cell, rule.range or DEFAULT_RANGE)
         return Primary(reach, _down(cell, reach), (reason,))
-    reach = _concentrated(cell, rule)
-    if reach is None:
+    missing = _concentrated(cell, rule)
+    if missing is None:
         return None
-    if rule.range is not None:
-        reach = _share(cell, rule.range)
+    reach = missing if rule.range is None else _share(cell, rule.range)
     return Primary(reach, _down(cell, reach), (_reason(rule),))
 
 

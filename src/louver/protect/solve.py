@@ -91,7 +91,7 @@ def _whole_witness(problem: Problem, demand: Demand, hidden: Bools, run: Run) ->
     n, most = len(own), MOST_MOVED * demand.need
     up = np.minimum(room_up[own], most).astype(np.float64)
     down = np.minimum(room_down[own], most).astype(np.float64)
-    sums = csr_array(problem.sums[:, own], dtype=np.float64)
+    sums = csr_array(problem.sums[:, own]).astype(np.float64)
     m = sums.shape[0]
     pick = csr_array((np.ones(len(shown)), (np.arange(len(shown)), shown)), shape=(len(shown), n))
     room = csr_array(

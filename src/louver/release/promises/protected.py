@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
@@ -267,9 +267,11 @@ def _given_away(knowledge: _Knowledge) -> str | None:
             continue
         cost = np.zeros(len(number))
         cost[place] = sign
-        found = linprog(
-            cost, A_eq=matrix if len(right) else None, b_eq=right or None, bounds=bounds, method="highs"
-        )
+        equal: Any = (matrix, right) if right else (None, None)
+        found = linprog(cost, A_eq=equal[0], b_eq=equal[1], bounds=bounds, method="highs")
+        if found.status == 4:  # preparing the program could not tell whether it has no answer or no end
+            plain: Any = {"presolve": False}
+            found = linprog(cost, A_eq=equal[0], b_eq=equal[1], bounds=bounds, method="highs", options=plain)
         if found.status == 3:  # nothing bounds it
             most[place], least[place] = np.inf, 0.0
         elif found.status == 2:
