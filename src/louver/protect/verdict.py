@@ -94,7 +94,7 @@ class Question:
             )
         if self.waived:
             told.append(
-                f"{counted(self.waived, 'cell')} that a rule calls primary are published by decision."
+                f"Published by decision although a rule calls them primary: {counted(self.waived, 'cell')}."
             )
         return told
 
@@ -162,7 +162,7 @@ def verdict(
         return Verdict(
             Level.STOP,
             "Do not publish: coarsen the codes, or let more cells be hidden.",
-            (f"{counted(n_open, 'primary cell')} are not shown to be protected.", *question.not_asked()),
+            (f"Not shown to be protected: {counted(n_open, 'primary cell')}.", *question.not_asked()),
         )
     if not question.primary:
         return Verdict(
@@ -170,14 +170,14 @@ def verdict(
             "Nothing needs to be hidden.",
             tuple(question.not_asked()),
         )
-    best = (
-        "no pattern is cheaper"
-        if is_optimal
-        else f"a better pattern could save at most {gap:.1%} of the {noun}"
-    )
+    best = f"a better pattern could save at most {gap:.1%} of the {noun}"
+    if is_optimal:
+        best = "no pattern is cheaper"
+    elif gap == 1:
+        best = "how much a better pattern could save was not asked"
     reasons = [
         *question.asked(),
-        f"{counted(secondary, 'further cell')} are hidden; {best}.",
+        f"Hidden to protect them: {counted(secondary, 'further cell')}; {best}.",
         *question.not_asked(),
     ]
     if question.doubts():

@@ -102,5 +102,5 @@ def test_decisions_by_hand_and_in_a_file(tmp_path: Path) -> None:
     assert kinds["wood", "large"].reasons == ("decided: asked",)
     assert kinds["iron", "small"].reasons == ("decided: status in the file",)
     assert ("firms", "food, small", "publish: consent (although fewer than 3 contributors)") in found.decided
-    assert found.verdict.level == "care" and "published by decision" in str(found.verdict)
+    assert found.verdict.level == "care" and "Published by decision" in str(found.verdict)
     assert ("wood", "small") not in kinds and found.is_protected

@@ -166,7 +166,16 @@ def documented_names(door: Callable[..., Any]) -> set[str]:
 
 @pytest.mark.parametrize(
     "model",
-    [AnonymizeOptions, BoundsOptions, GroupsOptions, SourceOptions, RunOptions, CheckOptions, PlanOptions],
+    [
+        AnonymizeOptions,
+        BoundsOptions,
+        GroupsOptions,
+        ProtectOptions,
+        SourceOptions,
+        RunOptions,
+        CheckOptions,
+        PlanOptions,
+    ],
     ids=name_of,
 )
 def test_every_option_is_told(model: type[VerbOptions]) -> None:
@@ -175,7 +184,7 @@ def test_every_option_is_told(model: type[VerbOptions]) -> None:
         assert one.help.endswith((".", "?")) and one.group, one.name
         assert (one.metavar is None) == (one.form == "flag"), one.name
     missing = set(model.model_fields) - {one.name for one in described(model)}
-    assert missing <= {"file", "uri", "wide", "tables", "known", "targets"}
+    assert missing <= {"file", "uri", "wide", "tables", "known", "targets", "codes", "rules", "status"}
 
 
 @pytest.mark.parametrize("verb", ["anonymize", "audit", "bounds", "groups", "protect", "topdown"])
