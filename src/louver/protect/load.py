@@ -293,14 +293,14 @@ def _decimals(files: Sequence[_Read]) -> dict[str, int]:
     for file in files:
         table = file.options
         if table.is_counts:
-            found[table.measured] = 0
+            found[table.quantity] = 0
             continue
         assert table.value is not None
         own = table.decimals
         if own is None:
             texts = [text for text in file.column(table.value) if text is not None]
             own = max((_decimals_of(text) for text in texts), default=0)
-        found[table.measured] = max(found.get(table.measured, 0), own)
+        found[table.quantity] = max(found.get(table.quantity, 0), own)
     return found
 
 
@@ -361,11 +361,11 @@ def _file_table(
         if grid[tuple(places)] >= 0:
             raise file.error(row, "gives a cell again that an earlier row has; list every cell once")
         number = index.number(
-            table.measured, [own[place] for own, place in zip(meanings, places, strict=True)]
+            table.quantity, [own[place] for own, place in zip(meanings, places, strict=True)]
         )
         grid[tuple(places)] = number
         lines.append(Line(labels, number))
-        _keep(cells, number, _listed_cell(file, row, decimals[table.measured]))
+        _keep(cells, number, _listed_cell(file, row, decimals[table.quantity]))
     return LoadedTable(options=table, grid=Grid(name=table.name, axes=axes, cells=grid), lines=tuple(lines))
 
 
@@ -421,7 +421,7 @@ def _listed_cell(file: _Read, row: int, decimals: int) -> Cell:
     return Cell(
         value=value,
         decimals=decimals,
-        measured=table.measured,
+        measured=table.quantity,
         is_count=table.is_counts,
         is_negative=table.negative,
         frequency=frequency,
@@ -492,7 +492,7 @@ def _fill(tables: Sequence[LoadedTable], index: CellIndex, cells: dict[int, Cell
                     if not below or sample is None:
                         continue
                     meaning = [own[place] for own, place in zip(others, column, strict=True)]
-                    found = index.number(table.options.measured, [*meaning, meanings[number][total]])
+                    found = index.number(table.options.quantity, [*meaning, meanings[number][total]])
                     moved[(total, *column)] = found
                     if found not in cells:
                         value = sum(cells[part].value for part in below)
@@ -754,19 +754,20 @@ def _record_table(
     lines = []
     for places in sorted(amounts):
         number = index.number(
-            table.measured, [own_[place] for own_, place in zip(meanings, places, strict=True)]
+            table.quantity, [own_[place] for own_, place in zip(meanings, places, strict=True)]
         )
         grid[places] = number
         codes = tuple(axis.codes[place] for axis, place in zip(axes, places, strict=True))
         lines.append(Line(codes, number))
         mine = amounts[places]
         parts[number] = mine
-        cells.setdefault(
+        _keep(
+            cells,
             number,
             Cell(
                 value=sum(amount for amount, _, _ in mine.values()),
                 decimals=decimals,
-                measured=table.measured,
+                measured=table.quantity,
                 is_count=table.is_counts,
                 is_negative=table.negative,
                 frequency=len(mine),

@@ -59,8 +59,13 @@ class TableOptions(Options):
 
     @property
     def measured(self) -> str:
-        """Name of what the numbers measure; tables of the same name share cells."""
+        """Name of what the numbers measure."""
         return self.variable or self.value or "count"
+
+    @property
+    def quantity(self) -> str:
+        """What the numbers measure: tables of the same quantity share cells, a sum and a count of one name do not."""
+        return f"{'count' if self.is_counts else 'sum'} of {self.measured}"
 
     @model_validator(mode="after")
     def _check(self) -> TableOptions:

@@ -113,7 +113,7 @@ def question_of(
     is_many = False
     for table in loaded.tables:
         axes = table.grid.axes
-        by_variable.setdefault(table.options.measured, []).append(
+        by_variable.setdefault(table.options.quantity, []).append(
             frozenset(axis.attribute.of for axis in axes)
         )
         is_many |= any(len(axis.attribute.trees) > 1 and table.options.depth for axis in axes)

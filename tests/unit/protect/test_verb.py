@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import louver as lv
-from louver.errors import Cancelled
+from louver.errors import Cancelled, InputError
 from louver.protect.certify import certify
 from louver.protect.hide import hide
 from louver.protect.load import load
@@ -122,6 +122,23 @@ def test_codes_with_the_same_leaves_are_one_cell(tmp_path: Path) -> None:
     assert linked.summary.cells == 5 and linked.verdict.level == "ok"
     # hard, iron and the sector hard are one primary cell.
     assert linked.summary.primary == 1 and len([c for c in linked.cells if c.kind == "primary"]) == 3
+
+
+def test_a_sum_and_a_count_of_one_name_are_two_quantities() -> None:
+    records = pa.table({"trade": ["a", "a", "b"], "count": [5, 6, 7]})
+    tables = [{"name": "sums", "by": ["trade"], "value": "count"}, {"name": "firms", "by": ["trade"]}]
+    found = lv.protect(records, tables=tables, rules=[{"rule": "frequency", "minimum": 2}])
+    assert found.summary.cells == 6 and found.is_protected
+
+
+def test_records_that_contradict_their_codes() -> None:
+    """A sector that is said to be made of industries, and a record of another industry."""
+    records = pa.table({"trade": ["a", "b", "b"], "sector": ["a", "a", "b"], "turnover": [5, 6, 7]})
+    tables = [{"name": by, "by": [by], "value": "turnover"} for by in ("trade", "sector")]
+    with pytest.raises(
+        InputError, match='"sector": a cell of the records has another number than table "trade"'
+    ):
+        lv.protect(records, tables=tables, rules=[FEW], codes={"trade": {}, "sector": {"of": "trade"}})
 
 
 def test_several_hierarchies_over_the_same_codes(tmp_path: Path) -> None:

@@ -184,9 +184,8 @@ def _learn(
         told = (
             (of, means[code], means[total]) for (of, total, means, _), code in zip(axes, key, strict=True)
         )
-        return table.measured, tuple(
-            sorted(((of, part) for of, part, whole in told if part != whole), key=_order)
-        )
+        quantity = f"{'count' if table.counts else 'sum'} {table.measured}"
+        return quantity, tuple(sorted(((of, part) for of, part, whole in told if part != whole), key=_order))
 
     listed: dict[tuple[str, ...], Meaning] = {}
     for key, number in cells.items():
