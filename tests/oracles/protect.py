@@ -18,7 +18,11 @@ Place = frozenset[int]
 
 @dataclass(frozen=True)
 class World:
-    """Firms (place, turnover), the cells that are published, and the rule: fewer than `minimum` firms, a range in percent."""
+    """Firms (place, turnover), the cells that are published, and the rule: fewer than `minimum` firms, a range in percent.
+
+    Of counts every firm has a turnover of 1; whoever reads them knows that a cell is not empty, and must hold it for possible that
+    it has `minimum` firms.
+    """
 
     firms: tuple[Firm, ...]
     cells: tuple[Place, ...]
@@ -26,6 +30,7 @@ class World:
     minimum: int
     percent: int
     asks_contributors: bool
+    is_counts: bool = False
 
     def value(self, cell: Place) -> int:
         return sum(turnover for place, turnover in self.firms if place in cell)
@@ -52,6 +57,7 @@ class Judge:
     def __init__(self, world: World) -> None:
         self.world = world
         wide = max(1, -(-max(world.value(cell) for cell in world.cells) * world.percent // 100))
+        wide = max(wide, world.minimum)
         most = max(world.value(frozenset((place,))) for place in range(world.n_places)) + wide
         places = np.array(list(product(range(most + 1), repeat=world.n_places)), dtype=np.int16)
         in_cell = np.array(
@@ -67,6 +73,8 @@ class Judge:
         world = self.world
         for reader in world.readers():
             known = np.ones(len(self.tables), dtype=bool)
+            if world.is_counts:
+                known &= (self.tables >= [bool(world.members(cell)) for cell in world.cells]).all(axis=1)
             if reader is not None:
                 place, own = world.firms[reader]
                 known &= self.places[:, place] >= own
@@ -76,6 +84,9 @@ class Judge:
             for n in world.primary():
                 members, value = world.members(world.cells[n]), world.value(world.cells[n])
                 if members == [reader]:
+                    continue
+                if world.is_counts:
+                    yield known & (self.tables[:, n] >= world.minimum)
                     continue
                 wide = max(1, -(-value * world.percent // 100))
                 own = world.firms[reader][1] if reader in members else 0

@@ -45,9 +45,14 @@ def meaning(labels: dict[str, str]) -> frozenset[int]:
     shape=st.sampled_from(["cross", "margins", "tree"]),
     minimum=st.sampled_from([2, 3]),
     attackers=st.sampled_from(["outsider", "contributors"]),
+    is_counts=st.booleans(),
 )
-def test_patterns_protect_and_are_the_best(hierarchy, firms, shape, minimum, attackers) -> None:
-    tables = [{"name": str(n), "by": list(by), "value": "turnover"} for n, by in enumerate(SHAPES[shape])]
+def test_patterns_protect_and_are_the_best(hierarchy, firms, shape, minimum, attackers, is_counts) -> None:
+    firms = [(place, 1) for place, _ in firms] if is_counts else firms
+    tables = [
+        {"name": str(n), "by": list(by), **({} if is_counts else {"value": "turnover"})}
+        for n, by in enumerate(SHAPES[shape])
+    ]
     records = pa.table(
         {
             "row": [str(place // 2) for place, _ in firms],
@@ -60,7 +65,7 @@ def test_patterns_protect_and_are_the_best(hierarchy, firms, shape, minimum, att
         records,
         tables=tables,
         codes={"code": {"hierarchy": str(hierarchy)}} if shape == "tree" else None,
-        rules=[{"rule": "frequency", "minimum": minimum, "range": 30}],
+        rules=[{"rule": "frequency", "minimum": minimum, **({} if is_counts else {"range": 30})}],
         attackers=attackers,
         steps=10_000,
     )
@@ -81,7 +86,8 @@ def test_patterns_protect_and_are_the_best(hierarchy, firms, shape, minimum, att
         for labels in product(*(sorted(used[name]) for name in by))
     ]
     known = tuple((number_of[place], turnover) for place, turnover in firms)
-    world = World(known, cells_of(sets), len(number_of), minimum, 30, attackers == "contributors")
+    asks_contributors = attackers == "contributors" and not is_counts
+    world = World(known, cells_of(sets), len(number_of), minimum, 30, asks_contributors, is_counts)
     judge = Judge(world)
     number = {cell: n for n, cell in enumerate(world.cells)}
     hidden = {number[meant(cell.cell)] for cell in found.cells}

@@ -48,17 +48,20 @@ class Certificate:
 def certify(problem: Problem, hidden: Bools, witnesses: Sequence[Witness | None], run: Run) -> Certificate:
     """Check every witness in exact arithmetic."""
     changes: list[tuple[Ints, Ints] | None] = []
-    kept: dict[int, Ints] = {}
+    kept: dict[int, tuple[Ints, tuple[Ints, Ints]]] = {}
     for demand, witness in zip(problem.demands, witnesses, strict=True):
         run.check()
-        change = None
-        if witness is not None:
-            change = kept.get(id(witness))
-            if change is None or problem.broken(demand, hidden, change) is not None:
-                change = exact_witness(problem, demand, hidden, witness, run)
-            if change is not None:
-                kept[id(witness)] = change
-        changes.append(None if change is None else _sparse(change))
+        if witness is None:
+            changes.append(None)
+            continue
+        # What is kept was checked against the pattern, the sums and the outsider; the demand itself is left.
+        if id(witness) not in kept or problem.unfit(demand, kept[id(witness)][0]) is not None:
+            change = exact_witness(problem, demand, hidden, witness, run)
+            if change is None:
+                changes.append(None)
+                continue
+            kept[id(witness)] = change, _sparse(change)
+        changes.append(kept[id(witness)][1])
     return Certificate(changes=tuple(changes))
 
 

@@ -140,7 +140,7 @@ class _Search:
         for n in some:
             self.run.check()
             demand = self.demands[n]
-            witness = pool.serving(demand) or self._for_all(n, pool, openness)
+            witness = self._for_all(demand, pool, openness) or pool.serving(demand)
             if witness is None:
                 reach = self.outsider.reach(demand, openness)
                 witness = reach.witness
@@ -152,13 +152,15 @@ class _Search:
                 found[n] = witness
         return found
 
-    def _for_all(self, n: int, pool: _Pool, openness: Floats) -> Witness | None:
-        """One witness for everybody who attacks the cell of a demand, tried once."""
-        demand = self.demands[n]
-        every = self.groups[demand.cell, demand.sign]
-        if len(every) == 1 or not pool.is_first(demand):
+    def _for_all(self, demand: Demand, pool: _Pool, openness: Floats) -> Witness | None:
+        """One witness for everybody who attacks the cell of a demand, looked for once."""
+        key = demand.cell, demand.sign
+        every = self.groups[key]
+        if len(every) == 1:
             return None
-        return self.outsider.reach_for_all(every, openness)
+        if key not in pool.for_all:
+            pool.for_all[key] = self.outsider.reach_for_all(every, openness)
+        return pool.for_all[key]
 
     def grown(self, hidden: Bools, price: Floats) -> tuple[Bools, dict[int, Witness]]:
         """Hide more cells until every demand is met, then show what is not needed."""
@@ -168,7 +170,7 @@ class _Search:
         pool = _Pool(self.outsider)
         for n, demand in enumerate(self.demands):
             self.run.check()
-            witness = pool.serving(demand) or self._for_all(n, pool, openness)
+            witness = self._for_all(demand, pool, openness) or pool.serving(demand)
             if witness is None:
                 reach = self.outsider.reach(demand, openness)
                 witness = reach.witness
@@ -383,20 +385,13 @@ class _Pool:
         self._outsider = outsider
         self._own: dict[tuple[int, int], list[Witness]] = {}
         self._recent: list[Witness] = []
-        self._tried: set[tuple[int, int]] = set()
+        self.for_all: dict[tuple[int, int], Witness | None] = {}
 
     def keep(self, demand: Demand, witness: Witness) -> None:
         own = self._own.setdefault((demand.cell, demand.sign), [])
         if not any(witness is one for one in own):
             own.append(witness)
             self._recent = [*self._recent[1 - RECENT :], witness]
-
-    def is_first(self, demand: Demand) -> bool:
-        """Whether this is the first demand of its cell that no witness meets."""
-        key = demand.cell, demand.sign
-        is_first = key not in self._tried
-        self._tried.add(key)
-        return is_first
 
     def serving(self, demand: Demand) -> Witness | None:
         """A witness of the same cell, or a recent one, that meets a demand too."""

@@ -105,14 +105,25 @@ class Problem:
         A witness is a table that agrees with every shown number, with all sums and with what the attacker knows, and in which the cell
         is as far from its value as the demand asks.
         """
-        down, up = self.room(demand.attacker)
+        return self.impossible(hidden, change) or self.unfit(demand, change)
+
+    def impossible(self, hidden: Bools, change: Ints) -> str | None:
+        """The part that is the same for every demand: why not even the outsider takes a change for possible."""
         if np.abs(change).max(initial=0) > LARGEST:
             return "it is larger than any that is computed with"
         if change[~hidden].any():
             return "it changes a shown cell"
         if (self.sums @ change).any():
             return "a sum does not hold"
-        if (change > up).any() or (-change > down).any():
+        if (change > self.up).any() or (-change > self.down).any():
+            return "it contradicts what every reader knows"
+        return None
+
+    def unfit(self, demand: Demand, change: Ints) -> str | None:
+        """The rest: why a change that the outsider takes for possible is no witness for a demand."""
+        attacker = self.attackers[demand.attacker]
+        own = change[attacker.cells]
+        if (own > attacker.up).any() or (-own > attacker.down).any():
             return "it contradicts what the attacker knows"
         if demand.sign * int(change[demand.cell]) < demand.need:
             return "the cell does not move far enough"

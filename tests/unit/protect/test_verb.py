@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -239,7 +240,13 @@ def test_a_false_witness_is_not_believed(tmp_path: Path) -> None:
     cells, change = certify(problem, found.hidden, found.witnesses, Run()).changes[1]
     far = nothing.copy()
     far[cells] = change * 100
-    assert problem.broken(problem.demands[1], found.hidden, far) == "it contradicts what the attacker knows"
+    assert problem.broken(problem.demands[1], found.hidden, far) == "it contradicts what every reader knows"
+    knowing = replace(
+        problem,
+        attackers=(Attacker("a contributor", cells[:1], np.zeros(1, np.int64), np.zeros(1, np.int64)),),
+    )
+    far[cells] = change
+    assert knowing.broken(problem.demands[1], found.hidden, far) == "it contradicts what the attacker knows"
     lies = [Witness(np.array([demand.cell]), np.array([float(demand.need)])), None]
     assert certify(problem, problem.must_hide, lies, Run()).missing == [0, 1]
 
