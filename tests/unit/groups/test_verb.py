@@ -24,6 +24,7 @@ from louver.privacy.neighbours import Relation
 from louver.privacy.noise import OpenDPNoise
 from louver.release.manifest import read_manifest
 from louver.release.verify import verify
+from louver.report.groups import groups_report
 from louver.schema.request import ask
 from oracles.groups import is_table
 from releases import doubt, edit
@@ -178,9 +179,7 @@ def _ledger(people: Path, epsilon: str = "2") -> Ledger:
 
 def test_a_paid_release_is_whole_and_verifies(people: Path, domain: Path, tmp_path: Path) -> None:
     ledger = _ledger(people)
-    released = lv.groups(
-        people, **_options(domain), out=tmp_path / "release", report=lambda _: "<p>report</p>"
-    )
+    released = lv.groups(people, **_options(domain), out=tmp_path / "release", report=groups_report)
     assert released.is_private and released.evaluation is None
     state = ledger.state()
     assert state.spent == 1 and not state.pending and len(state.sealed) == 1
@@ -329,7 +328,7 @@ def test_the_budget_is_guarded(people: Path, domain: Path, tmp_path: Path) -> No
     assert (caught.value.requested, caught.value.remaining) == (1, Fraction(1, 2))
     assert not (tmp_path / "two").exists()
     people.write_text(people.read_text() + "p999,h39,GA,Cobb\n")
-    with pytest.raises(BudgetError, match="other data"):
+    with pytest.raises(BudgetError, match="has not admitted these data"):
         groups(people, **_options(domain, epsilon="1/4"), out=tmp_path / "three")
     assert ledger.state().spent == 1
 
@@ -399,6 +398,7 @@ def test_quantities_and_split_units() -> None:
         ({}, {"groups": "home"}, "--size is missing", "option"),
         ({}, {"regions": []}, "--regions is missing", "option"),
         ({}, {"regions": ["state", "state"]}, "names a column twice", "option"),
+        ({}, {"regions": [f"r{i}" for i in range(64)]}, "names 64 columns; name fewer than 64", "option"),
         ({}, {"regions": ["state", "street"]}, 'no column "street"', "column"),
         ({}, {"unit": "house"}, 'no column "house"', "column"),
         ({}, {"max_size": None}, "--max-size is missing", "option"),
