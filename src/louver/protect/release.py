@@ -15,12 +15,12 @@ from louver.data.write import write_csv
 from louver.protect.load import Loaded, LoadedTable
 from louver.protect.options import ProtectOptions
 from louver.release.manifest import Manifest
+from louver.release.sentences import HIDDEN_CELLS
 from louver.release.write import ReleaseWriter
 from louver.run import Run
 
 __all__ = ["publish"]
 
-DISCLOSURE = "numbers of the tables, exact wherever they are not hidden"
 FREE, CONFIDENTIAL = "F", "C"
 """Confidentiality status as SDMX has it; whether a hidden cell is primary or secondary is not told."""
 
@@ -45,7 +45,7 @@ def publish(out: Path, options: ProtectOptions, loaded: Loaded, hidden: Bools, r
                 "tables": [{"name": t.options.name, "by": list(t.options.by)} for t in loaded.tables]
             },
             promises=[{"promise": "protected-tables", "tables": described, "codes": _codes(loaded)}],
-            disclosures=(DISCLOSURE,),
+            disclosures=(HIDDEN_CELLS,),
         )
         return writer.seal(manifest)
 
