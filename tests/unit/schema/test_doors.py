@@ -37,6 +37,7 @@ COMMAND_ONLY = {
     "registry",
     "person",
     "new_population",
+    "unit",
     "count_people",
     "publish",
     "accept",
