@@ -23,7 +23,7 @@ from scipy.sparse import csr_array
 from louver._arrays import Bools, Floats
 from louver.optim.program import Program
 from louver.optim.status import Status
-from louver.protect.outsider import Cut, Outsider, Witness
+from louver.protect.outsider import ENOUGH, Cut, Outsider, Witness
 from louver.protect.problem import Demand, Problem
 from louver.run import Run
 
@@ -110,7 +110,7 @@ class _Search:
         self.seen: set[tuple[bytes, bytes]] = set()
         self.nodes = FIRST_NODES
         self.active: list[int] = []
-        self.groups = _by_cell(self.demands)
+        self._regroup([(demand.cell, demand.sign) for demand in self.demands])
         n = problem.n_cells
         self.lower = problem.must_hide.astype(np.float64)
         self.upper = (problem.must_hide | problem.may_hide).astype(np.float64)
@@ -129,7 +129,8 @@ class _Search:
         self.order = [self.order[n] for n in kept]
         # Contributors mostly take the outsider's witness for possible: those who do not are looked after as they turn up.
         self.active = [n for n, demand in enumerate(self.demands) if demand.attacker == 0]
-        self.groups = _by_cell(self.demands)
+        # Who took one witness for possible with everything hidden is asked about together from now on.
+        self._regroup([(d.cell, d.sign, id(witnesses[n])) for n, d in zip(kept, self.demands, strict=True)])
         self.take(*self.grown(self.problem.must_hide.copy(), self.problem.cost))
 
     def met(self, some: Iterable[int], hidden: Bools, *, stop: bool = False) -> dict[int, Witness]:
@@ -140,7 +141,7 @@ class _Search:
         for n in some:
             self.run.check()
             demand = self.demands[n]
-            witness = self._for_all(demand, pool, openness) or pool.serving(demand)
+            witness = self._for_all(n, pool, openness) or pool.serving(demand)
             if witness is None:
                 reach = self.outsider.reach(demand, openness)
                 witness = reach.witness
@@ -152,15 +153,22 @@ class _Search:
                 found[n] = witness
         return found
 
-    def _for_all(self, demand: Demand, pool: _Pool, openness: Floats) -> Witness | None:
-        """One witness for everybody who attacks the cell of a demand, looked for once."""
-        key = demand.cell, demand.sign
-        every = self.groups[key]
-        if len(every) == 1:
+    def _for_all(self, n: int, pool: _Pool, openness: Floats) -> Witness | None:
+        """One witness for all demands of a group, looked for once."""
+        group = self.group_of[n]
+        if len(self.groups[group]) == 1:
             return None
-        if key not in pool.for_all:
-            pool.for_all[key] = self.outsider.reach_for_all(every, openness)
-        return pool.for_all[key]
+        if group not in pool.for_all:
+            pool.for_all[group] = self.outsider.reach_for_all(self.groups[group], openness)
+        return pool.for_all[group]
+
+    def _regroup(self, key: Sequence[object]) -> None:
+        """Let demands of one key be asked about together."""
+        number = {one: group for group, one in enumerate(dict.fromkeys(key))}
+        self.group_of = [number[one] for one in key]
+        self.groups: list[list[Demand]] = [[] for _ in number]
+        for group, demand in zip(self.group_of, self.demands, strict=True):
+            self.groups[group].append(demand)
 
     def grown(self, hidden: Bools, price: Floats) -> tuple[Bools, dict[int, Witness]]:
         """Hide more cells until every demand is met, then show what is not needed."""
@@ -170,7 +178,7 @@ class _Search:
         pool = _Pool(self.outsider)
         for n, demand in enumerate(self.demands):
             self.run.check()
-            witness = self._for_all(demand, pool, openness) or pool.serving(demand)
+            witness = self._for_all(n, pool, openness) or pool.serving(demand)
             if witness is None:
                 reach = self.outsider.reach(demand, openness)
                 witness = reach.witness
@@ -383,21 +391,25 @@ class _Pool:
 
     def __init__(self, outsider: Outsider) -> None:
         self._outsider = outsider
-        self._own: dict[tuple[int, int], list[Witness]] = {}
-        self._recent: list[Witness] = []
-        self.for_all: dict[tuple[int, int], Witness | None] = {}
+        self._own: dict[tuple[int, int], list[tuple[Witness, Bools]]] = {}
+        self._recent: list[tuple[Witness, Bools]] = []
+        self.for_all: dict[int, Witness | None] = {}
 
     def keep(self, demand: Demand, witness: Witness) -> None:
         own = self._own.setdefault((demand.cell, demand.sign), [])
-        if not any(witness is one for one in own):
-            own.append(witness)
-            self._recent = [*self._recent[1 - RECENT :], witness]
+        if not any(witness is one for one, _ in own):
+            entry = witness, self._outsider.accepted(demand, witness)
+            own.append(entry)
+            self._recent = [*self._recent[1 - RECENT :], entry]
 
     def serving(self, demand: Demand) -> Witness | None:
         """A witness of the same cell, or a recent one, that meets a demand too."""
         own = self._own.get((demand.cell, demand.sign), ())
         candidates = own if own else self._recent[::-1]
-        return next((one for one in candidates if self._outsider.serves(demand, one)), None)
+        for witness, is_accepted in candidates:
+            if is_accepted[demand.attacker] and _moves(witness, demand):
+                return witness
+        return None
 
 
 RECENT = 8
@@ -409,17 +421,16 @@ def _first(demand: Demand) -> tuple[int, int, int, int]:
     return -demand.need, demand.cell, demand.sign, demand.attacker
 
 
-def _by_cell(demands: Sequence[Demand]) -> dict[tuple[int, int], list[Demand]]:
-    """Demands on one cell and side."""
-    found: dict[tuple[int, int], list[Demand]] = {}
-    for demand in demands:
-        found.setdefault((demand.cell, demand.sign), []).append(demand)
-    return found
-
-
 def _uses(witness: Witness, cell: int) -> bool:
-    at = int(np.searchsorted(witness.cells, cell))
+    at = int(witness.cells.searchsorted(cell))
     return at < len(witness.cells) and int(witness.cells[at]) == cell
+
+
+def _moves(witness: Witness, demand: Demand) -> bool:
+    """Whether the cell of a demand moves far enough, as far as floats tell."""
+    at = int(witness.cells.searchsorted(demand.cell))
+    is_there = at < len(witness.cells) and int(witness.cells[at]) == demand.cell
+    return is_there and bool(demand.sign * witness.change[at] >= demand.need * ENOUGH)
 
 
 def _rows(cuts: Sequence[Cut], n_cells: int) -> csr_array:

@@ -26,12 +26,13 @@ from louver.optim.status import Status
 from louver.protect.problem import UNBOUNDED, Demand, Problem
 from louver.run import Run
 
-__all__ = ["Cut", "Outsider", "Reach", "Witness"]
+__all__ = ["ENOUGH", "Cut", "Outsider", "Reach", "Witness"]
 
 CLIP = 1024.0
 """A witness that moves another cell by more than so many times what the demand needs is not looked for."""
 
 ENOUGH = 1 - 1e-9
+"""Share of a need that counts as met in floats; the certificate asks for all of it."""
 DENOMINATORS = (1, 2, 12, 1 << 20)
 NEAR = 1e-6
 
@@ -75,6 +76,13 @@ class Outsider:
         self._sums = problem.sums.astype(np.float64)
         nothing = np.zeros(m)
         self._program = Program(self._sums, nothing, nothing, np.zeros(n), np.zeros(n), run=run)
+        many = [attacker for attacker in problem.attackers if len(attacker.cells)]
+        self._places = [n for n, attacker in enumerate(problem.attackers) if len(attacker.cells)]
+        self._starts = np.cumsum([0, *(len(attacker.cells) for attacker in many[:-1])])
+        self._known = [
+            np.concatenate([getattr(attacker, name) for attacker in many] or [np.zeros(0, dtype=np.int64)])
+            for name in ("cells", "down", "up")
+        ]
         both = csr_array(hstack([self._sums, -self._sums]))
         self._paths = Program(both, nothing, nothing, np.zeros(2 * n), np.zeros(2 * n), run=run)
 
@@ -165,20 +173,17 @@ class Outsider:
             cost = np.concatenate([weights, weights]) / (np.concatenate([size, size]) + 0.1) + 1e-7
         return None if best is None else Witness.of(best * demand.need)
 
-    def serves(self, demand: Demand, witness: Witness) -> bool:
-        """Whether a witness of another demand, which the outsider takes for possible, meets this one as far as floats tell."""
-        at = witness.cells.searchsorted(demand.cell)
-        if at == len(witness.cells) or witness.cells[at] != demand.cell:
-            return False
-        if demand.sign * witness.change[at] < demand.need * ENOUGH:
-            return False
-        attacker = self.problem.attackers[demand.attacker]
-        if not len(attacker.cells):
-            return True
-        places = np.minimum(witness.cells.searchsorted(attacker.cells), len(witness.cells) - 1)
-        change = np.where(witness.cells[places] == attacker.cells, witness.change[places], 0.0)
-        slack = 1e-9 * demand.need
-        return bool((change <= attacker.up + slack).all() and (-change <= attacker.down + slack).all())
+    def accepted(self, demand: Demand, witness: Witness) -> Bools:
+        """Which attackers take a witness, which the outsider does, for possible as far as floats tell."""
+        found = np.ones(len(self.problem.attackers), dtype=bool)
+        if self._places:
+            change = np.zeros(self.problem.n_cells)
+            change[witness.cells] = witness.change
+            cells, down, up = self._known
+            slack = 1e-9 * demand.need
+            is_against = (change[cells] > up + slack) | (-change[cells] > down + slack)
+            found[self._places] = ~np.logical_or.reduceat(is_against, self._starts)
+        return found
 
 
 REWEIGHTED = 3
