@@ -28,6 +28,9 @@ __all__ = ["Cell", "Contributor", "Line", "Loaded", "LoadedTable", "load"]
 NOISE = 1e-14
 """Share of a number by which its text may miss a decimal: programs that add floats print 0.30000000000000004."""
 
+TELLING = 100_000
+"""Units from which on two crossing cells with one contributor each and the same number are taken to have the same contributor."""
+
 LETTERS = {
     "": None,
     "s": None,
@@ -524,7 +527,8 @@ def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple
     """Contributors that a table without names tells of: whoever is alone in a cell, and either of two.
 
     A cell inside another, or around it, with the same part of one of at most two contributors has the same contributor. Two cells with
-    the same part that only cross each other may have: both are asked about, the one who has the one cell and the one who has both.
+    the same part that only cross each other have the same one if the number has `TELLING` units or more; a smaller one may be the same by
+    chance, so both are asked about, the one who has the one cell and the one who has both. Of zeros only the first is.
     """
     parts: dict[tuple[str, int], dict[int, bool]] = {}
     unknown = 0
@@ -543,15 +547,27 @@ def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple
     found: dict[tuple[int, frozenset[int]], Contributor] = {}
     for (_, part), own in parts.items():
         for number, is_alone in own.items():
-            nested = {c for c in own if index.is_inside(c, number) or index.is_inside(number, c)}
+            nested = _reached(number, own, index)
             crossing = {c for c in own if index.is_crossing(c, number)} | nested
             kind = "the only contributor" if is_alone else "one of two contributors"
-            for known in {frozenset(nested), frozenset(crossing)}:
+            variants = [nested] if part == 0 else [crossing] if part >= TELLING else [nested, crossing]
+            for known in map(frozenset, variants):
                 if (part, known) not in found:
                     inside = {o: part for o in range(len(cells)) if any(index.is_inside(c, o) for c in known)}
                     alone = frozenset(c for c in known if own[c])
                     found[part, known] = Contributor(f"{kind} of {cells[number].place}", inside, alone)
     return tuple(found.values()), unknown
+
+
+def _reached(number: int, own: Mapping[int, bool], index: CellIndex) -> set[int]:
+    """Cells of the same contributor: inside a cell or around it, and so on through cells with a single one."""
+    found, waiting = {number}, [number]
+    while waiting:
+        here = waiting.pop()
+        near = {c for c in own if index.is_inside(c, here) or index.is_inside(here, c)} - found
+        found |= near
+        waiting += [c for c in near if own[c]]
+    return found
 
 
 # Tables from records ----------------------------------------------------------------------------------------------

@@ -91,17 +91,25 @@ def posed(folder: Path, table: dict, **more: object) -> tuple[object, Problem]:
     return loaded, pose(request.options, loaded, judge_cells(request.options, loaded))
 
 
-def test_cells_with_the_same_number_may_have_the_same_contributor(tmp_path: Path) -> None:
-    """A firm alone in a trade and a firm alone in a size, both of 40: asked about as one, and as two."""
-    write(tmp_path, ["a,1,40", "b,9,900", "Total,10,940"], head="trade,n,turnover\n")
-    write(tmp_path, ["s,1,40", "t,9,900", "Total,10,940"], "sizes.csv", "size,n,turnover\n")
+@pytest.mark.parametrize(("number", "cells"), [(40, [1, 1, 2]), (400_000, [2]), (0, [1, 1])])
+def test_cells_with_the_same_number_may_have_the_same_contributor(
+    tmp_path: Path, number: int, cells: list[int]
+) -> None:
+    """A firm alone in a trade and a firm alone in a size, both of 40: asked about as one, and as two; of 400000, as one."""
+    write(tmp_path, [f"a,1,{number}", "b,9,900000", f"Total,10,{900000 + number}"], head="trade,n,turnover\n")
+    write(
+        tmp_path,
+        [f"s,1,{number}", "t,9,900000", f"Total,10,{900000 + number}"],
+        "sizes.csv",
+        "size,n,turnover\n",
+    )
     tables = [
         {"name": by, "by": [by], "file": str(tmp_path / file), "value": "turnover", "frequency": "n"}
         for by, file in (("trade", "firms.csv"), ("size", "sizes.csv"))
     ]
     request = ask(ProtectOptions, None, None, {"tables": tables, "rules": [FEW]})
     loaded = load(request.options, None, request.source.opening(), Path(), Run())
-    assert sorted(len(one.alone) for one in loaded.contributors) == [1, 1, 2]
+    assert sorted(len(one.alone) for one in loaded.contributors) == cells
     assert solve(request.options, loaded, Run()).open_cells == {}
 
 
