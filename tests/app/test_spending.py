@@ -16,7 +16,7 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 
-pytestmark = pytest.mark.chromium
+pytestmark = pytest.mark.long
 
 CHANGED = "before => ![undefined, before].includes(document.querySelectorAll('.lane')[2]?.innerHTML)"
 

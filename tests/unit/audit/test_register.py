@@ -394,6 +394,7 @@ def _die_at(event: str, people: Path) -> None:
     publish(people, EVERYONE, "one")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("event", ["link", "replace"])
 def test_a_kill_leaves_an_entry_whole_or_not_at_all(people: Path, event: str) -> None:
     context = multiprocessing.get_context("spawn")

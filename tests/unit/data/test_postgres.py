@@ -16,7 +16,7 @@ from louver.schema.recode import Recode
 from louver.schema.spec import Schema
 from oracles import tables
 
-pytestmark = pytest.mark.postgres
+pytestmark = pytest.mark.long
 SECRET = "Zw\u00fcrgl-4711"
 
 
