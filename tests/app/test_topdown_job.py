@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,7 +16,11 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from louver.run import Run
+from louver.topdown import topdown
 from louver.topdown.load import read_design
+from louver.topdown.measuring import source_hash
+from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
+from louver.topdown.solve import work_of
 from topdown_town import write_town
 
 
@@ -84,6 +89,28 @@ def test_cancelled_after_paying_it_goes_on_with_the_same_noise(
     assert not Path(out).exists() and Ledger(ledger).state().remaining == 4 - asked.amount
     released(str(spec), asked.section(), str(ledger), out, Run())
     assert verify(out).passed and Ledger(ledger).state().remaining == 4 - asked.amount
+
+
+def test_measurements_of_other_data_are_no_paid_release_of_these(
+    spec: Path, asked: Asked, tmp_path: Path
+) -> None:
+    """What a run for other records of the same ledger left behind is neither paid for these nor their release."""
+    ledger, out = tmp_path / "town.ledger", tmp_path / "town"
+    Ledger.create(ledger, Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(8))
+    released(str(spec), asked.section(), str(ledger), str(out), Run())
+    work = work_of(out)
+    for name in (MEASUREMENTS_FILE, INVARIANTS_FILE):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(out / name, work / name)
+    call = (str(spec), asked.section(), str(ledger), str(out), Run())
+    assert is_paid(*call)
+    people = spec.parent / "people.csv"
+    lines = people.read_text().splitlines()
+    people.write_text("\n".join([*lines, lines[-1]]) + "\n")
+    Ledger(ledger).admit(source_hash(read_design(spec)), name="people.csv")
+    assert not is_paid(*call)
+    with pytest.raises(InputError, match="exists already"):
+        topdown(spec, ledger=ledger, out=out, resume=True)
 
 
 def test_the_budget_and_choices_go_into_the_spec(spec: Path, asked: Asked) -> None:

@@ -123,3 +123,31 @@ def test_a_second_ledger_for_a_copy_is_refused(call_louver: Runner, tmp_path: Pa
     second = call_louver("ledger", "init", tmp_path / "copy.csv.ledger", "--epsilon", "1")
     assert second.code == 2 and "louver ledger admit people.csv.ledger copy.csv" in second.err
     assert not (tmp_path / "copy.csv.ledger").exists()
+
+
+def test_a_reshaped_copy_is_admitted_and_other_people_take_a_word(
+    call_louver: Runner, tmp_path: Path
+) -> None:
+    rows = [f"{i * 7919 % 10007},w{i % 7}" for i in range(200)]
+    people, copy = tmp_path / "people.csv", tmp_path / "copy.csv"
+    people.write_text("\n".join(["id,ward", *rows]) + "\n")
+    copy.write_text(
+        "\n".join(["id,ward,more", *(f"{row},{i % 3}" for i, row in enumerate(sorted(rows)))]) + "\n"
+    )
+    first = tmp_path / "people.csv.ledger"
+    assert call_louver("ledger", "init", first, "--epsilon", "1").code == 0
+    again = call_louver("ledger", "init", tmp_path / "copy.csv.ledger", "--epsilon", "1")
+    assert again.code == 2 and "`louver ledger admit people.csv.ledger copy.csv`" in again.err
+    assert not (tmp_path / "copy.csv.ledger").exists()
+    assert call_louver("ledger", "admit", first, people).code == 0
+    told = call_louver("ledger", "admit", first, copy).out
+    assert "known by the people in it: copy.csv holds the same people as the sources before" in told
+    others = tmp_path / "others.csv"
+    others.write_text("id,ward\n" + "".join(f"{20000 + i},w{i % 7}\n" for i in range(200)))
+    second = tmp_path / "others.csv.ledger"
+    refused = call_louver("ledger", "init", second, "--epsilon", "1")
+    assert refused.code == 2 and "--new-population" in refused.err
+    made = call_louver("ledger", "init", second, "--epsilon", "1", "--new-population")
+    assert made.code == 0 and "pays for: others.csv" in made.out
+    nowhere = call_louver("ledger", "init", tmp_path / "x.ledger", "--epsilon", "1", "--new-population")
+    assert nowhere.code == 2 and "needs data beside x.ledger" in nowhere.err

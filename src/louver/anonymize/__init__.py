@@ -34,7 +34,7 @@ from louver.data.fingerprint import fingerprint
 from louver.data.read import Source, open_source
 from louver.data.restriction import restriction
 from louver.errors import InputError
-from louver.privacy.ledger import KeyedHash
+from louver.privacy.ledger import KeyedHash, People
 from louver.privacy.ledger_finding import find_ledger
 from louver.release.memory import Memory
 from louver.release.write import check_out
@@ -198,6 +198,7 @@ class _Place:
     out: Path
     payer: Path | None
     dataset: KeyedHash
+    people: People
     memory: Memory | None
 
 
@@ -219,7 +220,8 @@ def _place(
             is_publishing=True,
             run=run,
         )
-    return _Place(out=Path(out), payer=payer, dataset=dataset, memory=memory)
+    people = People(request.data, weight=source.weight, run=run, **source.opening())
+    return _Place(out=Path(out), payer=payer, dataset=dataset, people=people, memory=memory)
 
 
 def _written(
@@ -228,7 +230,15 @@ def _written(
     page = None if report is None else (run or Run()).attend(report, release)
     remark = None if place.memory is None else _remark(place.memory)
     release = replace(release, ledger=place.payer, remark=remark)
-    release.write(place.out, page, place.payer, dataset=place.dataset, memory=place.memory, run=run)
+    release.write(
+        place.out,
+        page,
+        place.payer,
+        dataset=place.dataset,
+        people=place.people,
+        memory=place.memory,
+        run=run,
+    )
     return release
 
 

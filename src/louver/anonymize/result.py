@@ -26,7 +26,7 @@ from louver.anonymize.watch import Stopped
 from louver.anonymize.worked_out import WorkedOut
 from louver.data.write import write_csv
 from louver.optim.status import Status
-from louver.privacy.ledger import KeyedHash, Ledger
+from louver.privacy.ledger import KeyedHash, Ledger, People
 from louver.release.manifest import Manifest
 from louver.release.write import ReleaseWriter
 from louver.run import Run
@@ -288,6 +288,7 @@ class AnonymizedRelease(Shown):
         ledger: str | Path | None = None,
         *,
         dataset: KeyedHash | None = None,
+        people: People | None = None,
         memory: Memory | None = None,
         run: Run | None = None,
     ) -> Manifest:
@@ -303,6 +304,8 @@ class AnonymizedRelease(Shown):
             The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
         dataset : KeyedHash, optional
             Keyed hash of the data; the ledger refuses others than those it has admitted.
+        people : People, optional
+            Who is in the data, by which the ledger knows them again.
         memory : Memory, optional
             A register that the classes are entered into.
         run : Run, optional
@@ -321,16 +324,22 @@ class AnonymizedRelease(Shown):
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
             if report is not None:
                 writer.path("report.html").write_text(report, encoding="utf-8")
-            log = partial(self._log, ledger, dataset, memory)
+            log = partial(self._log, ledger, dataset, people, memory)
             return writer.seal(self.manifest(), None if ledger is None and memory is None else log)
 
-    def _log(self, ledger: str | Path | None, dataset: KeyedHash | None, memory: Memory | None) -> str:
+    def _log(
+        self,
+        ledger: str | Path | None,
+        dataset: KeyedHash | None,
+        people: People | None,
+        memory: Memory | None,
+    ) -> str:
         """Enter the classes into the register, log the file as an exact disclosure; returns the head of the one or the other."""
         entered = "" if memory is None or self.entry is None else memory.append(self.entry)
         if ledger is None:
             return entered
         what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
-        return str(Ledger(Path(ledger)).disclose(what, dataset=dataset))
+        return str(Ledger(Path(ledger)).disclose(what, dataset=dataset, people=people))
 
     def __repr__(self) -> str:
         u, r = self.utility, self.risk

@@ -17,7 +17,7 @@ from louver.cli.parameters import CHECK_FAILED, Epsilon, Json, Rho, command, gro
 from louver.errors import InputError, printable
 from louver.privacy.budget import Measure, fraction_of
 from louver.privacy.ledger import SUFFIX, Ledger, LedgerState
-from louver.privacy.ledger_finding import admit_source, check_no_second
+from louver.privacy.ledger_finding import admit_source, bind_apart, check_beside, check_no_second
 from louver.privacy.neighbours import Relation
 from louver.run import Run
 
@@ -31,11 +31,18 @@ KINDS = {
     "disclosure": "disclosed exactly",
     "refusal": "refused for what the data hold",
     "admit": "admitted",
+    "people": "known by the people in it",
     "succeeded": "closed, succeeded by",
 }
 """What the kinds of entries are called for a reader."""
 
 LedgerFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The ledger file.")]
+NewPopulation = Annotated[
+    bool,
+    typer.Option(
+        "--new-population", help="The data are about other people than those of the other ledgers there."
+    ),
+]
 
 
 @command(app, name="init")
@@ -53,6 +60,7 @@ def ledger_init(
         str | None,
         typer.Option(metavar="NAME", help="Whose data it is for; sources are then admitted one by one."),
     ] = None,
+    new_population: NewPopulation = False,
     json: Json = False,
     *,
     run: Run,
@@ -62,8 +70,13 @@ def ledger_init(
         raise InputError(f"option --neighbours must be one of {', '.join(Relation)}.", option="--neighbours")
     measure, amount = _ledger_amount(epsilon, rho)
     path = _new_ledger_file(_ledger_file(file))
-    check_no_second(path, run)
+    if new_population:
+        check_beside(path)
+    else:
+        check_no_second(path, run)
     made = Ledger.create(path, measure, Relation(neighbours), amount, population=population)
+    if new_population:
+        bind_apart(made, run)
     return _show_ledger(made.state(), path, json)
 
 
@@ -76,6 +89,7 @@ def ledger_admit(
     ] = None,
     table: Annotated[str | None, typer.Option(metavar="T", help="Table of a database.")] = None,
     query: Annotated[str | None, typer.Option(metavar="Q", help="Query of a PostgreSQL database.")] = None,
+    new_population: NewPopulation = False,
     json: Json = False,
     *,
     run: Run,
@@ -84,7 +98,10 @@ def ledger_admit(
     path = _ledger_file(file)
     if data is None:
         raise InputError("argument DATA is missing; name the data to be admitted.", option="DATA")
-    return _show_ledger(admit_source(Ledger(path), data, table=table, query=query, run=run), path, json)
+    state = admit_source(
+        Ledger(path), data, table=table, query=query, is_new_population=new_population, run=run
+    )
+    return _show_ledger(state, path, json)
 
 
 @command(app, name="succeed")
@@ -217,7 +234,11 @@ def _facts(state: LedgerState) -> Iterator[str]:
 
 def _history(state: LedgerState) -> Iterator[str]:
     """A dated line for every event; what became of a debit stands in its own line."""
-    shown = [event for event in state.events if event.kind not in ("seal", "abandon", "handed over")]
+    shown = [
+        event
+        for event in state.events
+        if event.kind not in ("seal", "abandon", "handed over") and (event.kind != "people" or event.what)
+    ]
     amounts = ["" if event.amount is None else str(event.amount) for event in shown]
     width = max(map(len, ["amount", *amounts]))
     yield f"{'':>4}  {'date':<16}  {'verb':<9}  {'amount':>{width}}  what for, or what was published exactly"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from louver.data.coding import SCALAR_TYPES, text_sql
 from louver.data.read import Source
 
-__all__ = ["Census", "Common", "Persons", "Sketch"]
+__all__ = ["Census", "Common", "Persons", "Sketch", "in_percent"]
 
 SAMPLE = 2048
 """Different records, and different persons, of which a sketch keeps the hashes."""
@@ -434,3 +434,18 @@ def _packed(hashes: Hashes) -> str:
 
 def _unpacked(text: str) -> Hashes:
     return np.frombuffer(base64.b64decode(text, validate=True), "<u8").astype(np.uint64)
+
+
+def in_percent(share: float | None) -> str:
+    """A share in words; 0 % and 100 % only where it is so.
+
+    Examples
+    --------
+    >>> [in_percent(share) for share in (0, 0.0001, 0.97, 0.9999, 1)]
+    ['none', 'under 1 %', '97 %', 'over 99 %', 'all']
+    """
+    if not share:
+        return "none"
+    if share == 1:
+        return "all"
+    return "under 1 %" if share < 0.01 else "over 99 %" if share > 0.99 else f"{share:.0%}".replace("%", " %")

@@ -17,7 +17,7 @@ from louver.groups.options import GroupsOptions
 from louver.groups.plan import SizePlan, chosen_shares, equal_shares, make_plan, priced
 from louver.groups.problem import GroupTable, Total
 from louver.privacy.budget import Measure
-from louver.privacy.ledger import KeyedHash, Publication, request_digest
+from louver.privacy.ledger import KeyedHash, People, Publication, request_digest
 from louver.privacy.measurements import Measurements
 from louver.privacy.noise import Noise, OpenDPNoise
 from louver.privacy.spend import Account, Payment, open_ledger, request_of
@@ -111,7 +111,8 @@ class Asked:
         if self.options.delta is not None and self.regions is not None:
             budget = self.plan(self.regions).loss
         payer = open_ledger(self.data, ledger, budget, table=source.table, query=source.query, run=self.run)
-        return Account(payer, self.dataset)
+        people = People(self.data, weight=source.weight, run=self.run, **source.opening())
+        return Account(payer, self.dataset, people)
 
     def public_plan(self) -> SizePlan:
         """The plan of a call that does not take its regions from the data."""

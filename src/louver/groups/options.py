@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DataKeywords", "GroupsKeywords", "GroupsOptions"]
 
+MOST_LEVELS = 64
+"""Levels of regions, the whole among them; `verify` looks at every pair of them."""
+
 Amount = int | float | str
 LARGEST_SIZE = 1_000_000
 
@@ -160,6 +163,11 @@ class GroupsOptions(VerbOptions):
                 raise InputError(f"option {flag} is missing: {what}.", option=flag)
         if len(set(self.regions)) < len(self.regions):
             raise InputError("option --regions names a column twice.", option="--regions")
+        if len(self.regions) >= MOST_LEVELS:
+            raise InputError(
+                f"option --regions names {len(self.regions)} columns; name fewer than {MOST_LEVELS}, the levels that are worth a share.",
+                option="--regions",
+            )
         if self.domain is not None and self.domain_from_data:
             raise InputError(
                 "options --domain and --domain-from-data cannot be used together.", option="--domain"

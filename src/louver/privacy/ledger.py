@@ -14,6 +14,7 @@ and carried over a fork.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,10 +26,21 @@ from pathlib import Path
 from typing import Any
 
 from louver._version import __version__
+from louver.data.people import Common
 from louver.errors import BudgetError, Cancelled, InputError, LouverError
 from louver.privacy.budget import Loss, Measure, convert, fraction_of
 from louver.privacy.ledger_check import SUFFIX, LedgerCheck, check_ledger
 from louver.privacy.ledger_file import Entry, Head, LedgerFile, canonical, commitment, stamped
+from louver.privacy.ledger_people import (
+    UNKNOWN,
+    Met,
+    People,
+    copy_sketches,
+    in_words,
+    keep_sketch,
+    nearest,
+    read_sketch,
+)
 from louver.privacy.ledger_state import Event, LedgerState, Publication, Source, replay
 from louver.privacy.ledger_succession import hand_over
 from louver.privacy.neighbours import Relation
@@ -43,8 +55,10 @@ __all__ = [
     "Ledger",
     "LedgerCheck",
     "LedgerState",
+    "People",
     "Publication",
     "Source",
+    "check_second",
     "ledger_beside",
     "ledgers_admitting",
     "ledgers_in",
@@ -60,6 +74,9 @@ Composed = Callable[[Sequence[Mapping[str, Any]]], None]
 
 FORMAT = 2
 """Of a reserved debit. Version 0.1 wrote none, and named requests otherwise."""
+
+PEOPLE_FORMAT = 1
+"""Of an entry that says who is in a source."""
 
 LARGEST_DENOMINATOR = 10**3000
 """Amounts add up to a fraction that can still be written as text."""
@@ -140,6 +157,74 @@ def ledgers_admitting(dataset: KeyedHash, ledgers: Iterable[Ledger]) -> Iterator
                 yield ledger
 
 
+def check_second(
+    people: People,
+    folders: Iterable[Path],
+    *,
+    payer: Ledger | None = None,
+    is_new_population: bool = False,
+) -> tuple[str, ...]:
+    """Refuse a second budget for people whom another ledger of some folders pays for, or may pay for.
+
+    Parameters
+    ----------
+    people : People
+        Of data that `payer` has not met.
+    folders : iterable of Path
+    payer : Ledger, optional
+        The ledger that is to pay; None where it is yet to be made.
+    is_new_population : bool
+        Whether the steward says that they are other people.
+
+    Returns
+    -------
+    tuple of str
+        The ledgers whose people are others only by that word.
+
+    Raises
+    ------
+    BudgetError
+        That nobody was found is no proof, for values change: a ledger that knows none of the people needs the steward's word.
+    """
+    apart: dict[str, None] = {}
+    for other in _others(folders, payer):
+        common = other.common(people)
+        if common is None or (
+            payer is not None
+            and not _is_found(common)
+            and (_is_apart(payer, other) or payer.has_people(people))
+        ):
+            continue
+        if not is_new_population:
+            raise BudgetError(
+                f"{in_words(common, people.name, f'those that {other.name} pays for')}; let that ledger pay (`louver ledger "
+                f"admit {other.name} {people.name}`), or say with --new-population that they are other people (`louver ledger "
+                "init`, or `admit` for a ledger that exists)."
+            )
+        apart[other.identity] = None
+    return tuple(apart)
+
+
+def _others(folders: Iterable[Path], payer: Ledger | None) -> Iterator[Ledger]:
+    """Ledgers of some folders that still pay, but for the payer and those it carries on."""
+    seen = set() if payer is None else {payer.identity}
+    for folder in dict.fromkeys(folder.resolve() for folder in folders):
+        for other in ledgers_in(folder):
+            with suppress(LouverError):
+                if other.state().successor is None and other.identity not in seen:
+                    seen.add(other.identity)
+                    yield other
+
+
+def _is_found(common: Common) -> bool:
+    return common.is_same or bool(common.share)
+
+
+def _is_apart(one: Ledger, other: Ledger) -> bool:
+    """Whether the steward said, to either, that two ledgers are about different people."""
+    return other.identity in one.state().apart or one.identity in other.state().apart
+
+
 class Ledger(LedgerFile):
     """One population's account.
 
@@ -216,8 +301,46 @@ class Ledger(LedgerFile):
         """What was published exactly so far, for programs; words alone where an older version kept no more."""
         return self.state().invariants
 
+    @property
+    def identity(self) -> str:
+        """What stays the same of a ledger and of those that carry it on."""
+        return commitment(self._read_secret())
+
+    @property
+    def people_key(self) -> bytes:
+        """The key of the hashes by which people are known again."""
+        return hmac.digest(self._read_secret(), b"people of a ledger", "sha256")
+
+    def common(self, people: People) -> Common | None:
+        """The most that people have in common with those of any source of this ledger; None where it knows of no source.
+
+        A ledger that has not met data yet is taken to be for the file that it lies beside by its name.
+        """
+        state, key = self.state(), self.people_key
+        sketches = [read_sketch(self.path, digest) for digest in state.people.values()]
+        known = [sketch for sketch in sketches if sketch is not None]
+        n_unknown = len(sketches) - len(known) + len(set(state.sources) - set(state.people))
+        beside = source_beside(self.path)
+        if beside is not None and (n_unknown or not state.sources):
+            sketch = People(beside).sketch(key)
+            n_unknown = 1 if sketch is None else n_unknown
+            known += [] if sketch is None else [sketch]
+        return nearest([*people.compare(key, known), *[UNKNOWN] * min(1, n_unknown)])
+
+    def has_people(self, people: People) -> bool:
+        """Whether some of them are known to be in a source that this ledger has met."""
+        common = self.common(people) if self.state().sources else None
+        return common is not None and _is_found(common)
+
     def admit(
-        self, dataset: KeyedHash, *, name: str, table: str | None = None, query: str | None = None
+        self,
+        dataset: KeyedHash,
+        *,
+        name: str,
+        table: str | None = None,
+        query: str | None = None,
+        people: People | None = None,
+        is_new_population: bool = False,
     ) -> LedgerState:
         """Let the ledger pay for another source about the same people; admitting it twice changes nothing.
 
@@ -228,14 +351,22 @@ class Ledger(LedgerFile):
             File name of the source, for `show`; no path and no password.
         table, query : str, optional
             Which part of a database.
+        people : People, optional
+            Who is in the data. Without it they are known by their content alone.
+        is_new_population : bool
+            Whether the steward says that they are others than the people of any other ledger of the folder.
         """
-        self._check_alone(dataset)
         data_hash = self._hashed(dataset)
+        apart = self._check_source(
+            dataset, data_hash, people, is_admitting=True, is_new_population=is_new_population
+        )
+        met = self._met(data_hash, people, apart)
         with self._writing() as db:
             state = self._open_state(db)
             source = Source(dataset=data_hash, name=name, table=table, query=query)
             if state.sources.get(data_hash) != source:
                 self._append(db, {"kind": "admit", **asdict(source)})
+            self._note(db, state, data_hash, met)
             return replay(self._entries(db))
 
     def has_admitted(self, dataset: KeyedHash) -> bool:
@@ -265,10 +396,9 @@ class Ledger(LedgerFile):
                 return
         self._check_balance(state, self._converted(loss, state, largest_unit))
 
-    def check_data(self, dataset: KeyedHash) -> None:
-        """Refuse data that `reserve` would refuse as other data, before they are read."""
-        self._check_alone(dataset)
-        self._check_dataset(self.state(), self._hashed(dataset))
+    def check_data(self, dataset: KeyedHash, people: People | None = None) -> None:
+        """Refuse data that `reserve` would refuse as other data, or as another ledger's, before they are read."""
+        self._check_source(dataset, self._hashed(dataset), people)
 
     def is_pending(self, request: str) -> bool:
         """Whether an earlier run reserved a debit under this name and did not seal it."""
@@ -304,6 +434,7 @@ class Ledger(LedgerFile):
         request: str,
         purpose: str,
         dataset: KeyedHash,
+        people: People | None = None,
         largest_unit: int | None = None,
         is_replayable: bool = True,
         publishes: Sequence[Publication] = (),
@@ -322,6 +453,8 @@ class Ledger(LedgerFile):
             What the debit is for, in words.
         dataset : KeyedHash
             Binds the ledger to its data at the first debit; later debits must come from data that it has admitted.
+        people : People, optional
+            Who is in the data, noted where the ledger does not know it yet.
         largest_unit : int, optional
             Most records in a unit, where losses are converted between records and units.
         is_replayable : bool
@@ -331,8 +464,9 @@ class Ledger(LedgerFile):
         composed : callable, optional
             Given all invariants published so far, in the same transaction, raises where these must not join them.
         """
-        self._check_alone(dataset)
         data_hash = self._hashed(dataset)
+        self._check_source(dataset, data_hash, people)
+        met = self._met(data_hash, people)
         with self._writing() as db:
             entries = self._entries(db)
             state = self._open_state(db, entries)
@@ -358,6 +492,7 @@ class Ledger(LedgerFile):
                 }
                 debit = self._reserved(db, body, debited)
             self._publish(db, state, debit.entry, publishes, data_hash)
+            self._note(db, state, data_hash, met)
             return debit
 
     def _open_state(self, db: sqlite3.Connection, entries: Sequence[Entry] | None = None) -> LedgerState:
@@ -374,18 +509,67 @@ class Ledger(LedgerFile):
         return self.state().datasets.get(entry) == self._hashed(dataset)
 
     def _hashed(self, dataset: KeyedHash) -> str:
-        with self._reading() as db:
-            secret = self._secret(db, self._entries(db))
-        return dataset(secret).hex()  # takes long, so the file is not held meanwhile
+        return dataset(self._read_secret()).hex()  # takes long, so the file is not held meanwhile
 
-    def _check_alone(self, dataset: KeyedHash) -> None:
-        """Refuse a second budget for data that another ledger of the same folder pays for."""
-        if self.state().sources:
-            return
-        others = (other for other in ledgers_in(self.path.parent) if other.name != self.name)
+    def _read_secret(self) -> bytes:
+        with self._reading() as db:
+            return self._secret(db, self._entries(db))
+
+    def _check_source(
+        self,
+        dataset: KeyedHash,
+        data_hash: str,
+        people: People | None,
+        *,
+        is_admitting: bool = False,
+        is_new_population: bool = False,
+    ) -> tuple[str, ...]:
+        """Refuse data of another ledger, and data that are not admitted; return whose people are others by the steward's word."""
+        state = self.state()
+        if data_hash in state.sources:
+            return ()
+        others = _others([self.path.parent], self)
         for other in ledgers_admitting(dataset, others):
             raise BudgetError(
                 f"{other.name} in the same folder pays for these data already; use that one, with --ledger."
+            )
+        if not is_admitting:
+            if people is not None and (state.is_bound or state.population is not None):
+                self._check_shape(people)
+            self._check_dataset(state, data_hash)
+        if people is None:
+            return ()
+        folders = [self.path.parent, *([] if people.folder is None else [people.folder])]
+        return check_second(people, folders, payer=self, is_new_population=is_new_population)
+
+    def _met(self, data_hash: str, people: People | None, apart: tuple[str, ...] = ()) -> Met | None:
+        """What is to be noted about the people of data, without holding the file; None where nothing is."""
+        state = self.state()
+        if people is None or data_hash in state.people:
+            return None
+        sketch = people.sketch(self.people_key)
+        if sketch is None:
+            return None
+        what = ""
+        if data_hash not in state.sources and state.sources:
+            common = self.common(people)
+            what = "" if common is None else in_words(common, people.name, "the sources before")
+        return Met(sketch=keep_sketch(self.path, sketch), what=what, apart=apart)
+
+    def _note(self, db: sqlite3.Connection, state: LedgerState, data_hash: str, met: Met | None) -> None:
+        """Note who is in data, unless another run did meanwhile."""
+        if met is not None and data_hash not in state.people:
+            body = {"kind": "people", "format": PEOPLE_FORMAT, "dataset": data_hash, **asdict(met)}
+            self._append(db, body)
+
+    def _check_shape(self, people: People) -> None:
+        """Refuse data that are not admitted with one sentence on how to admit them, where they are about the same people."""
+        common = self.common(people)
+        if common is not None and _is_found(common):
+            raise BudgetError(
+                f"the ledger {self.name} has not admitted these data: {in_words(common, people.name, 'those that it pays for')}; "
+                f"`louver ledger admit {self.name} {people.name}` lets it pay for them in this shape, and `louver ledger succeed "
+                f"{self.name} NEW` carries on for data that changed."
             )
 
     def _check_dataset(self, state: LedgerState, data_hash: str) -> None:
@@ -551,6 +735,7 @@ class Ledger(LedgerFile):
         what: str,
         *,
         dataset: KeyedHash | None = None,
+        people: People | None = None,
         invariants: Sequence[Mapping[str, Any]] = (),
     ) -> Head:
         """Log an exact disclosure (an invariant, a k-anonymous file): no budget covers it.
@@ -561,19 +746,25 @@ class Ledger(LedgerFile):
             In words.
         dataset : KeyedHash, optional
             The data it is about: binds the ledger as a debit does, and other data are refused.
+        people : People, optional
+            Who is in them, as for `reserve`.
         invariants : sequence of mapping
             The same for programs, as JSON.
         """
-        data_hash = None
+        data_hash = met = None
         if dataset is not None:
-            self._check_alone(dataset)
             data_hash = self._hashed(dataset)
+            self._check_source(dataset, data_hash, people)
+            met = self._met(data_hash, people)
         with self._writing() as db:
             state = self._open_state(db)
             if data_hash is not None:
                 self._check_dataset(state, data_hash)
             published = Publication(what=what, invariants=tuple(invariants))
-            return self._append(db, {"kind": "disclosure", **published.to_dict(), "dataset": data_hash})
+            head = self._append(db, {"kind": "disclosure", **published.to_dict(), "dataset": data_hash})
+            if data_hash is not None:
+                self._note(db, state, data_hash, met)
+            return head
 
     def succeed(self, path: Path) -> Ledger:
         """Carry on in a new ledger, for data that changed, and take no more debits in this one.
@@ -581,6 +772,7 @@ class Ledger(LedgerFile):
         The new ledger starts with what was granted, spent, published, refused and admitted here. The last entry here names the
         first one there, which names the last but one here: one chain covers both. A call that was interrupted is repeated.
         """
+        copy_sketches(self.path, path, self.state().people.values())
         hand_over(self, path)
         return Ledger(path)
 

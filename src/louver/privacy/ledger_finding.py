@@ -5,19 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from louver.data.fingerprint import fingerprint, has_same_records
+from louver.data.fingerprint import fingerprint
 from louver.errors import BudgetError, InputError
 from louver.privacy.ledger import (
     Ledger,
     LedgerState,
+    People,
+    check_second,
     ledger_beside,
     ledgers_admitting,
     ledgers_in,
     source_beside,
 )
+from louver.privacy.ledger_people import in_words
 from louver.run import Run
 
-__all__ = ["admit_source", "check_no_second", "check_not_elsewhere", "find_ledger", "ledger_of"]
+__all__ = [
+    "admit_source",
+    "bind_apart",
+    "check_beside",
+    "check_known_elsewhere",
+    "check_no_second",
+    "check_not_elsewhere",
+    "find_ledger",
+    "ledger_of",
+]
 
 
 def ledger_of(
@@ -66,19 +78,49 @@ def find_ledger(
 
 
 def check_no_second(path: Path, run: Run | None = None) -> None:
-    """Refuse to make a ledger beside a file whose people another ledger of the folder pays for.
-
-    Two files are taken to be about the same people where a ledger knows the bytes of one, or where both hold the same records.
-    """
+    """Refuse to make a ledger beside a file whose people another ledger of the folder pays for, or may pay for."""
     source = source_beside(path)
     if source is None or path.exists():
         return
-    for other in ledgers_in(path.parent):
-        if _is_about(other, source, run):
+    for other in ledgers_admitting(fingerprint(source, run=run), ledgers_in(path.parent)):
+        raise InputError(
+            f"{other.name} pays for {source.name} already; use that one.", file=path.name, option="FILE"
+        )
+    check_second(People(source, run=run), [path.parent])
+
+
+def bind_apart(ledger: Ledger, run: Run | None = None) -> None:
+    """Bind a new ledger to the file it lies beside, whose people are others than those of all other ledgers there."""
+    source = source_beside(ledger.path)
+    if source is not None:
+        admit_source(ledger, str(source), is_new_population=True, run=run)
+
+
+def check_beside(path: Path) -> None:
+    """Refuse to say of whom a ledger is that lies beside no file."""
+    if source_beside(path) is None:
+        raise InputError(
+            f"option --new-population needs data beside {path.name}; give it to `louver ledger admit` instead.",
+            option="--new-population",
+        )
+
+
+def check_known_elsewhere(
+    data: object, *, table: str | None = None, query: str | None = None, run: Run | None = None
+) -> None:
+    """Where a file has no ledger: name the one of its folder that pays for the same people."""
+    if not isinstance(data, str | Path) or not Path(data).is_file():
+        return
+    people = People(data, table=table, query=query, run=run)
+    for other in ledgers_in(Path(data).parent):
+        if other.state().successor is None and other.has_people(people):
+            common = other.common(people)
+            assert common is not None
             raise InputError(
-                f"{source.name} is about the same people as the ledger {other.name}; use that one: "
-                f"`louver ledger admit {other.name} {source.name}`.",
-                file=path.name,
+                f"{in_words(common, people.name, f'those that {other.name} pays for')}: "
+                f"`louver ledger admit {other.name} {people.name}` lets it pay for them.",
+                file=other.name,
+                option="--ledger",
             )
 
 
@@ -101,13 +143,6 @@ def check_not_elsewhere(
         raise BudgetError(f"{other.name} beside {Path(data).name} pays for these data already; use that one.")
 
 
-def _is_about(ledger: Ledger, source: Path, run: Run | None) -> bool:
-    if any(ledgers_admitting(fingerprint(source, run=run), [ledger])):
-        return True
-    other = source_beside(ledger.path)
-    return other is not None and has_same_records(source, other, run=run)
-
-
 def admit_source(
     ledger: Ledger,
     data: str,
@@ -115,6 +150,7 @@ def admit_source(
     name: str | None = None,
     table: str | None = None,
     query: str | None = None,
+    is_new_population: bool = False,
     run: Run | None = None,
 ) -> LedgerState:
     """Let a ledger pay for another file, or table or query of a database; `name` is what it is called there."""
@@ -124,4 +160,11 @@ def admit_source(
     if name is None:
         name = f"database {urlsplit(data).path.strip('/')}" if is_address else Path(data).name
     dataset = fingerprint(data, table=table, query=query, run=run)
-    return ledger.admit(dataset, name=name, table=table, query=query)
+    return ledger.admit(
+        dataset,
+        name=name,
+        table=table,
+        query=query,
+        people=People(data, table=table, query=query, run=run),
+        is_new_population=is_new_population,
+    )

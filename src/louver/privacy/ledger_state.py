@@ -107,6 +107,10 @@ class LedgerState:
         Whose data these are. A ledger with a population pays only for sources that were admitted.
     sources : mapping
         Admitted data by keyed hash.
+    people : mapping
+        Digest of the sketch of the people in each source, by the keyed hash of its content; older versions kept none.
+    apart : frozenset of str
+        Ledgers (`Ledger.identity`) whose people are others by the word of the steward.
     is_bound : bool
         Whether this ledger itself, not one before it, has met data.
     predecessor, successor : str or None
@@ -127,6 +131,8 @@ class LedgerState:
     refusals: tuple[str, ...]
     population: str | None
     sources: Mapping[str, Source]
+    people: Mapping[str, str]
+    apart: frozenset[str]
     is_bound: bool
     predecessor: str | None
     successor: str | None
@@ -209,6 +215,8 @@ class _Replay:
     n_carried: int = 0
     refusals: list[str] = field(default_factory=list)
     sources: dict[str, Source] = field(default_factory=dict)
+    people: dict[str, str] = field(default_factory=dict)
+    apart: set[str] = field(default_factory=set)
     is_bound: bool = False
     successor: str | None = None
     is_handed_over: bool = False
@@ -234,6 +242,8 @@ class _Replay:
             refusals=tuple(self.refusals),
             population=self.first.get("population"),
             sources=self.sources,
+            people=self.people,
+            apart=frozenset(self.apart),
             is_bound=self.is_bound,
             predecessor=self.first.get("predecessor", {}).get("name"),
             successor=self.successor,
@@ -277,6 +287,9 @@ class _Replay:
                 self.sources.pop(source.dataset, None)  # admitted by name takes the place of met by a debit
                 self._meet(source)
                 what = source.words
+            case "people":
+                self.people[body["dataset"]] = str(body["sketch"])
+                self.apart.update(body["apart"])
             case "succeeded":
                 self.successor = what = body["by"]
             case "handed over":
@@ -309,6 +322,8 @@ class _Replay:
         self.n_carried = len(self.published)
         self.refusals += left["refusals"]
         self.sources.update((one["dataset"], _source(one)) for one in left["sources"])
+        self.people.update(left.get("people", {}))
+        self.apart.update(left.get("apart", ()))
         return f"carries on {left['name']}"
 
 
@@ -322,6 +337,8 @@ def carried(state: LedgerState, name: str) -> dict[str, Any]:
         "published": [one.to_dict() for one in state.published],
         "refusals": list(state.refusals),
         "sources": [asdict(one) for one in state.sources.values()],
+        "people": dict(state.people),
+        "apart": sorted(state.apart),
     }
 
 

@@ -30,11 +30,12 @@ from louver.privacy.ledger import (
     Head,
     KeyedHash,
     Ledger,
+    People,
     Publication,
     ledger_beside,
     request_digest,
 )
-from louver.privacy.ledger_finding import check_not_elsewhere, ledger_of
+from louver.privacy.ledger_finding import check_known_elsewhere, check_not_elsewhere, ledger_of
 from louver.privacy.measurements import Measurements, TrueBatch, sha256_of, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.run import Run
@@ -43,7 +44,6 @@ from louver.schema.validate import Options
 __all__ = [
     "Account",
     "Payment",
-    "is_sealed",
     "measure",
     "measure_into",
     "open_ledger",
@@ -70,6 +70,7 @@ def open_ledger(
     if path is None:
         raise InputError("option --ledger is missing; only a file has a ledger beside it.", option="--ledger")
     if not path.is_file():
+        check_known_elsewhere(data, table=table, query=query, run=run)
         message = (
             f"there is no ledger {path.name}; make one with `louver ledger init {path.name} "
             f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`, or name the one of these people with --ledger."
@@ -156,10 +157,13 @@ class Account:
     ledger : Ledger
     dataset : KeyedHash
         Keyed hash of the data: computed once before they are read and once after.
+    people : People, optional
+        Who is in them.
     """
 
-    def __init__(self, ledger: Ledger, dataset: KeyedHash) -> None:
+    def __init__(self, ledger: Ledger, dataset: KeyedHash, people: People | None = None) -> None:
         self.ledger = ledger
+        self._people = people
         self._dataset = dataset
         self._before: dict[bytes, bytes] = {}
 
@@ -183,7 +187,7 @@ class Account:
             payment.composed(self.ledger.published_invariants())
         name = self.pending(payment) or payment.request or None
         self.ledger.check_affordable(payment.loss, request=name, largest_unit=payment.largest_unit)
-        self.ledger.check_data(self._unchanged)
+        self.ledger.check_data(self._unchanged, self._people)
 
     @contextmanager
     def touching(self, verb: str) -> Iterator[None]:
@@ -191,11 +195,17 @@ class Account:
         with self.ledger.logging_refusals(f"{verb}: refused for what the data hold"):
             yield
 
+    def has_sealed(self, paths: Sequence[Path]) -> bool:
+        """Whether the ledger has sealed exactly these files, the measurements first, for these data."""
+        return _is_sealed(paths, self.ledger) and self._is_of_these_data(paths[0])
+
+    def _is_of_these_data(self, measurements: Path) -> bool:
+        entry = Measurements(measurements).description()["entry"]
+        return self.ledger.is_reserved_for(entry, self._unchanged)
+
     def check_sealed(self, measurements: Path) -> None:
         """Refuse finished measurements of other data, which may be admitted as well and asked for the same."""
-        if not self.ledger.is_reserved_for(
-            Measurements(measurements).description()["entry"], self._unchanged
-        ):
+        if not self._is_of_these_data(measurements):
             raise InputError(
                 f"{measurements.parent.name} holds the measurements of other data, or these data changed since; choose another place.",
                 option="--out",
@@ -208,6 +218,7 @@ class Account:
             request=self.pending(payment) or payment.request,
             purpose=payment.purpose,
             dataset=self._unchanged,
+            people=self._people,
             largest_unit=payment.largest_unit,
             is_replayable=payment.is_replayable,
             publishes=payment.publishes,
@@ -315,7 +326,7 @@ def measure_into(
     """
     _check_folder(folder, payment, check_out, noted)
     paths = [folder / name for name in files]
-    if is_sealed(paths, account.ledger):
+    if _is_sealed(paths, account.ledger):
         account.check_sealed(paths[0])
     else:
         account.begin(payment)
@@ -342,8 +353,8 @@ def measure_into(
     return Measurements(paths[0])
 
 
-def is_sealed(paths: Sequence[Path], ledger: Ledger) -> bool:
-    """Whether the ledger has sealed exactly these files, the measurements first."""
+def _is_sealed(paths: Sequence[Path], ledger: Ledger) -> bool:
+    """Whether the ledger has sealed exactly these files, the measurements first; of whichever data."""
     if not all(path.is_file() for path in paths):
         return False
     sealed = ledger.state().sealed.get(Measurements(paths[0]).description()["entry"], {})

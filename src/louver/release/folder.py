@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ __all__ = [
     "MOST_VALUES",
     "Folder",
     "Malformed",
-    "is_hollow",
+    "are_hollow",
     "plain_files",
     "read_text",
     "without_dictionary",
@@ -51,8 +51,11 @@ A column in which every row is alike takes a few bytes for any number of rows; r
 MOST_TEXT = 1 << 26
 """Most bytes of a page or another text that is held whole."""
 
-SMALL_FILE, LARGEST_FILE, FILLED = 1 << 30, 1 << 42, 100
-"""Files up to the first size may have holes; a larger one must lie on the disk with at least one byte of FILLED."""
+MOST_HOLES, MOST_SIZE, FILLED = 1 << 30, 1 << 42, 100
+"""Bytes that all files together may have without lying on the disk, and bytes in all.
+
+A file system that compresses may store FILLED bytes as one, so that this many count as lying on the disk for each byte that does.
+"""
 
 
 class Malformed(ValueError):
@@ -152,14 +155,15 @@ class Folder:
         return dict(self.schema(name).metadata or {})
 
 
-def is_hollow(path: Path) -> bool:
-    """Whether a file is larger than what lies on the disk of it: to read the holes of a few terabytes takes hours."""
-    found = os.stat(path, follow_symlinks=False)
-    if found.st_size <= SMALL_FILE:
-        return False
-    on_disk = getattr(found, "st_blocks", None)
-    is_empty = on_disk is not None and on_disk * 512 < found.st_size // FILLED
-    return is_empty or found.st_size > LARGEST_FILE
+def are_hollow(paths: Iterable[Path]) -> bool:
+    """Whether files are together larger than any release, or than what lies on the disk of them: reading holes takes hours."""
+    size, holes = 0, 0
+    for path in paths:
+        found = os.stat(path, follow_symlinks=False)
+        size += found.st_size
+        on_disk = getattr(found, "st_blocks", None)
+        holes += 0 if on_disk is None else max(0, found.st_size - FILLED * 512 * on_disk)
+    return holes > MOST_HOLES or size > MOST_SIZE
 
 
 def read_text(path: Path) -> str:

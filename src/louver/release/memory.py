@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from louver._words import counted
-from louver.data.people import Census, Common, Sketch
+from louver.data.people import Census, Common, Sketch, in_percent
 from louver.data.read import ArrowStream, name_of, open_source
 from louver.errors import InputError
 from louver.release.register import OPTION, Entry, Register
@@ -176,21 +176,6 @@ def _strangers(strange: Sequence[Entry], commons: Mapping[str, Common], name: st
         )
     return (
         f"{name} and the records of publication {nearest.number} are not the same, but have people in common, by all that is "
-        f"known ({_percent(common.of_these)} of the people of {name}, {_percent(common.of_earlier)} of the earlier ones), so what "
+        f"known ({in_percent(common.of_these)} of the people of {name}, {in_percent(common.of_earlier)} of the earlier ones), so what "
         "both tell together cannot be audited"
     )
-
-
-def _percent(share: float | None) -> str:
-    """A share in words; 0 % and 100 % only where it is so.
-
-    Examples
-    --------
-    >>> [_percent(share) for share in (0, 0.0001, 0.97, 0.9999, 1)]
-    ['none', 'under 1 %', '97 %', 'over 99 %', 'all']
-    """
-    if not share:
-        return "none"
-    if share == 1:
-        return "all"
-    return "under 1 %" if share < 0.01 else "over 99 %" if share > 0.99 else f"{share:.0%}".replace("%", " %")

@@ -18,7 +18,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,12 +27,16 @@ from typing import Any
 
 from louver.data.people import Sketch
 from louver.errors import InputError
+from louver.release.strict_json import read_bytes, read_json
 
 __all__ = ["OPTION", "Entry", "Register"]
 
 KEY, HEAD = "key", "head"
 ENTRY = re.compile(r"(\d{6})\.json")
 START = "0" * 64
+MOST_BYTES = 1 << 28
+"""Bytes of an entry, and of a sketch of records; no publication tells as much, and reading must end."""
+MOST_KEY = 1 << 10
 OPTION = "--register"
 
 
@@ -113,6 +117,10 @@ class Register:
         }
         digest = _digest(body)
         text = json.dumps({**body, "digest": digest}, ensure_ascii=False)
+        if len(text.encode()) > MOST_BYTES:
+            raise self._fault(
+                "cannot keep a publication that tells so much; publish fewer or smaller tables at once"
+            )
         self._put(f"{number:06d}.json", text)
         self._set_head(digest)
         return digest
@@ -130,12 +138,12 @@ class Register:
     def sketch(self, digest: str) -> Sketch:
         """Who is in the records of an entry."""
         try:
-            text = (self.folder / f"people-{digest}.json").read_text(encoding="utf-8")
-            is_good = hashlib.sha256(text.encode("utf-8")).hexdigest() == digest
-            found = Sketch.from_json(text)
-        except (OSError, ValueError, KeyError, TypeError):
-            is_good = False
-        if not is_good:
+            text = read_bytes(self.folder / f"people-{digest}.json", MOST_BYTES)
+            is_good = hashlib.sha256(text).hexdigest() == digest
+            found = Sketch.from_json(text.decode("utf-8")) if is_good else None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            found = None
+        if found is None:
             raise self._fault(f"lacks people-{digest[:8]}..., or it was changed; restore it from a copy")
         return found
 
@@ -149,7 +157,7 @@ class Register:
                 raise self._fault("holds other files and no register; name a new or an empty folder")
             with suppress(FileExistsError):
                 self._put_new(KEY, secrets.token_bytes(32).hex())
-            key = bytes.fromhex(path.read_text(encoding="ascii"))
+            key = bytes.fromhex(read_bytes(path, MOST_KEY).decode("ascii"))
         except (OSError, ValueError):
             raise self._fault("cannot be opened; check the folder and its key") from None
         return key
@@ -168,13 +176,20 @@ class Register:
             previous = entries[-1].digest
         head = self.folder / HEAD
         known = {START, *(entry.digest for entry in entries)}
-        if head.exists() and head.read_text(encoding="ascii", errors="replace").strip() not in known:
+        if head.exists() and not self._is_head(head, known):
             raise self._fault("was rolled back: its newest entry is gone; restore it from a copy")
         return entries
 
+    @staticmethod
+    def _is_head(path: Path, known: Collection[str]) -> bool:
+        try:
+            return read_bytes(path, MOST_KEY).decode("ascii").strip() in known
+        except ValueError:
+            return False
+
     def _entry(self, number: int, previous: str) -> Entry:
         try:
-            body = json.loads((self.folder / f"{number:06d}.json").read_text(encoding="utf-8"))
+            body = read_json(self.folder / f"{number:06d}.json", MOST_BYTES)
             digest = body.pop("digest")
             if "apart" not in body and digest == _digest(body):
                 raise self._fault(
@@ -183,7 +198,7 @@ class Register:
                 )
             is_good = digest == _digest(body) and body["previous"] == previous and body["number"] == number
             entry = Entry(**body, digest=digest)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             is_good = False
         if not is_good:
             raise self._fault(

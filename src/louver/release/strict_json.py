@@ -11,7 +11,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MOST_BYTES", "parse_json", "read_json"]
+__all__ = ["MOST_BYTES", "parse_json", "read_bytes", "read_json"]
 
 MOST_BYTES = 1 << 26
 """A manifest lists labels and files, never records."""
@@ -31,11 +31,16 @@ def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
     ValueError, OSError, RecursionError
         Where it is too large, no strict JSON, too deep, or cannot be read.
     """
+    return parse_json(read_bytes(path, most_bytes))
+
+
+def read_bytes(path: Path, most_bytes: int) -> bytes:
+    """The bytes of a file; ValueError where there are more."""
     with path.open("rb") as stream:
         text = stream.read(most_bytes + 1)
     if len(text) > most_bytes:
         raise ValueError("too large")
-    return parse_json(text)
+    return text
 
 
 def parse_json(text: bytes) -> Any:

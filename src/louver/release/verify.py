@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from louver._html import html_table
 from louver.errors import InputError, printable
-from louver.release.folder import Folder, Malformed, is_hollow, plain_files
+from louver.release.folder import Folder, Malformed, are_hollow, plain_files
 from louver.release.manifest import (
     MANIFEST,
     Manifest,
@@ -159,13 +159,12 @@ def _check_files(folder: Path, manifest: Manifest) -> tuple[set[str], list[Check
     except Malformed as error:
         return set(), [Check("no other files", False, str(error))]
     present -= {MANIFEST}
+    if are_hollow(folder / name for name in present & set(manifest.files)):
+        return set(), [Check("files", False, "mostly holes, or larger than any release; they were not read")]
     checks = []
     for name, entry in manifest.files.items():
         if name not in present:
             checks.append(Check(f"file {name}", False, "missing, or not a plain file"))
-            continue
-        if is_hollow(folder / name):
-            checks.append(Check(f"file {name}", False, "mostly holes, or larger than any; it was not read"))
             continue
         is_same = (folder / name).stat().st_size == entry.bytes and file_entry(folder / name) == entry
         found = "unchanged" if is_same else "its bytes differ from the manifest"

@@ -25,7 +25,7 @@ from louver.data.spilling import SortedCounts
 from louver.data.tabulate import tabulate_in_parts
 from louver.data.write import replacing
 from louver.errors import InputError
-from louver.privacy.ledger import KeyedHash
+from louver.privacy.ledger import KeyedHash, People
 from louver.privacy.measurements import TrueBatch
 from louver.privacy.noise import Nonce
 from louver.run import Run
@@ -42,6 +42,7 @@ __all__ = [
     "invariant_values",
     "read_invariants",
     "source_hash",
+    "source_people",
     "true_batches",
     "true_leaves",
     "true_levels",
@@ -55,6 +56,12 @@ REGIONS = 1 << 16
 def source_hash(design: Design, run: Run | None = None) -> KeyedHash:
     """Keyed hash of the source, which ties it to its ledger."""
     return fingerprint(_source(design), **design.spec.source.opening(), run=run)
+
+
+def source_people(design: Design, run: Run | None = None) -> People:
+    """Who is in the source, by which its ledger knows them again."""
+    source = design.spec.source
+    return People(_source(design), weight=source.weight, run=run, **source.opening())
 
 
 def _source(design: Design) -> Any:

@@ -18,7 +18,7 @@ from louver._arrays import Ints
 from louver.data.scratch import Scratch
 from louver.data.write import replacing
 from louver.errors import InputError
-from louver.privacy.ledger import Head, Ledger, Publication
+from louver.privacy.ledger import Ledger, Publication
 from louver.privacy.measurements import Measurements, TrueBatch
 from louver.privacy.spend import REQUEST_FILE, Account, Payment
 from louver.privacy.spend import measure_into as spend_into
@@ -31,6 +31,7 @@ from louver.topdown.composition import check_together, invariant_records
 from louver.topdown.measuring import (
     invariant_values,
     source_hash,
+    source_people,
     true_batches,
     true_levels,
     write_invariants,
@@ -91,7 +92,7 @@ def measure_paid(
             folder,
             (MEASUREMENTS_FILE, INVARIANTS_FILE),
             load,
-            account=Account(ledger, source_hash(plan.design, run)),
+            account=Account(ledger, source_hash(plan.design, run), source_people(plan.design, run)),
             payment=payment,
             check_out=check_out,
             noted=noted,
@@ -171,12 +172,11 @@ def checkpoints_of(plan: QueryPlan, folder: Path) -> Path | None:
     return folder / CHECKPOINTS / hasher.hexdigest()[:16]
 
 
-def is_finished(plan: QueryPlan, out: Path, ledger: Ledger) -> bool:
-    """Whether `out` is a release of this design from measurements that the ledger has sealed."""
+def is_finished(plan: QueryPlan, out: Path, account: Account) -> bool:
+    """Whether `out` is a release of this design from measurements of these data that the ledger has sealed."""
     if not (out / MANIFEST).is_file():
         return False
     manifest = read_manifest(out)
     if manifest.spec_sha256 != plan.design.fingerprint() or manifest.ledger_head is None:
         return False
-    sealed = ledger.state().sealed.get(Head.parse(manifest.ledger_head).entry, {})
-    return sealed.get(Path(MEASUREMENTS_FILE).name) == manifest.files[MEASUREMENTS_FILE].sha256
+    return account.has_sealed([out / MEASUREMENTS_FILE, out / INVARIANTS_FILE])

@@ -17,7 +17,7 @@ from louver.errors import InputError
 from louver.privacy.ledger import Ledger
 from louver.privacy.measurements import Measurements, write_measurements
 from louver.privacy.noise import KeyedNoise
-from louver.privacy.spend import is_sealed, open_ledger
+from louver.privacy.spend import Account, open_ledger
 from louver.release.write import ReleaseWriter, check_out
 from louver.run import Run
 from louver.topdown.estimation import estimate as estimate_levels
@@ -26,6 +26,7 @@ from louver.topdown.measuring import (
     SealedCounts,
     invariant_values,
     read_invariants,
+    source_hash,
     true_batches,
     true_levels,
     write_invariants,
@@ -128,12 +129,13 @@ def release_paid(
     if not resume and os.path.lexists(work):
         message = f"option --out: a run for {out.name} was interrupted; add --resume to carry it on."
         raise InputError(message, option="--resume")
-    is_released = resume and is_finished(plan, out, ledger)
+    account = Account(ledger, source_hash(plan.design, run))
+    is_released = resume and is_finished(plan, out, account)
     if not is_released:
         check_out(out)
     if is_released:  # stopped after the move
         # The levels that were finished are still beside the release, unless the folder was cleared too.
-        kept = is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], ledger)
+        kept = account.has_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE])
         release = replace(estimated(plan, work if kept else out, engine, run, {}), path=out)
     else:
         began = time.perf_counter()

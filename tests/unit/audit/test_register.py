@@ -277,6 +277,32 @@ def test_a_spoilt_sketch_and_an_entry_of_an_earlier_version_are_one_sentence(peo
         publish(people, EVERYONE, "two")
 
 
+@pytest.mark.parametrize("spoilt", ["[" * 200_000, '{"number": 1' + "1" * 10_000 + "}", '{"number": NaN}'])
+def test_an_entry_that_no_register_has_is_one_sentence(people: Path, spoilt: str) -> None:
+    publish(people, EVERYONE, "one")
+    (people.parent / "register/000001.json").write_text(spoilt)
+    with pytest.raises(InputError, match="entry 1 does not fit its hash"):
+        Register(people.parent / "register")
+
+
+def test_files_of_a_register_are_read_up_to_a_size(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(people, EVERYONE, "one")
+    folder = people.parent / "register"
+    records = Register(folder).entries[0].records
+    (folder / "head").write_text("0" * 5_000)
+    with pytest.raises(InputError, match="rolled back"):
+        Register(folder)
+    (folder / "head").unlink()
+    register = Register(folder)
+    monkeypatch.setattr("louver.release.register.MOST_BYTES", 20)
+    with pytest.raises(InputError, match="tells so much"):
+        register.append({"tables": []}, records)
+    with pytest.raises(InputError, match="lacks people-"):
+        register.sketch(records)
+    with pytest.raises(InputError, match="does not fit its hash"):
+        Register(folder)
+
+
 def test_a_new_register_says_so(people: Path) -> None:
     assert "register is new: it knows of nothing" in publish(people, EVERYONE, "one").remark
     assert publish(people, EVERYONE, "again").remark is None

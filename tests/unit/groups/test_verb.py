@@ -329,7 +329,7 @@ def test_the_budget_is_guarded(people: Path, domain: Path, tmp_path: Path) -> No
     assert (caught.value.requested, caught.value.remaining) == (1, Fraction(1, 2))
     assert not (tmp_path / "two").exists()
     people.write_text(people.read_text() + "p999,h39,GA,Cobb\n")
-    with pytest.raises(BudgetError, match="other data"):
+    with pytest.raises(BudgetError, match="has not admitted these data"):
         groups(people, **_options(domain, epsilon="1/4"), out=tmp_path / "three")
     assert ledger.state().spent == 1
 
@@ -399,6 +399,7 @@ def test_quantities_and_split_units() -> None:
         ({}, {"groups": "home"}, "--size is missing", "option"),
         ({}, {"regions": []}, "--regions is missing", "option"),
         ({}, {"regions": ["state", "state"]}, "names a column twice", "option"),
+        ({}, {"regions": [f"r{i}" for i in range(64)]}, "names 64 columns; name fewer than 64", "option"),
         ({}, {"regions": ["state", "street"]}, 'no column "street"', "column"),
         ({}, {"unit": "house"}, 'no column "house"', "column"),
         ({}, {"max_size": None}, "--max-size is missing", "option"),

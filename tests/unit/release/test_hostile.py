@@ -444,3 +444,13 @@ def test_what_cannot_be_read_is_not_opened(release: Path, attack: str) -> None:
 def test_digest_follows_the_content(release: Path) -> None:
     content = json.loads((release / "manifest.json").read_text())
     assert content["digest"] == digest(content)
+
+
+def test_many_files_of_holes_are_not_read(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may be small; together they would take as long to read as a large one."""
+    for i in range(4):
+        with (release / f"data/{i}.bin").open("wb") as stream:
+            stream.truncate(1 << 29)
+        edit(release, lambda m, i=i: m["files"].update({f"data/{i}.bin": {"bytes": 1 << 29, "sha256": ""}}))
+    monkeypatch.setattr("louver.release.verify.file_entry", lambda path: pytest.fail("it was read"))
+    assert [check.name for check in verify(release).checks if not check.passed] == ["files"]

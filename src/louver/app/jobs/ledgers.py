@@ -9,7 +9,7 @@ from louver.app.jobs.books import ledger_left, ledger_read
 from louver.errors import InputError, LouverError, printable
 from louver.privacy.budget import Measure, fraction_of
 from louver.privacy.ledger import Ledger, ledgers_in
-from louver.privacy.ledger_finding import admit_source, check_no_second, ledger_of
+from louver.privacy.ledger_finding import admit_source, bind_apart, check_no_second, ledger_of
 from louver.privacy.neighbours import Relation
 from louver.run import Run
 
@@ -17,18 +17,27 @@ __all__ = ["admitted", "ledger_made", "ledgers_there"]
 
 
 def ledger_made(
-    path: str, measure: str, amount: str, neighbours: str, population: str | None, run: Run
+    path: str,
+    measure: str,
+    amount: str,
+    neighbours: str,
+    population: str | None,
+    is_new_population: bool,
+    run: Run,
 ) -> dict[str, str]:
     """Make a ledger and grant it a first amount, as `louver ledger init` does."""
     place = Path(path)
     granted = fraction_of(amount, "the amount")
-    check_no_second(place, run)
+    if not is_new_population:
+        check_no_second(place, run)
     try:
         place.parent.mkdir(exist_ok=True)
     except OSError:
         problem = f"the folder {printable(place.parent.name)} cannot be made; start the explorer where you may write."
     else:
-        Ledger.create(place, Measure(measure), Relation(neighbours), granted, population=population)
+        made = Ledger.create(place, Measure(measure), Relation(neighbours), granted, population=population)
+        if is_new_population:
+            bind_apart(made, run)
         return ledger_left(path, run)
     raise InputError(problem)
 
@@ -53,8 +62,17 @@ def admitted(
     name: str,
     table: str | None,
     query: str | None,
+    is_new_population: bool,
     run: Run,
 ) -> dict[str, Any]:
     """Let a ledger pay for the data that are open, as `louver ledger admit` does."""
-    admit_source(Ledger(Path(ledger)), data, name=name, table=table, query=query, run=run)
+    admit_source(
+        Ledger(Path(ledger)),
+        data,
+        name=name,
+        table=table,
+        query=query,
+        is_new_population=is_new_population,
+        run=run,
+    )
     return ledger_read(ledger, releases, run)

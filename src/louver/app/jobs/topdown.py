@@ -11,13 +11,14 @@ from typing import Any
 from louver.app.jobs.books import loss_told
 from louver.app.spec_files import moved
 from louver.privacy.ledger import Ledger
-from louver.privacy.spend import is_sealed
+from louver.privacy.spend import Account
 from louver.report.topdown import topdown_report
 from louver.run import Run
 from louver.schema.spec import Spec, read_spec
 from louver.topdown import check, topdown
 from louver.topdown.forecast import forecast, total_query
 from louver.topdown.load import read_design
+from louver.topdown.measuring import source_hash
 from louver.topdown.plan import make_plan, measurable
 from louver.topdown.problem import SparseLevel
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
@@ -76,11 +77,13 @@ def planned(path: str, asked: Asked, simulations: int, run: Run) -> dict[str, An
 
 
 def is_paid(path: str, asked: Asked, ledger: str, out: str, run: Run) -> bool:
-    """Whether an interrupted run of just this has been paid for, drawn or not; the records are not opened."""
+    """Whether an interrupted run of just this on these data has been paid for, drawn or not; the records are hashed, not read."""
     work, book = work_of(Path(out)), Ledger(Path(ledger))
-    if is_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE], book):
+    design = read_design(_moved(path, asked), run=run)
+    files = [work / MEASUREMENTS_FILE, work / INVARIANTS_FILE]
+    if Account(book, source_hash(design, run)).has_sealed(files):
         return True
-    return book.is_pending(make_plan(read_design(_moved(path, asked), run=run)).request())
+    return book.is_pending(make_plan(design).request())
 
 
 def released(path: str, asked: Asked, ledger: str, out: str, run: Run) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from louver.app.look import (
     Tag,
     button,
     card,
+    check,
     copy_button,
     head,
     icon,
@@ -40,6 +41,7 @@ KINDS = {
     "disclosure": "Exact",
     "refusal": "Refused",
     "admit": "Admitted",
+    "people": "People",
     "succeeded": "Closed",
 }
 VERBS = {
@@ -105,12 +107,19 @@ def _admit_button(session: Session, do: Do) -> None:
         return
     name = "the database" if "://" in opened.path else opened.name
     source = opened.source
+    said = {"is_new": False}
     dialog = Confirm(
         "Let it pay for the open data?",
         f"Say so only if {name} is about the same people: what is spent on it then counts together with the rest.",
         "Admit",
-        partial(do, admitted, opened.path, name, source.table, source.query),
+        lambda: do(admitted, opened.path, name, source.table, source.query, said["is_new"]),
     )
+    with dialog.inside:
+        check(
+            "These are other people than those of the other ledgers that are there",
+            False,
+            lambda is_new: said.update(is_new=is_new),
+        )
     dialog.opens(button("Admit the open data…"))
 
 
@@ -198,7 +207,11 @@ def _balance(history: Sequence[Told]) -> list[tuple[float, float, int]]:
 
 
 def _entries(told: Told) -> None:
-    shown = [one for one in told["history"] if one["kind"] not in ("seal", "abandon", "handed over")]
+    shown = [
+        one
+        for one in told["history"]
+        if one["kind"] not in ("seal", "abandon", "handed over") and (one["kind"] != "people" or one["what"])
+    ]
     columns = {"#": "r", "When": "", "What": "", "For what, or what was published exactly": ""}
     columns |= {told["measure"].capitalize(): "r", "Release": "", "State": ""}
     with card(), table(columns):

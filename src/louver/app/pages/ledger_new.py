@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from louver.app.jobs.ledgers import ledger_made, ledgers_there
-from louver.app.look import RunBar, button, card, field, select, table, tag, verdict
+from louver.app.look import RunBar, button, card, check, field, select, table, tag, verdict
 from louver.app.session import Session
 from louver.app.words import RELATIONS, amount_text
 from louver.errors import InputError
@@ -41,6 +41,7 @@ class NewLedger:
         self._session = session
         self._typed = {"name": self._stem(), "amount": "1", "population": ""}
         self._chosen = {"measure": "epsilon", "neighbours": "add-remove-record"}
+        self._is_new_population = False
 
     async def start(self) -> None:
         """Draw the form, then what is found."""
@@ -88,10 +89,19 @@ class NewLedger:
             "",
             partial(self._type, "population"),
         )
+        if is_beside:
+            check(
+                "These are other people than those of the ledgers that are there",
+                self._is_new_population,
+                self._say_new,
+            )
         button("Make the ledger", self._make, kind="pri", data_run="")
 
     def _type(self, name: str, value: str) -> None:
         self._typed[name] = value.strip()
+
+    def _say_new(self, is_new: bool) -> None:
+        self._is_new_population = is_new
 
     def _choose(self, name: str, value: str) -> None:
         self._chosen[name] = value
@@ -104,7 +114,12 @@ class NewLedger:
             return
         asked = (self._chosen["measure"], self._typed["amount"], self._chosen["neighbours"])
         found = await self._bar.do(
-            ledger_made, str(path), *asked, self._typed["population"] or None, key="make"
+            ledger_made,
+            str(path),
+            *asked,
+            self._typed["population"] or None,
+            self._is_new_population,
+            key="make",
         )
         if found is not None:
             await self._take(str(path))

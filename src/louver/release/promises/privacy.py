@@ -49,6 +49,9 @@ DELTA_SLACK = math.log(1.01)
 MOST_CELLS = 1 << 26
 """Cells of a schema that are looked at one by one."""
 
+MOST_LEVELS = 64
+"""Levels of regions; the check of a delta looks at every pair of them."""
+
 MEANING = {
     "add-remove-record": "one record is added or removed",
     "change-record": "one record is replaced by another, in the same unit or not",
@@ -196,17 +199,26 @@ def _delta_problems(
     if pairs and claim.measure != "rho":
         yield "an epsilon with a delta is claimed for noise that has none"
         return
+    if not pairs:
+        return
+    together = {tuple(_together(_changed(losses, squared, way))) for way in ways}
     for epsilon, delta in pairs:
-        for way in ways:
-            changed = [
-                Changed(float(Fraction(l2) / (2 * loss)), shift, count)
-                for loss, l2, own in zip(losses, squared, way, strict=True)
-                for shift, count in own
-            ]
-            found = log_delta(float(Fraction(epsilon)), _together(changed))
+        for changed in together:
+            found = log_delta(float(Fraction(epsilon)), changed)
             if not found <= _log(Fraction(delta)) + DELTA_SLACK:
                 yield "the noise does not keep the epsilon and delta claimed"
                 return
+
+
+def _changed(
+    losses: Sequence[Fraction], squared: Sequence[int], way: Sequence[Sequence[tuple[int, int]]]
+) -> list[Changed]:
+    """What one way to change does to the noise of every query."""
+    return [
+        Changed(float(Fraction(l2) / (2 * loss)), shift, count)
+        for loss, l2, own in zip(losses, squared, way, strict=True)
+        for shift, count in own
+    ]
 
 
 def _together(changed: Sequence[Changed]) -> list[Changed]:
@@ -373,6 +385,9 @@ def _groups_problems(context: Context, claim: Claim, noise: Mapping[Key, Measure
     manifest = context.manifest
     queries = {query for _, query in noise}
     levels = claim.levels or ()
+    if len(levels) > MOST_LEVELS:
+        yield f"there are more than {MOST_LEVELS} levels of regions"
+        return
     if len(queries) != 1 or sorted(level for level, _ in noise) != sorted(level.name for level in levels):
         yield "the levels that the manifest lists are not those that were measured"
         return

@@ -356,3 +356,12 @@ def test_a_tiny_delta_is_computed() -> None:
     deviation = math.sqrt(2 * rho)
     z = (epsilon - rho) / deviation
     assert found == pytest.approx(-z * z / 2, rel=0.05)
+
+
+def test_more_levels_than_any_tree_of_regions_has(
+    groups: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check of a delta looks at every pair of levels."""
+    monkeypatch.setattr("louver.release.promises.privacy.MOST_LEVELS", 1)
+    found = {check.name: check.found for check in verify(groups / "rho").checks if not check.passed}
+    assert found == {"privacy": "there are more than 1 levels of regions"}

@@ -1,0 +1,181 @@
+"""Whose data a ledger pays for: people are known again in whatever shape their records come.
+
+For each source a ledger keeps a sketch of the people in it, as a register does (`data.people`): keyed hashes that find the same
+people in other columns, another order or another format, and say which share of them two files have in common.
+
+Notes
+-----
+**Privacy**: the key is derived from the ledger's secret and is in the ledger; the sketches lie in the folder `ledger-people` beside
+it, and the ledger holds only a digest of each whole sketch. Whoever has the ledger file alone has nothing to test a guess about a
+person against: the digest needs the records of all others. Whoever has the folder alone cannot hash a guess, but sees how often equal
+values occur, and with both guesses can be tested; so the folder is kept as confidential as the records (mode 0700).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from louver.data.people import Census, Common, Sketch, in_percent
+from louver.data.read import ArrowStream, name_of, open_source
+from louver.data.write import replacing
+from louver.errors import Cancelled, InputError, LouverError
+from louver.run import Run
+
+__all__ = ["FOLDER", "Met", "People", "copy_sketches", "in_words", "keep_sketch", "nearest", "read_sketch"]
+
+FOLDER = "ledger-people"
+"""Beside ledgers: the sketches of the people they pay for."""
+
+UNKNOWN = Common(is_same=False, of_earlier=None, of_these=None)
+
+
+class People:
+    """The people of a source, hashed under the key of whichever ledger asks; read only when asked for.
+
+    Parameters
+    ----------
+    data : path, uri or dataframe
+    weight : str, optional
+        Column of counts.
+    run : Run, optional
+    **reading
+        How `open_source` reads the data. A filter or codes of missing values do not make them other people.
+    """
+
+    def __init__(
+        self,
+        data: str | os.PathLike[str] | ArrowStream,
+        *,
+        weight: str | None = None,
+        run: Run | None = None,
+        **reading: Any,
+    ) -> None:
+        self._data = data
+        self._weight = weight
+        self._run = run
+        self._reading = {k: v for k, v in reading.items() if k not in ("where", "missing_code")}
+        self._reading["decimal_mark"] = reading.get("decimal_mark") or "."
+        self._sketches: dict[bytes, Sketch | None] = {}
+        self._commons: dict[tuple[bytes, tuple[str, ...]], list[Common]] = {}
+        self.name = name_of(data, reading.get("table"))
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the data lie, if they are a file."""
+        is_file = isinstance(self._data, str | os.PathLike) and Path(self._data).is_file()
+        return Path(os.fspath(self._data)).parent if is_file else None  # type: ignore[arg-type]
+
+    def sketch(self, key: bytes) -> Sketch | None:
+        """Who is in the data; None where they cannot be read as a table."""
+        if key not in self._sketches:
+            self._sketches[key] = self._counted(key)
+        return self._sketches[key]
+
+    def _counted(self, key: bytes) -> Sketch | None:
+        try:
+            with open_source(self._data, **self._reading, run=self._run) as source:
+                return Census(source, key, weight=self._weight).sketch()
+        except Cancelled:
+            raise
+        except LouverError:
+            return None
+
+    def compare(self, key: bytes, earlier: Sequence[Sketch]) -> list[Common]:
+        """What these people have in common with those of each sketch under the same key."""
+        own = self.sketch(key)
+        if own is None or not earlier:
+            return [UNKNOWN] * len(earlier)
+        asked = key, tuple(one.digest for one in earlier)
+        if asked not in self._commons:
+            is_equal = [digest == own.digest for digest in asked[1]]
+            others = [one for one, is_own in zip(earlier, is_equal, strict=True) if not is_own]
+            found: Iterator[Common] = iter(())
+            if others:
+                with open_source(self._data, **self._reading, run=self._run) as source:
+                    found = iter(Census(source, key, weight=self._weight).compare(own, others))
+            same = Common(is_same=True, of_earlier=1.0, of_these=1.0)
+            self._commons[asked] = [same if is_own else next(found) for is_own in is_equal]
+        return self._commons[asked]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Met:
+    """What a ledger notes about data that it has not met before.
+
+    Attributes
+    ----------
+    sketch : str
+        Digest of the sketch of their people.
+    what : str
+        What they have in common with those that it knew, in words.
+    apart : tuple of str
+        Other ledgers whose people are others by the word of the steward.
+    """
+
+    sketch: str
+    what: str
+    apart: tuple[str, ...] = ()
+
+
+def nearest(found: Iterable[Common]) -> Common | None:
+    """The most that is in common with any of several; None for none. What is not known outweighs that nobody was found."""
+    return max(found, key=_closeness, default=None)
+
+
+def _closeness(common: Common) -> tuple[bool, float, bool]:
+    return common.is_same, common.share or 0.0, common.share is None
+
+
+def in_words(common: Common, name: str, others: str) -> str:
+    """What the people of `name` and those of `others` have in common."""
+    if common.is_same:
+        return f"{name} holds the same people as {others}"
+    if common.share is None:
+        return f"it is not known whether {name} holds people of {others}"
+    if not common.share:
+        return (
+            f"nobody of {others} was found in {name} by the values of shared columns, which may have changed"
+        )
+    return (
+        f"{name} holds people of {others} ({in_percent(common.of_these)} of its own are among them, and "
+        f"{in_percent(common.of_earlier)} of those are in it)"
+    )
+
+
+def keep_sketch(ledger: Path, sketch: Sketch) -> str:
+    """Write a sketch to the folder beside a ledger, whole or not at all, and return its digest."""
+    folder, digest = ledger.parent / FOLDER, sketch.digest
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError:
+        raise InputError(
+            f"the folder {FOLDER} beside {ledger.name} cannot be made; check permissions and disk space.",
+            file=FOLDER,
+        ) from None
+    with replacing(folder / f"{digest}.json", 0o600) as sink:
+        sink.write(sketch.to_json().encode("utf-8"))
+    return digest
+
+
+def read_sketch(ledger: Path, digest: str) -> Sketch | None:
+    """Read a sketch back; None where it is missing or was changed."""
+    try:
+        text = (ledger.parent / FOLDER / f"{digest}.json").read_text(encoding="utf-8")
+        is_good = hashlib.sha256(text.encode("utf-8")).hexdigest() == digest
+        return Sketch.from_json(text) if is_good else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def copy_sketches(old: Path, new: Path, digests: Iterable[str]) -> None:
+    """Keep sketches beside another ledger, too."""
+    if old.parent.resolve() != new.parent.resolve():
+        for digest in digests:
+            sketch = read_sketch(old, digest)
+            if sketch is not None:
+                keep_sketch(new, sketch)
