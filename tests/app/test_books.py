@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,12 +10,11 @@ import pytest
 from louver.app.jobs.books import checked, given_up, granted, ledger_left, ledger_read, listed, report_of
 from louver.app.words import amount_text, date_text, share_text
 from louver.errors import InputError
-from louver.privacy.budget import Measure
+from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.run import Run
-
-OLD = Path(__file__).parents[1] / "data"
+from releases import made
 
 
 @pytest.fixture
@@ -52,8 +50,9 @@ def test_an_amount_that_is_none_grants_nothing(ledger: str, amount: str) -> None
 
 def test_giving_up_keeps_the_amount_spent(tmp_path: Path) -> None:
     path = tmp_path / "used.ledger"
-    shutil.copy(OLD / "ledgers-0.1" / "used.ledger", path)
-    path.chmod(0o600)
+    used = Ledger.create(path, Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(1))
+    half = Loss(Fraction(1, 2), Measure.EPSILON, Relation.CHANGE_RECORD)
+    used.reserve(half, request="asked", purpose="a table", dataset=lambda secret: bytes(32))
     before = ledger_read(str(path), None, Run())
     (entry,) = (one["entry"] for one in before["pending"])
     after = given_up(str(path), None, entry, Run())
@@ -62,9 +61,10 @@ def test_giving_up_keeps_the_amount_spent(tmp_path: Path) -> None:
 
 def test_releases_are_listed_checked_and_shown(tmp_path: Path) -> None:
     folder = tmp_path / "releases"
-    shutil.copytree(OLD / "releases-0.1" / "topdown", folder / "persons")
+    folder.mkdir()
+    made(folder / "persons")
     (folder / "not one").mkdir()
-    shutil.copytree(OLD / "releases-0.1" / "groups", folder / "spoilt")
+    made(folder / "spoilt")
     (folder / "spoilt" / "manifest.json").write_text("{")
     found = {one["folder"]: one for one in listed(str(folder), Run())}
     assert set(found) == {"persons", "spoilt"}

@@ -62,7 +62,7 @@ def release(
 def sizes_of(folder: str, name: str, region: str, run: Run) -> dict[str, Any]:
     """The published numbers of units by size: of a region, named by its levels with a slash between, or of all together."""
     found = open_release(release_folder(folder, name)).tables["groups"]
-    levels = [column for column in found.column_names if column not in ("level", "size", "groups")]
+    levels = found.column_names[: found.column_names.index("level")]
     sizes: dict[str, list[tuple[int, int]]] = {}
     for row in found.to_pylist():
         place = "/".join(str(row[level]) for level in levels if row[level] is not None)
