@@ -27,18 +27,16 @@ $(RUNTIME): requirements.txt pyproject.toml
 $(STAMP): $(RUNTIME) requirements-dev.txt
 	@echo "Installing what tests and tools need into $(VENV), once: about a minute."
 	@$(PIP) install --quiet --no-compile -r requirements-dev.txt
-	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $(STAMP)
 
 demo: $(RUNTIME)
 	$(BIN)/louver demo
 
 # Five minutes on two cores, enough to trust a change: lint, types, import contracts, every verb and page once, and all tests
-# that are not marked long. Packages are installed on one core while the demo compiles kernels on the other.
+# that are not marked long. The demo compiles kernels on one core while packages are installed on the other.
 test:
-	$(MAKE) --jobs setup smoke
-	$(MAKE) style
-	$(MAKE) --jobs types quick
+	$(MAKE) --jobs smoke style types
+	$(MAKE) quick
 
 # Everything: after `make test`, the tests marked long, then every verb against the wheel, and the wheel alone without a network.
 test-all: test

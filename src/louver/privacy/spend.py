@@ -104,7 +104,11 @@ def request_of(
         Public content that options name by files: regions, attributes.
     """
     asked = {
-        name: {key: value for key, value in model.named().items() if f"{name}.{key}" not in left_out}
+        name: {
+            key: value
+            for key, value in model.model_dump(mode="json").items()
+            if f"{name}.{key}" not in left_out
+        }
         for name, model in options.items()
     }
     drawn = [[level, query, str(distribution)] for level, query, distribution in noise]

@@ -50,10 +50,6 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
-    def named(self) -> dict[str, Any]:
-        """What the name of a request says: every option."""
-        return self.model_dump(mode="json")
-
 
 Model = TypeVar("Model", bound=BaseModel)
 
