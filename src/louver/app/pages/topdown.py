@@ -25,11 +25,11 @@ from louver.app.look import (
     table,
     tag,
 )
-from louver.app.session import ENDINGS as TABLES
 from louver.app.session import MAX_UPLOAD, Receiver, Session
 from louver.app.spec_files import ENDING, SpecFiles, moved, written
 from louver.app.spending import Strip, amount_slider, loss_of, tell_in_words
 from louver.app.words import RELATIONS
+from louver.data.endings import UPLOADS
 from louver.data.samples import write_samples
 from louver.errors import LouverError
 from louver.privacy.budget import Loss
@@ -117,7 +117,7 @@ async def build(session: Session) -> None:
         asked.spec = session.setup.topdown
     session.receivers["spec"] = Receiver(
         partial(_take, session),
-        (ENDING, *TABLES),
+        (ENDING, *UPLOADS),
         MAX_UPLOAD,
         "a spec (.toml), or a table that it names",
     )
