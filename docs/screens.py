@@ -53,7 +53,7 @@ def prepared_noise(folder: Path) -> list[str]:
     """The same for the pages about noise: crashes, a ledger, releases of both kinds."""
     prepared(folder)
     crashes, ledger, releases = folder / "crashes.csv", folder / "crashes.csv.ledger", folder / "releases"
-    _run(["ledger", "init", ledger, "--epsilon=4"])
+    _run(["ledger", "init", ledger, "--epsilon=4", "--new-population"])
     units = ["--unit=CASENUM", "--regions=REGION,PSU", f"--domain={folder / 'regions.csv'}", "--max-size=20"]
     for epsilon in ("0.1", "0.5"):
         out = f"--out={releases / f'crashes-{epsilon}'}"

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from louver.app.jobs.books import out_folder
+from louver.app.jobs.books import ledger_read, listed, out_folder, practice_ledger
 from louver.app.jobs.groups import column_names, forecast, is_paid, release, sizes_of
 from louver.app.pages.groups import Asked
+from louver.app.practice import Practice
+from louver.app.session import Session, Setup
 from louver.app.spending import amount_at, position
 from louver.errors import Cancelled, InputError
 from louver.groups import groups
-from louver.privacy.budget import Measure
+from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.open import open_release
@@ -65,9 +67,32 @@ def test_a_release_is_paid_for(asked: Asked, tmp_path: Path) -> None:
     assert is_paid(*call, Run()), "the page does not ask to spend again"
     release(*call, Run())
     assert not is_paid(*call, Run()) and verify(out).passed
+    found = sizes_of(str(tmp_path / "releases"), "homes", "", Run())
+    assert [size for size, _ in found["sizes"]] == [1, 2, 3], "whatever columns stand beside the counts"
+    assert found["regions"] == ["A", "B", "A/1", "A/2", "B/3"]
     assert Ledger(ledger).state().remaining == 1
     with pytest.raises(InputError, match="exists already"):
         out_folder(tmp_path / "releases", "homes")
+
+
+def test_samples_of_two_tabs_have_ledgers_of_their_own_that_other_checks_find(
+    asked: Asked, tmp_path: Path
+) -> None:
+    """A release that no ledger nearby has paid for would pass for an edited past."""
+    people, releases = tmp_path / "people.csv", tmp_path / "releases"
+    people.write_text("state,county,home\nA,1,1\nA,2,2\nB,3,3\n")
+    mine = tmp_path / "mine" / "mine.ledger"
+    mine.parent.mkdir()
+    Ledger.create(mine, Measure.EPSILON, Relation.ADD_REMOVE_RECORD, Fraction(2))
+    for name in ("one", "other"):
+        session = Session(Setup(folder=tmp_path, releases=releases))
+        loss = Loss(Fraction(1), Measure.EPSILON, Relation.ADD_REMOVE_RECORD)
+        ledger = str(Practice(session).path(loss))
+        practice_ledger(ledger, str(loss.measure), str(loss.neighbours), "10", Run())
+        release(str(people), {}, asked.options(), ledger, out_folder(releases, name), Run())
+        session.close()
+    assert ledger_read(str(mine), str(releases), Run())["check"]["sound"]
+    assert {one["folder"] for one in listed(str(releases), Run())} == {"one", "other"}
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/tmp/x", "a\\b", "-x", "C:", "a\nb"])

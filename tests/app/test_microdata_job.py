@@ -31,16 +31,16 @@ def people(tmp_path: Path) -> str:
 def test_what_is_shown_is_what_is_published(people: str, tmp_path: Path) -> None:
     told = anonymized(people, SourceOptions(), OPTIONS, Run())
     assert told["smallest_class"] >= 2 and [name for name, _ in told["by_column"]] == ["age"]
-    made = published(told["number"], False, None, str(tmp_path / "out"), Run())
+    made = published(told["number"], {}, None, str(tmp_path / "out"), Run())
     assert made == {"refused": None, "remark": UNREGISTERED, "words": ""}
     assert verify(tmp_path / "out").passed
     table = pq.read_table(tmp_path / "out" / "data" / "anonymized.parquet")
     assert KEPT.made is not None and table.equals(KEPT.made.table)
     with pytest.raises(InputError, match="out"):
-        published(told["number"], False, None, str(tmp_path / "out"), Run())
+        published(told["number"], {}, None, str(tmp_path / "out"), Run())
     anonymized(people, SourceOptions(), OPTIONS | {"k": 3}, Run())
     with pytest.raises(InputError, match="not kept any more"):
-        published(told["number"], False, None, str(tmp_path / "another"), Run())
+        published(told["number"], {}, None, str(tmp_path / "another"), Run())
 
 
 def test_people_who_share_a_status_are_counted(people: str) -> None:
@@ -55,21 +55,64 @@ def test_what_the_verb_withholds_is_not_published(people: str, tmp_path: Path) -
     Path(people).write_text("age,ill\n" + "".join(f"{age},{'abcdef'[age - 1]}\n" for age in range(1, 7)))
     options = OPTIONS | {"method": "exact"}
     number = anonymized(people, SourceOptions(), options | {"k": 3}, Run())["number"]
-    published(number, False, None, str(tmp_path / "first"), Run())
+    published(number, {}, None, str(tmp_path / "first"), Run())
     again = options | {"against": [str(tmp_path / "first")]}
     told = anonymized(people, SourceOptions(), again, Run())
-    found = published(told["number"], False, None, str(tmp_path / "second"), Run())
+    found = published(told["number"], {}, None, str(tmp_path / "second"), Run())
     assert told["withheld"] and found["refused"] is not None and not (tmp_path / "second").exists()
     told = anonymized(people, SourceOptions(), again | {"accept": True}, Run())
-    assert published(told["number"], False, None, str(tmp_path / "second"), Run())["refused"] is None
+    assert published(told["number"], {}, None, str(tmp_path / "second"), Run())["refused"] is None
 
 
 def test_a_publication_is_entered_into_the_register(people: str, tmp_path: Path) -> None:
     options = OPTIONS | {"registry": str(tmp_path / "register")}
     number = anonymized(people, SourceOptions(), options, Run())["number"]
     assert not (tmp_path / "register").exists(), "a run publishes nothing"
-    assert published(number, False, None, str(tmp_path / "out"), Run())["remark"] is None
+    assert "is new" in published(number, {}, None, str(tmp_path / "out"), Run())["remark"]
     assert len(Register(tmp_path / "register").entries) == 1
+
+
+def test_people_are_entered_by_their_key_whatever_rows_are_read(people: str, tmp_path: Path) -> None:
+    """A condition on rows kept the publication out of the register; the key and the verb's remark did not reach the page."""
+    path = Path(people)
+    lines = path.read_text().splitlines()
+    path.write_text(
+        "\n".join([f"id,{lines[0]}", *(f"p{i},{line}" for i, line in enumerate(lines[1:]))]) + "\n"
+    )
+    options = OPTIONS | {"identifying": ["id"], "registry": str(tmp_path / "register")}
+    number = anonymized(people, SourceOptions(where="age < 56"), options, Run())["number"]
+    found = published(number, {"person": "id", "new_population": False}, None, str(tmp_path / "out"), Run())
+    register = Register(tmp_path / "register")
+    (entry,) = register.entries
+    assert found["refused"] is None and "is new" in found["remark"]
+    persons = register.sketch(entry.records).persons
+    assert persons is not None and persons.column == "id" and persons.number == 6
+
+
+THEN = "id,age,ill\n" + "".join(f"p{i},{30 + i},{'abc'[i % 3]}\n" for i in range(9))
+NOW = "id,age,ill\n" + "".join(f"p{i},{31 + i},{'abc'[i % 3]}\n" for i in range(9))
+
+
+def test_people_are_looked_up_by_the_values_of_then(tmp_path: Path) -> None:
+    """Without the records of then, the verdict says that present values were used; with them and a key it does not."""
+    for name, text in (("then.csv", THEN), ("now.csv", NOW)):
+        (tmp_path / name).write_text(text)
+    options = OPTIONS | {"identifying": ["id"]}
+    number = anonymized(str(tmp_path / "then.csv"), SourceOptions(), options, Run())["number"]
+    published(number, {}, None, str(tmp_path / "first"), Run())
+    more = More(against=["first"])
+    told = {}
+    for link in ("", "id"):
+        more.link, more.earlier = link, {"first": (str(tmp_path / "then.csv"), "then.csv")}
+        asked = more.options(has_l=False, kept=[], releases=tmp_path)
+        told[link] = anonymized(str(tmp_path / "now.csv"), SourceOptions(), options | asked, Run())["verdict"]
+    assert "present values" in " ".join(told[""]["reasons"])
+    assert "present values" not in " ".join(told["id"]["reasons"])
+    copied = more.options(has_l=False, kept=[], releases=tmp_path, is_copied=True)
+    assert copied["link"] == "id" and copied["earlier"] == ["then.csv"]
+    more.earlier = {}
+    with pytest.raises(InputError, match="choose the records that first was made from"):
+        more.options(has_l=False, kept=[], releases=tmp_path)
 
 
 def test_classes_are_browsed_from_the_smallest(people: str) -> None:

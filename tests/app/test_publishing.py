@@ -14,8 +14,10 @@ import pytest
 import louver as lv
 from cli.command import child_environment
 from louver.app.jobs import publishing
+from louver.app.jobs.audits import published_together
 from louver.app.jobs.books import free_name, out_folder
 from louver.app.jobs.publishing import checked_upload, packed, publish_table
+from louver.app.pages.audit import Audits
 from louver.app.session import Setup
 from louver.bounds import BoundsOptions
 from louver.errors import InputError
@@ -82,6 +84,25 @@ def test_rows_that_tell_a_status_are_published_only_where_that_is_accepted(peopl
     refused_alone(people)
     assert published(people, "out")["refused"] is not None
     assert published(people, "out", accept=True)["refused"] is None
+
+
+def test_households_are_counted_by_people_only_where_that_is_said(tmp_path: Path) -> None:
+    """Records that number households: both pages refuse until somebody says that people are counted."""
+    path = tmp_path / "homes.csv"
+    rows = [f"{i // 4},{'AB'[i // 4 % 2]},{'yn'[i % 2]}" for i in range(240)]
+    path.write_text("\n".join(["household_id,town,ill", *rows, ""]))
+    given = {"registry": str(tmp_path / "register")}
+    asked = str(path), SourceOptions(), OPTIONS
+    assert "households" in str(publish_table(*asked, given, str(tmp_path / "one"), Run())["refused"])
+    found = publish_table(*asked, given | {"count_people": True}, str(tmp_path / "one"), Run())
+    assert found["refused"] is None and lv.verify(tmp_path / "one").passed
+    state = Audits(pieces=[{"name": "some", "by": ["town", "ill"]}])
+    for state.count_people in (False, True):
+        options = state.options(str(tmp_path / "register"), "household_id")
+        found = published_together(str(path), SourceOptions(), options, str(tmp_path / "two"), Run())
+        assert (found["refused"] is None) == state.count_people and options["person"] == "household_id"
+    with pytest.raises(InputError, match="--count-people needs --register"):
+        BoundsOptions(rows=("town",), cols=("ill",), count_people=True).check()
 
 
 def test_a_release_is_taken_away_whole_or_as_tables(people: Path, tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from app.browser import Explorer, running, tab, take_release
+from louver.app.jobs.books import ledger_read
 from louver.data.samples import sample_path, write_samples
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
+from louver.run import Run
 
 pytestmark = pytest.mark.long
 
@@ -63,7 +65,7 @@ def test_a_measurement_is_confirmed_and_debits_once(browser: Any, explorer: Expl
 def test_a_sample_never_spends_from_a_ledger_of_others(
     browser: Any, explorer: Explorer, folder: Path
 ) -> None:
-    """It would replace the file, so that the page asks; then it has a ledger of its own, gone with the tab."""
+    """It would replace the file, so that the page asks; then it has a ledger of its own, which the check of the other one finds."""
     book = Ledger(folder / "crashes.ledger")
     before, sources = book.state().spent, dict(book.state().sources)
     with tab(browser, explorer, "groups") as page:
@@ -82,6 +84,7 @@ def test_a_sample_never_spends_from_a_ledger_of_others(
         page.wait_for_selector(".verdict:has-text('The ledger had 10 before and has 9 now.')")
     assert verify(folder / "releases" / "tried").passed
     assert book.state().spent == before and book.state().sources == sources
+    assert ledger_read(str(folder / "crashes.ledger"), str(folder / "releases"), Run())["check"]["sound"]
 
 
 def test_a_file_that_is_dropped_does_not_replace_an_open_one_unasked(

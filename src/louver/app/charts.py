@@ -1,4 +1,7 @@
-"""Small charts as SVG: drawn from numbers alone, so that no label ever becomes markup; a table beside each says the same."""
+"""Small charts as SVG: drawn from numbers alone, so that no label ever becomes markup; a table beside each says the same.
+
+A chart is as wide as its place, and its text has the same size everywhere: places across are percentages, places upwards pixels.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ from louver.app.words import MONTHS
 
 __all__ = ["points", "steps"]
 
-WIDTH, HEIGHT = 600.0, 190.0
-LEFT, RIGHT, TOP, BOTTOM = 44.0, 12.0, 12.0, 24.0
+HEIGHT, TOP, BOTTOM, LABELS = 190, 12.0, 26.0, 8.0
+"""Pixels: of a chart, above its highest point, below its floor, and of the labels there above its end."""
+MOST_TICKS = 8
 
 
 def steps(history: Sequence[tuple[float, float, int]], *, held: float) -> None:
@@ -24,37 +28,33 @@ def steps(history: Sequence[tuple[float, float, int]], *, held: float) -> None:
     top = max(left for _, left, _ in history) or 1.0
 
     def x(step: int) -> float:
-        return LEFT + 14 + (WIDTH - LEFT - RIGHT - 14) * step / len(history)
+        return 3 + 97 * step / len(history)
 
-    def y(value: float) -> float:
-        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top)
-
-    line = f"M{x(0):.1f} {y(history[0][1]):.1f}"
-    for step, (_, left, _) in enumerate(history[1:], start=1):
-        line += f"H{x(step):.1f}V{y(left):.1f}"
-    line += f"H{WIDTH - RIGHT:.1f}"
-    end, floor = history[-1], y(0)
-    shapes = [_axis(y, top)]
-    shapes.append(
-        f'<path d="{line}V{floor:.1f}H{x(0):.1f}z" fill="var(--accent-soft)"/>'
-        f'<path d="{line}" fill="none" stroke="var(--accent)" stroke-width="2"/>'
-    )
-    if held > 0:
-        at = x(len(history) - 1)
+    shapes = []
+    for step, (_, left, _) in enumerate(history):
         shapes.append(
-            f'<rect x="{at:.1f}" y="{y(end[1] + held):.1f}" width="{WIDTH - RIGHT - at:.1f}" '
-            f'height="{y(end[1]) - y(end[1] + held):.1f}" fill="var(--d-exact)" opacity=".55"/>'
+            f'<rect x="{x(step):.2f}%" y="{_y(left, top):.1f}" width="{97 / len(history):.2f}%" '
+            f'height="{_y(0, top) - _y(left, top):.1f}" fill="var(--accent-soft)" shape-rendering="crispEdges"/>'
+        )
+        shapes.append(_stroke(x(step), _y(left, top), x(step + 1), _y(left, top)))
+        if step:
+            before = history[step - 1][1]
+            shapes.append(_stroke(x(step), _y(before, top), x(step), _y(left, top)))
+    if held > 0:
+        end = history[-1][1]
+        shapes.append(
+            f'<rect x="{x(len(history) - 1):.2f}%" y="{_y(end + held, top):.1f}" width="{97 / len(history):.2f}%" '
+            f'height="{_y(end, top) - _y(end + held, top):.1f}" fill="var(--d-exact)" opacity=".55"/>'
         )
     for step, (time, left, entry) in enumerate(history):
         shapes.append(
-            f'<circle cx="{x(step):.1f}" cy="{y(left):.1f}" r="9" fill="var(--surface)" stroke="var(--accent)" stroke-width="1.500"/>'
-            f'<text x="{x(step):.1f}" y="{y(left) + 4:.1f}" class="axl" text-anchor="middle" fill="var(--ink)">{int(entry)}</text>'
+            f'<circle cx="{x(step):.2f}%" cy="{_y(left, top):.1f}" r="9" fill="var(--surface)" stroke="var(--accent)" stroke-width="1.500"/>'
+            f'<text x="{x(step):.2f}%" y="{_y(left, top) + 4:.1f}" class="axl" text-anchor="middle" fill="var(--ink)">{int(entry)}</text>'
         )
-        if step in (0, len(history) - 1):
-            shapes.append(
-                f'<text x="{x(step):.1f}" y="{HEIGHT - 6:.1f}" class="axl" text-anchor="middle">{_day(time)}</text>'
-            )
-    _svg("".join(shapes), "What was left after each numbered entry; the table below says the same.")
+        is_new_day = step == 0 or _day(time) != _day(history[0][0])
+        if is_new_day and step in (0, len(history) - 1):
+            shapes.append(_below(x(step), _day(time), "start" if step == 0 else "middle"))
+    _draw(shapes, top, "What was left after each numbered entry; the table below says the same.")
 
 
 def points(
@@ -75,40 +75,46 @@ def points(
         for number, value in enumerate(reversed(xs) if is_reversed else iter(xs))
     }
 
-    def y(value: float) -> float:
-        return TOP + (HEIGHT - TOP - BOTTOM - 12) * (1 - value / top)
-
-    def x(value: Any) -> float:
-        return LEFT + (WIDTH / 2 - LEFT - RIGHT) * slots[value]
-
-    shapes = [_axis(y, top, WIDTH / 2)]
-    shapes += [
-        f'<text class="axl" x="{x(value):.1f}" y="{HEIGHT - 20:.1f}" text-anchor="middle">{escape(tick(value))}</text>'
-        for value in xs[:8]
-    ]
-    for _, up_at, number, at in _apart(places, x):
+    shapes = [_below(100 * slots[value], tick(value)) for value in xs[:MOST_TICKS]]
+    for value, up_at, number, aside in _apart(places):
         shapes.append(
-            f'<circle cx="{at:.1f}" cy="{y(up_at):.1f}" r="9" fill="var(--accent)"/>'
-            f'<text x="{at:.1f}" y="{y(up_at) + 4:.1f}" text-anchor="middle" font-size="11" fill="var(--on-accent)">{int(number)}</text>'
+            f'<g transform="translate({aside:.0f} {_y(up_at, top):.1f})"><circle cx="{100 * slots[value]:.2f}%" r="9" fill="var(--accent)"/>'
+            f'<text class="axl on" x="{100 * slots[value]:.2f}%" y="4" text-anchor="middle">{int(number)}</text></g>'
         )
-    _svg("".join(shapes), f"{up} against {across}; the list below says the same.", WIDTH / 2)
+    _draw(shapes, top, f"{up} against {across}; the list below says the same.")
     Tag("p", "s sub r", f"{across}")
 
 
-def _apart(
-    places: Sequence[tuple[Any, float, int]], x: Callable[[Any], float]
-) -> Iterator[tuple[Any, float, int, float]]:
-    """Points of one column side by side, so that none hides another."""
+def _apart(places: Sequence[tuple[Any, float, int]]) -> Iterator[tuple[Any, float, int, float]]:
+    """Points of one column side by side, so that none hides another: how many pixels aside."""
     for value in dict.fromkeys(place[0] for place in places):
         column = [place for place in places if place[0] == value]
         for number, place in enumerate(column):
-            yield (*place, x(value) + 20 * (number - (len(column) - 1) / 2))
+            yield (*place, 20 * (number - (len(column) - 1) / 2))
 
 
-def _axis(y: Callable[[float], float], top: float, width: float = WIDTH) -> str:
+def _y(value: float, top: float) -> float:
+    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top)
+
+
+def _stroke(x1: float, y1: float, x2: float, y2: float) -> str:
+    return (
+        f'<line x1="{x1:.2f}%" y1="{y1:.1f}" x2="{x2:.2f}%" y2="{y2:.1f}" stroke="var(--accent)" stroke-width="2" '
+        'stroke-linecap="square"/>'
+    )
+
+
+def _below(x: float, text: str, anchor: str = "middle") -> str:
+    """A label of the axis across."""
+    return (
+        f'<text class="axl" x="{x:.2f}%" y="{HEIGHT - LABELS}" text-anchor="{anchor}">{escape(text)}</text>'
+    )
+
+
+def _axis(top: float) -> str:
     return "".join(
-        f'<line class="axis" x1="{LEFT}" x2="{width - RIGHT}" y1="{y(share * top):.1f}" y2="{y(share * top):.1f}"/>'
-        f'<text class="axl" x="{LEFT - 8}" y="{y(share * top) + 4:.1f}" text-anchor="end">{share * top:.3g}</text>'
+        f'<line class="axis" x1="0" x2="100%" y1="{_y(share * top, top):.1f}" y2="{_y(share * top, top):.1f}"/>'
+        f'<text class="axl" x="-8" y="{_y(share * top, top) + 4:.1f}" text-anchor="end">{share * top:.3g}</text>'
         for share in (0.0, 0.5, 1.0)
     )
 
@@ -118,12 +124,6 @@ def _day(time: float) -> str:
     return f"{day.day} {MONTHS[day.month - 1]}"
 
 
-def _svg(shapes: str, label: str, width: float = WIDTH) -> None:
-    Tag(
-        "svg",
-        "chart",
-        viewBox=f"0 0 {width:g} {HEIGHT:g}",
-        role="img",
-        aria_label=label,
-        innerHTML=shapes,
-    ).style(f"max-width:{width:g}px")  # never magnified: text has one size in all charts
+def _draw(shapes: Sequence[str], top: float, label: str) -> None:
+    """The shapes; without a viewBox nothing is magnified or reduced. Labels of the axis stand in the padding on the left."""
+    Tag("svg", "chart", height=HEIGHT, role="img", aria_label=label, innerHTML=_axis(top) + "".join(shapes))

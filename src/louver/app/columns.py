@@ -202,6 +202,8 @@ class Columns:
         Column -> its values from the lowest to the highest.
     selected : str
         The column whose hierarchy is edited.
+    person : str
+        The column that tells one person from another, where somebody names one: registers keep its keyed hashes.
     is_edited : bool
         Whether somebody has decided something.
     """
@@ -212,6 +214,7 @@ class Columns:
     kinds: dict[str, str] = field(default_factory=dict)
     orders: dict[str, list[str]] = field(default_factory=dict)
     selected: str = ""
+    person: str = ""
     is_edited: bool = False
 
     @property
@@ -268,6 +271,11 @@ class Columns:
             self.kinds[name] = kind
         else:
             self.kinds.pop(name, None)
+
+    def set_person(self, name: str) -> None:
+        """Name the column that tells one person from another; an empty name is none."""
+        self.is_edited = True
+        self.person = name
 
     def set_order(self, name: str, values: Sequence[str]) -> str:
         """Take an order of the values that are there; what is wrong with it, or that it was taken, in a sentence."""

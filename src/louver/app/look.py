@@ -38,6 +38,7 @@ __all__ = [
     "problem",
     "segments",
     "select",
+    "slider",
     "table",
     "tag",
     "verdict",
@@ -223,6 +224,36 @@ def finder(label: str, selector: str) -> Tag:
     made = Tag("input", "inp", type="search", placeholder=label, aria_label=label)
     made.on("input", js_handler=f"(e) => louver.filter(e.target.value, '{selector}')")
     return made
+
+
+def slider(
+    label: str,
+    value: float,
+    handler: Callable[[float], Any],
+    *,
+    name: str,
+    least: float,
+    most: float,
+    step: float = 1,
+) -> None:
+    """A number on a slider, or typed beside it; what is typed outside of it becomes its nearest end."""
+    limits: dict[str, Any] = {"min": least, "max": most, "step": step}
+    with Tag("div", "slide"):
+        Tag("span", "s clip", label, title=label)
+        slid = Tag("input", type="range", value=f"{value:g}", aria_label=name, **limits)
+        typed = Tag("input", "inp", type="number", value=f"{value:g}", aria_label=f"{name}, typed", **limits)
+
+    def take(text: str) -> Any:
+        try:
+            number = min(max(float(text), least), most)
+        except ValueError:
+            number = value
+        for one in (slid, typed):
+            one.set(value=f"{number:g}")
+        return handler(number)
+
+    slid.changed(take, "input")
+    typed.changed(take)
 
 
 class RunBar:

@@ -1,4 +1,8 @@
-"""What a sample spends: a ledger of the tab's own, which goes with the tab. Nobody else's ledger pays for a sample or is bound to it."""
+"""What a sample spends: a ledger of the tab's own, beside the releases. Nobody else's ledger pays for a sample or is bound to it.
+
+It lies where checks of other ledgers find it: a sample's release that no ledger there has paid for would pass for a past that was edited.
+Each has a folder of its own, for two ledgers of one folder do not pay for the same data.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from pathlib import Path
 from louver.app.jobs.books import ledger_left, practice_ledger
 from louver.app.session import Session
 from louver.privacy.budget import Loss
+from louver.privacy.ledger_check import SAMPLE_LEDGERS
 
 __all__ = ["GRANTED", "Practice"]
 
@@ -22,7 +27,9 @@ class Practice:
 
     def path(self, loss: Loss) -> Path:
         """Where the ledger is, or will be, that can pay a loss."""
-        return self._session.folder / f"practice-{loss.measure}-{loss.neighbours}.ledger"
+        session = self._session
+        own = f"{session.folder.name}-{loss.measure}-{loss.neighbours}"
+        return session.setup.releases / SAMPLE_LEDGERS / own / "sample.ledger"
 
     def balance(self, loss: Loss) -> dict[str, str]:
         """What is left in it; it is made when something is spent."""

@@ -59,11 +59,12 @@ class AuditOfProject(Options):
     hide: bool = False
     with_register: bool = True
     new_population: bool = False
+    count_people: bool = False
     seconds: Literal[tuple(AUDIT_SECONDS)] = "60"  # type: ignore[valid-type]
 
 
 class MoreOfProject(Options):
-    """Further demands on microdata, without the population, which is a file of its own."""
+    """Further demands on microdata, without the population and earlier records, which are files of their own."""
 
     l_kind: Literal[tuple(L_KINDS)] = "distinct"  # type: ignore[valid-type]
     t: str = ""
@@ -71,6 +72,7 @@ class MoreOfProject(Options):
     count_missing: bool = False
     codes: dict[Literal[tuple(CODES)], dict[str, str]] = Field(default_factory=dict)  # type: ignore[valid-type]
     against: list[str] = Field(default_factory=list)
+    link: str = ""
     accept: bool = False
 
 
@@ -97,6 +99,7 @@ class Project(Options):
     roles: dict[str, Literal[tuple(ROLES)]] = Field(default_factory=dict)  # type: ignore[valid-type]
     kinds: dict[str, Literal[tuple(KINDS)]] = Field(default_factory=dict)  # type: ignore[valid-type]
     orders: dict[str, list[str]] = Field(default_factory=dict)
+    person: str = ""
     hierarchies: dict[str, list[dict[str, list[str]]]] = Field(default_factory=dict)
     tables: Annotated[list[TableOfProject], Field(max_length=MOST_TABLES)] = Field(default_factory=list)
     audit: AuditOfProject = AuditOfProject()
@@ -120,6 +123,7 @@ def saved(session: Session) -> str:
         "roles": {name: role for name, role in columns.roles.items() if role},
         "kinds": columns.kinds,
         "orders": columns.orders,
+        "person": columns.person,
         "hierarchies": {name: tree.steps for name, tree in columns.trees.items() if tree.steps},
         "tables": [
             {"words": one.words, "options": one.options.model_dump(mode="json", exclude_defaults=True)}
@@ -187,7 +191,7 @@ async def _restore(session: Session, project: Project) -> None:
     opened, columns = session.opened, session.state(Columns)
     columns.roles, columns.kinds = dict(project.roles), dict(project.kinds)
     columns.orders = {name: list(order) for name, order in project.orders.items()}
-    columns.is_edited = True
+    columns.person, columns.is_edited = project.person, True
     for name, steps in project.hierarchies.items():
         try:
             labels = await session.ask(labelled, opened.path, opened.source, name, key=f"labels {name}")

@@ -1,20 +1,22 @@
-"""Publishing from any page: a name, one button, what came of it, and ways to take it away."""
+"""Publishing from any page: a name, who the people are, one button, what came of it, and ways to take it away."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from nicegui import ui
 
+from louver.app.columns import Columns
 from louver.app.jobs.books import free_name, out_folder, report_of
 from louver.app.jobs.publishing import packed
-from louver.app.look import RunBar, Tag, button, check, drawer, field, verdict
+from louver.app.look import RunBar, Tag, button, check, drawer, field, select, verdict
 from louver.app.session import Session
+from louver.app.words import COUNT_PEOPLE, NEW_POPULATION
 from louver.errors import LouverError
 
-__all__ = ["Publishing", "Ways", "open_report", "others_choice"]
+__all__ = ["Publishing", "Ways", "count_choice", "open_report", "people_choices"]
 
 FORMS = {"zip": ("Download", "release.zip"), "csv": ("CSV", "tables.zip"), "xlsx": ("Excel", "tables.xlsx")}
 """What a button says, and what the browser calls the file: nothing of the data."""
@@ -75,13 +77,37 @@ class MayBeOthers(Protocol):
     new_population: bool
 
 
-def others_choice(asked: MayBeOthers) -> None:
-    """Ask whether these are people of whom nothing was published; a register that does not know them stops otherwise."""
-    check(
-        "These are other people than the register knows",
-        asked.new_population,
-        lambda value: setattr(asked, "new_population", value),
-    )
+class MayCountPeople(Protocol):
+    """What a page keeps: whether the steward says that people are counted, although households are known."""
+
+    count_people: bool
+
+
+def people_choices(session: Session, asked: MayBeOthers, names: Sequence[str]) -> None:
+    """Ask how the register recognises these people: by a column of their own, or not at all, for they are others.
+
+    `names` are the columns that may hold a person key; counted data have none. The key is the same on all pages.
+    """
+    assert session.opened is not None
+    columns = session.state(Columns)
+    if session.opened.source.weight is None:
+        with Tag("label", "field"):
+            Tag(
+                "span",
+                "s sub",
+                "Person key: a column that identifies a person, kept only as keyed hashes",
+            )
+            choices = {"": "none: compare all values"} | {name: name for name in names}
+            chosen = columns.person if columns.person in choices else ""
+            select(choices, chosen, columns.set_person, "Person key")
+    check(NEW_POPULATION, asked.new_population, lambda value: setattr(asked, "new_population", value))
+
+
+def count_choice(session: Session, asked: MayCountPeople) -> None:
+    """Ask whether people are counted on purpose; counted data have no households."""
+    assert session.opened is not None
+    if session.opened.source.weight is None:
+        check(COUNT_PEOPLE, asked.count_people, lambda value: setattr(asked, "count_people", value))
 
 
 class Publishing:

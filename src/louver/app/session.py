@@ -42,8 +42,8 @@ RELEASES, REGISTER = "louver-releases", "register"
 """Where releases go unless another folder is named, and what was published is remembered in it."""
 SAMPLES = {
     "survey": ("Survey", "48,842 people counted by eight attributes", "count"),
-    "cps8": ("cps8", "the same with the names of the literature: the table of the bounds paper", "count"),
-    "people": ("People", "6,000 people of a survey, one line each", None),
+    "cps8": ("cps8", "the same people, with the attribute names of the bounds paper", "count"),
+    "people": ("People", "6,000 people of a survey, one row each", None),
     "ges2013": ("Crashes", "86,519 people in road crashes, with regions", None),
 }
 """Name -> title, what it is, column of counts."""

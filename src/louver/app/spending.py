@@ -29,7 +29,7 @@ SMALLEST, LARGEST = -20, 20
 """The slider of an amount: tenths of the decimal logarithm, 0.01 to 100."""
 LOOK_SECONDS = 0.05
 PAID = "The same noise is drawn from where it stopped, and nothing more is debited."
-PRACTICE = "It was made for this tab to try things out, and goes with it. No other ledger is touched."
+PRACTICE = "It is for trying things out, and lies beside the releases. No other ledger is touched."
 Told = Mapping[str, Any]
 
 

@@ -3,12 +3,56 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
-__all__ = ["RELATIONS", "amount_text", "date_text", "share_text", "without_flags"]
+__all__ = [
+    "ACCEPT_STATUS",
+    "COUNT_PEOPLE",
+    "NEW_POPULATION",
+    "RELATIONS",
+    "amount_text",
+    "date_text",
+    "natural_order",
+    "share_text",
+    "without_flags",
+]
 
-ASIDE = re.compile(r" \(--[a-z][^()]*\)")
-"""What only says which option of the command line it is."""
+ACCEPT_STATUS = "Publish although rows tell a person's status"
+NEW_POPULATION = "These are different people from those in the register"
+COUNT_PEOPLE = "Count people, not households, where records have a household number"
+"""What pages call the choices that a verb may ask for in a sentence."""
+
+PHRASES = (
+    (r" \(--[a-z][^()]*\)", ""),
+    (r"\boption --[a-z-]+: ", ""),
+    (r"--accept publishes it all the same", f'Tick "{ACCEPT_STATUS}" to publish it all the same'),
+    (r"say with --new-population that these are other people", f'tick "{NEW_POPULATION}" if they are'),
+    (r"by --new-population they count as other people", "as you say, they count as other people"),
+    (r"audit them again with --register", "audit them again on the page Audit"),
+    (r"name it in --unit\b", 'give it the role "Household or unit" on the page Data'),
+    (r"--([klt]) ([0-9])", "\\1\u00a0=\u00a0\\2"),
+    (r"\b([Tt])he register register\b", r"\1he register"),
+)
+"""What a verb says in the words of its options, and how a page says it; first what only names an option."""
+PLACES = {
+    "against": "the earlier releases",
+    "earlier": "the earlier records",
+    "identifying": "the identifying columns",
+    "keep": "the columns kept as they are",
+    "ledger": "the ledger",
+    "link": "the person key",
+    "person": "the person key",
+    "quasi": "the quasi-identifiers",
+    "register": "the register",
+    "sensitive": "the sensitive columns",
+    "unit": "the role Household or unit",
+    "weight": "the column of counts",
+    "where": "the condition on rows",
+}
+"""Option -> what it is called in the middle of a sentence; others are called by their names."""
+STEP = re.compile(r"^([<>]=?)?\s*(-?[0-9]+(?:\.[0-9]+)?)")
+"""The number that a label begins with."""
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")
 
 RELATIONS = {
@@ -45,6 +89,23 @@ def date_text(stamp: str) -> str:
     return f"{int(day)} {MONTHS[int(month) - 1]} {year}"
 
 
+def natural_order(labels: Sequence[str]) -> list[int]:
+    """Places of labels in their natural order: those that begin with a number by it, then all others as they were.
+
+    Examples
+    --------
+    >>> labels = ["10", "2", ">40", "40", "<25", "25-39", "none"]
+    >>> [labels[place] for place in natural_order(labels)]
+    ['2', '10', '<25', '25-39', '40', '>40', 'none']
+    """
+    found = [STEP.match(label) for label in labels]
+    keys = [
+        (1, 0.0, 0) if m is None else (0, float(m[2]), {"<": -1, ">": 1}.get((m[1] or "=")[0], 0))
+        for m in found
+    ]
+    return sorted(range(len(labels)), key=lambda place: keys[place])
+
+
 def share_text(share: float) -> str:
     """A share as a percentage with three digits.
 
@@ -64,4 +125,6 @@ def without_flags(text: str) -> str:
     >>> without_flags("Not compared with other releases (--against): ask for --max-size 5.")
     'Not compared with other releases: ask for max size 5.'
     """
-    return FLAG.sub(lambda found: found[1].replace("-", " "), ASIDE.sub("", text))
+    for pattern, told in PHRASES:
+        text = re.sub(pattern, told, text)
+    return FLAG.sub(lambda found: PLACES.get(found[1], found[1].replace("-", " ")), text)

@@ -221,11 +221,7 @@ class AuditOptions(VerbOptions):
     )
     person: str | None = register.person("publication")
     new_population: bool = register.new_population("publication")
-    count_people: bool = option(
-        False,
-        "Groups are counted by people on purpose, although the records number households.",
-        group="publication",
-    )
+    count_people: bool = register.count_people("publication")
     publish: str | None = option(
         None,
         "Write the tables as a release to this folder and enter them into the register, if no small cell is given away.",

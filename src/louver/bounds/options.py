@@ -184,6 +184,7 @@ class BoundsOptions(VerbOptions):
     )
     person: str | None = register.person("release")
     new_population: bool = register.new_population("release")
+    count_people: bool = register.count_people("release")
     publish: str | None = option(
         None,
         "Write the table as a release to this folder and enter it into the register, if nothing is given away.",
@@ -300,6 +301,7 @@ def _needs(asked: BoundsOptions) -> list[tuple[bool, str, str]]:
         (asked.rounding == "half-even" and asked.decimals is None, "--rounding", "--decimals"),
         (asked.publish is not None and asked.registry is None, "--publish", "--register"),
         (asked.accept and asked.publish is None, "--accept", "--publish"),
+        (asked.count_people and asked.registry is None, "--count-people", "--register"),
     ]
 
 

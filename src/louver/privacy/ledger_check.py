@@ -34,6 +34,8 @@ REGISTERED = re.compile("[0-9a-f]{64}")
 
 ANOTHER = "another ledger paid for it, which does not lie beside this one"
 SUFFIX = ".ledger"
+SAMPLE_LEDGERS = "sample-ledgers"
+"""Folder among the releases with a folder for every ledger that paid for a sample of the explorer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +159,9 @@ def _joined_problems(ledger: LedgerFile, entries: list[Entry], past: _Past) -> l
 
 
 def _others(ledger: LedgerFile, releases: Path, past: _Past) -> Iterator[_Past]:
-    """Ledgers beside this one or beside the releases; a copy of this one, which begins alike, is none of them."""
-    folders = dict.fromkeys(folder.resolve() for folder in (ledger.path.parent, releases, releases.parent))
+    """Ledgers beside this one or the releases, and of samples; a copy of this one, which begins alike, is none of them."""
+    near = (ledger.path.parent, releases, releases.parent, *sorted((releases / SAMPLE_LEDGERS).glob("*")))
+    folders = dict.fromkeys(folder.resolve() for folder in near)
     for path in (path for folder in folders for path in sorted(folder.glob(f"*{SUFFIX}"))):
         if path.is_symlink() or path.resolve() == ledger.path.resolve():
             continue

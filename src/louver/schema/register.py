@@ -7,7 +7,7 @@ from typing import Any
 from louver.errors import InputError
 from louver.schema.options import option
 
-__all__ = ["check_register", "new_population", "person"]
+__all__ = ["check_register", "count_people", "new_population", "person"]
 
 
 def person(group: str) -> Any:
@@ -25,6 +25,15 @@ def new_population(group: str) -> Any:
     return option(
         False,
         "With --register: people whom the register does not know are others than those it knows.",
+        group=group,
+    )
+
+
+def count_people(group: str) -> Any:
+    """The field `count_people`."""
+    return option(
+        False,
+        "Groups are counted by people on purpose, although the records number households.",
         group=group,
     )
 

@@ -30,7 +30,16 @@ NO_DATA = {"data", "schema", *SOURCE, "domain_from_data", "seed", "evaluate", "a
 OTHERS_TABLE = {"conditionals", "percent", "n", "row_n"}
 
 # In Python files are written by the result (`write_recodes`), and a table is published by `audit`.
-COMMAND_ONLY = {"fail_on", "write_recodes", "registry", "person", "new_population", "publish", "accept"}
+COMMAND_ONLY = {
+    "fail_on",
+    "write_recodes",
+    "registry",
+    "person",
+    "new_population",
+    "count_people",
+    "publish",
+    "accept",
+}
 
 # Verb, options of the model that its door does not take, and keywords of its own. What a door leaves out is a function of
 # its own in Python (`bounds.suggest`), or about the exit code (`fail_on`).

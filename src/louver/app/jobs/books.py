@@ -58,6 +58,7 @@ def ledger_read(ledger: str, releases: str | None, run: Run) -> dict[str, Any]:
 def practice_ledger(ledger: str, measure: str, neighbours: str, grant: str, run: Run) -> None:
     """Make a ledger for a sample, where there is none."""
     if not Path(ledger).exists():
+        Path(ledger).parent.mkdir(parents=True, exist_ok=True)
         Ledger.create(Path(ledger), Measure(measure), Relation(neighbours), Fraction(grant))
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from louver.app.words import natural_order
 from louver.data.coded import read_coded
 from louver.data.histogram import Histogram
 from louver.data.kinds import ColumnKind, guess_kind
@@ -23,7 +22,6 @@ from louver.schema.source import SourceOptions
 __all__ = ["Stamp", "counted", "histogram_of", "stamp_of"]
 
 MOST_LABELS = 200
-STEP = re.compile(r"^([<>]=?)?\s*(-?[0-9]+(?:\.[0-9]+)?)")
 Stamp = tuple[int, int] | None
 
 
@@ -90,7 +88,7 @@ def _histogram(path: str, source: str, names: tuple[str, ...], stamp: Stamp) -> 
     codes = histogram.codes.copy()
     attributes = []
     for position, attribute in enumerate(histogram.attributes):
-        order = _natural(attribute.labels)
+        order = natural_order(attribute.labels)
         codes[:, position] = np.argsort(order)[codes[:, position]]
         attributes.append(
             Attribute(
@@ -98,13 +96,3 @@ def _histogram(path: str, source: str, names: tuple[str, ...], stamp: Stamp) -> 
             )
         )
     return Histogram.from_codes(attributes, codes, histogram.counts)
-
-
-def _natural(labels: Sequence[str]) -> list[int]:
-    """Labels that begin with a number in the order of these, then all others as they were: 2 before 10, <25 before 25-54."""
-    found = [STEP.match(label) for label in labels]
-    keys = [
-        (1, 0.0, 0) if m is None else (0, float(m[2]), {"<": -1, ">": 1}.get((m[1] or "=")[0], 0))
-        for m in found
-    ]
-    return sorted(range(len(labels)), key=lambda i: keys[i])

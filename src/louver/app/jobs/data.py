@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from louver.app.jobs.counts import counted, histogram_of
+from louver.app.words import natural_order
 from louver.data.coded import read_coded
 from louver.data.coding import text_sql
 from louver.data.kinds import ColumnKind
@@ -63,15 +64,19 @@ def _left_column(name: str, why: str) -> dict[str, Any]:
 
 
 def labelled(path: str, source: SourceOptions, column: str, run: Run) -> dict[str, int]:
-    """The values of a column with the records of each, the numbers among them in order."""
+    """The values of a column with the records of each, in their natural order."""
     with open_source(path, **source.opening(), run=run) as opened:
         [found] = read_coded(opened, [column], run)
     if found.n_values > MOST_LABELS:
         raise InputError(
-            f'column "{column}" has {found.n_values:,} values, too many to be merged by hand; name a file with --hierarchy.'
+            f'column "{column}" has {found.n_values:,} values, more than a page can merge; anonymize it on the command line with a '
+            "file of its hierarchy."
         )
-    pairs = zip(found.values.to_pylist(), found.counts.tolist(), strict=True)
-    return dict(sorted(pairs, key=lambda pair: _order(pair[0])))
+    labels, counts = (
+        sorted(found.values.to_pylist()),
+        dict(zip(found.values.to_pylist(), found.counts.tolist(), strict=True)),
+    )
+    return {labels[place]: counts[labels[place]] for place in natural_order(labels)}
 
 
 def first_rows(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
@@ -82,10 +87,3 @@ def first_rows(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
         batches = list(opened.batches(f"SELECT {texts} FROM records LIMIT {PREVIEW}"))
     rows = [list(row.values()) for batch in batches for row in batch.to_pylist()]
     return {"columns": columns, "rows": rows}
-
-
-def _order(label: str) -> tuple[float, str]:
-    try:
-        return float(label), label
-    except ValueError:
-        return float("inf"), label

@@ -98,16 +98,20 @@ def browsed(number: str, start: int, order: str, run: Run) -> dict[str, Any]:
     }
 
 
-def published(number: str, new_population: bool, ledger: str | None, out: str, run: Run) -> dict[str, Any]:
-    """Write the result that is shown as a release directory, unless the verb withholds it."""
+def published(
+    number: str, people: Mapping[str, Any], ledger: str | None, out: str, run: Run
+) -> dict[str, Any]:
+    """Write the result that is shown as a release directory, unless the verb withholds it.
+
+    `people` says who they are for the register: `person` and `new_population` of the verb.
+    """
     made, request = _made(number), KEPT.request
     assert request is not None
     if request.options.registry is not None:
-        told = request.options.model_copy(update={"new_population": new_population})
-        request = replace(request, options=told)
+        request = replace(request, options=request.options.model_copy(update=dict(people)))
     found = write_release(made, request, out, ledger=ledger, report=anonymize_report, run=run)
     logged = "" if found.ledger is None else "Logged in the ledger as an exact disclosure."
-    remark = UNREGISTERED if request.options.registry is None else None
+    remark = UNREGISTERED if request.options.registry is None else found.remark
     return {"refused": WITHHELD if found.is_withheld else None, "remark": remark, "words": logged}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from louver.app.look import (
     copy_button,
     drawer,
     empty,
+    finder,
     head,
     problem,
     segments,
@@ -29,7 +30,7 @@ from louver.app.look import (
 )
 from louver.app.look import field as text_field
 from louver.app.pages.tables_state import Tables
-from louver.app.publishing import Publishing
+from louver.app.publishing import Publishing, count_choice, people_choices
 from louver.app.session import Opened, Session
 from louver.app.spec_files import written
 from louver.audit.options import AuditOptions, TableOptions
@@ -41,10 +42,18 @@ __all__ = ["Audits", "Draft", "build", "piece_of", "repeated"]
 
 KINDS = {"counts": "Counts", "shares": "Row percentages"}
 PLACES = {"counts": {"by": "in the table"}, "shares": {"rows": "rows", "cols": "columns"}}
-COUNTS = {"total": "with the number of people", "rows": "with the people of every row", "none": "alone"}
+COUNTS = {
+    "total": "with the number of people",
+    "rows": "with the number of people in every row",
+    "none": "without any count",
+}
 SECONDS = {"20": "20 seconds", "60": "1 minute", "300": "5 minutes"}
 MOST_CHIPS = 60
+MANY_ATTRIBUTES = 15
+"""More can be searched."""
 SPEC = "louver-explore.toml"
+REGISTERED = ("registry", "person", "new_population")
+"""Options that speak of a register."""
 Told = Mapping[str, Any]
 
 
@@ -74,6 +83,7 @@ class Audits:
     hide: bool = False
     with_register: bool = True
     new_population: bool = False
+    count_people: bool = False
     seconds: str = "60"
     name: str = ""
     result: Told | None = None
@@ -83,7 +93,7 @@ class Audits:
         """Whether tables were described."""
         return bool(self.pieces)
 
-    def options(self, registry: str) -> dict[str, Any]:
+    def options(self, registry: str, person: str = "") -> dict[str, Any]:
         """What is asked of the verb, checked by its own model.
 
         Raises
@@ -100,8 +110,10 @@ class Audits:
         asked |= {"seconds": float(self.seconds)}
         asked |= {"within": _number(self.within, "the percentage", float)} if self.within else {}
         asked |= {"hide": True} if self.hide else {}
+        asked |= {"count_people": True} if self.count_people else {}
         if self.with_register:
             asked["registry"] = registry
+            asked |= {"person": person} if person else {}
             asked |= {"new_population": True} if self.new_population else {}
         validated(AuditOptions, asked).check()
         return asked
@@ -270,7 +282,14 @@ class _Page:
 
     def _open_draft(self) -> None:
         """Describe a table."""
-        DraftPanel(Draft(name=f"table {len(self._state.pieces) + 1}"), self._tables, self._columns, self._add)
+        DraftPanel(Draft(name=self._next_name()), self._tables, self._columns, self._add, self._next_name)
+
+    def _next_name(self) -> str:
+        """A name that no table of the list has."""
+        taken, number = {one["name"] for one in self._state.pieces}, len(self._state.pieces) + 1
+        while f"table {number}" in taken:
+            number += 1
+        return f"table {number}"
 
     # The limits.
 
@@ -287,6 +306,7 @@ class _Page:
                     inputmode="decimal",
                 )
                 check("Propose further cells to hide", state.hide, partial(self._set, "hide"))
+                count_choice(self._session, state)
             with tag("div", "pad part"):
                 tag("h3", text="Published before")
                 check(
@@ -294,11 +314,7 @@ class _Page:
                     state.with_register,
                     partial(self._set, "with_register"),
                 )
-                check(
-                    "These are other people than the register knows",
-                    state.new_population,
-                    partial(self._set, "new_population"),
-                )
+                people_choices(self._session, state, self._tables.names())
             with tag("div", "pad"):
                 with tag("div", "row between"):
                     tag("span", "s", "Time")
@@ -310,16 +326,17 @@ class _Page:
 
     # What came of it.
 
+    def _options(self) -> dict[str, Any]:
+        return self._state.options(str(self._session.setup.registry), self._columns.person)
+
     async def _run(self) -> None:
         try:
-            options = self._state.options(str(self._session.setup.registry))
+            options = self._options()
         except LouverError as error:
             self._bar.tell(str(error))
             return
         if not self._session.setup.releases.is_dir() and self._session.setup.register is None:
-            options = {
-                key: value for key, value in options.items() if key not in ("registry", "new_population")
-            }
+            options = {key: value for key, value in options.items() if key not in REGISTERED}
         found = await self._bar.do(
             audited_together, self._opened.path, self._opened.source, options, key="together"
         )
@@ -373,7 +390,7 @@ class _Page:
 
     def _call(self) -> WithFiles | None:
         try:
-            return repeated(self._state.options(str(self._session.setup.registry)), self._opened)
+            return repeated(self._options(), self._opened)
         except LouverError:
             return None
 
@@ -389,7 +406,7 @@ class _Page:
 
     def _publication(self, out: str) -> tuple[Any, ...] | str:
         self._state.with_register = True
-        options = self._state.options(str(self._session.setup.registry))
+        options = self._options()
         return published_together, self._opened.path, self._opened.source, options, out
 
 
@@ -426,10 +443,18 @@ def _advise(found: Told) -> None:
 class DraftPanel:
     """A drawer that describes one table."""
 
-    def __init__(self, draft: Draft, tables: Tables, columns: Columns, add: Any) -> None:
-        self._draft, self._tables, self._columns, self._add = draft, tables, columns, add
+    def __init__(
+        self,
+        draft: Draft,
+        tables: Tables,
+        columns: Columns,
+        add: Callable[[dict[str, Any]], None],
+        next_name: Callable[[], str],
+    ) -> None:
+        self._draft, self._tables, self._columns = draft, tables, columns
+        self._add, self._next = add, next_name
         with drawer("Describe a table"):
-            text_field("Name", draft.name, partial(self._set, "name"))
+            self._named = text_field("Name", draft.name, partial(self._set, "name"))
             segments(KINDS, draft.kind, self._set_kind, "Kind of table")
             self._body = tag("div", "stack")
             self._wrong = tag("div")
@@ -453,8 +478,11 @@ class DraftPanel:
         draft = self._draft
         self._body.clear()
         with self._body:
-            for attribute in self._tables.attributes:
-                self._draw_place(attribute["name"])
+            if len(self._tables.attributes) > MANY_ATTRIBUTES:
+                finder(f"Find one of {len(self._tables.attributes)} attributes", ".places .row")
+            with tag("div", "stack places"):
+                for attribute in self._tables.attributes:
+                    self._draw_place(attribute["name"])
             if draft.kind == "counts":
                 check("With totals", draft.totals, partial(self._set, "totals"))
                 text_field("Hide counts below (empty: none)", draft.below, partial(self._set, "below"))
@@ -477,7 +505,7 @@ class DraftPanel:
         choices = {"": "not in it"}
         for place, text in PLACES[self._draft.kind].items():
             choices |= {place: text} | {f"{place}:{n}": f"{text}, level {n}" for n in levels}
-        with tag("div", "row between"):
+        with tag("div", "row between", data_name=name):
             tag("span", "s clip", name, title=name)
             select(
                 choices, self._draft.places.get(name, ""), partial(self._place, name), f"Where {name} stands"
@@ -509,7 +537,9 @@ class DraftPanel:
                 problem(str(error))
             return
         with self._wrong:
-            tag("p", "s sub", f"{self._draft.name} is in the list.")
+            tag("p", "s sub", f"{self._draft.name} is in the list. Change what you like to add another.")
+        self._draft.name = self._next()
+        self._named.set(value=self._draft.name)
 
 
 def _capital(text: str) -> str:

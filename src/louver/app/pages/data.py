@@ -44,7 +44,9 @@ HEADS = (
 )
 MANY_COLUMNS = 15
 """More can be searched."""
-BAR_WIDTH, BAR_HEIGHT = 92, 22
+BAR_WIDTH, BAR_HEIGHT = 120, 22
+AXES = ("integer", "number", "date")
+"""Kinds whose bars are classes of numbers: "20 to 30"."""
 
 
 async def build(session: Session) -> None:
@@ -69,7 +71,7 @@ def ways_to_open(session: Session) -> None:
     Tag("p", "s sub", f"{UPLOADED}. You can also drop it anywhere on this page.")
     Tag("h3", text="Samples")
     for name, (title, about, _) in SAMPLES.items():
-        with Tag("div", "row"):
+        with Tag("div", "row sample"):
             button(title, partial(_take_sample, session, name))
             Tag("span", "sub s", about)
 
@@ -204,7 +206,8 @@ class _Page:
                     button("Yes, count people by it", partial(self.count_by, guess), kind="pri")
             elif waiting:
                 need = "One column needs" if len(waiting) == 1 else f"{len(waiting)} columns need"
-                text = "Such columns single people out, or give another column back."
+                one = len(waiting) == 1
+                text = f"{'It singles' if one else 'They single'} people out, or {'reveals' if one else 'reveal'} another column."
                 with verdict(
                     "care", f"{need} a decision before anything is published.", text, self._together()
                 ):
@@ -261,7 +264,7 @@ class _Page:
                 )
             Tag("td", "sub", column["kind"], title=column["kind_reason"])
             with Tag("td"):
-                _bars(column["distribution"])
+                _bars(column)
             Tag("td", "r", f"{column['distinct']:,}")
             Tag("td", "r", f"{column['missing']:,}" if column["missing"] else "–")
             with Tag("td"):
@@ -292,18 +295,52 @@ class _Page:
                 _singling(profile["sets"])
 
 
-def _bars(distribution: dict[str, Any] | None) -> None:
-    """A picture of at most twelve bars; numbers only, so that nothing of it can be anything but a drawing."""
+def _bars(column: dict[str, Any]) -> None:
+    """At most twelve bars with their axes: where they begin and end, and the records of the highest. The drawing is numbers only."""
+    distribution = column["distribution"]
     if distribution is None or not distribution["counts"]:
         return
     counts = [int(count) for count in distribution["counts"]]
+    first, last = _ends(distribution["labels"], column["kind"])
+    label = f"Bars from {first} to {last}; the highest has {max(counts):,} records"
+    with Tag("div", "dist", role="img", aria_label=label, title=_listed(distribution)):
+        _drawn(counts)
+        Tag("span", text=f"{max(counts):,}")
+        with Tag("div", "ends" if column["kind"] in AXES else "ends labels"):
+            Tag("span", "clip", first)
+            Tag("span", "clip", last if len(counts) > 1 or first != last else "")
+
+
+def _ends(labels: list[str], kind: str) -> tuple[str, str]:
+    """What stands below the first and the last bar: the smallest and the largest number, or labels."""
+    first, last = str(labels[0]), str(labels[-1])
+    if kind in AXES:
+        return first.partition(" to ")[0], last.rpartition(" to ")[2]
+    return first, last
+
+
+def _listed(distribution: dict[str, Any]) -> str:
+    return "\n".join(
+        f"{label}: {count:,}"
+        for label, count in zip(distribution["labels"], distribution["counts"], strict=True)
+    )
+
+
+def _drawn(counts: list[int]) -> None:
     step, most = BAR_WIDTH / len(counts), max(counts) or 1
     heights = [max(round(BAR_HEIGHT * count / most), 1) for count in counts]
     drawn = "".join(
         f'<rect x="{i * step:.1f}" y="{BAR_HEIGHT - h}" width="{step - 1:.1f}" height="{h}"/>'
         for i, h in enumerate(heights)
     )
-    Tag("svg", "bars", viewBox=f"0 0 {BAR_WIDTH} {BAR_HEIGHT}", aria_hidden="true", innerHTML=drawn)
+    Tag(
+        "svg",
+        "bars",
+        viewBox=f"0 0 {BAR_WIDTH} {BAR_HEIGHT}",
+        preserveAspectRatio="none",
+        aria_hidden="true",
+        innerHTML=drawn,
+    )
 
 
 def _identifying(column: dict[str, Any], warning: str) -> None:

@@ -45,7 +45,7 @@ class TreePanel:
             if self.name in self.columns.trees:
                 self._paint()
             else:
-                Tag("p", "pad s sub", "Merge values where the published ones shall be broader.")
+                Tag("p", "pad s sub", "Merge values to publish broader categories.")
                 with Tag("div", "pad"):
                     button("Make a hierarchy", self.load)
 

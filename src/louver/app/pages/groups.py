@@ -22,6 +22,7 @@ from louver.app.look import (
     pill,
     segments,
     select,
+    slider,
     table,
     tag,
 )
@@ -196,18 +197,8 @@ class _Page:
         segments(choices, asked.sharing, self._set_sharing, "Shares of the levels")
         if asked.sharing == "own":
             for level in asked.levels:
-                with tag("label", "slide"):
-                    tag("span", text=level)
-                    one = tag(
-                        "input",
-                        type="range",
-                        min=1,
-                        max=100,
-                        value=asked.shares.get(level, 1),
-                        aria_label=f"Share of {level}",
-                    )
-                    one.changed(partial(self._set_share, level), "input")
-                    tag("span", text=f"{asked.shares.get(level, 1)}")
+                take = partial(self._set_share, level)
+                slider(level, asked.shares.get(level, 1), take, name=f"Share of {level}", least=1, most=100)
 
     async def _take_domain(self, path: str, name: str) -> None:
         columns = await self._bar.do(column_names, path, key="columns")
@@ -256,7 +247,7 @@ class _Page:
             return
         await self._set(name, int(value))
 
-    async def _set_share(self, level: str, value: str) -> None:
+    async def _set_share(self, level: str, value: float) -> None:
         self._asked.shares[level] = int(value)
         await self._update()
 
@@ -292,7 +283,7 @@ class _Page:
         self._forecast.clear()
         with self._forecast:
             with tag("div", "pad row"):
-                tag("h2", text="Forecast: how many units will stand under a wrong size")
+                tag("h2", text="Forecast: how many units will be counted under a wrong size")
                 pill("spends nothing, reads no records", "ok", "ok")
             widest = max((level["forecast_l1"] for level in found["levels"]), default=0) or 1
             columns = {

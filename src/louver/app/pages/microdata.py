@@ -21,18 +21,21 @@ from louver.app.look import (
     card,
     copy_button,
     empty,
+    finder,
     head,
     segments,
     select,
+    slider,
     tag,
     verdict,
 )
 from louver.app.pages.microdata_more import More, MorePanel
 from louver.app.pages.microdata_result import ClassesPanel, curve, distributions, losses, numbers, tried
-from louver.app.publishing import Publishing, others_choice
+from louver.app.publishing import Publishing, people_choices
 from louver.app.searching import SearchBar
 from louver.app.session import Session
 from louver.app.words import share_text
+from louver.errors import LouverError
 
 __all__ = ["build"]
 
@@ -46,6 +49,8 @@ ABOUT = {
     "global": "One set of labels for the whole file: comparable, and more is lost.",
 }
 CURVE = (2, 3, 5, 10, 20, 50)
+MANY_COLUMNS = 15
+"""More can be searched."""
 Told = Mapping[str, Any]
 
 
@@ -183,10 +188,14 @@ class _Page:
                 with tag("div", "row between"):
                     tag("h3", text="Keep more detail in")
                     button("Reset", self._reset, kind="ghost mini", title="All weights 1")
-                for name in self._columns.named("quasi"):
-                    self._weight(name)
-                if not self._columns.named("quasi"):
-                    tag("p", "s", "No column is a quasi-identifier; say so on the page Data.")
+                quasi = self._columns.named("quasi")
+                if len(quasi) > MANY_COLUMNS:
+                    finder(f"Find one of {len(quasi)} quasi-identifiers", ".weights .slide")
+                with tag("div", "weights"):
+                    for name in quasi:
+                        self._weight(name)
+                if not quasi:
+                    tag("p", "s", "No column is a quasi-identifier. Choose at least one on the page Data.")
             with tag("div", "pad part"):
                 tag("h3", text="Recoding")
                 segments(RECODINGS, asked.recoding, partial(self._set, "recoding"), "Recoding")
@@ -205,19 +214,15 @@ class _Page:
                         select(choices, chosen, partial(self._set, name), label)
 
     def _weight(self, name: str) -> None:
-        with tag("label", "slide"):
-            tag("span", "s", name)
-            weight = self._asked.weights.get(name, 1.0)
-            slider = tag(
-                "input", type="range", min=0, max=4, step=0.5, value=weight, aria_label=f"Weight of {name}"
-            )
-            shown = tag("span", text=f"{weight:g}")
-
-        def changed(value: str) -> None:
-            self._asked.weights[name] = float(value)
-            shown.text = f"{float(value):g}"
-
-        slider.changed(changed, "input")
+        slider(
+            name,
+            self._asked.weights.get(name, 1.0),
+            partial(self._asked.weights.__setitem__, name),
+            name=f"Weight of {name}",
+            least=0,
+            most=4,
+            step=0.5,
+        )
 
     def _slide_k(self, value: str) -> None:
         self._asked.k = int(value)
@@ -280,9 +285,13 @@ class _Page:
             releases=self._session.setup.releases,
             is_copied=is_copied,
         )
-        if told["method"] not in WEAKER and self._opened.source.where is None:
+        if told["method"] not in WEAKER:
             told["registry"] = str(self._session.setup.registry)
         return told
+
+    def _people(self) -> dict[str, Any]:
+        """Who they are for the register, as the verb takes it."""
+        return {"person": self._columns.person or None, "new_population": self._asked.new_population}
 
     def _files(self) -> dict[str, str]:
         """Column -> name of the file with its hierarchy; a name of ours, for columns may be called anything."""
@@ -299,10 +308,17 @@ class _Page:
             files[name] = str(path)
         return files
 
+    def _told_options(self) -> dict[str, Any] | None:
+        """What is asked of the verb; None where something is missing, which the page then says."""
+        try:
+            return self._options(self._written())
+        except LouverError as error:
+            self._long.tell(str(error))
+        return None
+
     async def _run(self) -> None:
-        asked = self._asked.choices()
-        options = self._options(self._written())
-        found = await self._long.do(
+        asked, options = self._asked.choices(), self._told_options()
+        found = options and await self._long.do(
             anonymized, self._opened.path, self._opened.source, options, key="anonymize"
         )
         if found is not None:
@@ -369,8 +385,8 @@ class _Page:
         await self._run()
 
     async def _trace(self) -> None:
-        asked, options = self._asked.choices(), self._options(self._written())
-        found = await self._long.do(
+        asked, options = self._asked.choices(), self._told_options()
+        found = options and await self._long.do(
             traced, self._opened.path, self._opened.source, options, CURVE, key="curve"
         )
         if found is not None:
@@ -417,20 +433,25 @@ class _Page:
         )
 
     def _publishing_choices(self) -> None:
-        others_choice(self._asked)
+        people_choices(self._session, self._asked, list(self._columns.roles))
 
     def _publication(self, out: str) -> tuple[Any, ...] | str:
         if self._asked.result is None:
             return "run first: there is nothing to publish."
         ledger = self._session.setup.ledger
         named = None if ledger is None else str(ledger)
-        return published, self._asked.result["number"], self._asked.new_population, named, out
+        return published, self._asked.result["number"], self._people(), named, out
 
     def _call(self) -> Call | None:
         if not self._columns.named("quasi"):
             return None
         files = self._files()
-        options = AnonymizeOptions.model_validate(self._options(files, is_copied=True))
+        try:
+            given = self._options(files, is_copied=True)
+        except LouverError:
+            return None
+        given |= self._people() if "registry" in given else {}
+        options = AnonymizeOptions.model_validate(given)
         texts = self._columns.hierarchies()
         return Call(
             options=options,

@@ -30,6 +30,7 @@ CODES = {
     "round_to": ("Round to", "Rounded to multiples of this"),
 }
 NUMBERS = ("integer", "number", "ordered code")
+ACCEPT_FEWER = "Publish although some people have fewer than k look-alikes in all releases together"
 
 
 @dataclass
@@ -42,6 +43,9 @@ class More:
     count_missing: bool = False
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     against: list[str] = field(default_factory=list)
+    link: str = ""
+    earlier: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Release -> path and name of the records that it was made from."""
     accept: bool = False
     population: str = ""
     population_name: str = ""
@@ -56,7 +60,7 @@ class More:
         Raises
         ------
         InputError
-            If a number is none.
+            If a number is none, or a person key is named without the records of an earlier release.
         """
         told: dict[str, Any] = {"l_kind": self.l_kind} if has_l and self.l_kind != "distinct" else {}
         told |= {"t": _number(self.t, "t")} if self.t else {}
@@ -71,12 +75,23 @@ class More:
             told |= {name: found} if found else {}
         if self.against:
             told["against"] = [str(releases / name) for name in self.against]
+            told |= self._linked(is_copied) if self.link else {}
             told |= {"accept": True} if self.accept else {}
         if self.population:
             told["population"] = self.population_name if is_copied else self.population
             told |= {"population_count": self.population_count} if self.population_count else {}
             told |= {"k_map": True} if self.k_map else {}
         return told
+
+    def _linked(self, is_copied: bool) -> dict[str, Any]:
+        """The person key, and the records of every earlier release, in the order of these."""
+        for name in self.against:
+            if name not in self.earlier:
+                raise InputError(
+                    f"choose the records that {name} was made from under More protection, or no person key."
+                )
+        files = [self.earlier[name][1 if is_copied else 0] for name in self.against]
+        return {"link": self.link, "earlier": files}
 
     def is_empty(self) -> bool:
         """Whether nothing was demanded."""
@@ -96,6 +111,7 @@ class MorePanel:
 
     def __init__(self, session: Session, more: More, columns: Columns, changed: Callable[[], object]) -> None:
         self._session, self._more, self._columns, self._changed = session, more, columns, changed
+        self._names: list[str] = []
         session.receivers["population"] = Receiver(self._take_population)
         with drawer("More protection"):
             Tag("p", "s sub", "These hold for the next run.")
@@ -103,7 +119,7 @@ class MorePanel:
                 self._draw_sensitive()
             self._draw_codes()
             self._draw_population()
-            Tag("h3", text="Together with earlier releases of the same people")
+            Tag("h3", text="Earlier releases of the same people")
             self._earlier = Tag("div", "stack")
             self._bar = RunBar(session, "quick")
             self._wrong = Tag("div")
@@ -112,20 +128,63 @@ class MorePanel:
     async def start(self) -> None:
         """List the earlier releases."""
         found = await self._bar.do(listed, str(self._session.setup.releases), key="releases")
-        names = [one["folder"] for one in found or () if one["kind"] == "anonymize"]
-        if self._bar.is_gone:
-            return
+        self._names = [one["folder"] for one in found or () if one["kind"] == "anonymize"]
+        if not self._bar.is_gone:
+            self._paint_earlier()
+
+    def _paint_earlier(self) -> None:
+        """The earlier releases; of those chosen, the records that they were made from."""
+        more = self._more
+        self._earlier.clear()
         with self._earlier:
-            if not names:
-                Tag("p", "s sub", "There are none of microdata in the folder of releases.")
-            for name in names:
-                check(name, name in self._more.against, partial(self._choose, name))
-            if names:
-                check(
-                    "Publish although some people have fewer than k look-alikes in all together",
-                    self._more.accept,
-                    partial(self._set, "accept"),
-                )
+            if not self._names:
+                Tag("p", "s sub", "The folder of releases has no microdata yet.")
+                return
+            for number, name in enumerate(self._names):
+                check(name, name in more.against, partial(self._choose, name))
+                if name in more.against:
+                    self._draw_records(number, name)
+            if more.against:
+                self._draw_link()
+                check(ACCEPT_FEWER, more.accept, partial(self._set, "accept"))
+
+    def _draw_records(self, number: int, name: str) -> None:
+        purpose = f"earlier-{number}"
+        self._session.receivers[purpose] = Receiver(partial(self._take_records, name))
+        label = f"Records of {name}"
+        choose = Tag("input", "gone", type="file", aria_label=label, tabindex=-1)
+        choose.on("change", js_handler=f"(e) => louver.upload(e.target.files[0], '{purpose}')")
+        with Tag("div", "row between inset"):
+            kept = self._more.earlier.get(name)
+            Tag("span", "s sub", f"Its records: {kept[1] if kept else 'not chosen'}")
+            button("Choose a file", kind="mini", title=label).on(
+                "click", js_handler=f"() => document.getElementById('c{choose.id}').click()"
+            )
+
+    def _draw_link(self) -> None:
+        about = (
+            "If values have changed since (a birthday, a move), choose the records that each release was made from and the column that "
+            "identifies a person in both files. Neither is published. Otherwise everybody is looked up by today's values."
+        )
+        Tag("p", "s sub", about)
+        names = self._columns.named("identifying")
+        if not names:
+            Tag(
+                "p",
+                "s",
+                'To use a person key, give its column the role "Identifying: drop" on the page Data.',
+            )
+            return
+        with Tag("div", "row between"):
+            Tag("span", "s", "Person key in both files")
+            choices = {"": "none: values have not changed"} | {name: name for name in names}
+            chosen = self._more.link if self._more.link in choices else ""
+            select(choices, chosen, partial(self._set, "link"), "Person key in both files")
+
+    async def _take_records(self, name: str, path: str, shown: str) -> None:
+        self._more.earlier[name] = path, shown
+        if not self._earlier.is_deleted:
+            self._paint_earlier()
 
     def _set(self, name: str, value: Any) -> None:
         setattr(self._more, name, value.strip() if isinstance(value, str) else value)
@@ -133,6 +192,7 @@ class MorePanel:
     def _choose(self, name: str, is_chosen: bool) -> None:
         kept = [one for one in self._more.against if one != name]
         self._more.against = [*kept, name] if is_chosen else kept
+        self._paint_earlier()
 
     def _draw_sensitive(self) -> None:
         more = self._more

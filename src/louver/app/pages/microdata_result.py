@@ -8,7 +8,7 @@ from typing import Any
 
 from louver.app.look import Tag, button, card, drawer, number_tile, segments, table
 from louver.app.parts import Points
-from louver.app.words import share_text
+from louver.app.words import natural_order, share_text
 
 __all__ = ["ClassesPanel", "curve", "distributions", "losses", "numbers", "tried"]
 
@@ -62,7 +62,11 @@ def distributions(lines: Sequence[Told]) -> None:
     with card("pad"):
         with Tag("div", "row between"):
             Tag("h2", text="Before and after")
-            Tag("span", "s sub", "grey bars: before, blue lines: after; how far apart they are")
+            Tag(
+                "span",
+                "s sub",
+                "Grey bars: before. Blue lines: after. The percentage says how far apart they are.",
+            )
         with Tag("div", "multiples"):
             for line in lines:
                 with Tag("div"):
@@ -70,7 +74,8 @@ def distributions(lines: Sequence[Told]) -> None:
 
 
 def _before_after(line: Told) -> None:
-    bins = list(zip(line["bins"], line["before"], line["after"], strict=True))[:MOST_BINS]
+    bins = list(zip(line["bins"], line["before"], line["after"], strict=True))
+    bins = [bins[place] for place in _order(line["bins"])][:MOST_BINS]
     most = max((max(before, after) for _, before, after in bins), default=0) or 1
     with Tag("div", "row between s"):
         Tag("b", "b clip", line["name"], title=line["name"])
@@ -97,6 +102,13 @@ def _before_after(line: Told) -> None:
                     Tag("td", "", str(label))
                     Tag("td", "r", share_text(before))
                     Tag("td", "r", share_text(after))
+
+
+def _order(labels: Sequence[str]) -> Sequence[int]:
+    """Labels in the order of text have none of their own: then numbers go by their size."""
+    listed = list(labels)
+    is_text = listed == sorted(listed) or listed[:-1] == sorted(listed[:-1])  # a missing value comes last
+    return natural_order(listed) if is_text else range(len(listed))
 
 
 def tried(runs: Sequence[Told], again: Callable[[int], Any]) -> None:

@@ -159,7 +159,7 @@ class _Page:
                 )
                 _panel(
                     "Noise",
-                    "standard error in a smallest region, percent, as published",
+                    "published standard error in a smallest region, percent",
                     [
                         ((str(one["measure"]), Fraction(one["amount"])), 100 * c["off"], number)
                         for number, one, c in told
@@ -363,7 +363,7 @@ def _cost(one: Told, found: Told) -> str:
 
 
 def _panel(title: str, about: str, places: list[tuple[Any, float, int]], *, across: str, **more: Any) -> None:
-    with tag("div"):
+    with tag("div", "panel"):
         tag("h2", text=title)
         tag("p", "s sub", about)
         points(places, across=across, up=about.capitalize(), **more)

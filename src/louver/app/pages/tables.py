@@ -43,9 +43,10 @@ from louver.app.pages.tables_state import Tables
 from louver.app.pages.tables_together import TogetherPanel
 from louver.app.pages.tables_tried import TriedPanel
 from louver.app.parts import HeatGrid, Shelves
-from louver.app.publishing import Publishing, others_choice
+from louver.app.publishing import Publishing, count_choice, people_choices
 from louver.app.searching import SearchBar
 from louver.app.session import Session
+from louver.app.words import ACCEPT_STATUS
 from louver.errors import LouverError
 
 __all__ = ["build"]
@@ -423,11 +424,12 @@ class _Page:
 
     def _publishing_choices(self) -> None:
         check(
-            "Publish although rows tell a person's status",
+            ACCEPT_STATUS,
             self.state.accept,
             lambda value: setattr(self.state, "accept", value),
         )
-        others_choice(self.state)
+        count_choice(self.session, self.state)
+        people_choices(self.session, self.state, self.state.names())
 
     def _publication(self, out: str) -> tuple[Any, ...] | str:
         if not self.state.rows or not self.state.cols:
@@ -435,7 +437,8 @@ class _Page:
         if self.state.given:
             return "take back what outsiders know first: a publication is audited with what was published before."
         given = {"registry": str(self.session.setup.registry), "accept": self.state.accept}
-        given |= {"new_population": self.state.new_population}
+        given |= {"new_population": self.state.new_population, "count_people": self.state.count_people}
+        given |= {"person": self.session.state(Columns).person or None}
         return publish_table, self.opened.path, self.opened.source, self.state.options(), given, out
 
     def open_knowledge(self) -> None:

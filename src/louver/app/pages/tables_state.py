@@ -98,6 +98,7 @@ class Tables:
     name: str = ""
     accept: bool = False
     new_population: bool = False
+    count_people: bool = False
     small: int = 5
     certain: float = 100.0
     within: float = 0.0
@@ -142,6 +143,10 @@ class Tables:
         """Compare with another table; `kept` is what everything tried keeps of it."""
         self.base = base
         self.tries = [replace(one, kept=share) for one, share in zip(self.tries, kept, strict=True)]
+
+    def names(self) -> list[str]:
+        """All columns that were read, those of tables first."""
+        return [*(attribute["name"] for attribute in self.attributes), *self.unusable]
 
     def told_unusable(self) -> str:
         """Columns that no table can be made of, and why."""

@@ -5,7 +5,7 @@ export default {
       <rect v-if="band" :x="X(band[0]) - 11" :y="top" :width="X(band[1]) - X(band[0]) + 22" :height="H - top - 30" rx="4" fill="var(--ok-soft)"/>
       <g v-for="tick in ticksY" :key="'y' + tick"><path class="axis" :d="'M36 ' + Y(tick) + 'H' + (W - 6)"/><text class="axl" x="28" :y="Y(tick) + 4" text-anchor="end">{{ told(tick) }}</text></g>
       <text v-for="tick in ticksX" :key="'x' + tick" class="axl" :x="X(tick)" :y="H - 16" text-anchor="middle">{{ told(tick) }}</text>
-      <text class="axl" :x="W - 6" :y="H - 2" text-anchor="end">{{ xlabel }}</text><text class="axl" :x="W - 6" y="11" text-anchor="end">{{ ylabel }}</text>
+      <text class="axl" :x="W - 6" :y="H - 4" text-anchor="end">{{ xlabel }}</text><text class="axl" :x="W - 6" y="11" text-anchor="end">{{ ylabel }}</text>
       <path v-if="line && points.length > 1" :d="path" fill="none" stroke="var(--accent)" stroke-width="1.5"/>
       <g v-for="point in points" :key="point.n" class="point" :class="{on: point.n === chosen, ok: point.ok}" role="button" tabindex="0" :aria-label="point.label"
          :aria-pressed="point.n === chosen" @click="$emit('choose', point.n)" @keydown.enter.prevent="$emit('choose', point.n)" @keydown.space.prevent="$emit('choose', point.n)">
@@ -18,7 +18,7 @@ export default {
   mounted() {
     // As wide as its place, so that text has the same size in every chart.
     this.watcher = new ResizeObserver(() => {
-      if (this.$el.clientWidth > 60) this.W = Math.max(220, this.$el.clientWidth - 24);
+      if (this.$el.clientWidth > 60) this.W = Math.max(160, this.$el.clientWidth - 24);
     });
     this.watcher.observe(this.$el);
   },

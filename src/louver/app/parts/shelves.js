@@ -24,6 +24,7 @@ export default {
         this.list = JSON.parse(JSON.stringify(given));
         const names = this.list.flatMap((shelf) => shelf.chips.map((chip) => chip.name));
         if (!names.includes(this.current)) this.current = names[0] ?? "";
+        this.refocus(); // an answer to an earlier move puts chips back for a moment, and what is put elsewhere loses the focus
       },
     },
   },
@@ -62,7 +63,11 @@ export default {
     },
     refocus() {
       if (!this.hasFocus) return;
-      this.$nextTick(() => [...this.$el.querySelectorAll(".chip")].find((chip) => chip.dataset.chip === this.current)?.focus());
+      this.$nextTick(() => {
+        const now = document.activeElement;
+        if (now !== document.body && !this.$el.contains(now)) return; // somebody has gone on
+        [...this.$el.querySelectorAll(".chip")].find((chip) => chip.dataset.chip === this.current)?.focus();
+      });
     },
     go(name) {
       this.current = name;

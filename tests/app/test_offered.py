@@ -1,0 +1,116 @@
+"""What a verb can be asked for, a page offers; what only the command line can do is listed here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from louver.anonymize import AnonymizeOptions
+from louver.app.columns import Columns
+from louver.app.pages.audit import Audits
+from louver.app.pages.microdata import Asked, _Page
+from louver.app.pages.microdata_more import More
+from louver.app.pages.tables import _Page as TablesPage
+from louver.app.pages.tables_state import Tables
+from louver.app.session import Session, Setup
+from louver.app.words import without_flags
+from louver.audit.options import AuditOptions
+from louver.bounds import BoundsOptions
+
+TABLES_ONLY_THERE = {
+    *(
+        "arrangements",
+        "cells",
+    ),  # several tables and some cells at once: the page has one table, and all of it
+    *("conditionals", "percent", "n", "row_n"),  # tables of others, without their records
+    *("drop_zero_rows", "merge_zero_rows", "rounding"),
+    *("avoid", "fix", "apart", "write_recodes"),  # of the search for safer tables
+    "fail_on",
+}
+AUDIT_ONLY_THERE = {"known", "targets", "decide", "no_advice", "fail_on"}
+MICRODATA_ONLY_THERE = {
+    *("parts", "engine"),  # files beyond memory
+    *("format", "keep_order", "class_id"),
+    *("missing", "one_hot", "recode"),
+    *(
+        "boundary",
+        "carry",
+        "size",
+        "accepted",
+        "sets",
+        "normalise",
+        "subproblem_seconds",
+    ),  # of single methods
+    "curve",  # the page compares other k
+}
+"""Options of the models that no page offers."""
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    made = Session(Setup(folder=tmp_path, releases=tmp_path / "releases"))
+    made.open_sample("people")
+    return made
+
+
+def microdata(session: Session, **source: Any) -> dict[str, Any]:
+    """Everything that the page Microdata asks for, where everything is asked for."""
+    if source:
+        session.read_as(**source)
+    columns, asked = session.state(Columns), session.state(Asked)
+    columns.roles = {"age": "quasi", "income": "sensitive", "hours": "keep", "weight": "identifying"}
+    columns.person, asked.l, asked.seconds, asked.new_population = "weight", 2, "r10", True
+    asked.more = More(l_kind="entropy", t="0.4", distance="equal", count_missing=True, against=["a"])
+    asked.more.accept, asked.more.link, asked.more.earlier = True, "weight", {"a": ("x.csv", "x.csv")}
+    asked.more.codes = {name: {"hours": "1"} for name in ("top_code", "bottom_code", "round_to")}
+    asked.more.population, asked.more.population_count, asked.more.k_map = "p.csv", "n", True
+    page = _Page(session)
+    return page._options({}) | page._people()
+
+
+def test_microdata(session: Session) -> None:
+    offered = {*microdata(session), "seconds"}  # a time, or rounds
+    assert set(AnonymizeOptions.model_fields) - offered == MICRODATA_ONLY_THERE
+
+
+def test_a_condition_on_rows_keeps_nothing_out_of_the_register(session: Session) -> None:
+    assert microdata(session, where="age > 20")["registry"] == str(session.setup.registry)
+
+
+def test_audit() -> None:
+    state = Audits(pieces=[{"name": "a", "by": ["b"], "below": 5}], within="5", hide=True)
+    state.count_people = state.new_population = True
+    offered = {*state.options("register", "id"), "publish"}
+    assert set(AuditOptions.model_fields) - offered == AUDIT_ONLY_THERE
+
+
+def test_tables(session: Session) -> None:
+    state = session.state(Tables)
+    state.rows, state.cols, state.decimals = ["a"], ["b"], 2
+    publish, *_, given, _ = TablesPage(session)._publication("out")
+    state.merged, state.given = {"a": {"x": ["y", "z"]}}, [{"row": {"a": "x"}, "exactly": 3}]
+    offered = {*state.options().model_fields_set, *given, "publish", "suggest", "seconds"}
+    assert publish.__name__ == "publish_table"
+    assert set(BoundsOptions.model_fields) - offered == TABLES_ONLY_THERE
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [
+        ("ask for --l 2 or more.", "ask for l\u00a0=\u00a02 or more."),
+        ("36 rows tell. --accept publishes it all the same.", 'Tick "Publish although rows'),
+        (
+            "option --register: x holds others; say with --new-population that these are other people",
+            "x holds",
+        ),
+        ("4 of a single one: name it in --unit, so that", 'the role "Household or unit" on the page Data'),
+        ("merges labels of which --where lets only some through", "the condition on rows lets"),
+        ("the register register is new", "the register is new"),
+        ("Give more --seconds.", "Give more seconds."),
+    ],
+)
+def test_pages_say_it_in_their_own_words(told: str, wanted: str) -> None:
+    found = without_flags(told)
+    assert wanted in found and "--" not in found
