@@ -40,7 +40,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if not STARTING.isdisjoint(getattr(item, "fixturenames", ())):
+        is_starting = not STARTING.isdisjoint(getattr(item, "fixturenames", ()))
+        if is_starting or item.get_closest_marker("chromium") or item.get_closest_marker("postgres"):
             item.add_marker(pytest.mark.long)
 
 

@@ -12,7 +12,7 @@ from app.browser import Explorer, running, serious_faults, tab
 from louver.app.pages import PAGES
 from louver.data.samples import sample_path
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.chromium
 
 SETTLED = "!document.querySelector('.dim, .run:not(.gone)') && [...document.querySelectorAll('.tile b')].every(b => b.textContent !== '–')"
 DRAWN = {

@@ -15,7 +15,7 @@ import pytest
 from app.browser import Explorer, enter, running, tab
 from louver.data.samples import sample_path
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.chromium
 
 HOSTILE = [
     "<script>document.title='harm'</script>",

@@ -13,7 +13,7 @@ from app.browser import Explorer, running, tab
 from louver.privacy.ledger import Ledger
 from louver.release.verify import verify
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.chromium
 
 TOWNS = {"A": (12, 30), "B": (40, 26), "C": (10, 40)}
 MOST_TABS = 80

@@ -12,7 +12,7 @@ import pytest
 from app.browser import Explorer, running, tab, take_release
 from louver.release.verify import verify
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.chromium
 
 ADULT = Path(__file__).parents[1] / "data" / "adult.csv.gz"
 PEOPLE = 30_162

@@ -18,7 +18,7 @@ from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from louver.run import Run
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.chromium
 
 CHANGED = "before => ![undefined, before].includes(document.querySelectorAll('.lane')[2]?.innerHTML)"
 

@@ -19,7 +19,7 @@ from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from topdown_town import BLOCKS, SPEC, write_town
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.chromium
 
 READY = "button:has-text('Publish…'):not([disabled])"
 CHANGED = "before => ![undefined, before].includes(document.querySelectorAll('.lane')[3]?.innerHTML) && !document.querySelector('.dim')"

@@ -118,7 +118,7 @@ class TestSources:
         path = write(tmp_path, "shares.csv", CONDITIONALS)
         self.check(call_louver("bounds", path, *WEIGHTED, "--conditionals", "--n", "15", "--json"))
 
-    @pytest.mark.long
+    @pytest.mark.postgres
     def test_postgres(self, call_louver: Runner, postgres_uri: str, tmp_path: Path) -> None:
         """A table or a query; the report names it, and never the address, which may hold a password."""
         from adbc_driver_postgresql import dbapi

@@ -16,7 +16,7 @@ from louver.schema.recode import Recode
 from louver.schema.spec import Schema
 from oracles import tables
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.postgres
 SECRET = "Zw\u00fcrgl-4711"
 
 

@@ -281,7 +281,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.mark.long
+@pytest.mark.chromium
 @pytest.mark.parametrize("width", [390, 1200])
 @pytest.mark.parametrize("which", ["whole", "hostile"])
 def test_in_a_browser(
