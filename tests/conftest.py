@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -69,16 +68,6 @@ def fail_if_skipped(report):
 def shares_database() -> Iterator[None]:
     """Sources share a database. Tests of reading and of DuckDB's files leave it out by a fixture of this name."""
     with one_database():
-        yield
-
-
-@pytest.fixture(autouse=True)
-def draws_no_pictures(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Reports get an empty picture: drawing takes longer than most tests. Long tests draw; tests of reports leave this out by name."""
-    if request.node.get_closest_marker("long") is not None:
-        yield
-        return
-    with patch("louver.report.page.svg", lambda figure: '<svg width="1"></svg>'):
         yield
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import louver as lv
 from louver.app.jobs.books import checked, given_up, granted, ledger_left, ledger_read, listed, report_of
 from louver.app.words import amount_text, date_text, share_text
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
+from louver.report.anonymize import anonymize_report
 from louver.run import Run
 from releases import made
 
@@ -62,7 +65,10 @@ def test_giving_up_keeps_the_amount_spent(tmp_path: Path) -> None:
 def test_releases_are_listed_checked_and_shown(tmp_path: Path) -> None:
     folder = tmp_path / "releases"
     folder.mkdir()
-    made(folder / "persons")
+    people = pa.table({"age": [30, 31, 32, 60, 61, 62], "ill": ["no", "yes"] * 3})
+    lv.anonymize(
+        people, quasi=["age"], sensitive=["ill"], k=3, out=folder / "persons", report=anonymize_report
+    )
     (folder / "not one").mkdir()
     made(folder / "spoilt")
     (folder / "spoilt" / "manifest.json").write_text("{")

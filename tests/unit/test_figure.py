@@ -14,11 +14,6 @@ from louver.report.page import picture
 LABEL = r"$\frac{1$"
 
 
-@pytest.fixture
-def draws_no_pictures() -> None:
-    """These do."""
-
-
 @pytest.mark.parametrize("scale", ["linear", "log", "symlog"])
 def test_labels_are_not_mathematics_and_powers_of_ten_are(scale: str) -> None:
     figure = Figure()

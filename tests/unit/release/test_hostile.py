@@ -370,6 +370,8 @@ def test_more_rows_than_the_size_of_a_file_allows_are_not_read(
 
 
 def test_a_report_larger_than_any_is_not_read(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (release / "report.html").write_text("<p>report</p>")
+    listed(release, "report.html")
     monkeypatch.setattr("louver.release.folder.MOST_TEXT", 5)
     with pytest.raises(InputError, match="larger than any"):
         _ = open_release(release).report
