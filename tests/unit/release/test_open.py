@@ -45,12 +45,6 @@ def test_no_release(tmp_path: Path) -> None:
             lv.open(place)
 
 
-def test_a_release_without_a_report(tmp_path: Path) -> None:
-    out = made(tmp_path / "release")
-    (out / "report.html").unlink()
-    assert lv.open(out).report is None
-
-
 @pytest.mark.parametrize("change", [lambda m: m.update(format=2), lambda m: m.pop("format")])
 def test_a_format_of_another_version_is_one_sentence(
     tmp_path: Path, change: Callable[[dict], object]
