@@ -357,14 +357,15 @@ def extend(
 @documented(AreaOptions)
 @one_sentence()
 def area(release: str | Path, *, leaves: str | Path | Sequence[str], run: Run | None = None) -> Area:
-    """Count the people of some leaves of a release together, with standard errors and 90 % intervals.
+    """Count the people of some leaves or regions of a release together, with standard errors and 90 % intervals.
 
     Parameters
     ----------
     release : path
         A TopDown release directory with intervals; nothing else is opened.
     leaves : path or sequence of str
-        The leaves: a text file with one a line, or a CSV with the geography columns of the release; or their names.
+        Leaves, and regions that stand for all of theirs: a text file with one a line, or a CSV with the geography columns of
+        the release; or their codes.
 
     Returns
     -------
