@@ -89,12 +89,15 @@ def test_audit() -> None:
     state = Audits(pieces=[{"name": "a", "by": ["b"], "below": 5}], within="5", hide=True)
     state.count_people = state.new_population = True
     offered = {*state.options("register", "id"), "publish"}
+    state.count_people = False  # counts by the column with the role of a unit instead
+    offered |= set(state.options("register", "id", ["home"]))
     assert set(AuditOptions.model_fields) - offered == AUDIT_ONLY_THERE
 
 
 def test_tables(session: Session) -> None:
     state = session.state(Tables)
     state.rows, state.cols, state.decimals = ["a"], ["b"], 2
+    session.state(Columns).roles = {"home": "unit"}
     publish, *_, given, _ = TablesPage(session)._publication("out")
     state.merged, state.given = {"a": {"x": ["y", "z"]}}, [{"row": {"a": "x"}, "exactly": 3}]
     offered = {*state.options().model_fields_set, *given, "publish", "suggest", "seconds"}

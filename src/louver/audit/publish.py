@@ -55,7 +55,7 @@ def publish(
             parameters={
                 "small": options.small,
                 "within": options.within,
-                **({"counted": "people, not households"} if loaded.household is not None else {}),
+                **_counted(loaded),
                 "tables": [
                     {
                         "name": table.name,
@@ -74,6 +74,13 @@ def publish(
             html = run.attend(report, manifest, in_memory(published))
             writer.path("report.html").write_text(html, encoding="utf-8")
         return writer.seal(manifest, log)
+
+
+def _counted(loaded: Loaded) -> dict[str, str]:
+    """What makes a group small, where it is not simply people."""
+    if loaded.units is not None:
+        return {"counted": "units, not people"}
+    return {} if loaded.household is None else {"counted": "people, not households"}
 
 
 def _slug(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -70,7 +69,4 @@ def _outcome(found: JointAudit, options: AuditOptions) -> list[str]:
         return []
     if found.published is not None:
         return [printable(f"Published: {found.published}")]
-    remedy = ""
-    if replace(found, question=replace(found.question, counts_people=True)).refusal is None:
-        remedy = " --count-people says that groups are to be counted by people, not by households."
-    return [printable(f"Not published: {found.refusal}{remedy}")]
+    return [printable(f"Not published: {found.refusal}")]

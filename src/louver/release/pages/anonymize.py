@@ -90,13 +90,26 @@ class Told:
         )
 
 
+def _meaning(manifest: Manifest) -> str:
+    """What the guarantee means, and what diversity and closeness count where it is about units."""
+    k, guarantee = manifest.results["k"], manifest.results["guarantee"]
+    told = [MEANING[guarantee].format(k=k, others=k - 1)]
+    if guarantee == "k-units" and manifest.parameters.get("l") is not None:
+        told.append(
+            "The l sensitive values of a class are those of as many different units, as its maker counted them."
+        )
+    if guarantee == "k-units" and manifest.parameters.get("t") is not None:
+        told.append("Closeness of sensitive values counts records, not units.")
+    return " ".join(told)
+
+
 def anonymize_page(manifest: Manifest, published: Published) -> str:
     """The page as HTML. It is published with the release, so it says nothing that the records themselves do not."""
     told, r = Told(manifest, published), manifest.results
     risk, utility, losses, k = r["risk"], r["utility"], r["by_column"], r["k"]
     sections = [
         *([f'<p class="verdict risk">{escape(WEAKER)}</p>'] if r["guarantee"] == "freeform" else []),
-        f'<p class="verdict">{escape(MEANING[r["guarantee"]].format(k=k, others=k - 1))}</p>',
+        f'<p class="verdict">{escape(_meaning(manifest))}</p>',
         told.answers(r["gcp"]),
         tiles(
             [

@@ -231,7 +231,7 @@ class AuditTable(_Part):
 class AuditParameters(_Part):
     small: Count
     within: Number | None
-    counted: Literal["people, not households"] | None = None
+    counted: Literal["people, not households", "units, not people"] | None = None
     tables: list[AuditTable]
 
 
