@@ -103,13 +103,10 @@ def request_of(
     **more
         Public content that options name by files: regions, attributes.
     """
+    every = {name: model.model_dump(mode="json") for name, model in options.items()}
     asked = {
-        name: {
-            key: value
-            for key, value in model.model_dump(mode="json").items()
-            if f"{name}.{key}" not in left_out
-        }
-        for name, model in options.items()
+        name: {key: value for key, value in given.items() if f"{name}.{key}" not in left_out}
+        for name, given in every.items()
     }
     drawn = [[level, query, str(distribution)] for level, query, distribution in noise]
     return request_digest({"verb": verb, "options": asked, "noise": drawn, **more})
