@@ -132,7 +132,7 @@ def test_demo_into_nowhere(call_louver: Runner, counted: Path) -> None:
     [
         (
             ("nonsense",),
-            "louver: there is no such command; choose profile, bounds, audit, anonymize, groups, verify, demo, topdown, ledger or explore.",
+            "louver: there is no such command; choose profile, bounds, audit, protect, anonymize, groups, verify, demo, topdown, ledger or explore.",
         ),
         (("--nonsense",), "louver: there is no option --nonsense; see --help."),
         (("-x", "bounds"), "louver bounds: there is no option -x; see --help."),

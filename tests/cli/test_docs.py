@@ -68,6 +68,7 @@ def test_spec_reference(generate: ModuleType) -> None:
         ("profile", ()),
         ("bounds", ()),
         ("audit", ()),
+        ("protect", ("--out", "out")),
         ("anonymize", ("--out", "out", "--seconds=0.2")),
         ("groups", ("--out", "out", "--seed=1")),
         ("topdown", ("--out", "out", "--seed=1")),
