@@ -17,10 +17,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from louver.release.folder import Folder
 from louver.release.manifest import Manifest, parse
-from louver.release.promises.base import Context, Outcome, count_distinct
+from louver.release.promises.base import Context, Outcome, count_distinct, promise_of
 from louver.release.promises.mapping import DATA, published_columns
 from louver.release.sentences import (
     CHAIN,
+    HIDDEN_CELLS,
     IN_ORDER,
     NOT_PRIVATE,
     ROUNDED_ALONE,
@@ -235,6 +236,15 @@ class AuditParameters(_Part):
     tables: list[AuditTable]
 
 
+class ProtectTable(_Part):
+    name: Own
+    by: list[Name]
+
+
+class ProtectParameters(_Part):
+    tables: list[ProtectTable]
+
+
 class GroupsParameters(_Part):
     unit: Own | None = None
     size: Own | None = None
@@ -444,9 +454,13 @@ class Nothing(_Part):
     """No key."""
 
 
+EXACT = ("anonymize", "audit", "protect")
+"""Verbs that publish true numbers and draw no noise."""
+
 SHAPES: Mapping[str, tuple[type[_Part], type[_Part]]] = {
     "anonymize": (AnonymizeParameters, AnonymizeResults),
     "audit": (AuditParameters, Nothing),
+    "protect": (ProtectParameters, Nothing),
     "groups": (GroupsParameters, GroupsResults),
     "topdown": (TopDownParameters, TopDownResults),
 }
@@ -495,11 +509,11 @@ def _problems(manifest: Manifest, known: Known) -> Iterator[str]:
         yield "the date, the version or a hash is none"
     if not re.fullmatch(METHODS[manifest.verb], manifest.method):
         yield f"the method is none of {manifest.verb}"
-    if manifest.verb in ("anonymize", "audit") and manifest.privacy:
+    if manifest.verb in EXACT and manifest.privacy:
         yield f"{manifest.verb} claims no loss of privacy"
     if list(manifest.warnings) != _warnings(manifest):
         yield "the warnings are not those that follow from the rest"
-    if manifest.verb in ("anonymize", "audit") and list(manifest.disclosures) not in _disclosures(manifest):
+    if manifest.verb in EXACT and list(manifest.disclosures) not in _disclosures(manifest):
         yield "what is disclosed is not what follows from the rest"
 
 
@@ -528,6 +542,7 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
 METHODS: Mapping[str, str] = {
     "anonymize": METHOD_USED,
     "audit": "tables",
+    "protect": "hide",
     "groups": "|".join(map(re.escape, Mechanism.__args__)),  # type: ignore[attr-defined]
     "topdown": "|".join(map(re.escape, TOPDOWN_METHODS)),
 }
@@ -559,6 +574,8 @@ def _disclosures(manifest: Manifest) -> list[list[str]]:
     """The lists of what is published exactly that a release may have."""
     if manifest.verb == "audit":
         return [[TABLES], []]
+    if manifest.verb == "protect":
+        return [[HIDDEN_CELLS]]
     named = [column_disclosed(name) for name in manifest.results.get("unchanged", ())]
     return [named] if "unchanged" in manifest.results else [[EARLIER_DISCLOSURE]]
 
@@ -587,6 +604,20 @@ def _audit_labels(folder: Folder, tables: Sequence[Mapping[str, Any]]) -> Iterat
         for batch in folder.batches(table["file"], table["by"]):
             for column in batch.columns:
                 yield from (label for label in column.unique().to_pylist() if label is not None)
+
+
+def _protect_known(folder: Folder, manifest: Manifest) -> Known:
+    """Codes of the hierarchies that no table shows are public all the same; they are counted."""
+    promise = promise_of(manifest, "protected-tables")
+    tables = promise["tables"]
+    names = {name for table in tables for name in (*table["by"], table["name"])}
+    known = Known(frozenset(names), frozenset(_audit_labels(folder, tables)))
+    for codes in promise["codes"].values():
+        listed = {part for tree in codes["trees"] for parts in tree.values() for part in parts}
+        listed |= {leaf for leaves in codes["stands_for"].values() for leaf in leaves}
+        for code in listed - known.labels:
+            known.take(code)
+    return known
 
 
 def _groups_known(folder: Folder, manifest: Manifest) -> Known:
@@ -632,6 +663,7 @@ def _regions(folder: Folder) -> set[str]:
 KNOWN = {
     "anonymize": _anonymize_known,
     "audit": _audit_known,
+    "protect": _protect_known,
     "groups": _groups_known,
     "topdown": _topdown_known,
 }
