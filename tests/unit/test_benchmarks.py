@@ -13,6 +13,8 @@ import pytest
 
 from wright_smucker import TABLE_10
 
+pytestmark = pytest.mark.long
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 

@@ -32,7 +32,6 @@ class GroupsOptions(VerbOptions):
 
     verb: ClassVar[str] = "groups"
     no_source: ClassVar[tuple[str, ...]] = ("weight", "wide", "weight_is_count")
-    later: ClassVar[tuple[str, ...]] = ("delta",)
 
     unit: str | None = option(
         None, "Column that says which unit a record belongs to.", metavar="COLUMN", group="columns"
