@@ -58,7 +58,7 @@ STEPS = (
     ),
     (
         "Private microdata of a county's 1,092 blocks, with its total kept exactly:",
-        "ledger init data/county.csv.ledger --epsilon 2 --neighbours change-record",
+        "ledger init data/county.csv.ledger --epsilon 2 --neighbours change-record --new-population",
         "",
     ),
     (
