@@ -25,6 +25,7 @@ from louver.privacy.measurements import Measurements, TrueBatch, write_measureme
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.privacy.spend import Account, noise_of
 from louver.release.manifest import read_manifest
+from louver.release.promises.stated import check_parameters
 from louver.release.verify import is_unchanged
 from louver.release.write import ReleaseWriter, check_out
 from louver.run import Run
@@ -84,6 +85,7 @@ def release_paid(
     payment = asked.payment(plan)
     if plan is not None and not account.is_pending(payment):
         check_out(out)  # before anything is read
+    check_parameters("groups", asked.parameters)
     account.begin(payment)
     with account.touching("group sizes"):
         plan, true_table = _read(asked, plan)

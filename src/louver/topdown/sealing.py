@@ -23,6 +23,7 @@ from louver.privacy.measurements import Measurements, TrueBatch
 from louver.privacy.spend import REQUEST_FILE, Account, Payment
 from louver.privacy.spend import measure_into as spend_into
 from louver.release.manifest import MANIFEST, file_entry, read_manifest
+from louver.release.promises.stated import check_parameters
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.validate import validated
@@ -87,6 +88,7 @@ def measure_paid(
         write_exact = partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
         return partial(true_batches, plan, levels), write_exact
 
+    check_parameters("topdown", plan.design.options.model_dump(mode="json"))
     with Scratch() as scratch:
         return spend_into(
             folder,

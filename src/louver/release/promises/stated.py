@@ -2,7 +2,8 @@
 
 Parameters, results and warnings are read by people and by no promise, so that anything could hide there. Every string must be a name or a
 label of the published files, one of a list, or of a fixed form. What cannot be any of these, such as the labels that a recode united, is
-short, and counted: `verify` tells how many strings it could not trace.
+short, and counted: `verify` tells how many strings it could not trace. Whatever the options of a verb accept must have its place here: a
+release that is refused when it is sealed has been paid for, so that parameters are held to the same form before (`check_parameters`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
+from louver.errors import PromiseError
+from louver.privacy.budget import exact_fraction
 from louver.release.folder import Folder
 from louver.release.manifest import Manifest, parse
 from louver.release.promises.base import Context, Outcome, count_distinct, promise_of
@@ -32,10 +35,11 @@ from louver.release.sentences import (
 )
 from louver.release.strict_json import read_json
 
-__all__ = ["check_stated"]
+__all__ = ["check_parameters", "check_stated"]
 
-LONGEST, MOST_UNTRACED = 200, 5_000
-"""Characters of a string, and strings of a manifest, that no published file has."""
+LONGEST, MOST_UNTRACED = 2_000, 1_000_000
+"""Characters of one string, and of all strings together, that no published file has: a question may be the name of its column, and a
+recode may list every postcode of a country."""
 
 EARLIER_DISCLOSURE = "every column that is not a quasi-identifier, record by record"
 """What early versions stated of all columns at once."""
@@ -51,19 +55,32 @@ class Known:
     names: frozenset[str]
     labels: frozenset[str] = frozenset()
     untraced: set[str] = field(default_factory=set)
+    n_characters: int = 0
+
+    def is_name(self, text: str) -> bool:
+        return text in self.names
 
     def take(self, text: str) -> str:
         """A string that cannot be traced: short, and counted."""
-        if len(text) > LONGEST or not text.isprintable():
+        if len(text) > LONGEST:
             raise ValueError("a string is longer than any name")
-        self.untraced.add(text)
-        if len(self.untraced) > MOST_UNTRACED:
+        if text not in self.untraced:
+            self.untraced.add(text)
+            self.n_characters += len(text)
+        if self.n_characters > MOST_UNTRACED:
             raise ValueError("there are more strings than any release states")
         return text
 
 
+class _Unpublished(Known):
+    """Before there are files to trace anything to: every string may become a name of theirs."""
+
+    def is_name(self, text: str) -> bool:
+        return True
+
+
 def _name(text: str, info: ValidationInfo[Known]) -> str:
-    if text not in info.context.names:
+    if not info.context.is_name(text):
         raise ValueError("no name of the published files")
     return text
 
@@ -76,6 +93,12 @@ def _untraced(text: str, info: ValidationInfo[Known]) -> str:
     return text if text in info.context.names else info.context.take(text)
 
 
+def _amount(text: str) -> str:
+    """Any spelling that an option reads: .5, 1/2, 5e-1, 1_000."""
+    exact_fraction(text)
+    return text
+
+
 Name = Annotated[str, AfterValidator(_name)]
 """A column, level, query or statement of the release."""
 Label = Annotated[str, AfterValidator(_label)]
@@ -86,7 +109,7 @@ Own = Annotated[str, AfterValidator(_untraced)]
 Number = int | float
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
-Amount = Number | Annotated[str, Field(pattern=r"^[0-9][0-9./eE+-]{0,2000}$")] | None
+Amount = Number | Annotated[str, AfterValidator(_amount)] | None
 Loss = Annotated[str, Field(pattern=r"^(epsilon|rho) = [0-9]{1,2000}(/[0-9]{1,2000})? \([a-z-]{1,30}\)$")]
 Neighbours = Literal["add-remove-record", "change-record", "add-remove-unit"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -466,6 +489,28 @@ SHAPES: Mapping[str, tuple[type[_Part], type[_Part]]] = {
 }
 
 
+def check_parameters(verb: str, parameters: Mapping[str, Any]) -> None:
+    """Refuse, before anything is spent, parameters that no manifest of the verb could state.
+
+    Raises
+    ------
+    PromiseError
+        Where the finished release would be refused for its parameters alone.
+    """
+    model, _ = SHAPES[verb]
+    try:
+        model.model_validate(parameters, context=_Unpublished(frozenset()))
+    except ValidationError as error:
+        keys = ", ".join(sorted({str(line["loc"][0]) for line in error.errors(include_input=False)}))
+    else:
+        return
+    raise PromiseError(
+        f"the release could not state what was asked for ({keys}), which is a mistake in louver to be reported; nothing was spent, and "
+        "other spellings, or names of fewer characters, may do.",
+        promise="manifest contents",
+    )
+
+
 def check_stated(context: Context) -> Outcome:
     """Look for anything in the manifest that is not of its place."""
     manifest, folder = context.manifest, context.folder
@@ -557,7 +602,7 @@ def _warnings(manifest: Manifest) -> list[str]:
         is_rounded = manifest.method in ("M_H^r", "M_c^r") and "query" in manifest.results
         return (
             [NOT_PRIVATE] * manifest.not_private
-            + [CHAIN] * (manifest.parameters.get("as_published") is True)
+            + [CHAIN] * (manifest.method == "M_c^ch" and manifest.parameters.get("as_published") is True)
             + [ROUNDED_ALONE] * is_rounded
         )
     if manifest.verb == "topdown":
