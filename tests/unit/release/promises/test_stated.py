@@ -145,7 +145,7 @@ def failed(out: Path) -> set[str]:
     return {check.name for check in verify(out).checks if not check.passed} - {"private noise"}
 
 
-@pytest.mark.parametrize("name", (*VERBS, "odd names", *ODD_GROUPS))
+@pytest.mark.parametrize("name", [*VERBS, "odd names", *ODD_GROUPS])
 def test_honest_releases_pass(honest: Path, name: str) -> None:
     assert not failed(honest / name) - {"for release"}
 
