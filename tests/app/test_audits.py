@@ -108,5 +108,5 @@ def test_proposed_cells_are_hidden_and_the_table_published(people: Path, tmp_pat
 
 
 def test_leaving_every_table_out_is_no_advice() -> None:
-    found = {"advice": {"leave_out": ["some"], "coarsen": []}, "hide": []}
+    found = {"advised": "without: some", "n_out": 1, "hide": []}
     assert advised(found, 1) == [] and advised(found, 2) == ["Safe without: some."]

@@ -449,13 +449,7 @@ def repeated(options: Told, opened: Opened) -> WithFiles:
 
 def advised(found: Told, n_tables: int) -> list[str]:
     """What the verb would change, in words. That nothing is given away where nothing is published is no advice."""
-    advice, lines = found["advice"], []
-    if advice is not None and advice["leave_out"] and len(advice["leave_out"]) < n_tables:
-        lines.append(f"Safe without: {', '.join(advice['leave_out'])}.")
-    if advice is not None and advice["coarsen"]:
-        lines.append(
-            "Safe with: " + "; ".join(f"{one['table']} {one['how']}" for one in advice["coarsen"]) + "."
-        )
+    lines = [f"Safe {found['advised']}."] if found["advised"] and found["n_out"] < n_tables else []
     for plan in found["hide"]:
         if not plan["safe"]:
             lines.append(f"Hide in {plan['table']}: no pattern found that protects all.")
