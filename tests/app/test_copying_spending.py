@@ -16,7 +16,7 @@ from louver.app.copying import Repeatable
 from louver.app.jobs.groups import release
 from louver.app.jobs.topdown import described, released
 from louver.app.pages import groups as groups_page
-from louver.app.pages import topdown as topdown_page
+from louver.app.pages import topdown_state as topdown_page
 from louver.app.session import Opened
 from louver.app.spec_files import SpecFiles
 from louver.cli.app import app as louver

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from louver import topdown
 from louver.anonymize import AnonymizeOptions
 from louver.app.columns import Columns
+from louver.app.jobs import areas, extension
+from louver.app.jobs import topdown as topdown_jobs
 from louver.app.pages.audit import Audits
 from louver.app.pages.microdata import Asked, _Page
 from louver.app.pages.microdata_more import More
@@ -18,6 +21,7 @@ from louver.app.session import Session, Setup
 from louver.app.words import without_flags
 from louver.audit.options import AuditOptions
 from louver.bounds import BoundsOptions
+from louver.cli.topdown import app as commands
 
 TABLES_ONLY_THERE = {
     *(
@@ -46,6 +50,8 @@ MICRODATA_ONLY_THERE = {
     "curve",  # the page compares other k
 }
 """Options of the models that no page offers."""
+TOPDOWN_ONLY_THERE = {"measure", "estimate"}
+"""Commands of `louver topdown` that no page has: the two halves of `run`, for a machine each."""
 
 
 @pytest.fixture
@@ -83,17 +89,28 @@ def test_audit() -> None:
     state = Audits(pieces=[{"name": "a", "by": ["b"], "below": 5}], within="5", hide=True)
     state.count_people = state.new_population = True
     offered = {*state.options("register", "id"), "publish"}
+    state.count_people = False  # counts by the column with the role of a unit instead
+    offered |= set(state.options("register", "id", ["home"]))
     assert set(AuditOptions.model_fields) - offered == AUDIT_ONLY_THERE
 
 
 def test_tables(session: Session) -> None:
     state = session.state(Tables)
     state.rows, state.cols, state.decimals = ["a"], ["b"], 2
+    session.state(Columns).roles = {"home": "unit"}
     publish, *_, given, _ = TablesPage(session)._publication("out")
     state.merged, state.given = {"a": {"x": ["y", "z"]}}, [{"row": {"a": "x"}, "exactly": 3}]
     offered = {*state.options().model_fields_set, *given, "publish", "suggest", "seconds"}
     assert publish.__name__ == "publish_table"
     assert set(BoundsOptions.model_fields) - offered == TABLES_ONLY_THERE
+
+
+def test_topdown() -> None:
+    """A page does what a command does by the verb's own function; its forecast, which moves with sliders, by that of the plan."""
+    assert (topdown_jobs.check, topdown_jobs.topdown) == (topdown.check, topdown.topdown)
+    assert (extension.extend, areas.area) == (topdown.extend, topdown.area)
+    offered = {"check", "plan", "run", "extend", "area"}
+    assert {command.name for command in commands.registered_commands} - offered == TOPDOWN_ONLY_THERE
 
 
 @pytest.mark.parametrize(
@@ -108,6 +125,10 @@ def test_tables(session: Session) -> None:
         ("4 of a single one: name it in --unit, so that", 'the role "Household or unit" on the page Data'),
         ("merges labels of which --where lets only some through", "the condition on rows lets"),
         ("the register register is new", "the register is new"),
+        (
+            "this ledger did not pay for x; name the one that did with --ledger.",
+            "choose the one that did on the page",
+        ),
         ("Give more --seconds.", "Give more seconds."),
     ],
 )

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from louver.app.area_view import Area, copied, toggled
+from louver.app.jobs.areas import area_of, area_of_file, area_of_text
 from louver.app.jobs.compare import compared
 from louver.app.jobs.regions import outlined, regions_of
 from louver.app.outlines import coloured, matched
 from louver.app.regions import Folded, Region, Regions, in_words
+from louver.cli.app import app as louver
 from louver.data.samples import sample_outlines
 from louver.errors import InputError
 from louver.groups import groups
 from louver.run import Run
-from louver.topdown import topdown
+from louver.topdown import area, topdown
 from louver.topdown.totals import region_totals
 from topdown_town import SPEC, write_town
 
@@ -69,6 +75,32 @@ def test_group_sizes_are_told_as_a_tree(folder: Path) -> None:
     assert set(told) == {"homes", "town"} and told["town"]["off"] > 0
 
 
+def test_an_area_is_what_the_verb_says(folder: Path, tmp_path: Path) -> None:
+    release = folder / "town"
+    wanted = area(release, leaves=["1A1", "1A2", "1A3", "2B1"]).to_dict()
+    assert area_of(str(folder), "town", ["1A", "2B1"], Run()) == wanted
+    found = area_of_text(str(folder), "town", "name,block\nx,1A\ny,2B1\n", str(tmp_path), Run())
+    assert found == wanted | {"codes": ["1A", "2B1"]}
+    file = tmp_path / "upload.csv"
+    file.write_text("1A\n2B1\n")
+    assert area_of_file(str(folder), "town", str(file), Run()) == found and not any(tmp_path.iterdir())
+    with pytest.raises(InputError, match="The list has no region of the release .such as a block. on row 2"):
+        area_of_text(str(folder), "town", "1A\n7\n", str(tmp_path), Run())
+
+
+def test_the_copied_area_gives_the_same(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = copied(str(folder / "town"), ["1A", "2B1"]).texts()
+    *first, last = told["Command"].splitlines()
+    subprocess.run(["sh", "-e", "-c", "\n".join(first)], check=True)
+    done = CliRunner().invoke(louver, shlex.split(last)[1:])
+    assert done.exit_code == 0, done.output
+    exec(told["Python"], {})
+    assert done.output == capsys.readouterr().out
+
+
 def test_a_damaged_release_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
     manifest = {
@@ -89,10 +121,10 @@ def made(*paths: str) -> Regions:
     place = {path: i for i, path in enumerate(paths)}
     listed = [
         Region(
-            path.count("/"),
+            path.count("/") + ("" in place and path != ""),
             path.rpartition("/")[2],
             path,
-            place.get(path.rpartition("/")[0], -1),
+            place.get(path.rpartition("/")[0], -1) if path else -1,
             10 + i,
             1.0,
             9 + i,
@@ -101,6 +133,28 @@ def made(*paths: str) -> Regions:
         for i, path in enumerate(paths)
     ]
     return Regions.of("People", ("top", "middle", "low"), listed, 100)
+
+
+def test_regions_go_into_an_area_and_out_of_it() -> None:
+    regions = made("", "a", "b", "a/1", "a/2", "b/1")
+    at = regions.places
+    chosen: list[str] = []
+    for code, codes in {"a/1": ["a/1"], "b/1": ["a/1", "b/1"], "a": ["b/1", "a"]}.items():
+        found = toggled(regions, chosen, at[code])
+        assert found == codes, "a region takes the place of those in it"
+        chosen = found
+    assert toggled(regions, chosen, at["a/2"]) is None, "it is in the area already, with a"
+    chosen_area = Area()
+    chosen_area.codes = chosen
+    marks = chosen_area.marks(regions, range(len(regions.regions)))
+    told = {one.code: mark for one, mark in zip(regions.regions, marks, strict=True)}
+    assert told == {"": "part", "a": "in", "a/1": "within", "a/2": "within", "b": "part", "b/1": "in"}
+    assert toggled(regions, chosen, at["a"]) == ["b/1"]
+    whole = toggled(regions, chosen, at[""])
+    assert whole == ["a", "b"], "the whole has no code: it is all that is right below it"
+    chosen_area.codes = whole
+    assert chosen_area.marks(regions, [at[""], at["b"]]) == ["in", "in"]
+    assert toggled(regions, whole, at[""]) == []
 
 
 def test_folding_and_keys() -> None:

@@ -15,6 +15,7 @@ from louver.errors import InputError
 from louver.run import Run
 from louver.schema.files import read_toml
 from louver.schema.spec import SpecOptions, read_spec
+from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.options import TopDownOptions
 from topdown_town import SPEC, write_town
 
@@ -101,7 +102,7 @@ def paths_of(model: type[BaseModel], prefix: str = "") -> set[str]:
     """Keys of a model whose names say that they hold a path."""
     found = set()
     for name, field in model.model_fields.items():
-        if name in ("file", "uri", "leaves", "extended_by", "hierarchy"):
+        if name in ("file", "uri", "leaves", "extended_by", "extends", "hierarchy"):
             found.add(prefix + name)
         for inner in _models(field.annotation):
             found |= paths_of(inner, f"{prefix}{name}.")
@@ -123,6 +124,16 @@ def test_all_places_that_hold_a_path_are_known() -> None:
         "attributes.hierarchy.file",
     }
     assert paths_of(TopDownOptions) == {"geography.leaves", "bounds.file", "extended_by"}
+    assert paths_of(ExtendOptions) == paths_of(TopDownOptions) | {"extends"}
+
+
+@pytest.mark.parametrize("path", ["/etc/first", "../../first/", r"C:\releases\first", "first"])
+def test_the_release_of_an_extension_is_named_without_its_path(
+    files: SpecFiles, tmp_path: Path, path: str
+) -> None:
+    (tmp_path / "x.toml").write_text(f"[topdown]\nextends = '{path}'\nepsilon = 1")
+    take(files, tmp_path / "x.toml")
+    assert read_toml(files.ready())["topdown"]["extends"] == "first"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +141,7 @@ def test_all_places_that_hold_a_path_are_known() -> None:
     [
         ('[source]\nuri = "postgresql://h/d"\n[topdown]\nepsilon = 1', "names a database"),
         ("[bounds]\nsmall = 5", r"no section \[topdown\]"),
-        ('[topdown]\nextended_by = "/etc/passwd"', "belongs to an extension"),
+        ('[topdown]\nextended_by = "/etc/passwd"', "names that of an extension"),
         ("[topdown", "not valid TOML"),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from louver.app.jobs.topdown import described, is_paid, planned, released
-from louver.app.pages.topdown import Asked, spec_text
+from louver.app.pages.topdown_state import Asked, spec_text
 from louver.errors import Cancelled, InputError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger

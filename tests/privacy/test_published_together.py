@@ -81,7 +81,7 @@ def test_an_admitted_copy_is_paid_from_the_same_budget(town: Path, tmp_path: Pat
     copy = tmp_path / "copy.csv"
     copy.write_bytes(people.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n") + b"\r\n")
     town.write_text(SPEC.replace("people.csv", "copy.csv"))
-    with pytest.raises(InputError, match=r"there is no ledger copy\.csv\.ledger"):
+    with pytest.raises(InputError, match=r"`louver ledger admit people\.csv\.ledger copy\.csv`"):
         measure(town, out=tmp_path / "second")
     ledger = Ledger(tmp_path / "people.csv.ledger")
     admit_source(ledger, str(copy))

@@ -248,7 +248,7 @@ def _remark(memory: Memory) -> str | None:
     if not n_tables:
         return memory.remark
     return (
-        f"the register {memory.register.folder.name} holds {counted(n_tables, 'table')} of the same records: audit them again "
+        f"the register holds {counted(n_tables, 'table')} of the same records: audit them again "
         "with --register, for this file may show what they hide."
     )
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["WEAKER", "Guarantee"]
-
-WEAKER = (
-    "Freeform generalisation is weaker than k-anonymity: each published record fits k original records, and each original "
-    "record fits k published ones, but published records need not have k - 1 others equal to them."
-)
+__all__ = ["Guarantee"]
 
 
 class Guarantee(StrEnum):

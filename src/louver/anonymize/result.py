@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from louver._html import Shown
 from louver._verdict import Verdict
 from louver.anonymize.comparison import Comparison
-from louver.anonymize.guarantee import WEAKER, Guarantee
+from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.metrics import Risk, Utility
 from louver.anonymize.published_classes import UnitsFound
 from louver.anonymize.reached import Reached
@@ -28,6 +28,7 @@ from louver.data.write import write_csv
 from louver.optim.status import Status
 from louver.privacy.ledger import KeyedHash, Ledger, People
 from louver.release.manifest import Manifest
+from louver.release.sentences import IN_ORDER, WEAKER, column_disclosed
 from louver.release.write import ReleaseWriter
 from louver.run import Run
 
@@ -270,14 +271,14 @@ class AnonymizedRelease(Shown):
         """Describe the release; how long it took is nobody else's business (docs/decisions/0008)."""
         warnings = [WEAKER] if self.guarantee is Guarantee.FREEFORM else []
         if self.is_order_kept:
-            warnings.append("Rows are in the order of the source.")
+            warnings.append(IN_ORDER)
         return Manifest(
             verb="anonymize",
             method=self.method,
             parameters=self.parameters,
             promises=self.promises,
             results=self.published_dict(),
-            disclosures=[f'column "{name}", record by record' for name in self.unchanged],
+            disclosures=[column_disclosed(name) for name in self.unchanged],
             warnings=warnings,
         )
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from louver._verdict import Level, Verdict
 from louver._words import counted, listed
-from louver.anonymize.guarantee import WEAKER, Guarantee
+from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.watch import Stopped
+from louver.release.sentences import WEAKER
 
 if TYPE_CHECKING:
     from louver.anonymize.result import AnonymizedRelease
@@ -21,6 +22,10 @@ MOSTLY_LOST = (
 )
 UNFINISHED = "The search reached its limit (--seconds or --steps) before it was done, so more detail is lost than need be: allow it more."
 
+
+CLOSENESS = (
+    "Closeness of sensitive values (--t) counts records: the distribution over units was not compared."
+)
 
 LEVELS = tuple(Level)
 """From the mildest."""
@@ -83,6 +88,8 @@ def _not_asked(release: AnonymizedRelease) -> Iterator[str]:
         yield "Not compared with other releases of the same people (--against)."
     if release.guarantee is not Guarantee.K_UNITS:
         yield "Members of one household count as different people (--unit counts households)."
+    elif release.parameters["t"] is not None:
+        yield CLOSENESS
     if release.part_sizes and release.unchanged:
         yield "What unchanged columns give back was not worked out (--parts)."
 

@@ -413,14 +413,14 @@ def table(columns: Mapping[str, str]) -> Tag:
         return Tag("tbody")
 
 
-def copy_button(call: Callable[[], Repeatable | None]) -> Tag:
+def copy_button(call: Callable[[], Repeatable | None], text: str = "Copy as…", **attributes: Any) -> Tag:
     """Opens a drawer with what was chosen as a command and as Python."""
 
     def open_drawer() -> None:
         with drawer("Repeat this"):
             _repeat(call())
 
-    return button("Copy as…", open_drawer, icon_name="copy", data_copy="")
+    return button(text, open_drawer, icon_name="copy", **{"data_copy": ""} | attributes)
 
 
 def _repeat(call: Repeatable | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from louver.app.area_view import Area, AreaPanel
 from louver.app.jobs.regions import outlined, regions_of
 from louver.app.look import RunBar, button, card, segments, select, tag
 from louver.app.outlines import MAX_OUTLINES, Match, Outlines, coloured, matched
@@ -24,6 +25,7 @@ class Looked:
 
     def __init__(self) -> None:
         self.trees: dict[str, Folded] = {}
+        self.areas: dict[str, Area] = {}
         self.outlines: Outlines | None = None
         self.property = ""
         self.by = "value"
@@ -40,6 +42,9 @@ class RegionView:
         self._wanted: str | None = None
         self._tree: Folded | None = None
         self._map: RegionMap | None = None
+        self._area = Area()
+        self._panel: AreaPanel | None = None
+        self._drawn: list[int] = []
         self._window = (0, FIRST_LINES)
 
     def clear(self) -> None:
@@ -61,6 +66,7 @@ class RegionView:
                 self._place.clear()
                 return
         self._tree = self._looked.trees[name]
+        self._area = self._looked.areas.setdefault(name, Area())
         self._window = (0, FIRST_LINES)
         self._session.receivers["outlines"] = Receiver(
             self._take_outlines, (".geojson", ".json"), MAX_OUTLINES, "a GeoJSON file (.geojson or .json)"
@@ -88,9 +94,13 @@ class RegionView:
                 find.on(
                     "keydown.enter", lambda e: self._find(e.args), js_handler="(e) => emit(e.target.value)"
                 )
+                if regions.can_add_up:
+                    pressed = str(self._area.is_open).lower()
+                    button("Add up regions", self._open_area, kind="mini", aria_pressed=pressed)
                 button("Open all", lambda: self._fold(to=True), kind="mini")
                 button("Close all", lambda: self._fold(to=False), kind="mini")
             self._told = tag("p", "pad s sub gone", role="status")
+            self._headline = tag("p", f"pad s headline{'' if self._area.is_open else ' gone'}", role="status")
             with tag("div", "mapped" if self._looked.outlines is not None else ""):
                 self._lines = RegionTree()
                 self._lines.put(
@@ -110,14 +120,49 @@ class RegionView:
                     ("choose", self._choose),
                     ("toggle", self._toggle),
                     ("press", self._press),
+                    ("pick", self._pick),
                 ):
                     self._lines.hear(event, handler)
                 self._side = tag("div", "stack")
+            self._panel = None
+            if self._area.is_open and self._wanted is not None:
+                self._panel = AreaPanel(
+                    self._session, self._wanted, regions, self._area, self._show_area, self._headline
+                )
             self._draw_notes()
         self._draw_map()
 
+    def _open_area(self) -> None:
+        self._area.is_open = not self._area.is_open
+        self._draw()
+
+    async def _pick(self, region: int) -> None:
+        """Put a region into the area, or take it out."""
+        if self._panel is not None and 0 <= int(region) < len(self._regions.regions):
+            await self._panel.toggle(int(region))
+
+    def _show_area(self) -> None:
+        """Mark the regions of the area in the tree and on the map."""
+        self._lines.put(win=self._tree_window())
+        if self._map is not None:
+            self._map.put(picked=self._picked())
+
+    def _picked(self) -> list[int]:
+        """Places of the regions on the map that are in the area."""
+        if self._panel is None:
+            return []
+        places = self._drawn
+        marks = self._area.marks(self._regions, places)
+        return [one for one, mark in zip(places, marks, strict=True) if mark in ("in", "within")]
+
     def _draw_notes(self) -> None:
         regions = self._regions
+        if regions.what == "People" and not regions.can_add_up:
+            tag(
+                "p",
+                "pad s sub",
+                "Its regions cannot be added up here: the release has no intervals.",
+            )
         if regions.left_out:
             tag(
                 "p",
@@ -145,7 +190,13 @@ class RegionView:
 
     def _tree_window(self) -> dict[str, Any]:
         assert self._tree is not None
-        return self._tree.window(*self._window)
+        window = self._tree.window(*self._window)
+        if self._area.is_open:
+            lines = window["lines"]
+            marks = self._area.marks(self._regions, [line["id"] for line in lines])
+            for line, mark in zip(lines, marks, strict=True):
+                line["mark"] = mark
+        return window
 
     def _update(self) -> None:
         """Send the lines that are seen, those around the chosen one if it is elsewhere, and the choice to the map."""
@@ -175,8 +226,11 @@ class RegionView:
             self._tree.toggle(int(region))
             self._update()
 
-    def _press(self, key: str) -> None:
+    async def _press(self, key: str) -> None:
         assert self._tree is not None
+        if key == " " and self._panel is not None:
+            await self._panel.toggle(self._tree.chosen)
+            return
         self._tree.press(str(key))
         self._update()
 
@@ -239,20 +293,23 @@ class RegionView:
     def _paint(self, outlines: Outlines, match: Match) -> None:
         regions, by = self._regions, self._looked.by
         level = regions.levels[match.level]
+        self._drawn = sorted(set(match.regions.values()))
         if match.regions:
-            classes, legend = coloured(regions, sorted(set(match.regions.values())), by)
+            classes, legend = coloured(regions, self._drawn, by)
             self._map = RegionMap()
             self._map.put(
                 width=outlines.width,
                 height=outlines.height,
                 shapes=_shapes(outlines, match, regions, classes),
                 chosen=0 if self._tree is None else self._tree.chosen,
+                picked=self._picked(),
                 label=f"Map of {len(match.regions)} outlines; arrows go from one to the next, the tree says the same",
             )
             self._map.hear("choose", self._choose)
-            self._legend(legend, has_unknown=len(classes) < len(set(match.regions.values())))
+            self._map.hear("pick", self._pick)
+            self._legend(legend, has_unknown=len(classes) < len(self._drawn))
         inside = sum(one.level == match.level for one in regions.regions)
-        told = f"{len(set(match.regions.values())):,} of {inside:,} regions of the level {level} have an outline."
+        told = f"{len(self._drawn):,} of {inside:,} regions of the level {level} have an outline."
         if not match.regions:
             told = "No outline has the name of a region; choose another property, or another file."
         elif (others := len(outlines.paths) - len(match.regions)) > 0:

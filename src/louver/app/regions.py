@@ -52,15 +52,29 @@ class Regions:
         In the order of the tree; `parent` is a place in this order.
     left_out : int
         Regions of lower levels that are too many to show.
+    finest : str
+        The lowest level, shown or not.
+    can_add_up : bool
+        Whether any regions can be added up with an interval.
     """
 
     what: str
     levels: tuple[str, ...]
     regions: tuple[Region, ...]
     left_out: int = 0
+    finest: str = ""
+    can_add_up: bool = False
 
     @classmethod
-    def of(cls, what: str, levels: Sequence[str], listed: Sequence[Region], most: int) -> Regions:
+    def of(
+        cls,
+        what: str,
+        levels: Sequence[str],
+        listed: Sequence[Region],
+        most: int,
+        *,
+        can_add_up: bool = False,
+    ) -> Regions:
         """Put a list, in which parents may stand anywhere, into the order of a tree; levels beyond `most` regions are left out."""
         sizes = np.bincount([region.level for region in listed], minlength=len(levels)).cumsum()
         depth = max(int(np.searchsorted(sizes, most, side="right")), 1)
@@ -77,7 +91,9 @@ class Regions:
             place[i] = len(ordered)
             ordered.append(replace(one, parent=place[one.parent]))
             waiting += inside.get(i, [])[::-1]
-        return cls(what, tuple(levels[:depth]), tuple(ordered), len(listed) - len(kept))
+        return cls(
+            what, tuple(levels[:depth]), tuple(ordered), len(listed) - len(kept), levels[-1], can_add_up
+        )
 
     @cached_property
     def parent(self) -> Ints:
@@ -86,6 +102,33 @@ class Regions:
     @cached_property
     def level(self) -> Ints:
         return np.array([region.level for region in self.regions], np.int64)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each region stands, by its code."""
+        return {region.code: i for i, region in enumerate(self.regions)}
+
+    def above(self, region: int) -> list[int]:
+        """The regions that a region lies in."""
+        found = []
+        while (region := int(self.parent[region])) >= 0:
+            found.append(region)
+        return found
+
+    def inside(self, region: int) -> range:
+        """The regions in a region, which follow it."""
+        ends = np.flatnonzero(self.level[region + 1 :] <= self.level[region])
+        return range(region + 1, region + 1 + int(ends[0]) if len(ends) else len(self.regions))
+
+    def below(self, region: int) -> list[int]:
+        """The regions right below a region."""
+        found: list[int] = np.flatnonzero(self.parent == region).tolist()
+        return found
+
+    @property
+    def roots(self) -> list[int]:
+        """The regions at the top."""
+        return self.below(-1)
 
     @cached_property
     def has_inside(self) -> Bools:

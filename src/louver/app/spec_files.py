@@ -1,7 +1,8 @@
 """A spec that was uploaded, and the files that came with it.
 
 A spec names files by paths. None of these paths is ever opened: each stands for an uploaded file with the same name, and the spec that
-louver reads is a new one that names those. The records may also be the file that the explorer was started with.
+louver reads is a new one that names those. The records may also be the file that the explorer was started with. The release that an
+extension names is one of those in the folder of releases.
 """
 
 from __future__ import annotations
@@ -104,10 +105,12 @@ class SpecFiles:
             )
         if not isinstance(section, dict):
             raise InputError("the spec has no section [topdown]; choose one that has.")
-        if "extended_by" in section or "extends" in section:
+        if "extended_by" in section:
             raise InputError(
-                "the spec belongs to an extension, which names another spec or release; use `louver topdown` for it."
+                'the spec names that of an extension under "extended_by"; start louver explore with --topdown SPEC.toml to use both.'
             )
+        if isinstance(section.get("extends"), str):
+            section["extends"] = _last(section["extends"])
         return content
 
     def named(self) -> list[Named]:
@@ -158,9 +161,14 @@ def _each(content: dict[str, Any], named: Callable[[str, str], str]) -> Iterator
     """Every file that a spec names: what for, and its name; `named` says what shall stand there instead."""
     for table, key, role in list(_places(content)):
         if isinstance(table.get(key), str):
-            name = re.split(r"[/\\]", table[key])[-1]
+            name = _last(table[key])
             table[key] = named(role, name)
             yield role, name
+
+
+def _last(path: str) -> str:
+    """The last part of a path, of whatever system."""
+    return re.split(r"[/\\]", path.rstrip("/\\"))[-1]
 
 
 def _places(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:

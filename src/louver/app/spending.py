@@ -61,6 +61,8 @@ class Strip:
         As for `Ledger.reserve`.
     is_sample : callable
         Whether the records are a sample's, which spends from a ledger of its own and from no other.
+    ways : callable, optional
+        Told the name of the release that is shown; draws what else can be done with it.
     after : callable, optional
         Told the name of the release that is shown, or None.
     is_paid : callable
@@ -81,9 +83,10 @@ class Strip:
         is_sample: Callable[[], bool] = lambda: False,
         is_paid: Callable[[], tuple[Any, ...] | None] = lambda: None,
         after: Callable[[str | None], Awaitable[None]] | None = None,
+        ways: Callable[[str], object] = lambda name: None,
     ) -> None:
         self._session, self._asked, self._records = session, asked, records
-        self._stem, self._after = stem, after
+        self._stem, self._after, self._ways = stem, after, ways
         self._is_sample, self._practice = is_sample, Practice(session)
         self._paid_job, self._is_paid = is_paid, False
         self._paid_for: tuple[Any, ...] = ()
@@ -125,6 +128,7 @@ class Strip:
             tag("div", "row wrap"),
         ):
             Ways(self._session, self._bar, found["name"])
+            self._ways(found["name"])
             button("See all releases", lambda: self._session.show("releases"), kind="mini")
         await self._regions.show(found["name"])
 

@@ -33,6 +33,7 @@ PHRASES = (
     (r"by --new-population they count as other people", "as you say, they count as other people"),
     (r"audit them again with --register", "audit them again on the page Audit"),
     (r"name it in --unit\b", 'give it the role "Household or unit" on the page Data'),
+    (r"name the one that did with --ledger", "choose the one that did on the page Ledger"),
     (r"--([klt]) ([0-9])", "\\1\u00a0=\u00a0\\2"),
     (r"\b([Tt])he register register\b", r"\1he register"),
 )

@@ -20,6 +20,7 @@ from louver.audit.options import AuditOptions
 from louver.audit.publish import publish as publish_tables
 from louver.audit.restrict import restrict
 from louver.audit.result import Advice, AuditedCell, JointAudit, Summary
+from louver.audit.units import units_of
 from louver.audit.verdict import Question
 from louver.data.read import open_source
 from louver.data.restriction import restriction
@@ -35,7 +36,8 @@ from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
     from louver.audit.publish import Report
-    from louver.data.read import ArrowStream
+    from louver.data.histogram import Histogram
+    from louver.data.read import ArrowStream, Source
     from louver.schema.attribute import Attribute
 
     Data = str | Path | ArrowStream
@@ -80,6 +82,7 @@ def audit(
     registry: str | Path | None = None,
     person: str | None = None,
     new_population: bool = False,
+    unit: str | None = None,
     count_people: bool = False,
     publish: str | Path | None = None,
     no_advice: bool = False,
@@ -172,19 +175,45 @@ def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
     zeros = tuple(zero for zero in zeros if set(zero) <= set(names))
     folder = "" if request.spec is None else str(request.spec.parent)
     if request.data is None:
+        if options.unit is not None:
+            raise InputError(
+                "option --unit needs the records; leave it out for an outsider's audit.", option="--unit"
+            )
         return request.run.attend(load, options, _listed_attributes(names, schema), None, zeros, folder)
     reading = {**source.opening(), **({} if memory is None else {"where": None})}
     with open_source(request.data, **reading, run=request.run) as opened:
         check_columns(
             entries, named, (*opened.columns, *(name for told in source.wide.values() for name in told))
         )
-        histogram = tabulate(opened, names, weight=source.weight, wide=source.wide, schema=schema)
-        is_counted = source.weight is not None or bool(source.wide)
+        counted = _counted(opened, names, request)
+        is_counted = source.weight is not None or bool(source.wide) or options.unit is not None
         household = None if is_counted else find_unit_column(opened, names, request.run)
+    histogram = counted.marginalise(names)
     options = restrict(options, labels, histogram.attributes)
     earlier = from_entries(entries, histogram.attributes, crosses_of(options, histogram.attributes))
     loaded = request.run.attend(load, options, histogram.attributes, histogram, zeros, folder, earlier)
+    if options.unit is not None:
+        return replace(loaded, units=request.run.attend(units_of, loaded.domain, counted, options.unit))
     return loaded if household is None else replace(loaded, household=household.name)
+
+
+def _counted(opened: Source, names: tuple[str, ...], request: Request[AuditOptions]) -> Histogram:
+    """The records counted by some columns, and last by that of units where one is named."""
+    unit, source = request.options.unit, request.source
+    if unit is None:
+        return tabulate(opened, names, weight=source.weight, wide=source.wide, schema=request.schema)
+    opened.check_column(unit)
+    if unit in names:
+        raise InputError(
+            f'column "{unit}" is named in --unit and in a table; units are counted and not published.',
+            option="--unit",
+            column=unit,
+        )
+    if source.wide:
+        raise InputError(
+            "option --unit needs records of people; columns of counts have no units.", option="--unit"
+        )
+    return tabulate(opened, (*names, unit), weight=source.weight, schema=request.schema)
 
 
 def _filter(request: Request[AuditOptions], memory: Memory | None) -> Mapping[str, tuple[str, ...]]:

@@ -10,14 +10,17 @@ from louver.audit.domain import Domain
 from louver.audit.explain import Cells
 from louver.audit.pieces import Margin, Piece
 from louver.audit.system import IntArray
+from louver.audit.units import Units
 
 __all__ = ["as_cells", "known_already"]
 
 
-def known_already(domain: Domain, pieces: Sequence[Piece], small: int) -> list[IntArray]:
-    """Joint cells of every group of fewer than `small` people whom one can count in a file among the pieces."""
+def known_already(
+    domain: Domain, pieces: Sequence[Piece], small: int, units: Units | None = None
+) -> list[IntArray]:
+    """Joint cells of every group of fewer than `small` people, or units, whom one can count in a file among the pieces."""
     margins = (margin for piece in pieces if piece.is_file for margin in piece.margins)
-    return [cells for margin in margins for cells in _exact_small(domain, margin, small)]
+    return [cells for margin in margins for cells in _exact_small(domain, margin, small, units)]
 
 
 def as_cells(domain: Domain, groups: Sequence[IntArray]) -> Cells:
@@ -34,8 +37,10 @@ def as_cells(domain: Domain, groups: Sequence[IntArray]) -> Cells:
     return Cells(assigns=tuple(assigns), cells=tuple(np.arange(size, dtype=np.int64) for size in sizes))
 
 
-def _exact_small(domain: Domain, margin: Margin, small: int) -> Iterator[IntArray]:
-    is_told = (margin.lower == margin.upper) & (margin.lower > 0) & (margin.lower < small)
+def _exact_small(domain: Domain, margin: Margin, small: int, units: Units | None) -> Iterator[IntArray]:
+    is_told = (margin.lower == margin.upper) & (margin.lower > 0)
+    if units is None:
+        is_told &= margin.lower < small
     if not is_told.any():
         return
     inside = domain.inside(margin.cross)
@@ -45,5 +50,9 @@ def _exact_small(domain: Domain, margin: Margin, small: int) -> Iterator[IntArra
     for name in margin.cross.by:
         size = domain.size(margin.cross.over((name,)))
         cell_of = cell_of * size + domain.codes(name, margin.cross)[codes[axis_of[name]]]
+    if units is not None:
+        assign = np.full(domain.n_cells, -1, dtype=np.int64)
+        assign[inside] = cell_of
+        is_told &= units.count(assign, len(is_told)) < small
     for cell in np.flatnonzero(is_told):
         yield inside[cell_of == cell]

@@ -130,6 +130,21 @@ class Descriptions:
                 is_whole = is_whole and is_all
         return Unmoved(boxes=list(found), n_asked=n_asked, is_whole=is_whole)
 
+    def left_of(self, box: Box, moves: Moves) -> Iterator[Box]:
+        """What is left of an unmoved box without the labels of one attribute that have no move.
+
+        Only of attributes of which not every set is asked for: of the others it is a box that is listed.
+        """
+        own = moves.reshape(self.domain.shape)[np.ix_(*box)]
+        for axis, family in enumerate(self.families):
+            if family.is_every_set:
+                continue
+            others = tuple(other for other in range(own.ndim) if other != axis)
+            is_moved = own.sum(axis=others, dtype=np.uint64) != 0
+            if is_moved.any() and not is_moved.all():
+                left = tuple(np.array(box[axis])[is_moved].tolist())
+                yield (*box[:axis], left, *box[axis + 1 :])
+
     def _orders(self, axes: Sequence[int]) -> Iterator[list[int]]:
         """Small families first; each attribute with a choice of its sets comes last once, where what is left of a set is asked for."""
         by_size = sorted(axes, key=lambda axis: self.families[axis].size)

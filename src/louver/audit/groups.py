@@ -20,7 +20,8 @@ from louver.audit.joint import fixed, walk
 from louver.audit.load import Loaded
 from louver.audit.problem import Forms, Problem
 from louver.audit.system import IntArray
-from louver.audit.witnesses import Witnesses
+from louver.audit.units import Units
+from louver.audit.witnesses import Moves, Witnesses
 from louver.run import Run
 
 __all__ = ["Asked", "ask"]
@@ -40,7 +41,7 @@ class Asked:
     ----------
     descriptions : Descriptions
     n_asked : int
-        Groups of fewer than `small` people that were asked about.
+        Groups of fewer than `small` people that were asked about; with units, of those that may have fewer than `small`.
     found : list of Box
         Groups that are determined; none of them holds another, or a determined cell that was known before.
     undecided : list of Box
@@ -68,7 +69,7 @@ def ask(
     run: Run,
     deadline: float = np.inf,
 ) -> Asked | None:
-    """Ask about every group of fewer than `small` people.
+    """Ask about every group of fewer than `small` people, or units where they are known.
 
     Parameters
     ----------
@@ -107,6 +108,7 @@ class _Search:
         self.found: list[Box] = []
         self.undecided: dict[Box, None] = {}
         self.refuted: set[Box] = set()
+        self.n_units: dict[Box, int] = {}
         self.n_asked = 0
         self.is_whole = True
 
@@ -129,15 +131,35 @@ class _Search:
     def _left(self) -> tuple[list[Box], bool]:
         """Groups that no table moves so far, simple descriptions first, and whether these are all."""
         counts, moves = self.witnesses.by_cell(self.problem)
-        seen = self.descriptions.unmoved(counts, moves, self.small, self.run)
+        units, limit = self.loaded.units, self.small
+        if units is not None:
+            counts, limit = units.weights, units.limit(self.small)
+        seen = self.descriptions.unmoved(counts, moves, limit, self.run)
         while seen is None:
             self.n_asked, self.descriptions = 0, next(self.wider)
-            seen = self.descriptions.unmoved(counts, moves, self.small, self.run)
+            seen = self.descriptions.unmoved(counts, moves, limit, self.run)
         self.n_asked = max(self.n_asked, seen.n_asked)
         shape = self.loaded.domain.shape
-        boxes = [box for box in seen.boxes if box not in self.undecided and box not in self.refuted]
+        listed = seen.boxes if units is None else self._of_few(units, seen.boxes, moves)
+        boxes = [box for box in listed if box not in self.undecided and box not in self.refuted]
         boxes.sort(key=lambda box: _effort(box, shape))
         return self._news(boxes), seen.is_whole
+
+    def _of_few(self, units: Units, boxes: list[Box], moves: Moves) -> list[Box]:
+        """Groups of few units among those that weigh little, and among what is left of these without labels that nothing moves."""
+        found: dict[Box, None] = {}
+        for box in boxes:
+            if self._is_few(units, box):
+                found[box] = None
+            else:
+                left = (one for one in self.descriptions.left_of(box, moves) if self._is_few(units, one))
+                found.update(dict.fromkeys(left))
+        return list(found)
+
+    def _is_few(self, units: Units, box: Box) -> bool:
+        if box not in self.n_units:
+            self.n_units[box] = units.among(box_cells(self.loaded.domain.shape, box))
+        return 0 < self.n_units[box] < self.small
 
     def _news(self, boxes: list[Box]) -> list[Box]:
         """Groups that hold none that is known, the same one only once."""

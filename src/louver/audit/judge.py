@@ -21,7 +21,7 @@ from louver.audit.domain import Domain
 from louver.audit.explain import Cells, Reason, explain, forms_for
 from louver.audit.groups import Asked, ask, box_cells
 from louver.audit.hide import Pattern, hide
-from louver.audit.joint import Answer, decide, solve, witnesses_of
+from louver.audit.joint import decide, solve, witnesses_of
 from louver.audit.load import Loaded
 from louver.audit.nearly import followers
 from louver.audit.options import AuditOptions
@@ -49,19 +49,29 @@ SHARE_BOUNDS, SHARE_GROUPS, SHARE_REASONS = 0.6, 0.95, 0.85
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Group:
-    """Cells of one table or target: their joint cells, numbers, true counts, labels by number, and what a filter lets through."""
+    """Cells of one table or target: their joint cells, numbers, true counts, labels by number, and what a filter lets through.
+
+    `units` are the different units of each cell, where units are known.
+    """
 
     name: str
     assign: IntArray
     cells: IntArray
     true: IntArray | None
+    units: IntArray | None
     labels: Callable[[int], dict[str, str]]
     where: dict[str, str] = field(default_factory=dict)
 
     def among(self, is_kept: NDArray[np.bool_]) -> _Group:
         """Some of the cells."""
         true = None if self.true is None else self.true[is_kept]
-        return replace(self, cells=self.cells[is_kept], true=true)
+        units = None if self.units is None else self.units[is_kept]
+        return replace(self, cells=self.cells[is_kept], true=true, units=units)
+
+    @property
+    def sizes(self) -> IntArray | None:
+        """How many each cell counts for: units where they are known, people otherwise."""
+        return self.true if self.units is None else self.units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -123,9 +133,9 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
             raise
         raise contradiction(loaded, run) from None
     groups, bounds = answers.groups, answers.bounds
-    cells, true = _cells(groups), _true_counts(groups)
+    cells, true, sizes = _cells(groups), _true_counts(groups), _sizes(groups)
     status = _statuses(bounds, true, options)
-    is_bad = _is_disclosed(bounds, status, options)
+    is_bad = _is_disclosed(bounds, status, sizes, options)
     small = _small(cells, bounds, np.flatnonzero(is_bad))
     reasons = explain(
         loaded, small.cells, small.floor, small.ceiling, run, started + SHARE_REASONS * options.seconds
@@ -169,7 +179,16 @@ def _answers(loaded: Loaded, options: AuditOptions, run: Run, started: float) ->
     groups = _asked(loaded, options)
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
     witnesses = witnesses_of(problem, run)
-    bounds = _answered(problem, witnesses, groups, options, run, started)
+    targets = _Targets(
+        problem=problem,
+        witnesses=witnesses,
+        cells=_cells(groups),
+        true=_true_counts(groups),
+        sizes=_sizes(groups),
+        options=options,
+        run=run,
+    )
+    bounds = targets.answered(started)
     is_late = bool(bounds.is_undecided.any()) and time.monotonic() > started + SHARE_GROUPS * options.seconds
     asked = None
     if options.publish is not None or not loaded.targets:
@@ -192,12 +211,10 @@ def _if_followed(loaded: Loaded, options: AuditOptions, run: Run) -> int | None:
     asked = options.model_copy(update={"decide": True, "within": 0.0})
     answers = _answers(rest, asked, run, time.monotonic())
     true = _true_counts(answers.groups)
-    real = [
-        np.bincount(g.assign[g.assign >= 0], loaded.truth[g.assign >= 0], loaded.domain.n_cells)[g.cells]
-        for g in answers.groups
-    ]
+    real = [_count(loaded, g.assign, loaded.domain.n_cells)[g.cells] for g in answers.groups]
     is_small = np.concatenate(real) < options.small
-    is_bad = is_small & _is_disclosed(answers.bounds, _statuses(answers.bounds, true, asked), asked)
+    status = _statuses(answers.bounds, true, asked)
+    is_bad = is_small & _is_disclosed(answers.bounds, status, _sizes(answers.groups), asked)
     if is_bad.any():
         return _n_distinct(answers.problem, _cells(answers.groups).pick(np.flatnonzero(is_bad)))
     is_open = bool((is_small & answers.bounds.is_undecided).any()) or not answers.question.is_reached
@@ -234,9 +251,7 @@ def _asked(loaded: Loaded, options: AuditOptions) -> list[_Group]:
             groups += _left_open(loaded, piece, options)
     joint = _joint(loaded)
     is_news = np.ones(len(joint.cells), dtype=bool)
-    is_news[
-        [cells[0] for cells in known_already(loaded.domain, loaded.pieces, options.small) if len(cells) == 1]
-    ] = False
+    is_news[[cells[0] for cells in _shown_already(loaded, options) if len(cells) == 1]] = False
     joint = joint.among(is_news)
     if loaded.domain.n_cells <= MAX_JOINT:
         groups.append(joint)
@@ -255,12 +270,29 @@ def _true_counts(groups: list[_Group]) -> IntArray | None:
     return np.concatenate(true) if len(true) == len(groups) else None
 
 
+def _sizes(groups: list[_Group]) -> IntArray | None:
+    """How many all cells count for; None where the records are not known."""
+    sizes = [group.sizes for group in groups if group.sizes is not None]
+    return np.concatenate(sizes) if len(sizes) == len(groups) else None
+
+
+def _count(loaded: Loaded, assign: IntArray, n_groups: int) -> IntArray:
+    """Units of groups of joint cells, or people where no units are known."""
+    if loaded.units is not None:
+        return loaded.units.count(assign, n_groups)
+    assert loaded.truth is not None
+    return np.bincount(assign[assign >= 0], loaded.truth[assign >= 0], n_groups).astype(np.int64)
+
+
 def _left_open(loaded: Loaded, piece: Piece, options: AuditOptions) -> Iterator[_Group]:
     """Cells of an earlier table that it did not tell itself, and that may be small: what is new may give them away."""
     for margin in piece.margins:
         own = _Bounds.told(margin.lower, margin.upper)
-        is_told = (own.lower == own.upper) | _is_disclosed(own, _statuses(own, None, options), options)
-        is_open = ~is_told & ((own.lower < options.small) | (options.within > 0))
+        is_told = (own.lower == own.upper) | _is_disclosed(own, _statuses(own, None, options), None, options)
+        is_few = own.lower < options.small
+        if loaded.units is not None:
+            is_few |= _count(loaded, loaded.domain.assign(margin.cross), len(is_few)) < options.small
+        is_open = ~is_told & (is_few | (options.within > 0))
         if is_open.any():
             group = _group(loaded, piece.name, margin.cross, None)
             yield group.among(is_open[group.cells])
@@ -292,6 +324,7 @@ def _group(loaded: Loaded, name: str, cross: Cross, only_below: int | None) -> _
         assign=assign,
         cells=cells,
         true=true,
+        units=None if loaded.units is None else loaded.units.count(assign, domain.size(cross))[cells],
         labels=lambda cell: domain.labels(cross, cell),
         where=where,
     )
@@ -300,9 +333,9 @@ def _group(loaded: Loaded, name: str, cross: Cross, only_below: int | None) -> _
 
 def _is_small(group: _Group, below: int) -> NDArray[np.bool_]:
     """Cells with somebody and not many; none where the records are not known."""
-    if group.true is None:
+    if group.sizes is None:
         return np.zeros(len(group.cells), dtype=bool)
-    return np.asarray((group.true > 0) & (group.true < below))
+    return np.asarray((group.sizes > 0) & (group.sizes < below))
 
 
 def _joint(loaded: Loaded) -> _Group:
@@ -312,6 +345,7 @@ def _joint(loaded: Loaded) -> _Group:
         assign=cells,
         cells=cells,
         true=loaded.truth,
+        units=None if loaded.units is None else loaded.units.count(cells, len(cells)),
         labels=lambda cell: _class_labels(loaded.domain, cell),
     )
 
@@ -328,85 +362,73 @@ def _class_labels(domain: Domain, cell: int) -> dict[str, str]:
 # Bounds -----------------------------------------------------------------------------------------------------------
 
 
-def _answered(
-    problem: Problem,
-    witnesses: Witnesses,
-    groups: list[_Group],
-    options: AuditOptions,
-    run: Run,
-    started: float,
-) -> _Bounds:
-    """Bounds of the cells, or only whether they are given away; what stays open is looked at again while there is time."""
-    cells, true = _cells(groups), _true_counts(groups)
-    work = _decided if options.decide else _bounded
-    bounds = work(problem, witnesses, cells, true, options, run)
-    chosen = np.flatnonzero(bounds.is_undecided)
-    if not len(chosen) or true is None:
-        return bounds
-    floor, ceiling = window(true[chosen], options.within)
-    left = started + SHARE_GROUPS * options.seconds - time.monotonic()
-    forms = forms_for(problem, cells.pick(chosen))
-    verdict = decide(problem, forms, floor, ceiling, run, left, witnesses=witnesses, is_patient=True)
-    return bounds.decided(chosen, verdict, floor, ceiling)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Targets:
+    """Cells that are bounded or decided: how many people each has and how many it counts for, where the records are known."""
 
+    problem: Problem
+    witnesses: Witnesses
+    cells: Cells
+    true: IntArray | None
+    sizes: IntArray | None
+    options: AuditOptions
+    run: Run
 
-def _bounded(
-    problem: Problem,
-    witnesses: Witnesses,
-    cells: Cells,
-    true: IntArray | None,
-    options: AuditOptions,
-    run: Run,
-) -> _Bounds:
-    answer = solve(problem, forms_for(problem, cells), run, SHARE_BOUNDS * options.seconds, witnesses)
-    return _Bounds(
-        lower=answer.lower,
-        upper=answer.upper,
-        certified=answer.certified,
-        is_undecided=np.zeros(len(answer.lower), dtype=bool)
-        if true is None
-        else _is_undecided(answer, true, options),
-    )
-
-
-def _is_undecided(answer: Answer, true: IntArray, options: AuditOptions) -> NDArray[np.bool_]:
-    """Counts not to be given away that are neither confined to what is too close to them nor attained outside of it."""
-    return _is_wanted(true, options) & (answer.verdict(*window(true, options.within)) < 0)
-
-
-def _is_wanted(true: IntArray, options: AuditOptions) -> NDArray[np.bool_]:
-    """Counts that must not be given away."""
-    return np.asarray((true > 0) & ((true < options.small) | (options.within > 0)))
-
-
-def _decided(
-    problem: Problem,
-    witnesses: Witnesses,
-    cells: Cells,
-    true: IntArray | None,
-    options: AuditOptions,
-    run: Run,
-) -> _Bounds:
-    """Only whether cells are given away; bounds of the others stay open."""
-    if true is None:
-        raise InputError(
-            "option --decide needs the records; leave it out for an outsider's audit.", option="decide"
+    def answered(self, started: float) -> _Bounds:
+        """Bounds of the cells, or only whether they are given away; what stays open is looked at again while there is time."""
+        bounds = self._decided() if self.options.decide else self._bounded()
+        chosen = np.flatnonzero(bounds.is_undecided)
+        if not len(chosen) or self.true is None:
+            return bounds
+        floor, ceiling = window(self.true[chosen], self.options.within)
+        left = started + SHARE_GROUPS * self.options.seconds - time.monotonic()
+        forms = forms_for(self.problem, self.cells.pick(chosen))
+        verdict = decide(
+            self.problem, forms, floor, ceiling, self.run, left, witnesses=self.witnesses, is_patient=True
         )
-    lower, upper = np.zeros_like(true), np.full_like(true, UNBOUNDED)
-    certified, is_undecided = np.zeros((2, len(true)), dtype=bool)
-    chosen = np.flatnonzero(_is_wanted(true, options))
-    deadline = time.monotonic() + SHARE_BOUNDS * options.seconds
-    for within in dict.fromkeys((options.within, 0.0)):
-        forms = forms_for(problem, cells.pick(chosen))
-        floor, ceiling = window(true[chosen], within)
-        left = deadline - time.monotonic()
-        verdict = decide(problem, forms, floor, ceiling, run, left, witnesses=witnesses)
-        is_confined = verdict == 1
-        lower[chosen[is_confined]], upper[chosen[is_confined]] = floor[is_confined], ceiling[is_confined]
-        certified[chosen], is_undecided[chosen] = verdict >= 0, verdict < 0
-        # Large counts may be known exactly, not nearly.
-        chosen = chosen[is_confined & (true[chosen] >= options.small)]
-    return _Bounds(lower=lower, upper=upper, certified=certified, is_undecided=is_undecided)
+        return bounds.decided(chosen, verdict, floor, ceiling)
+
+    def _bounded(self) -> _Bounds:
+        forms = forms_for(self.problem, self.cells)
+        answer = solve(self.problem, forms, self.run, SHARE_BOUNDS * self.options.seconds, self.witnesses)
+        return _Bounds(
+            lower=answer.lower,
+            upper=answer.upper,
+            certified=answer.certified,
+            is_undecided=np.zeros(len(answer.lower), dtype=bool)
+            if self.true is None
+            else self._is_wanted(self.true) & (answer.verdict(*window(self.true, self.options.within)) < 0),
+        )
+
+    def _decided(self) -> _Bounds:
+        """Only whether cells are given away; bounds of the others stay open."""
+        true, options = self.true, self.options
+        if true is None:
+            raise InputError(
+                "option --decide needs the records; leave it out for an outsider's audit.", option="decide"
+            )
+        lower, upper = np.zeros_like(true), np.full_like(true, UNBOUNDED)
+        certified, is_undecided = np.zeros((2, len(true)), dtype=bool)
+        is_wanted = self._is_wanted(true)
+        is_small = is_wanted & ((true if self.sizes is None else self.sizes) < options.small)
+        chosen = np.flatnonzero(is_wanted)
+        deadline = time.monotonic() + SHARE_BOUNDS * options.seconds
+        for within in dict.fromkeys((options.within, 0.0)):
+            forms = forms_for(self.problem, self.cells.pick(chosen))
+            floor, ceiling = window(true[chosen], within)
+            left = deadline - time.monotonic()
+            verdict = decide(self.problem, forms, floor, ceiling, self.run, left, witnesses=self.witnesses)
+            is_confined = verdict == 1
+            lower[chosen[is_confined]], upper[chosen[is_confined]] = floor[is_confined], ceiling[is_confined]
+            certified[chosen], is_undecided[chosen] = verdict >= 0, verdict < 0
+            # Large counts may be known exactly, not nearly.
+            chosen = chosen[is_confined & ~is_small[chosen]]
+        return _Bounds(lower=lower, upper=upper, certified=certified, is_undecided=is_undecided)
+
+    def _is_wanted(self, true: IntArray) -> NDArray[np.bool_]:
+        """Counts that must not be given away."""
+        is_small = (true if self.sizes is None else self.sizes) < self.options.small
+        return np.asarray((true > 0) & (is_small | (self.options.within > 0)))
 
 
 # Groups -----------------------------------------------------------------------------------------------------------
@@ -414,14 +436,17 @@ def _decided(
 
 def _known(problem: Problem, groups: list[_Group], bounds: _Bounds, options: AuditOptions) -> csr_array:
     """Small cells that are exact, as sums of unknowns."""
-    is_small = (bounds.lower == bounds.upper) & (bounds.lower > 0) & (bounds.lower < options.small)
+    is_small = (bounds.lower == bounds.upper) & _is_small_count(bounds, _sizes(groups), options)
     return forms_for(problem, _cells(groups).pick(np.flatnonzero(is_small))).upper
 
 
 def _known_already(loaded: Loaded, problem: Problem, options: AuditOptions) -> csr_array:
     """Small groups that an earlier file shows by itself, as sums of unknowns."""
-    groups = known_already(loaded.domain, loaded.pieces, options.small)
-    return forms_for(problem, as_cells(loaded.domain, groups)).upper
+    return forms_for(problem, as_cells(loaded.domain, _shown_already(loaded, options))).upper
+
+
+def _shown_already(loaded: Loaded, options: AuditOptions) -> list[IntArray]:
+    return known_already(loaded.domain, loaded.pieces, options.small, loaded.units)
 
 
 def _described(
@@ -475,6 +500,7 @@ def _block(loaded: Loaded, assign: IntArray, boxes: list[Box]) -> _Group:
         assign=assign,
         cells=np.arange(len(boxes), dtype=np.int64),
         true=true,
+        units=None if loaded.units is None else loaded.units.count(assign, len(boxes)),
         labels=lambda cell: _box_labels(loaded.domain, boxes[cell]),
     )
 
@@ -507,6 +533,7 @@ def _question(
         dependencies=loaded.dependencies,
         within=options.within,
         household=loaded.household,
+        unit=None if loaded.units is None else loaded.units.column,
         counts_people=options.count_people,
         near=tuple((one.determinant, one.dependent, one.share) for one in loaded.near),
     )
@@ -544,8 +571,10 @@ def _given_away(loaded: Loaded, options: AuditOptions, run: Run) -> tuple[Small,
     answers = _answers(loaded, options, run, time.monotonic())
     bounds, cells, true = answers.bounds, _cells(answers.groups), _true_counts(answers.groups)
     assert true is not None
-    is_bad = _is_disclosed(bounds, _statuses(bounds, true, options), options) | bounds.is_undecided
-    chosen = np.flatnonzero(is_bad & (true < options.small))
+    sizes = _sizes(answers.groups)
+    assert sizes is not None
+    is_bad = _is_disclosed(bounds, _statuses(bounds, true, options), sizes, options) | bounds.is_undecided
+    chosen = np.flatnonzero(is_bad & (sizes < options.small))
     floor, ceiling = window(true[chosen], options.within)
     return Small(cells=cells.pick(chosen), floor=floor, ceiling=ceiling), answers.question.is_reached
 
@@ -604,12 +633,19 @@ def _is_within(lower: IntArray, upper: IntArray, true: IntArray | None, within: 
     )
 
 
-def _is_disclosed(bounds: _Bounds, status: list[str], options: AuditOptions) -> NDArray[np.bool_]:
+def _is_disclosed(
+    bounds: _Bounds, status: list[str], sizes: IntArray | None, options: AuditOptions
+) -> NDArray[np.bool_]:
     """Small and exact, or too close."""
     names = np.array(status, dtype=object)
-    is_small = (bounds.lower > 0) & (bounds.lower < options.small)
+    is_small = _is_small_count(bounds, sizes, options)
     disclosed: NDArray[np.bool_] = ((names == "exact") & is_small) | (names == "within")
     return disclosed
+
+
+def _is_small_count(bounds: _Bounds, sizes: IntArray | None, options: AuditOptions) -> NDArray[np.bool_]:
+    """Whether a count, if it is exact, is one of few: of units where they are known."""
+    return np.asarray((bounds.lower > 0) & ((bounds.lower if sizes is None else sizes) < options.small))
 
 
 def _small(cells: Cells, bounds: _Bounds, chosen: IntArray) -> Small:
@@ -627,7 +663,7 @@ def _judged(
     names = [piece.name for piece in loaded.pieces]
     found, number = [], 0
     for group in groups:
-        for cell in group.cells:
+        for place, cell in enumerate(group.cells):
             reason = reason_of.get(number)
             upper = int(bounds.upper[number])
             found.append(
@@ -646,6 +682,7 @@ def _judged(
                     if reason is None
                     else in_words(loaded, group.assign == cell, reason, int(bounds.lower[number]), upper),
                     true_count=None if true is None else int(true[number]),
+                    units=None if group.units is None else int(group.units[place]),
                 )
             )
             number += 1

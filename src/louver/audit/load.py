@@ -18,6 +18,7 @@ from louver.audit.options import MAX_COUNT, AuditOptions, KnownOptions, TableOpt
 from louver.audit.pieces import Cross, Margin, Piece, Shares
 from louver.audit.published import Listed, ListedShares, read_counts, read_shares
 from louver.audit.system import IntArray
+from louver.audit.units import Units
 from louver.data.histogram import Histogram
 from louver.errors import InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
@@ -40,8 +41,9 @@ class Target:
 class Loaded:
     """Pieces and targets over one domain; `truth` (n_cells,) is None where the records are not known.
 
-    `dependencies` are columns of which the first determines the second, as everybody knows, `near` those with few exceptions; `household` is a column of the records that
-    looks like the number of a household.
+    `dependencies` are columns of which the first determines the second, as everybody knows, `near` those with few exceptions. `units`
+    are those of a column that the steward named; `household` is a column of the records that looks like the number of a household,
+    where none is named.
     """
 
     domain: Domain
@@ -52,6 +54,7 @@ class Loaded:
     dependencies: tuple[tuple[str, str], ...] = ()
     near: tuple[Known, ...] = ()
     household: str | None = None
+    units: Units | None = None
 
 
 def attribute_names(options: AuditOptions) -> tuple[str, ...]:

@@ -36,7 +36,12 @@ def followers(loaded: Loaded) -> Loaded | None:
         for piece in loaded.pieces
     ]
     return replace(
-        loaded, pieces=tuple(pieces), truth=loaded.truth - others, is_possible=is_possible, near=()
+        loaded,
+        pieces=tuple(pieces),
+        truth=loaded.truth - others,
+        is_possible=is_possible,
+        near=(),
+        units=None if loaded.units is None else loaded.units.within(is_possible),
     )
 
 

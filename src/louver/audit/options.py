@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
 from pydantic_core import PydanticCustomError
 
 from louver.errors import InputError
-from louver.schema import register
+from louver.schema import register, units
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.validate import OWN, Options
 
@@ -221,6 +221,7 @@ class AuditOptions(VerbOptions):
     )
     person: str | None = register.person("publication")
     new_population: bool = register.new_population("publication")
+    unit: str | None = units.unit("limits")
     count_people: bool = register.count_people("publication")
     publish: str | None = option(
         None,
@@ -252,9 +253,15 @@ class AuditOptions(VerbOptions):
                 "option --publish needs --register, the folder that remembers it.", option="--publish"
             )
         register.check_register(self.registry, self.person, self.new_population)
+        units.check_units(self.unit, self.count_people)
         if self.hide and not any(piece.below is not None for piece in self.tables):
             raise InputError(
                 "option --hide needs a table with below, whose small cells are hidden.", option="--hide"
             )
         if self.fail_on == "within" and not self.within:
             raise InputError("option --fail-on within needs --within, the percentage.", option="--within")
+
+    def with_unit(self, column: str) -> Self:
+        """Count by the units of the spec, unless the options say otherwise."""
+        is_told = self.unit is not None or self.count_people
+        return self if is_told else self.model_copy(update={"unit": column})

@@ -59,7 +59,7 @@ def _matrix(axes: Axes, cells: list[AuditedCell], tables: tuple[str, ...]) -> No
 def _intervals(axes: Axes, cells: list[AuditedCell], small: int) -> None:
     axes.set_title("narrowest intervals", loc="left", fontsize=10, color=INK)
     for row, cell in enumerate(cells):
-        is_bad = cell.is_exact and 0 < cell.lower < small
+        is_bad = cell.is_exact and cell.is_small(small)
         color = RISK if is_bad else SAFE
         axes.plot([cell.lower, cell.upper or 0], [row, row], color=color, linewidth=2.5, marker="|")
         if cell.true_count is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,14 @@ from louver.audit.options import AuditOptions, TableOptions
 from louver.audit.pieces import Piece
 from louver.data.write import write_csv
 from louver.release.manifest import Manifest
+from louver.release.pages import Published, in_memory
+from louver.release.sentences import TABLES
 from louver.release.write import ReleaseWriter
 from louver.run import Run
 
 __all__ = ["Report", "publish"]
 
-DISCLOSURE = "counts of people, exact or rounded as told, audited together with all that is in the register"
-
-
-Report = Callable[[Manifest, Sequence[pa.Table]], str]
+Report = Callable[[Manifest, Published], str]
 """Makes the page of a release from what is published of it."""
 
 
@@ -39,7 +38,8 @@ def publish(
     report: Report | None = None,
 ) -> Manifest:
     """Write the tables; `log` enters them into the register once the files are known to keep their promises."""
-    tables, published = [], []
+    tables: list[dict[str, Any]] = []
+    published: dict[str, pa.Table] = {}
     with ReleaseWriter(out, run) as writer:
         for number, table in enumerate(options.tables, start=1):
             file = f"data/{number:02d}-{_slug(table.name)}.parquet"
@@ -47,7 +47,7 @@ def publish(
             path = writer.path(file)
             pq.write_table(shown, path)
             write_csv(shown, path.with_suffix(".csv"))
-            published.append(shown)
+            published[file] = shown
             tables.append(_described(table, file))
         manifest = Manifest(
             verb="audit",
@@ -55,7 +55,7 @@ def publish(
             parameters={
                 "small": options.small,
                 "within": options.within,
-                **({"counted": "people, not households"} if loaded.household is not None else {}),
+                **_counted(loaded),
                 "tables": [
                     {
                         "name": table.name,
@@ -68,12 +68,19 @@ def publish(
                 ],
             },
             promises=[{"promise": "tables", "tables": tables}],
-            disclosures=(DISCLOSURE,),
+            disclosures=(TABLES,),
         )
         if report is not None:
-            html = run.attend(report, manifest, published)
+            html = run.attend(report, manifest, in_memory(published))
             writer.path("report.html").write_text(html, encoding="utf-8")
         return writer.seal(manifest, log)
+
+
+def _counted(loaded: Loaded) -> dict[str, str]:
+    """What makes a group small, where it is not simply people."""
+    if loaded.units is not None:
+        return {"counted": "units, not people"}
+    return {} if loaded.household is None else {"counted": "people, not households"}
 
 
 def _slug(name: str) -> str:

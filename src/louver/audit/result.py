@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,8 @@ __all__ = ["Advice", "AuditedCell", "HidingPlan", "JointAudit", "Summary"]
 
 SHOWN_ROWS = 12
 SHOWN_CELLS = 6
+
+COUNT_PEOPLE = " Name the column with --unit to count households, or say with --count-people that groups are to be counted by people."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class AuditedCell:
         What the records say; confidential.
     is_undecided : bool
         Whether it was not found out if the count, which must not be, is given away.
+    units : int or None
+        Different units that its people belong to, where units are known; confidential.
     """
 
     table: str
@@ -67,6 +71,11 @@ class AuditedCell:
     true_count: int | None = None
     is_undecided: bool = False
     where: dict[str, str] = field(default_factory=dict)
+    units: int | None = None
+
+    def is_small(self, limit: int) -> bool:
+        """Whether the count is one of somebody, and of fewer than so many people, or units where they are known."""
+        return self.lower > 0 and (self.lower if self.units is None else self.units) < limit
 
     @property
     def is_exact(self) -> bool:
@@ -79,7 +88,8 @@ class AuditedCell:
 
     @property
     def range(self) -> str:
-        return f"{self.lower:,}" if self.is_exact else f"{self.lower:,} to {self.upper:,}"
+        told = f"{self.lower:,}" if self.is_exact else f"{self.lower:,} to {self.upper:,}"
+        return told if self.units is None else f"{told} of {counted(self.units, 'unit')}"
 
     @property
     def reason(self) -> str:
@@ -95,6 +105,7 @@ class AuditedCell:
             "certified": self.certified,
             "status": self.status,
             "because": None if self.because is None else list(self.because),
+            "units": self.units,
         }
 
 
@@ -102,7 +113,7 @@ class AuditedCell:
 class Summary:
     """Counts of cells: of tables, targets, and groups that were found.
 
-    `small_exact` counts the disclosed ones with 0 < count < small, cells of the same people once; `undecided` those of which it
+    `small_exact` counts the disclosed ones of fewer than `small` people, or units, cells of the same people once; `undecided` those of which it
     was not found out; `groups` the small groups that were asked about, None where only targets were.
     """
 
@@ -232,7 +243,7 @@ class JointAudit:
     hide : tuple of HidingPlan
         One for every table whose small cells are hidden, where it was asked for.
     small : int
-        Counts below this are small.
+        Counts below this are small: of units where they are known, otherwise of people.
     within : float
         Percentage that counts as too close.
     has_records : bool
@@ -295,7 +306,7 @@ class JointAudit:
     def disclosed(self) -> Iterator[AuditedCell]:
         """Cells that are given away: small and exact, or too close."""
         for cell in self.cells:
-            if (cell.status == "exact" and 0 < cell.lower < self.small) or cell.status == "within":
+            if (cell.status == "exact" and cell.is_small(self.small)) or cell.status == "within":
                 yield cell
 
     def undecided(self) -> Iterator[AuditedCell]:
@@ -309,7 +320,13 @@ class JointAudit:
         if worst is not None:
             return f"{worst.words or 'a small count is given away.'} It is about {worst.named}."
         told = self._judged(None)  # whoever says that these are other people answers for it
-        return None if told.level is Level.OK else str(told)
+        if told.level is Level.OK:
+            return None
+        question = self.question
+        if question.household is None or question.counts_people:
+            return str(told)
+        by_people = replace(self, question=replace(question, counts_people=True))
+        return f"{told}{COUNT_PEOPLE}" if by_people.refusal is None else str(told)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
@@ -357,7 +374,7 @@ class JointAudit:
         lines = [
             str(self.verdict),
             f"JointAudit of {counted(len(self.tables), 'table')}: "
-            f"{counted(s.small_exact, 'small cell')} exact (0 < count < {self.small})",
+            f"{counted(s.small_exact, 'small cell')} exact (0 < {self.question.counted} < {self.small})",
             f"  {s.exact:,} of {s.targets:,} cells exact, {s.zero:,} surely empty, {s.within:,} within {self.within:g} %",
             f"  {s.certified:,} certified: bounds proved and attained",
         ]

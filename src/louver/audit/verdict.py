@@ -43,6 +43,8 @@ class Question:
         A column of the records that looks like the number of a household: its members were counted one by one.
     counts_people : bool
         Whether that is what the steward wants.
+    unit : str or None
+        The column of units by which groups were counted; None where they were counted by people.
     near : tuple of (str, str, float)
         Columns of which the first nearly determines the second, and the share of the records that follow.
     near_small : int or None
@@ -61,6 +63,7 @@ class Question:
     within: float = 0.0
     household: str | None = None
     counts_people: bool = False
+    unit: str | None = None
     near: tuple[tuple[str, str, float], ...] = ()
     near_small: int | None = None
 
@@ -73,6 +76,17 @@ class Question:
     def is_safe_if_followed(self) -> bool:
         """Whether readers learn no small count who take near dependencies for rules."""
         return not self.near or self.near_small == 0
+
+    @property
+    def counted(self) -> str:
+        """What makes a cell small, in a word."""
+        return "count" if self.unit is None else "units"
+
+    def few(self, small: int) -> str:
+        """What makes a group small, in words."""
+        if self.unit is None:
+            return f"fewer than {small:,} people"
+        return f'people of fewer than {small:,} units (column "{self.unit}")'
 
     @property
     def described(self) -> str:
@@ -89,10 +103,12 @@ class Question:
         """In sentences."""
         told = [f"{counted(self.cells, 'cell')} of tables and targets."]
         if self.groups is not None:
-            told.append(
-                f"Every group of fewer than {small:,} people that {self.described}: {counted(self.groups, 'group')}."
-            )
+            told.append(f"Every group of {self.few(small)} that {self.described}: {self._looked_at()}.")
         return told + self.assumed()
+
+    def _looked_at(self) -> str:
+        looked = counted(self.groups or 0, "group")
+        return looked if self.unit is None else f"{looked} that may have so few"
 
     def assumed(self) -> list[str]:
         """What everybody is taken to know beforehand, in sentences."""
@@ -168,7 +184,7 @@ def verdict(
         return Verdict(
             Level.CARE, "Leave out the targets to ask about all groups of people.", (told, *not_asked)
         )
-    told = f"No group of fewer than {small:,} people that {question.described} is determined: {_refuted(question.groups)}."
+    told = f"No group of {question.few(small)} that {question.described} is determined: {_refuted(question)}."
     if question.household is not None and not question.counts_people:
         sentence = (
             "No small count of people is given away; look at groups of few households before you publish."
@@ -203,9 +219,12 @@ def _remedy(question: Question) -> str:
     return "The search ended without an answer, and more time will not help; publish fewer or coarser tables."
 
 
-def _refuted(n_groups: int) -> str:
+def _refuted(question: Question) -> str:
+    n_groups = question.groups
     if not n_groups:
         return "there is none"
+    if question.unit is not None:
+        return f"{counted(n_groups, 'group')} that may have so few were asked about, and none of so few is fixed by all that is published"
     if n_groups == 1:
         return "1 was asked about, and a table that agrees with all that is published changes it"
     return f"{n_groups:,} were asked about, and of each a table that agrees with all that is published changes it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 from pydantic_core import PydanticCustomError
@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from louver.bounds.problem import Arrangement, ZeroRows
 from louver.bounds.rounded import Rounding
 from louver.errors import InputError
-from louver.schema import register
+from louver.schema import register, units
 from louver.schema.files import read_toml
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.recode import Recode, RecodeTable, parse_recodes, recodes_of
@@ -184,6 +184,7 @@ class BoundsOptions(VerbOptions):
     )
     person: str | None = register.person("release")
     new_population: bool = register.new_population("release")
+    unit: str | None = units.unit("release")
     count_people: bool = register.count_people("release")
     publish: str | None = option(
         None,
@@ -195,6 +196,11 @@ class BoundsOptions(VerbOptions):
         False, "With --publish: publish although rows tell a person's status.", group="release"
     )
 
+    def with_unit(self, column: str) -> Self:
+        """Count by the units of the spec, unless the options say otherwise."""
+        is_told = self.unit is not None or self.count_people or self.registry is None
+        return self if is_told else self.model_copy(update={"unit": column})
+
     def check(self) -> None:
         """Refuse combinations that contradict one another."""
         for is_given, first, second in _clashes(self):
@@ -204,6 +210,7 @@ class BoundsOptions(VerbOptions):
             if is_missing:
                 raise InputError(f"option {first} needs {second}.", option=first)
         register.check_register(self.registry, self.person, self.new_population)
+        units.check_units(self.unit, self.count_people)
         if self.conditionals and self.n is None and self.row_n is None:
             raise InputError(
                 "option --conditionals needs --n, the sample size, or --row-n, a column of row totals.",
@@ -302,6 +309,7 @@ def _needs(asked: BoundsOptions) -> list[tuple[bool, str, str]]:
         (asked.publish is not None and asked.registry is None, "--publish", "--register"),
         (asked.accept and asked.publish is None, "--accept", "--publish"),
         (asked.count_people and asked.registry is None, "--count-people", "--register"),
+        (asked.unit is not None and asked.registry is None, "--unit", "--register"),
     ]
 
 

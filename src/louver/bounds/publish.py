@@ -90,6 +90,7 @@ def publication(
         registry=options.registry,
         person=options.person,
         new_population=options.new_population,
+        unit=options.unit,
         count_people=options.count_people,
         publish=options.publish,
         run=run,

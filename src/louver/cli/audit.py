@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +13,9 @@ from louver.cli import VERBS
 from louver.cli.console import say, say_json
 from louver.cli.parameters import CHECK_FAILED, Given, Html, Json, SpecAgain, command, group, the_spec
 from louver.errors import InputError, printable
+from louver.release.pages import page_of
 from louver.report.audit import write_audit_report
 from louver.report.page import check_page
-from louver.report.tables import tables_report
 from louver.run import Run
 from louver.schema.request import ask
 
@@ -47,7 +46,7 @@ def audit(
     request = ask(AuditOptions, None, path, given)
     if html is not None:
         check_page(html, request.files())
-    found = audit_verb(spec=request, report=tables_report, run=run)
+    found = audit_verb(spec=request, report=page_of, run=run)
     if html is not None:
         # What was published gets its page, whatever comes.
         write_audit_report(found, request, html, run if found.published is None else Run())
@@ -70,7 +69,4 @@ def _outcome(found: JointAudit, options: AuditOptions) -> list[str]:
         return []
     if found.published is not None:
         return [printable(f"Published: {found.published}")]
-    remedy = ""
-    if replace(found, question=replace(found.question, counts_people=True)).refusal is None:
-        remedy = " --count-people says that groups are to be counted by people, not by households."
-    return [printable(f"Not published: {found.refusal}{remedy}")]
+    return [printable(f"Not published: {found.refusal}")]

@@ -45,6 +45,6 @@ def bounds(
 def _joint(*data: Any, **asked: Any) -> Any:
     """The joint audit, imported only where a register is named."""
     from louver.audit import audit
-    from louver.report.tables import tables_report
+    from louver.release.pages import page_of
 
-    return audit(*data, **asked, report=tables_report)
+    return audit(*data, **asked, report=page_of)

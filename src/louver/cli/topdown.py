@@ -181,7 +181,7 @@ def topdown_area(
     json: Json = False,
     run: Run,
 ) -> int:
-    """Count the people of any leaves of a release together, with standard errors and 90 % intervals."""
+    """Count the people of any leaves or regions of a release together, with standard errors and 90 % intervals."""
     if release is None:
         raise InputError("argument RELEASE is missing; name a release directory.", option="RELEASE")
     if "leaves" not in given:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,17 +23,21 @@ from louver.groups.uncertainty import Simulated, Uncertainty
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
+from louver.release.sentences import CHAIN, NOT_PRIVATE, ROUNDED_ALONE
 from louver.release.write import ReleaseWriter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DATA_FILE", "INVARIANTS_FILE", "MEASUREMENTS_FILE", "GroupRelease"]
+__all__ = ["DATA_FILE", "INVARIANTS_FILE", "MEASUREMENTS_FILE", "PERSONS_FILE", "GroupRelease"]
 
 DATA_FILE = "data/groups.parquet"
 PERSONS_FILE = "data/persons.parquet"
 INVARIANTS_FILE = "invariants.parquet"
 MEASUREMENTS_FILE = "measurements/groups.parquet"
+
+SMALL = 10
+"""Numbers below this are mostly noise, and are left out where a typical error is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -174,13 +179,11 @@ class GroupRelease(Shown):
             disclosures.append("the list of regions that occur, exactly")
         warnings = []
         if not self.is_private:
-            warnings.append("The noise is not private: do not publish.")
+            warnings.append(NOT_PRIVATE)
         if plan.query is Query.CHAIN and not plan.is_private:
-            warnings.append("M_c^ch with its published noise loses far more than it claims (ERRATA G1).")
+            warnings.append(CHAIN)
         if not plan.mechanism.is_consistent:
-            warnings.append(
-                "RegionTree need not add up to those above them: every number was rounded by itself."
-            )
+            warnings.append(ROUNDED_ALONE)
         return Manifest(
             verb="groups",
             method=plan.mechanism.name,
@@ -204,13 +207,40 @@ class GroupRelease(Shown):
                     for level in plan.levels
                 ],
             },
-            results={key: value for key, value in self.to_dict().items() if key != "seconds"},
+            results=self._results(),
             disclosures=disclosures,
             warnings=warnings,
             ledger_head=None if self.head is None else str(self.head),
             not_private=not self.is_private,
             not_for_release=self.evaluation is not None or not plan.is_private,
         )
+
+    def _results(self) -> dict[str, Any]:
+        """The JSON result without its times, and what else the page shows."""
+        told = {key: value for key, value in self.to_dict().items() if key != "seconds"}
+        plan, before = self.plan, self.forecast.before
+        levels = [
+            entry
+            | {
+                "measured_emd": before[i].emd,
+                "noise": math.sqrt(plan.levels[i].distribution.variance),
+                "weighed": float(plan.deviations[i]),
+                "typical": self._typical_error(i),
+            }
+            for i, entry in enumerate(told["levels"])
+        ]
+        return {
+            **told,
+            "levels": levels,
+            "query": str(plan.query),
+            "sizes": [plan.first_size, plan.largest_size],
+        }
+
+    def _typical_error(self, level: int) -> int:
+        """Half the width of the median interval, of numbers that are not small where there are any."""
+        here, found = self.plan.regions.tree.level(level), self.uncertainty
+        width, is_large = (found.upper - found.lower)[here], self.counts[here] >= SMALL
+        return math.ceil(float(np.median(width[is_large] if is_large.any() else width)) / 2)
 
     def _promise(self) -> dict[str, Any]:
         """What `verify` recomputes from the published table."""

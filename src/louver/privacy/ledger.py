@@ -553,7 +553,7 @@ class Ledger(LedgerFile):
         what = ""
         if data_hash not in state.sources and state.sources:
             common = self.common(people)
-            what = "" if common is None else in_words(common, people.name, "the sources before")
+            what = "" if common is None else in_words(common, people.name, "those of the sources before")
         return Met(sketch=keep_sketch(self.path, sketch), what=what, apart=apart)
 
     def _note(self, db: sqlite3.Connection, state: LedgerState, data_hash: str, met: Met | None) -> None:

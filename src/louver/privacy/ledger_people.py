@@ -132,18 +132,16 @@ def _closeness(common: Common) -> tuple[bool, float, bool]:
 
 
 def in_words(common: Common, name: str, others: str) -> str:
-    """What the people of `name` and those of `others` have in common."""
+    """What the people of `name` have to do with `others`, "those that ..."; a clause that does not begin with a file name."""
     if common.is_same:
-        return f"{name} holds the same people as {others}"
+        return f"the people of {name} are {others}"
     if common.share is None:
-        return f"it is not known whether {name} holds people of {others}"
+        return f"it is not known whether people of {name} are among {others}"
     if not common.share:
-        return (
-            f"nobody of {others} was found in {name} by the values of shared columns, which may have changed"
-        )
+        return f"nobody of {name} was found among {others} by the values of shared columns, which may have changed"
     return (
-        f"{name} holds people of {others} ({in_percent(common.of_these)} of its own are among them, and "
-        f"{in_percent(common.of_earlier)} of those are in it)"
+        f"people of {name} are among {others} ({in_percent(common.of_these)} of its people, and {in_percent(common.of_earlier)} "
+        "of those)"
     )
 
 

@@ -22,6 +22,8 @@ REMEDY = (
     "what both tell together."
 )
 
+IS_NEW = "the register is new: it knows of nothing that was published before."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
@@ -81,7 +83,7 @@ class Memory:
         """
         register = Register(folder)
         if not register.entries and not is_publishing:
-            return cls(register=register, entries=(), sketch=None, remark=_is_new(register))
+            return cls(register=register, entries=(), sketch=None, remark=IS_NEW)
         known = {entry.records: register.sketch(entry.records) for entry in register.entries}
         name = name_of(data, source.table)
         with open_source(data, **{**source.opening(), "where": None, "missing_code": {}}, run=run) as opened:
@@ -100,7 +102,7 @@ class Memory:
                 f"option --new-population: {name} holds the records of what {register.folder.name} tells of; leave the option out.",
                 option="--new-population",
             )
-        remark = _is_new(register) if not register.entries else None
+        remark = None if register.entries else IS_NEW
         may_be_same = any(_may_be_same(commons[entry.records]) for entry in strange)
         if strange:
             told = _strangers(strange, commons, name, register)
@@ -128,10 +130,6 @@ class Memory:
         return self.register.append(content, records, same=self.same, apart=self.apart)
 
 
-def _is_new(register: Register) -> str:
-    return f"the register {register.folder.name} is new: it knows of nothing that was published before."
-
-
 def _person_of(known: Mapping[str, Sketch], columns: Sequence[str]) -> str | None:
     """The column of persons that the register was told of last, where these records have it."""
     named = [one.persons.column for one in known.values() if one.persons is not None]
@@ -157,25 +155,26 @@ def _may_be_same(common: Common) -> bool:
 
 
 def _strangers(strange: Sequence[Entry], commons: Mapping[str, Common], name: str, register: Register) -> str:
-    """What is known of publications that are not from these records, by the one with most people in common."""
+    """What is known of publications that are not from these records, by the one with most people in common.
+
+    A clause that does not begin with the name of a file, for pages write its first letter large.
+    """
     unlike = [entry for entry in strange if commons[entry.records].share is None]
     if unlike:
         number, is_too_few = unlike[0].number, commons[unlike[0].records].is_too_few
         why = (
-            f"{name} or the records of publication {number} hold too few people to look for them in a sample"
+            "one of them holds too few people to look for them in a sample"
             if is_too_few
-            else f"{name} has no column in common with the records of publication {number}"
+            else "they have no column in common"
         )
-        return f"{why}, so it is not known whether they are about the same people"
+        return f"it is not known whether {name} and the records of publication {number} are about the same people, for {why}"
     nearest = max(strange, key=lambda entry: commons[entry.records].share or 0)
     common = commons[nearest.records]
     if not common.share:
-        return (
-            f"the register {register.folder.name} holds {counted(len(register.entries), 'publication')}, none of them about "
-            f"people who were found in {name}"
-        )
+        n_entries = counted(len(register.entries), "publication")
+        return f"the register holds {n_entries}, none of them about people who were found in {name}"
     return (
-        f"{name} and the records of publication {nearest.number} are not the same, but have people in common, by all that is "
-        f"known ({in_percent(common.of_these)} of the people of {name}, {in_percent(common.of_earlier)} of the earlier ones), so what "
+        f"by all that is known, {name} and the records of publication {nearest.number} are not the same, but have people in common "
+        f"({in_percent(common.of_these)} of the people of {name}, {in_percent(common.of_earlier)} of the earlier ones), so what "
         "both tell together cannot be audited"
     )

@@ -86,9 +86,9 @@ class Release:
         except Malformed as error:
             raise InputError(f"{self.path.name}: {error}.", file=REPORT) from None
 
-    def verify(self) -> Verification:
-        """Recompute every promise."""
-        return verify(self.path)
+    def verify(self, *, skip_report: bool = False) -> Verification:
+        """Recompute every promise; `skip_report` leaves the page unchecked."""
+        return verify(self.path, skip_report=skip_report)
 
     def __repr__(self) -> str:
         told = [f"Release {self.path.name}: {self.kind} by {self.manifest.method}, {self.manifest.created}"]

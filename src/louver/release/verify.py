@@ -29,17 +29,27 @@ from louver.release.manifest import (
     read_content,
     read_manifest,
 )
+from louver.release.pages import page_of
+from louver.release.pages.published import in_folder
 from louver.release.promises import PROMISES, Context, Outcome
 from louver.release.promises.asked import weaknesses
 from louver.release.promises.contents import check_contents
 from louver.release.promises.measurements import MEASUREMENTS, check_measurements
 from louver.release.promises.privacy import check_privacy
+from louver.release.promises.stated import check_stated
+from louver.release.strict_json import read_bytes
 
 if TYPE_CHECKING:
     from louver.release.open import Release
 
 __all__ = ["Check", "Verification", "check_promise", "check_promises", "is_unchanged", "verify"]
 
+REPORT = "report.html"
+SAME_PAGE = "the page that follows from the manifest and the published files, byte for byte"
+OTHER_PAGE = (
+    "not the page that this version of louver makes of the release: it was edited, or another version made it"
+)
+UNREAD_PAGE = "not checked, as asked for: what it says is its maker's word"
 BAD_FORM = "the files or the promise are not of the promised form"
 
 
@@ -95,13 +105,16 @@ def _line(check: Check) -> str:
     return f"  {'passed' if check.passed else 'FAILED'} {printable(check.name)}: {printable(check.found)}"
 
 
-def verify(release: str | Path | Release) -> Verification:
+def verify(release: str | Path | Release, *, skip_report: bool = False) -> Verification:
     """Recompute every promise of a release directory.
 
     Parameters
     ----------
     release : path or Release
         A release directory, or one that was opened.
+    skip_report : bool
+        Leave report.html unchecked. Pages of earlier versions, whose words were others, cannot be made again; what they say is then
+        their maker's word.
 
     Raises
     ------
@@ -122,7 +135,7 @@ def verify(release: str | Path | Release) -> Verification:
     found, files = _check_files(folder, manifest)
     checks += files
     if all(check.passed for check in checks if check.name not in STATUS):
-        checks += check_promises(Folder(folder, found), manifest)
+        checks += check_promises(Folder(folder, found), manifest, skip_report=skip_report)
     return Verification(release=folder.name, checks=tuple(checks))
 
 
@@ -174,14 +187,23 @@ def _check_files(folder: Path, manifest: Manifest) -> tuple[set[str], list[Check
     return present & set(manifest.files), checks
 
 
-def check_promises(folder: Folder, manifest: Manifest) -> Iterator[Check]:
-    """That the promises are those the verb must make, and each of them."""
+def check_promises(folder: Folder, manifest: Manifest, *, skip_report: bool = False) -> Iterator[Check]:
+    """That the promises are those the verb must make, and each of them; that nothing else is said or in the folder."""
     context = Context(folder, manifest)
     problem = _doubted(lambda: Outcome(False, next(weaknesses(manifest), "")))
     found = problem.found or f"{len(manifest.promises)}, as {manifest.verb} must make them"
     yield Check("promises", not problem.found, found)
     outcome = _doubted(lambda: check_contents(context))
     yield Check("contents", outcome.passed, outcome.found)
+    outcome = _doubted(lambda: check_stated(context))
+    yield Check("manifest contents", outcome.passed, outcome.found)
+    if REPORT in manifest.files:
+        outcome = (
+            Outcome(True, UNREAD_PAGE)
+            if skip_report
+            else _doubted(lambda: _check_report(context), OTHER_PAGE)
+        )
+        yield Check("report", outcome.passed, outcome.found)
     if manifest.verb in MEASUREMENTS:
         outcome = _doubted(lambda: check_measurements(context))
         yield Check("measurements", outcome.passed, outcome.found)
@@ -189,6 +211,16 @@ def check_promises(folder: Folder, manifest: Manifest) -> Iterator[Check]:
         yield Check("privacy", outcome.passed, outcome.found)
     for entry in manifest.promises:
         yield check_promise(context, entry)
+
+
+def _check_report(context: Context) -> Outcome:
+    """Make the page again from the manifest and the published files, and compare."""
+    try:
+        made = page_of(context.manifest, in_folder(context.folder))
+    except Malformed:
+        return Outcome(False, OTHER_PAGE)
+    found = read_bytes(context.folder.file(REPORT), len(made.encode()))
+    return Outcome(True, SAME_PAGE) if found == made.encode() else Outcome(False, OTHER_PAGE)
 
 
 def check_promise(context: Context, entry: Mapping[str, Any]) -> Check:
@@ -205,7 +237,7 @@ def check_promise(context: Context, entry: Mapping[str, Any]) -> Check:
     return Check(name, outcome.passed, outcome.found)
 
 
-def _doubted(check: Callable[[], Outcome]) -> Outcome:
+def _doubted(check: Callable[[], Outcome], bad_form: str = BAD_FORM) -> Outcome:
     """The outcome of a check; whatever a strange file or promise makes it stumble over is a failure of theirs."""
     try:
         return check()
@@ -217,6 +249,6 @@ def _doubted(check: Callable[[], Outcome]) -> Outcome:
     except Malformed as error:
         return Outcome(False, str(error))
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
-        return Outcome(False, BAD_FORM)
+        return Outcome(False, bad_form)
     except (OSError, RecursionError, MemoryError, NotImplementedError, pa.ArrowException):
-        return Outcome(False, BAD_FORM)
+        return Outcome(False, bad_form)

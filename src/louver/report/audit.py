@@ -56,7 +56,7 @@ def _verdict(audit: JointAudit) -> str:
 
 def _tiles(audit: JointAudit) -> str:
     s = audit.summary
-    limit = f"small cells exact (0\u00a0<\u00a0count\u00a0<\u00a0{audit.small})"
+    limit = f"small cells exact (0\u00a0<\u00a0{audit.question.counted}\u00a0<\u00a0{audit.small})"
     entries = [
         (s.small_exact, limit, s.small_exact > 0),
         (s.within if audit.within else None, f"cells within {audit.within:g} %", s.within > 0),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 from pydantic.fields import FieldInfo
@@ -120,6 +120,10 @@ class VerbOptions(Options):
 
     def check_source(self, source: SourceOptions) -> None:
         """Refuse a source that does not go with the options."""
+
+    def with_unit(self, column: str) -> Self:
+        """The same, where a spec says of a column that it numbers units (`unit` under [anonymize])."""
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

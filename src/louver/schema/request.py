@@ -104,6 +104,8 @@ def ask(
     options.check_source(source)
     if needs_data and (model.needs_data or data is None):
         data = _data(data, read, is_needed=model.needs_data)
+    unit = None if read is None or data is None or source.wide else read.verbs["anonymize"].get("unit")
+    options = options.with_unit(unit) if isinstance(unit, str) else options
     known = schema if schema is not None or read is None else read.schema
     return Request(
         data=data, source=source, schema=known, options=options, spec=None if read is None else read.path

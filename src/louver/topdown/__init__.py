@@ -36,6 +36,7 @@ from louver.topdown.plan import QueryPlan, make_plan
 from louver.topdown.planning import plan_for
 from louver.topdown.result import QueryError, TopDownRelease
 from louver.topdown.sealing import measure_into, noted_shares
+from louver.topdown.shares import plain_words
 from louver.topdown.solve import (
     Report,
     estimate_from,
@@ -357,14 +358,15 @@ def extend(
 @documented(AreaOptions)
 @one_sentence()
 def area(release: str | Path, *, leaves: str | Path | Sequence[str], run: Run | None = None) -> Area:
-    """Count the people of some leaves of a release together, with standard errors and 90 % intervals.
+    """Count the people of some leaves or regions of a release together, with standard errors and 90 % intervals.
 
     Parameters
     ----------
     release : path
         A TopDown release directory with intervals; nothing else is opened.
     leaves : path or sequence of str
-        The leaves: a text file with one a line, or a CSV with the geography columns of the release; or their names.
+        Leaves, and regions that stand for all of theirs: a text file with one a line, or a CSV with the geography columns of
+        the release; or their codes.
 
     Returns
     -------
@@ -397,8 +399,10 @@ def _plan(
     spec: SpecLike, data: Data | None, run: Run | None, folders: Sequence[Path] = (), **how: Any
 ) -> QueryPlan:
     """Read the spec and the public files it names; shares that it leaves open are those noted in one of the folders."""
-    design = read_first_design(spec, data, run=run, noted=noted_shares(*folders))
-    return (run or Run()).attend(make_plan, design.estimated(**how))
+    design = read_first_design(spec, data, run=run, noted=noted_shares(*folders)).estimated(**how)
+    for words in plain_words(design):
+        (run or Run()).tell(words)
+    return (run or Run()).attend(make_plan, design)
 
 
 make_callable(__name__, topdown)

@@ -32,7 +32,7 @@ from louver.topdown.error_model import ErrorModel, Family, Interval, in_units
 from louver.topdown.problem import Query, SparseLevel
 from louver.topdown.unions import family_of, union_error
 
-__all__ = ["Area", "AreaCount", "damaged", "open_errors", "read_area"]
+__all__ = ["Area", "AreaCount", "damaged", "open_errors", "read_area", "read_leaves"]
 
 MOST_ROWS = 100
 """Rows of a query that are told with their zeros; of longer ones only those with anybody in them."""
@@ -188,16 +188,16 @@ def _runs(leaves: Ints) -> list[tuple[int, int]]:
 
 
 def read_area(release: Path, leaves: str | Path | Sequence[str], run: Run | None = None) -> Area:
-    """What a release says of the leaves that a file, or a list, names."""
+    """What a release says of the leaves and regions that a file, or a list, names."""
     promise, folder = _promise(release)
     codes, tree, queries = open_errors(folder, promise, run)
     columns, name = promise.regions, "leaves"
     if isinstance(leaves, str | Path):
         name = Path(leaves).name
-        named = _read_leaves(Path(leaves), columns)
+        named = read_leaves(Path(leaves), columns)
     else:
         named = [(number, str(leaf)) for number, leaf in enumerate(leaves, start=1)]
-    chosen = _places(named, codes, name, promise.levels[-1])
+    chosen = _places(named, _leaves_of(codes, tree.starts), name, promise.levels[-1])
     is_possible, whole = ~_structural_zeros(promise), tree.region_of(chosen)
     counts: list[AreaCount] = []
     total: AreaCount | None = None
@@ -268,6 +268,11 @@ def _promise(release: Path) -> tuple[TopDown, Folder]:
         promise = TopDown.model_validate(json.loads(json.dumps(manifest.promises[0])), strict=False)
     except (ValidationError, IndexError):
         raise damaged(release.name) from None
+    if promise.errors is None and any(one.get("promise") == "extension" for one in manifest.promises):
+        message = (
+            f"{release.name} is an extension, which has no intervals; ask about the release that it extends."
+        )
+        raise InputError(message, option="RELEASE", file=release.name)
     if promise.errors is None:
         message = f"{release.name} was released without intervals; estimate it again from its measurements, with --intervals 3."
         raise InputError(message, option="RELEASE", file=release.name)
@@ -281,8 +286,8 @@ def damaged(name: str) -> InputError:
 
 def open_errors(
     folder: Folder, promise: TopDown, run: Run | None = None
-) -> tuple[list[str], ErrorTree, list[tuple[Query, list[dict[str, str]]]]]:
-    """Codes of the leaves, the tree with its counts and errors, and the queries with labels of their rows."""
+) -> tuple[list[list[str]], ErrorTree, list[tuple[Query, list[dict[str, str]]]]]:
+    """Codes of the regions by level, the tree with its counts and errors, and the queries with labels of their rows."""
     assert promise.errors is not None
     names = promise.errors.queries
     try:
@@ -290,14 +295,14 @@ def open_errors(
             without_dictionary(folder.table(promise.errors.file)), promise.levels, names
         )
         codes, starts, own, final = _regions(folder, promise, len(names))
-        people = count_people(folder, promise, pa.array(codes))
+        people = count_people(folder, promise, pa.array(codes[-1]))
         if isinstance(people, str):
             raise Malformed(people)
     except (OSError, ValueError, KeyError, pa.ArrowException):
         raise damaged(folder.path.name) from None
     if run is not None:
         run.check()
-    levels = [_leaf_histograms(people, len(codes), prod(people.shape))]
+    levels = [_leaf_histograms(people, len(codes[-1]), prod(people.shape))]
     for start in reversed(starts):
         levels.insert(0, levels[0].add_up(start, prod(people.shape)))
     queries = [_query(name, promise) for name in names]
@@ -307,8 +312,8 @@ def open_errors(
 
 def _regions(
     folder: Folder, promise: TopDown, n_queries: int
-) -> tuple[list[str], list[Ints], tuple[Floats, ...], tuple[Floats, ...]]:
-    """Leaves, where children begin, and variances, level by level."""
+) -> tuple[list[list[str]], list[Ints], tuple[Floats, ...], tuple[Floats, ...]]:
+    """Codes, where children begin, and variances, level by level."""
     assert promise.errors is not None
     table = folder.table(promise.errors.regions)
     values = [
@@ -329,7 +334,7 @@ def _regions(
             raise Malformed("the regions do not stand in the order of their parents")
         starts.append(np.searchsorted(parent, np.arange(len(above) + 1)).astype(np.int64))
     own, final = (tuple(part[span] for span in spans) for part in values)
-    return [codes[i] for i in spans[-1]], starts, own, final
+    return [[codes[i] for i in span] for span in spans], starts, own, final
 
 
 def _leaf_histograms(people: People, n_leaves: int, n_cells: int) -> SparseLevel:
@@ -385,8 +390,11 @@ def _query(name: str, promise: TopDown) -> tuple[Query, list[dict[str, str]]]:
     return Query(name=name, row_of=np.asarray(row_of, np.int64), n_rows=prod(shape)), rows
 
 
-def _read_leaves(path: Path, columns: Sequence[str]) -> list[tuple[int, str]]:
-    """Rows of a file with their numbers: one leaf a line, or the release's geography columns under their names."""
+def read_leaves(path: Path, columns: Sequence[str]) -> list[tuple[int, str]]:
+    """Rows of a file with their numbers: one leaf or region a line, or the release's geography columns under their names.
+
+    A row that is empty in the last columns names the region above.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
         rows = [(i, row) for i, row in enumerate(csv.reader(text.splitlines()), start=1) if any(row)]
@@ -404,23 +412,35 @@ def _read_leaves(path: Path, columns: Sequence[str]) -> list[tuple[int, str]]:
         if len(row) not in (1, len(columns)):
             message = f'{path.name} has {len(row)} columns on row {number}; give one leaf a line, or a header with "{columns[-1]}".'
             raise InputError(message, file=path.name, row=number)
-    return [(number, "/".join(row)) for number, row in rows]
+    return [(number, "/".join(row).rstrip("/")) for number, row in rows]
 
 
-def _places(rows: Sequence[tuple[int, str]], codes: Sequence[str], name: str, level: str) -> Ints:
+def _leaves_of(codes: Sequence[Sequence[str]], starts: Sequence[Ints]) -> dict[str, tuple[int, int]]:
+    """The first leaf of every region and the one after its last, by code; a leaf goes before a region of the same code."""
+    found: dict[str, tuple[int, int]] = {}
+    first = np.arange(len(codes[-1]) + 1)
+    for level in range(len(codes) - 1, -1, -1):
+        first = first if level == len(starts) else first[starts[level]]
+        ends = first.tolist()
+        for code, span in zip(codes[level], pairwise(ends), strict=True):
+            found.setdefault(code, span)
+    return found
+
+
+def _places(
+    rows: Sequence[tuple[int, str]], leaves_of: dict[str, tuple[int, int]], name: str, level: str
+) -> Ints:
     """Numbers of the leaves named, ascending."""
-    place = {code: i for i, code in enumerate(codes)}
     found: dict[int, int] = {}
     for number, code in rows:
-        if code not in place:
-            message = f"{name} has no leaf of the release (a {level}) on row {number}; correct it, or list the leaves of the region."
+        if code == "" or code not in leaves_of:
+            message = f"{name} has no region of the release (such as a {level}) on row {number}; correct it."
             raise InputError(message, file=name, row=number)
-        if place[code] in found:
-            message = (
-                f"{name} has a leaf on row {number} that row {found[place[code]]} has too; list each once."
-            )
-            raise InputError(message, file=name, row=number)
-        found[place[code]] = number
+        for leaf in range(*leaves_of[code]):
+            if leaf in found:
+                message = f"{name} has a leaf on row {number} that row {found[leaf]} has too; list each once."
+                raise InputError(message, file=name, row=number)
+            found[leaf] = number
     if not found:
         raise InputError(f"{name} lists no leaves; give one a line.", file=name, option="--leaves")
     return np.array(sorted(found), np.int64)

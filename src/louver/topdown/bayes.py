@@ -23,7 +23,7 @@ from louver._arrays import Floats
 from louver.engine.engines import Engine, Shared
 from louver.run import Run
 from louver.topdown.batches import LevelSource, Span
-from louver.topdown.bayes_cells import CellPrior, cell_evidence, leans_on_marginals, learn_cells
+from louver.topdown.bayes_cells import CellPrior, cell_evidence, learn_cells
 from louver.topdown.bayes_leaves import MOST_LEAVES, LeafPrior, learn_leaves
 from louver.topdown.draws import Draws
 from louver.topdown.entries import Entries
@@ -152,7 +152,7 @@ def learning_stride(problem: Problem, level: int) -> int:
 
 
 def _is_leaf_prior(problem: Problem, level: int) -> bool:
-    return level == problem.spine.n_levels - 1 and not leans_on_marginals(problem, level)
+    return level == problem.spine.n_levels - 1 and not problem.implied.constrained[level]
 
 
 def _totals(problem: Problem, families: Families, real: Fractional) -> Floats:

@@ -114,9 +114,13 @@ def posterior_evidence(
     weight: Floats,
     totals: Floats,
     *,
+    used: Query | None = None,
     alone: bool = False,
 ) -> Evidence:
-    """Cells with posterior means, totals that are all but fixed (by type where types are bounded), other marginals unless `alone`."""
+    """Cells with posterior means, totals that are all but fixed (by type where types are bounded), other marginals unless `alone`.
+
+    The answers to the query `used` are left out too: the posterior means are made of them.
+    """
     n_children = int(families.child_start[-1])
     values, weights = np.zeros((n_children, problem.n_cells)), np.ones((n_children, problem.n_cells))
     values[entries.child, entries.cell] = value
@@ -128,7 +132,9 @@ def posterior_evidence(
         n_rows=problem.implied.n_types if by_type else 1,
     )
     old = families.evidence
-    kept = [i for i, query in enumerate(old.queries) if not (alone or _is_replaced(query, whole))]
+    kept = [
+        i for i, query in enumerate(old.queries) if not (alone or query is used or _is_replaced(query, whole))
+    ]
     return Evidence(
         queries=(old.queries[old.detailed], whole, *(old.queries[i] for i in kept)),
         values=(

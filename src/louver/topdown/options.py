@@ -236,7 +236,7 @@ class AreaOptions(Options):
 
     leaves: str | None = option(
         None,
-        "Leaves that make the area: one a line, or a CSV with the release's geography columns.",
+        "Leaves and regions that make the area: one a line, or a CSV with the release's geography columns.",
         metavar="FILE",
         group="area",
     )

@@ -21,6 +21,7 @@ from louver.errors import InputError
 from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.topdown.check import read_counts
+from louver.topdown.departures import stand_in_departures
 from louver.topdown.design import Design
 from louver.topdown.forecast import MEAN_ABSOLUTE, PlanForecast, forecast
 from louver.topdown.options import PlanOptions, SharesOptions
@@ -31,6 +32,7 @@ from louver.topdown.shares import (
     Aim,
     choose_shares,
     equal_shares,
+    has_bayes_errors,
     wanted_queries,
     with_shares,
 )
@@ -46,12 +48,14 @@ def plan_for(design: Design, options: PlanOptions, engine: Engine, run: Run | No
     attend = (run or Run()).attend
     target = None if options.write is None else _new_file(design, Path(options.write))
     leaves, told = _stand_in(design, options, run)
-    is_measured, live = measurable(design), _live(design, leaves)
-    aim = _aim(design, options, leaves)
+    is_measured, aim = measurable(design), _aim(design, options, leaves)
+    seen: dict[str, Any] = {"people": float(leaves.count.sum())}
+    if options.stand_in is not None or not has_bayes_errors(design):
+        seen = {"live": _live(design, leaves), "departures": stand_in_departures(design, leaves)}
     shares = {DEFAULT if design.has_chosen_shares else SPEC: design.options.shares}
     is_open = all(query.axes is not None for query in design.queries)
     if is_open or options.weight or options.target or target is not None:
-        shares[CHOSEN] = attend(choose_shares, design, is_measured, aim, live=live).shares
+        shares[CHOSEN] = attend(choose_shares, design, is_measured, aim, **seen).shares
     shares[EQUAL] = equal_shares(design, is_measured)
     plans = {
         name: attend(make_plan, with_shares(design, own)) for name, own in shares.items() if own is not None
@@ -59,7 +63,7 @@ def plan_for(design: Design, options: PlanOptions, engine: Engine, run: Run | No
     found = forecast(plans, leaves, told, simulations=options.simulations, engine=engine, run=run)
     if options.target:
         alone = replace(aim, weights=aim.weights * 1e-3)
-        least = attend(choose_shares, design, is_measured, alone, live=live)
+        least = attend(choose_shares, design, is_measured, alone, **seen)
         found = replace(found, notes=_verdicts(found, design, options.target, least.budget_factor))
     if target is not None:
         _write_spec(design, plans[CHOSEN].design.options.shares, target)

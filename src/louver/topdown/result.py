@@ -21,6 +21,7 @@ from louver.errors import printable
 from louver.privacy.budget import amounts_of
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
+from louver.release.sentences import NOT_PRIVATE, failsafe_used, invariant_disclosed
 from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
 from louver.topdown.design import DETAILED
@@ -29,6 +30,7 @@ from louver.topdown.intervals import KnownError
 from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import Histograms, Query, SparseLevel
 from louver.topdown.row_groups import Part, answers_of, microdata, row_labels, statements, write_row_groups
+from louver.topdown.shown import level_figures, release_figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -228,12 +230,10 @@ class TopDownRelease(Shown):
         design, loss = self.plan.design, self.plan.loss
         invariants = [statement.name for statement in self.plan.invariants]
         rho = self.plan.epsilon_delta
-        warnings = [] if self.is_private else ["The noise is not private: do not publish."]
+        warnings = [] if self.is_private else [NOT_PRIVATE]
         rescued = self.estimate.rescued
         if rescued:
-            warnings.append(
-                f"The failsafe was used for {len(rescued)} regions; they are listed in the results."
-            )
+            warnings.append(failsafe_used(len(rescued)))
         return Manifest(
             verb="topdown",
             method="dual Newton least squares, rounding by shortest paths",
@@ -261,7 +261,7 @@ class TopDownRelease(Shown):
                 ],
             },
             results={
-                **{key: value for key, value in self.to_dict().items() if key not in NOT_IN_MANIFEST},
+                **self._results(),
                 "failsafe": [
                     {
                         "level": region.level,
@@ -273,7 +273,7 @@ class TopDownRelease(Shown):
                     for region in rescued
                 ],
             },
-            disclosures=[f'the counts of invariant "{name}", exactly' for name in invariants],
+            disclosures=[invariant_disclosed(name) for name in invariants],
             warnings=warnings,
             spec_sha256=design.fingerprint(),
             ledger_head=None if self.head is None else str(self.head),
@@ -282,6 +282,12 @@ class TopDownRelease(Shown):
             # How long it took to read the records and to draw noise is nobody else's business.
             seconds=self.seconds["estimate"],
         )
+
+    def _results(self) -> dict[str, Any]:
+        """The JSON result without its times, and what else the page shows."""
+        told = {key: value for key, value in self.to_dict().items() if key not in NOT_IN_MANIFEST}
+        levels = [entry | more for entry, more in zip(told["levels"], level_figures(self), strict=True)]
+        return {**told, "levels": levels, **release_figures(self)}
 
     def _promise(self, csv: bool) -> dict[str, Any]:
         """What `verify` recomputes from the published files."""

@@ -1,8 +1,8 @@
 """Shares of the budget, chosen for what will be asked of the release, as exact fractions.
 
-What is minimised is a weighted sum, over levels and queries, of the error of one row relative to what the paper's algorithm with
-equal shares would have: of its fourth power, so that nothing is left much behind, or of the error itself. It is public:
-regions, cells and queries decide it, and no data.
+What is minimised are errors of one row, over levels and queries, relative to what the paper's algorithm with equal shares would have:
+errors that the spec's estimator will have, `bayes` those of `bayes_errors`, the others those of least squares. It is public: regions,
+cells and queries decide it, and no data.
 
 Notes
 -----
@@ -12,7 +12,7 @@ unions of marginals least squares has variances in closed form (`ScalarTree`), a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -24,6 +24,9 @@ from louver._arrays import Bools, Floats
 from louver.errors import InputError
 from louver.privacy.budget import Measure
 from louver.privacy.neighbours import Relation
+from louver.topdown.bayes import FEWEST
+from louver.topdown.bayes_errors import BayesErrors
+from louver.topdown.departures import Departures, made_up_departures
 from louver.topdown.design import Design
 from louver.topdown.options import SharesOptions
 from louver.topdown.problem import Query
@@ -38,6 +41,8 @@ __all__ = [
     "equal_shares",
     "exact_marginals",
     "guessed_live",
+    "has_bayes_errors",
+    "plain_words",
     "precision_of",
     "scalar_tree",
     "total_query",
@@ -55,7 +60,14 @@ LOWEST = 3
 """Levels that the workload "below" looks at."""
 
 ROUNDS, TINY = 60, 1e-30  # steps from each start; imaginary step, whose result is an exact derivative
+FAINT = 5  # times less than with equal levels is too little for a level that is fitted alone
 STEEP = 30.0  # how sharply a target is kept
+TOTALS = 8.0  # weight of a total over that of another query, in the workload "even": all tables have it
+MANY = 3_000.0  # regions from which on a level counts in full
+CAP, ROOT_CAP = (
+    0.9,
+    2.0,
+)  # errors over those of the paper's algorithm, from which on they count more: of all levels, and of the root
 Objective = Callable[[Numbers], Any]
 
 
@@ -71,11 +83,15 @@ class Aim:
         Standard errors that are to be reached.
     power : float
         Of the relative error: the larger, the less anything is left behind.
+    levels : ndarray of float64, shape (levels,), optional
+        Weights of the levels, where their errors are multiplied in place of being added up, and no level shall be worse than with
+        the paper's algorithm.
     """
 
     weights: Floats
     targets: Mapping[tuple[int, int], float] = field(default_factory=dict)
     power: float = 1.0
+    levels: Floats | None = None
 
     @classmethod
     def named(cls, name: str, design: Design) -> Aim:
@@ -83,7 +99,12 @@ class Aim:
         weights = np.ones((design.spine.n_levels, len(wanted_queries(design))))
         if name == "below":
             weights[: max(len(weights) - LOWEST, 0)] = 0.0
-        return cls(weights=weights, power=4.0 if name == "even" else 1.0)
+            return cls(weights=weights)
+        if not has_bayes_errors(design):
+            return cls(weights=weights, power=4.0)
+        weights[:, [query.n_rows == 1 for query in wanted_queries(design)]] = TOTALS
+        levels = np.log1p(np.array(design.spine.sizes, np.float64)) / np.log1p(MANY)
+        return cls(weights=weights, power=4.0, levels=np.minimum(levels, 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,6 +131,7 @@ def choose_shares(
     aim: Aim,
     *,
     live: Floats | None = None,
+    departures: Sequence[Departures] | None = None,
     people: float | None = None,
 ) -> Choice:
     """Shares that serve an aim best.
@@ -123,6 +145,8 @@ def choose_shares(
     aim : Aim
     live : ndarray of float64, shape (levels, queries), optional
         Share of rows that are not empty, as a stand-in has it.
+    departures : sequence of Departures, optional
+        How regions of each level depart from their parents, as a stand-in has it.
     people : float, optional
         Without a stand-in: people in all.
 
@@ -137,8 +161,9 @@ def choose_shares(
     tree = scalar_tree(design, guessed_live(design, people) if live is None else live)
     precision = precision_of(design)
     equal = equal_parts(is_measured)
-    usual = tree.variances(precision(equal), is_plain=True)
-    objective = _objective(tree, precision, usual, aim)
+    squares = _squares(design, tree, departures, people)
+    usual = squares.plain(precision(usual_parts(design, is_measured) if has_bayes_errors(design) else equal))
+    objective = _objective(tree, precision, squares.own, usual, aim)
     parts = _minimise(objective, is_measured, equal)
     rounded = _rounded(parts, is_measured)
     found = tree.variances(precision(rounded))
@@ -174,6 +199,15 @@ def equal_parts(is_measured: Bools) -> Floats:
     """The same as numbers (levels, queries)."""
     parts: Floats = is_measured / is_measured.sum(axis=1, keepdims=True) / len(is_measured)
     return parts
+
+
+def usual_parts(design: Design, is_measured: Bools) -> Floats:
+    """Parts of a plan as people write it: levels alike, queries 1 : 2 : 3 ... from few rows to many."""
+    rank = (
+        np.argsort(np.argsort([query.n_rows for query in design.queries], kind="stable"), kind="stable") + 1.0
+    )
+    parts = rank * is_measured
+    return np.asarray(parts / parts.sum(axis=1, keepdims=True) / len(parts))
 
 
 def guessed_live(design: Design, people: float | None) -> Floats:
@@ -232,22 +266,80 @@ def precision_of(design: Design) -> Callable[[Numbers], Numbers]:
     return lambda share: np.cosh(np.minimum(amount / moved, 500.0) * share) - 1.0
 
 
+def plain_words(design: Design) -> tuple[str, ...]:
+    """What to say of `plain` with shares that leave a level to what is measured above and below it, which `plain` does not use."""
+    if design.options.estimator != "plain":
+        return ()
+    least = min(zip(design.level_shares, design.spine.names, strict=True))
+    if least[0] * len(design.level_shares) * FAINT >= 1:
+        return ()
+    words = (
+        f'The estimator "plain" fits every level to its own answers alone, and level {least[1]} has {float(least[0]):.2%} of the budget: '
+        'its counts will be mostly noise. Use "bayes" or "least-squares", or write shares for all levels.'
+    )
+    return (words,)
+
+
+def has_bayes_errors(design: Design) -> bool:
+    """Whether shares are chosen for errors of `bayes`: not for another estimator, nor for an extension, which has its own."""
+    return getattr(design.options, "estimator", "") == "bayes"
+
+
+@dataclass(frozen=True, slots=True)
+class _Squares:
+    """Mean square errors (..., levels, wanted) from precisions (..., levels, queries): the estimator's, and the paper's."""
+
+    own: Objective
+    plain: Objective
+
+
+def _squares(
+    design: Design, tree: ScalarTree, departures: Sequence[Departures] | None, people: float | None
+) -> _Squares:
+    """What the estimator of a design does with its measurements."""
+    if not has_bayes_errors(design):
+        return _Squares(tree.variances, lambda precision: tree.variances(precision, is_plain=True))
+    if departures is None:
+        departures = made_up_departures(design, people or DEFAULT_PEOPLE * design.spine.sizes[-1])
+    sizes, wanted = design.spine.sizes, wanted_queries(design)
+    is_free = all(s.is_invariant for s in design.statements) and not exact_marginals(design)[-1]
+    errors = BayesErrors.of(
+        replace(tree, live=np.ones_like(tree.live)),
+        departures,
+        design.queries,
+        wanted,
+        has_prior=[level > 0 and n >= FEWEST for level, n in enumerate(sizes)],
+        has_leaf_prior=len(sizes) > 1 and sizes[-1] >= FEWEST and is_free,
+    )
+    return _Squares(errors.squares, errors.plain_squares)
+
+
 def _objective(
-    tree: ScalarTree, precision: Callable[[Numbers], Numbers], usual: Numbers, aim: Aim
+    tree: ScalarTree, precision: Callable[[Numbers], Numbers], squares: Objective, usual: Numbers, aim: Aim
 ) -> Objective:
-    """Weighted sum of standard errors over the usual ones, and what an aim forbids."""
+    """Weighted errors over the usual ones, and what an aim forbids."""
     counted = usual.real > 0.0
-    scale = np.where(counted, usual, 1.0)
+    scale, weights = np.where(counted, usual, 1.0), aim.weights * counted
     wanted = np.zeros_like(aim.weights)
     for place, target in aim.targets.items():
         wanted[place] = 1.0 / target**2
+    caps = np.full((len(weights), 1), CAP)
+    caps[0] = ROOT_CAP
+    sums = weights.sum(axis=1)
 
     def objective(parts: Numbers) -> Any:
-        found = tree.variances(precision(parts))
-        ratio = np.where(counted, found / scale, 1e-12)
-        value = (aim.weights * counted * ratio ** (aim.power / 2)).sum(axis=(-2, -1))
+        own = precision(parts)
+        ratio = np.where(counted, squares(own) / scale, 1e-12)
+        value = (weights * ratio ** (aim.power / 2)).sum(axis=-1)
+        if aim.levels is not None:
+            mean = np.where(sums > 0.0, value / np.where(sums > 0.0, sums, 1.0), 1.0)
+            above = counted * (ratio**0.5 - caps)
+            value = aim.levels * np.log(mean) / aim.power + np.where(above.real > 0.0, above, 0.0).sum(
+                axis=-1
+            )
+        value = value.sum(axis=-1)
         if aim.targets:
-            missed = found * wanted
+            missed = tree.variances(own) * wanted
             value = value + STEEP * np.where(missed.real > 0.95, missed - 0.95, 0.0).sum(axis=(-2, -1))
         return value
 
@@ -280,7 +372,7 @@ def _minimise(objective: Objective, is_measured: Bools, equal: Floats) -> Floats
     value, logs = descend(_starts(is_measured, equal))
     for _ in range(len(slots)):
         lower, moved = descend(_neighbours(parts_of(logs).real, is_measured))
-        if lower > value * (1.0 - 1e-3):
+        if lower > value - 1e-3 * abs(value):
             break
         value, logs = lower, moved
     found = minimize(with_slope, logs, jac=True, method="L-BFGS-B", options={"maxiter": 300})

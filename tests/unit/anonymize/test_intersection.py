@@ -39,7 +39,7 @@ def together(
     tmp_path: Path, table: pa.Table, first: dict[str, object], second: dict[str, object], *more: Path
 ):
     out = tmp_path / f"first{len(list(tmp_path.iterdir()))}"
-    lv.anonymize(table, **first).write(out, "no pictures")
+    lv.anonymize(table, **first).write(out)
     release = lv.anonymize(table, **second, against=[out, *more])
     assert release.intersection is not None
     return release.intersection, out
@@ -62,7 +62,7 @@ def test_several_releases_together(
     out = tmp_path_factory.mktemp("releases") / "first"
     common = {"quasi": ["age", "town"], "sensitive": ["ill"], "k": 2, "method": "greedy"}
     first = lv.anonymize(table, **common)
-    first.write(out, "no pictures")
+    first.write(out)
     second = lv.anonymize(table, **common, weights={"age": weight}, against=[out])
     expected = np.array(candidates(table, [second.table, first.table]))
     together = second.intersection

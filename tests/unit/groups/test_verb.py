@@ -24,6 +24,7 @@ from louver.privacy.neighbours import Relation
 from louver.privacy.noise import OpenDPNoise
 from louver.release.manifest import read_manifest
 from louver.release.verify import verify
+from louver.report.groups import groups_report
 from louver.schema.request import ask
 from oracles.groups import is_table
 from releases import doubt, edit
@@ -178,9 +179,7 @@ def _ledger(people: Path, epsilon: str = "2") -> Ledger:
 
 def test_a_paid_release_is_whole_and_verifies(people: Path, domain: Path, tmp_path: Path) -> None:
     ledger = _ledger(people)
-    released = lv.groups(
-        people, **_options(domain), out=tmp_path / "release", report=lambda _: "<p>report</p>"
-    )
+    released = lv.groups(people, **_options(domain), out=tmp_path / "release", report=groups_report)
     assert released.is_private and released.evaluation is None
     state = ledger.state()
     assert state.spent == 1 and not state.pending and len(state.sealed) == 1

@@ -104,7 +104,7 @@ def test_init_beside_a_copy_is_refused(ledger: Ledger, people: Path) -> None:
     with pytest.raises(InputError, match="people.csv.ledger pays for other.csv already"):
         check_no_second(people.with_name("other.csv.ledger"))
     (people.with_name("odd.duckdb")).write_bytes(b"no database")
-    with pytest.raises(BudgetError, match="it is not known whether odd.duckdb holds people of those"):
+    with pytest.raises(BudgetError, match="it is not known whether people of odd.duckdb are among those"):
         check_no_second(people.with_name("odd.duckdb.ledger"))
 
 

@@ -30,8 +30,12 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "name", ["anonymized", "groups-released", "groups-public", "groups-sealed", "topdown-released"]
 )
-def test_releases_still_verify(before: Path, name: str) -> None:
-    assert verify(before / name / "out").passed
+def test_releases_still_verify_but_for_their_pages(before: Path, name: str) -> None:
+    """Their pages were made by Matplotlib from records that stay inside, and cannot be made again."""
+    failed = [check.name for check in verify(before / name / "out").checks if not check.passed]
+    assert failed == ["report"]
+    found = verify(before / name / "out", skip_report=True)
+    assert found.passed and "report: not checked" in str(found)
 
 
 @pytest.mark.parametrize("name", ["groups-released", "groups-public", "groups-sealed", "topdown-released"])

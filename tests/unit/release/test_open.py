@@ -22,7 +22,7 @@ def test_what_is_in_a_release(tmp_path: Path) -> None:
     assert list(release.tables) == ["anonymized", "mapping"] and len(release.tables) == 2
     assert release.tables["anonymized"].num_rows == 6
     assert [entry["promise"] for entry in release.promises][:2] == ["records", "mapping"]
-    assert release.report == "<p>report</p>" and release.privacy == {}
+    assert release.report is None and release.privacy == {}
     assert release.verify().passed and lv.verify(release).passed
     assert "k-anonymity" in repr(release) and "<table>" in release._repr_html_()
     with pytest.raises(FrozenInstanceError):
@@ -47,18 +47,13 @@ def test_no_release(tmp_path: Path) -> None:
             lv.open(place)
 
 
-def test_a_release_without_a_report(tmp_path: Path) -> None:
-    out = made(tmp_path / "release")
-    (out / "report.html").unlink()
-    assert lv.open(out).report is None
-
-
 @pytest.mark.parametrize("early", sorted(path.name for path in EARLY.iterdir()))
 def test_early_releases_open_and_are_checked(early: str) -> None:
     release = lv.open(EARLY / early)
     assert release.kind == early.partition("-")[0]
     assert all(table.num_rows for table in release.tables.values())
-    failed = {check.name: check.found for check in release.verify().checks if not check.passed}
+    found = release.verify(skip_report=True)  # early pages had other words, and cannot be made again
+    failed = {check.name: check.found for check in found.checks if not check.passed}
     assert failed == FAILED.get(early, {})
 
 

@@ -31,7 +31,7 @@ def test_release_passes_and_reads_back(tmp_path: Path) -> None:
         entry["promise"] for entry in read_manifest(out).promises
     }
     manifest = read_manifest(out)
-    assert set(manifest.files) == {"data/anonymized.parquet", "data/mapping.parquet", "report.html"}
+    assert set(manifest.files) == {"data/anonymized.parquet", "data/mapping.parquet"}
     assert manifest.created and manifest.parameters["k"] == 3
     assert json.loads(outcome.to_json())["passed"] is True
     assert "every promise holds" in repr(outcome)
@@ -51,20 +51,20 @@ def change_a_value(out: Path) -> None:
 
 
 def swap_files(out: Path) -> None:
-    a, b = out / "data/anonymized.parquet", out / "report.html"
+    a, b = out / "data/anonymized.parquet", out / "data/mapping.parquet"
     first, second = a.read_bytes(), b.read_bytes()
     a.write_bytes(second)
     b.write_bytes(first)
 
 
 def append_a_byte(out: Path) -> None:
-    with (out / "report.html").open("ab") as stream:
+    with (out / "data/mapping.parquet").open("ab") as stream:
         stream.write(b" ")
 
 
 def replace_by_link(out: Path) -> None:
-    path = out / "report.html"
-    moved = out.parent / "elsewhere.html"
+    path = out / "data/mapping.parquet"
+    moved = out.parent / "elsewhere.parquet"
     path.rename(moved)
     path.symlink_to(moved)
 
@@ -73,8 +73,8 @@ TAMPERING: dict[str, Callable[[Path], object]] = {
     "a value changed": change_a_value,
     "a row dropped": drop_a_row,
     "files swapped": swap_files,
-    "a byte appended to the report": append_a_byte,
-    "the report removed": lambda out: (out / "report.html").unlink(),
+    "a byte appended to the mapping": append_a_byte,
+    "the mapping removed": lambda out: (out / "data/mapping.parquet").unlink(),
     "a file added": lambda out: (out / "data/raw.csv").write_text("name\n"),
     "a hidden file added": lambda out: (out / ".note").write_text("x"),
     "a file replaced by a link": replace_by_link,
@@ -239,7 +239,7 @@ def test_permissions_follow_the_umask(tmp_path: Path, mask: int) -> None:
         os.umask(before)
     for path in (out, out / "data"):
         assert path.stat().st_mode & 0o777 == 0o777 & ~mask
-    for path in (out / "manifest.json", out / "data/anonymized.parquet", out / "report.html"):
+    for path in (out / "manifest.json", out / "data/anonymized.parquet", out / "data/mapping.parquet"):
         assert path.stat().st_mode & 0o777 == 0o666 & ~mask
 
 

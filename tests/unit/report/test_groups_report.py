@@ -39,8 +39,8 @@ def test_errors_before_and_after_stand_in_the_report() -> None:
 
 
 def test_many_regions_are_not_all_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("louver.report.groups.MOST_PICTURES", 1)
-    monkeypatch.setattr("louver.report.groups.MOST_PANELS", 3)
+    monkeypatch.setattr("louver.release.pages.groups.MOST_PICTURES", 1)
+    monkeypatch.setattr("louver.release.pages.groups.MOST_PANELS", 3)
     text = groups_report(_release(3, 2))
     assert "The first 1 of 3 regions; the file has all." in text
     assert "The first 3 of 6 regions of the lowest level (county)" in text

@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 import louver as lv
-from louver.report.tables import MOST_ROWS, tables_report
+from louver.release.pages import page_of
+from louver.release.pages.tables import MOST_ROWS
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -35,7 +36,7 @@ def test_counts_shares_and_hidden_numbers_are_told(tmp_path: Path) -> None:
         publish=tmp_path / "out",
         no_advice=True,
         seconds=5.0,
-        report=tables_report,
+        report=page_of,
     )
     assert found.published is not None
     release = lv.open(tmp_path / "out")

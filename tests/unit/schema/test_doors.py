@@ -36,6 +36,7 @@ COMMAND_ONLY = {
     "registry",
     "person",
     "new_population",
+    "unit",
     "count_people",
     "publish",
     "accept",

@@ -63,6 +63,14 @@ def test_what_is_exact_above_stays_exact_in_a_union_of_it(released):
     assert part.total.standard_error > 0
 
 
+def test_a_region_stands_for_its_leaves(released, tmp_path):
+    path = tmp_path / "area.txt"
+    path.write_text("2\n1A\n1B1\n")
+    wanted = [block for block in BLOCKS if block.startswith(("2", "1A")) or block == "1B1"]
+    assert area(released, leaves=path) == area(released, leaves=wanted)
+    assert area(released, leaves=["1A"]) == area(released, leaves=[b for b in BLOCKS if b.startswith("1A")])
+
+
 def test_a_header_and_other_columns_are_taken(released, tmp_path):
     path = tmp_path / "area.csv"
     path.write_text("\ufeffname,block\nx,1A1\n\ny,2B1\n", encoding="utf-8")
@@ -91,6 +99,8 @@ queries = { detailed = 1 }
     out = topdown(tmp_path / "spec.toml", seed=1, out=tmp_path / "out").path
     (tmp_path / "area.csv").write_text("block,town\n1,A\n3,A\n")
     assert area(out, leaves=tmp_path / "area.csv") == area(out, leaves=["A/1", "A/3"])
+    (tmp_path / "area.csv").write_text("block,town\n,A\n")
+    assert area(out, leaves=tmp_path / "area.csv") == area(out, leaves=["A/1", "A/2", "A/3"])
 
 
 def _text(text):
@@ -128,7 +138,8 @@ BAD = {
     "an empty file": (_text(""), "lists no leaves"),
     "a header alone": (_text("block\n"), "lists no leaves"),
     "an unknown leaf": (_text(f"1A1\n{SECRET}\n"), "on row 2"),
-    "a region above the leaves": (_text("1A\n"), "list the leaves of the region"),
+    "a leaf and its region": (_text("1A1\n1A\n"), "row 2 that row 1 has too"),
+    "the code of the root": (_text("name,block\nx,\n"), "no region of the release .such as a block. on row 2"),
     "a leaf twice": (_text("1A1\n1A2\n1A1\n"), "row 3 that row 1 has too"),
     "several columns without a header": (_text("1A1,1A2\n"), "2 columns on row 1"),
     "a row that is too short": (_text("name,block\nx\n"), "on row 2"),
@@ -138,6 +149,10 @@ BAD = {
     "a release without intervals": (
         lambda out, file: edit(out, lambda x: x["promises"][0].update(errors=None)),
         "--intervals 3",
+    ),
+    "an extension": (
+        lambda out, file: edit(out, lambda x: (x["promises"][0].update(errors=None), x["promises"].append({"promise": "extension"}))),
+        "ask about the release that it extends",
     ),
     "a promise that is none": (lambda out, file: edit(out, lambda x: x["promises"][0].pop("levels")), "damaged"),
     "no promise": (lambda out, file: edit(out, lambda x: x.update(promises=[])), "damaged"),

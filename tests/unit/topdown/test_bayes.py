@@ -166,6 +166,36 @@ def test_it_has_less_error_than_the_paper(tmp_path):
     assert errors["bayes"]["block"] < 0.9 * errors["plain"]["block"]
 
 
+def test_leaves_are_known_by_their_most_precise_query(tmp_path):
+    errors = {}
+    for query in ("cells", "race", "total"):
+        (tmp_path / query).mkdir()
+        spec = write_place(tmp_path / query)
+        own = {
+            "cells": "detailed = 1",
+            "race": 'race = "19/20", detailed = "1/20"',
+            "total": 'total = "19/20", detailed = "1/20"',
+        }
+        spec.write_text(
+            SPEC.replace(
+                "[topdown.shares]", '[topdown.queries]\ntotal = []\nrace = ["race"]\n[topdown.shares]'
+            ).replace(
+                "queries = { detailed = 1 }",
+                f"queries = {{ detailed = 1 }}\nat = {{ block = {{ {own[query]} }} }}",
+            )
+        )
+        found = [
+            e for seed in range(3) for e in topdown(spec, seed=seed, evaluate=True, intervals=0).evaluation
+        ]
+        errors[query] = {
+            name: fmean(e.mean_absolute for e in found if (e.level, e.query) == ("block", name))
+            for name in ("total", "detailed")
+        }
+    assert errors["total"]["total"] < 0.8 * errors["cells"]["total"]
+    assert errors["race"]["total"] < 0.95 * errors["cells"]["total"]
+    assert errors["race"]["detailed"] < 1.1 * errors["cells"]["detailed"]
+
+
 def test_a_draw_is_rougher_than_the_release_and_as_far_from_it_as_the_truth(tmp_path):
     plan = make_plan(read_design(write_place(tmp_path)))
     truth = AssumedTruth.of(plan, true_leaves(plan.design))

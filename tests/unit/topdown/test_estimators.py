@@ -12,6 +12,7 @@ from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
+from louver.run import Run
 from louver.topdown import estimate, measure, topdown
 from louver.topdown.load import read_design
 from louver.topdown.plan import make_plan
@@ -118,3 +119,16 @@ def test_shrinking_has_a_cap(tmp_path):
     assert [design.shrink for design in how] == [None, 0.5, 2.0]
     assert len({design.fingerprint() for design in how}) == 3
     assert len({design.measured_fingerprint() for design in how}) == 1
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_plain_says_where_a_level_has_too_little_to_be_fitted_alone(tmp_path, estimator):
+    faint = 'town = "1/4", ward = "1/4", area = "1/100", block = "49/100"'
+    told = []
+    for name, levels in (("usual", None), ("faint", faint)):
+        usual = 'town = "1/4", ward = "1/4", area = "1/4", block = "1/4"'
+        town = write_town(tmp_path / name, OPEN.replace(usual, levels or usual))
+        told.append([])
+        topdown(town, seed=0, intervals=0, estimator=estimator, run=Run(tell=told[-1].append))
+    assert not any("fitted" in words or "own answers" in words for words in told[0])
+    assert any("level area has 1.00% of the budget" in words for words in told[1]) == (estimator == "plain")

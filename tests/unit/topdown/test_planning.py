@@ -137,7 +137,7 @@ def test_the_sentences_are_about_the_shares_that_are_written(town):
     before, found = plan(town, simulations=0), plan(town, simulations=0, write=town.with_name("new.toml"))
     assert (before.headline, found.headline) == ("spec", "chosen")
     line = found.line("chosen", "block", "total")
-    assert f"level block will be off by about {line.mean_absolute:.0f} people" in repr(found)
+    assert f"level block will be off by about {line.mean_absolute:.1f} people" in repr(found)
     assert f"level block will be off by about {line.mean_absolute:.0f} people" not in repr(before)
     assert 'The shares called "chosen" are in new.toml.' in repr(found)
     assert json.loads(found.to_json())["headline"] == "chosen"

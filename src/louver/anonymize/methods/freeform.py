@@ -1,6 +1,6 @@
 """Freeform generalisation: every published record matches k original ones, but need not equal k published ones.
 
-This is weaker than k-anonymity. Results, manifests and reports always say so (`louver.anonymize.guarantee.WEAKER`).
+This is weaker than k-anonymity. Results, manifests and reports always say so (`louver.release.sentences.WEAKER`).
 """
 
 from __future__ import annotations

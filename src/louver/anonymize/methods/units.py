@@ -2,14 +2,19 @@
 
 A unit is a household, a business, a person with several records. A class needs records of k different units, and what is constant
 within every unit (its region, its size) is generalised alike for all its members, or comparing them would give it back.
+Where sensitive values must be diverse, they must be so among units: nine relatives with nine illnesses are one unit.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from louver._arrays import Ints
 from louver.anonymize.columns import of_rows
@@ -22,7 +27,7 @@ from louver.optim.kernels.classes.diversity import N_LIMITS, STOP
 from louver.optim.kernels.classes.loss import labels_loss
 from louver.optim.status import Status
 
-__all__ = ["UnitPartition", "solve"]
+__all__ = ["UnitPartition", "solve", "values_apart"]
 
 LEAST_SECONDS = 0.05
 """A cell that would have less time than this keeps the classes of Greedy Search."""
@@ -69,6 +74,9 @@ def solve(
     different units by all other columns; K is k, 2k, 4k, ... and all units, of which the least loss is kept. A small K keeps the
     unit-level columns narrow, a large one lets records of many units choose their class. "k different units" is distinct
     l-diversity of the number of the unit, with l = k.
+
+    With `l`, a class needs l values from l different units, each from another (`values_apart`). Classes that lack them are united
+    with the next one, which keeps all other requirements: they hold for a union where they hold for its parts.
 
     **Cost**: log2(units / k) times Greedy Search.
 
@@ -155,7 +163,7 @@ def _within(
             codes=codes,
             requirements=whole._replace(sensitive=sensitive, limits=limits),
         )
-        found = form(part)
+        found = _diverse_among_units(part, form(part), of_record[members])
         labels[members] = found.labels + n_classes
         n_classes += found.n_classes
         loss += found.loss
@@ -164,3 +172,55 @@ def _within(
     flat[:, others] = flat[0, others]
     loss += int(labels_loss(problem.geometry, flat, cells, int(cells.max()) + 1)) if shared else 0
     return UnitPartition(labels=labels, loss=loss, method="", cells=cells, shared=units.shared)
+
+
+def values_apart(labels: Ints, n_classes: int, units: Ints, values: Ints) -> Ints:
+    """Most different values of each class that come from different units, each from another: a largest matching.
+
+    Parameters
+    ----------
+    labels, units, values : int64 (n,)
+        Class, unit and value of each record; a value of -1 is missing.
+    """
+    told = np.unique(np.stack([labels, units, values], axis=1)[values >= 0], axis=0)
+    _, unit = np.unique(told[:, :2], axis=0, return_inverse=True)
+    pairs, value = np.unique(told[:, [0, 2]], axis=0, return_inverse=True)
+    if not len(pairs):
+        return np.zeros(n_classes, np.int64)
+    graph = csr_array((np.ones(len(told), np.int8), (unit.reshape(-1), value.reshape(-1))))
+    is_matched = maximum_bipartite_matching(graph, perm_type="row") >= 0
+    return np.bincount(pairs[is_matched, 0], minlength=n_classes).astype(np.int64)
+
+
+def _diverse_among_units(part: Problem, found: Partition, units: Ints) -> Partition:
+    """Unite classes until in each of them l sensitive values come from l different units."""
+    asked = [(one.codes[part.rows], math.ceil(one.l)) for one in part.sensitive[:-1] if one.l is not None]
+    labels, n_classes = found.labels, found.n_classes
+    while True:
+        is_short = np.zeros(n_classes, np.bool_)
+        for values, least in asked:
+            is_short |= values_apart(labels, n_classes, units, values) < least
+        if not is_short.any():
+            break
+        if n_classes == 1:
+            raise InfeasibleError(
+                "no classes of these records have --l sensitive values from as many different units, not even all records together; "
+                "ask for a smaller --l."
+            )
+        labels, n_classes = _united(labels, is_short)
+    if n_classes == found.n_classes:
+        return found
+    loss = int(labels_loss(part.geometry, part.codes, labels, n_classes))
+    return replace(found, labels=labels, loss=loss, lower_bound=None, status=Status.FEASIBLE)
+
+
+def _united(labels: Ints, is_short: NDArray[np.bool_]) -> tuple[Ints, int]:
+    """Classes in the order of their first records; each that is short joins the next one, the last the one before."""
+    _, first = np.unique(labels, return_index=True)
+    order = np.argsort(first)
+    begins = np.concatenate([[True], ~is_short[order][:-1]])
+    if is_short[order[-1]]:
+        begins[-1] = len(order) == 1
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(begins) - 1
+    return number[labels], int(begins.sum())

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from louver.audit import JointAudit, audit
-from louver.report.tables import tables_report
+from louver.release.pages import page_of
 from louver.run import Run
 from louver.schema.source import SourceOptions
 
@@ -33,7 +33,7 @@ def published_together(
 
 def _audit(path: str, source: SourceOptions, options: Mapping[str, Any], run: Run) -> JointAudit:
     given = source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
-    return audit(path, **given, **options, report=tables_report, run=run)
+    return audit(path, **given, **options, report=page_of, run=run)
 
 
 def _told(found: JointAudit) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from louver.errors import InputError, LouverError
 from louver.release.manifest import read_manifest
 from louver.release.open import open_release
 from louver.release.packed import pack, unpack
+from louver.release.pages import page_of
 from louver.release.verify import verify
-from louver.report.tables import tables_report
 from louver.report.workbook import write_workbook
 from louver.run import Run
 from louver.schema.request import ask
@@ -47,7 +47,7 @@ def publish_table(
     asked = options.model_dump(exclude_defaults=True) | dict(given) | {"publish": out}
     told = source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
     request = ask(BoundsOptions, path, None, told | asked)
-    found = answer(request, run, joint=partial(audit, report=tables_report)).publication
+    found = answer(request, run, joint=partial(audit, report=page_of)).publication
     assert found is not None
     return {"refused": found.refused, "remark": found.remark, "earlier": found.earlier}
 

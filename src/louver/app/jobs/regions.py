@@ -46,7 +46,8 @@ def _topdown(release: Release, run: Run) -> Regions:
         listed.append(
             Region(level, name or row["level"], code, parent, row["count"], *(row[key] for key in ERRORS))
         )
-    return Regions.of("People", levels, listed, MOST_REGIONS)
+    has_errors = release.promises[0].get("errors") is not None
+    return Regions.of("People", levels, listed, MOST_REGIONS, can_add_up=has_errors)
 
 
 ERRORS = ("standard_error", "lower_90", "upper_90")

@@ -16,8 +16,9 @@ from louver.report.topdown import topdown_report
 from louver.run import Run
 from louver.schema.spec import Spec, read_spec
 from louver.topdown import check, topdown
+from louver.topdown.design import Design
+from louver.topdown.extension.project import read_first_design
 from louver.topdown.forecast import forecast, total_query
-from louver.topdown.load import read_design
 from louver.topdown.measuring import source_hash
 from louver.topdown.plan import make_plan, measurable
 from louver.topdown.problem import SparseLevel
@@ -26,7 +27,17 @@ from louver.topdown.shares import equal_shares, with_shares
 from louver.topdown.solve import work_of
 from louver.topdown.stand_in import draw_stand_in
 
-__all__ = ["CHOICES", "Asked", "described", "is_paid", "planned", "released"]
+__all__ = [
+    "CHOICES",
+    "Asked",
+    "budget_of",
+    "described",
+    "is_paid",
+    "is_sealed_in",
+    "moved_spec",
+    "planned",
+    "released",
+]
 
 PEOPLE_OF_A_LEAF = 50
 
@@ -38,32 +49,39 @@ CHOICES = ("neighbours", "estimator", "shrink", "intervals")
 
 def described(path: str, run: Run) -> dict[str, Any]:
     """What a spec asks for, and whether its public knowledge can be true; the records are not opened."""
-    design = read_design(path, run=run)
+    design = read_first_design(path, run=run)
     plan = make_plan(design)
     found = check(path, run=run)
-    options = design.options
     return {
-        "levels": [
-            {"name": name, "regions": size, "share": float(share)}
-            for name, size, share in zip(
-                design.spine.names, design.spine.sizes, design.level_shares, strict=True
-            )
-        ],
-        "queries": [query.name for query in design.queries],
-        "query_shares": {name: float(share) for name, share in design.query_shares[-1].items()},
-        "measure": "epsilon" if options.epsilon is not None else "rho",
-        "amount": str(options.epsilon if options.epsilon is not None else options.rho),
-        "delta": None if options.delta is None else str(options.delta),
-        **{name: getattr(options, name) for name in CHOICES},
+        **budget_of(design),
         "cells": design.n_cells,
         "exact": [statement.name for statement in plan.invariants],
         "is_consistent": found.is_consistent,
     }
 
 
+def budget_of(design: Design) -> dict[str, Any]:
+    """Levels, queries, budget and choices of a spec."""
+    options = design.options
+    return {
+        "levels": [
+            {"name": name, "regions": size, "share": str(share)}
+            for name, size, share in zip(
+                design.spine.names, design.spine.sizes, design.level_shares, strict=True
+            )
+        ],
+        "queries": [query.name for query in design.queries],
+        "query_shares": {name: str(share) for name, share in design.query_shares[-1].items()},
+        "measure": "epsilon" if options.epsilon is not None else "rho",
+        "amount": str(options.epsilon if options.epsilon is not None else options.rho),
+        "delta": None if options.delta is None else str(options.delta),
+        **{name: getattr(options, name) for name in CHOICES},
+    }
+
+
 def planned(path: str, asked: Asked, simulations: int, run: Run) -> dict[str, Any]:
     """Errors of every level and query with the shares asked for and with equal ones; nothing is spent."""
-    design = read_design(_moved(path, asked), run=run)
+    design = read_first_design(moved_spec(path, asked), run=run)
     leaves = _stand_in(path)
     equal = with_shares(design, equal_shares(design, measurable(design)))
     plans = {"asked": make_plan(design), "equal": make_plan(equal)}
@@ -78,24 +96,30 @@ def planned(path: str, asked: Asked, simulations: int, run: Run) -> dict[str, An
 
 def is_paid(path: str, asked: Asked, ledger: str, out: str, run: Run) -> bool:
     """Whether an interrupted run of just this on these data has been paid for, drawn or not; the records are hashed, not read."""
-    work, book = work_of(Path(out)), Ledger(Path(ledger))
-    design = read_design(_moved(path, asked), run=run)
-    files = [work / MEASUREMENTS_FILE, work / INVARIANTS_FILE]
-    if Account(book, source_hash(design, run)).has_sealed(files):
-        return True
-    return book.is_pending(make_plan(design).request())
+    book, design = Ledger(Path(ledger)), read_first_design(moved_spec(path, asked), run=run)
+    return is_sealed_in(Path(out), book, design, run) or book.is_pending(make_plan(design).request())
+
+
+def is_sealed_in(out: Path, book: Ledger, design: Design, run: Run) -> bool:
+    """Whether a ledger has paid for the measurements of an interrupted release of these data."""
+    files = [work_of(out) / name for name in (MEASUREMENTS_FILE, INVARIANTS_FILE)]
+    return Account(book, source_hash(design, run)).has_sealed(files)
 
 
 def released(path: str, asked: Asked, ledger: str, out: str, run: Run) -> dict[str, Any]:
     """Measure, pay, estimate and publish; the records are those that the spec names."""
-    is_begun = work_of(Path(out)).exists()  # cancelled after it was paid for: the same noise goes on
     made = topdown(
-        _moved(path, asked), ledger=ledger, out=out, resume=is_begun, report=topdown_report, run=run
+        moved_spec(path, asked),
+        ledger=ledger,
+        out=out,
+        resume=work_of(Path(out)).exists(),  # cancelled after it was paid for: the same noise goes on
+        report=topdown_report,
+        run=run,
     )
     return {"people": made.n_people}
 
 
-def _moved(path: str, asked: Asked) -> Spec:
+def moved_spec(path: str, asked: Asked) -> Spec:
     """The spec with what was moved on the page."""
     spec = read_spec(path)
     verbs = moved({"topdown": spec.verbs["topdown"]}, asked)
@@ -104,5 +128,5 @@ def _moved(path: str, asked: Asked) -> Spec:
 
 @lru_cache(maxsize=2)
 def _stand_in(path: str) -> SparseLevel:
-    design = read_design(path)
+    design = read_first_design(path)
     return draw_stand_in(design, PEOPLE_OF_A_LEAF * design.spine.sizes[-1])

@@ -95,8 +95,8 @@ class Audits:
         """Whether tables were described."""
         return bool(self.pieces)
 
-    def options(self, registry: str, person: str = "") -> dict[str, Any]:
-        """What is asked of the verb, checked by its own model.
+    def options(self, registry: str, person: str = "", units: Sequence[str] = ()) -> dict[str, Any]:
+        """What is asked of the verb, checked by its own model; `units` are columns with the role of a household or unit.
 
         Raises
         ------
@@ -113,6 +113,7 @@ class Audits:
         asked |= {"within": _number(self.within, "the percentage", float)} if self.within else {}
         asked |= {"hide": True} if self.hide else {}
         asked |= {"count_people": True} if self.count_people else {}
+        asked |= {"unit": units[0]} if units and not self.count_people else {}
         if self.with_register:
             asked["registry"] = registry
             asked |= {"person": person} if person else {}
@@ -341,7 +342,8 @@ class _Page:
     # What came of it.
 
     def _options(self) -> dict[str, Any]:
-        return self._state.options(str(self._session.setup.registry), self._columns.person)
+        units = self._columns.named("unit")
+        return self._state.options(str(self._session.setup.registry), self._columns.person, units)
 
     async def _run(self) -> None:
         try:

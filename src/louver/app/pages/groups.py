@@ -22,12 +22,12 @@ from louver.app.look import (
     pill,
     segments,
     select,
-    slider,
     table,
     tag,
 )
 from louver.app.pages.groups_sizes import SizesPanel
 from louver.app.session import Opened, Receiver, Session
+from louver.app.shares import share_sliders, shares_of
 from louver.app.spending import Strip, amount_slider, loss_of, tell_in_words
 from louver.app.words import RELATIONS
 from louver.data.samples import sample_path
@@ -52,7 +52,7 @@ class Asked:
         self.max_size = 20
         self.expect = 10_000
         self.epsilon = Fraction(1)
-        self.shares: dict[str, int] = {}
+        self.shares: dict[str, Fraction] = {}
         self.sharing = "chosen"
         self.neighbours = "add-remove-record"
         self.loss: Loss | None = None
@@ -64,12 +64,17 @@ class Asked:
         """The levels that take a share, the whole first."""
         return ["total", *self.regions]
 
+    def parts(self) -> dict[str, Fraction]:
+        """What each level gets; one that was added later gets as much as the others on average."""
+        known = [self.shares[level] for level in self.levels if level in self.shares]
+        mean = sum(known, Fraction(0)) / len(known) if known else Fraction(1)
+        return {level: Fraction(self.shares.get(level, mean)) for level in self.levels}
+
     def options(self) -> dict[str, Any]:
         """What is asked of the verb; checked by its own model."""
         shares: Any = self.sharing
         if self.sharing == "own":
-            parts = [self.shares.get(level, 1) for level in self.levels]
-            shares = [f"{part}/{sum(parts)}" for part in parts]
+            shares = list(shares_of(self.parts()).values())
         return {
             "unit": self.unit or "unit",
             "regions": list(self.regions),
@@ -169,8 +174,8 @@ class _Page:
                     type="number",
                     min=1,
                 )
-            with tag("div", "pad part"):
-                self._draw_budget()
+            self._budget = tag("div", "pad part")
+        self._draw_budget()
 
     def _draw_unit(self) -> None:
         """The column of units: to choose from where the page Data has listed the columns, otherwise to type."""
@@ -189,16 +194,17 @@ class _Page:
 
     def _draw_budget(self) -> None:
         asked = self._asked
-        amount_slider("epsilon", asked.epsilon, self._slide)
-        tag("p", "s sub", "Neighbours")
-        select(RELATIONS, asked.neighbours, partial(self._set, "neighbours"), "Neighbours")
-        tag("p", "s sub", "Shares of the levels")
-        choices = {"chosen": "chosen", "equal": "equal", "own": "my own"}
-        segments(choices, asked.sharing, self._set_sharing, "Shares of the levels")
-        if asked.sharing == "own":
-            for level in asked.levels:
-                take = partial(self._set_share, level)
-                slider(level, asked.shares.get(level, 1), take, name=f"Share of {level}", least=1, most=100)
+        self._budget.clear()
+        with self._budget:
+            amount_slider("epsilon", asked.epsilon, self._slide)
+            tag("p", "s sub", "Neighbours")
+            select(RELATIONS, asked.neighbours, partial(self._set, "neighbours"), "Neighbours")
+            tag("p", "s sub", "Shares of the levels, percent")
+            choices = {"chosen": "chosen", "equal": "equal", "own": "my own"}
+            segments(choices, asked.sharing, self._set_sharing, "Shares of the levels")
+            if asked.sharing == "own":
+                asked.shares = asked.parts()
+                share_sliders("Share", asked.shares, self._update)
 
     async def _take_domain(self, path: str, name: str) -> None:
         columns = await self._bar.do(column_names, path, key="columns")
@@ -224,6 +230,8 @@ class _Page:
     async def _toggle(self, name: str) -> None:
         chosen = set(self._asked.regions) ^ {name}
         self._asked.regions = [one for one in self._asked.columns if one in chosen]
+        if self._asked.sharing == "own":
+            self._draw_budget()
         await self._update()
 
     async def _set(self, name: str, value: str | int) -> None:
@@ -232,9 +240,7 @@ class _Page:
 
     async def _set_sharing(self, value: str) -> None:
         self._asked.sharing = value
-        if value == "own" and not self._asked.shares:
-            self._asked.shares = dict.fromkeys(self._asked.levels, 25)
-        self._draw_form()
+        self._draw_budget()
         await self._update()
 
     async def _set_unit(self, value: str) -> None:
@@ -246,10 +252,6 @@ class _Page:
             self._bar.tell("this must be a whole number of at least 1.")
             return
         await self._set(name, int(value))
-
-    async def _set_share(self, level: str, value: float) -> None:
-        self._asked.shares[level] = int(value)
-        await self._update()
 
     async def _slide(self, amount: Fraction) -> None:
         self._asked.epsilon = amount

@@ -29,6 +29,7 @@ from louver.app.look import (
     tag,
     verdict,
 )
+from louver.app.pages.topdown_state import Asked
 from louver.app.publishing import Ways
 from louver.app.region_view import RegionView
 from louver.app.session import Session
@@ -255,6 +256,13 @@ class _Page:
         with tag("div", "pad row wrap"):
             button("Check its promises", partial(self._check, name), kind="mini")
             Ways(self._session, self._bar, name)
+            if one["kind"] == "topdown" and one["is_private"] and "extension" not in one["promises"]:
+                button("Extend…", partial(self._extend, name), kind="mini")
+
+    def _extend(self, name: str) -> None:
+        """Give the people of a release new or finer attributes, on the page TopDown."""
+        self._session.state(Asked).extending = name
+        self._session.show("topdown")
 
     def _promises(self, name: str, one: Told) -> None:
         outcome = self._state.outcomes.get(name)

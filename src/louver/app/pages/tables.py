@@ -439,6 +439,8 @@ class _Page:
         given = {"registry": str(self.session.setup.registry), "accept": self.state.accept}
         given |= {"new_population": self.state.new_population, "count_people": self.state.count_people}
         given |= {"person": self.session.state(Columns).person or None}
+        units = self.session.state(Columns).named("unit")
+        given |= {"unit": units[0]} if units and not self.state.count_people else {}
         return publish_table, self.opened.path, self.opened.source, self.state.options(), given, out
 
     def open_knowledge(self) -> None:

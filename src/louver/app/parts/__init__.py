@@ -54,8 +54,8 @@ class Points(_Part, component="points.js"):
 
 
 class RegionTree(_Part, component="regiontree.js"):
-    """Lines of a tree of which the visible window is sent; tells `view` (first, last), `choose`, `toggle` (region) and `press` (key)."""
+    """Lines of a tree of which the visible window is sent; tells `view` (first, last), `choose`, `toggle`, `pick` (region) and `press` (key)."""
 
 
 class RegionMap(_Part, component="regionmap.js"):
-    """Outlines to choose from; tells `choose` (region)."""
+    """Outlines to choose from; tells `choose` and, on a click or with the space bar, `pick` (region)."""

@@ -3,17 +3,28 @@ const SIDES = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], Arrow
 export default {
   template: `
     <svg class="regionmap" :viewBox="'-2 -2 ' + (width + 4) + ' ' + (height + 4)" role="group" aria-roledescription="map" tabindex="0" :aria-label="label" @keydown="key">
-      <path v-for="shape in shapes" :key="shape.id" :d="shape.d" :class="'c' + shape.c" fill-rule="evenodd" @click="$emit('choose', shape.id)"><title>{{ shape.told }}</title></path>
+      <path v-for="shape in shapes" :key="shape.id" :d="shape.d" :class="'c' + shape.c" fill-rule="evenodd" @click="click(shape)"><title>{{ shape.told }}</title></path>
+      <path v-for="shape in inArea" :key="'in' + shape.id" class="picked" :d="shape.d" fill-rule="evenodd"></path>
+      <circle v-for="shape in inArea" :key="'at' + shape.id" :cx="shape.x" :cy="shape.y" r="5"></circle>
       <path v-if="own" class="own" :d="own.d" fill-rule="evenodd"></path>
     </svg>`,
-  props: { shapes: Array, width: Number, height: Number, chosen: Number, label: String },
+  props: { shapes: Array, width: Number, height: Number, chosen: Number, picked: Array, label: String },
   computed: {
     own() {
       return this.shapes.find((shape) => shape.id === this.chosen);
     },
+    inArea() {
+      const picked = new Set(this.picked);
+      return this.shapes.filter((shape) => picked.has(shape.id));
+    },
   },
   methods: {
+    click(shape) {
+      this.$emit("choose", shape.id);
+      this.$emit("pick", shape.id);
+    },
     key(event) {
+      if (event.key === " ") return event.preventDefault(), this.own && this.$emit("pick", this.own.id);
       const side = SIDES[event.key];
       if (!side || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();

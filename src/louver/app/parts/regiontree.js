@@ -10,7 +10,7 @@ export default {
         <div v-for="(line, i) in win.lines" :key="line.id" role="row" class="rline" :class="{sel: line.id === win.chosen}" :id="prefix + line.id" :style="{top: (win.first + i) * 28 + 'px'}"
              :aria-rowindex="win.first + i + 2" :aria-level="line.level + 1" :aria-expanded="line.has ? String(line.open) : null" :aria-selected="String(line.id === win.chosen)"
              @click="$emit('choose', line.id)">
-          <span role="gridcell" class="rname" :class="{b: line.level === 0}" :style="{paddingLeft: 4 + 16 * line.level + 'px'}" :title="line.kind + ' ' + line.name"><i class="fold" aria-hidden="true" @click="fold($event, line)">{{ line.has ? (line.open ? "▾" : "▸") : "" }}</i>{{ line.name }}</span>
+          <span role="gridcell" class="rname" :class="{b: line.level === 0}" :style="{paddingLeft: 4 + 16 * line.level + 'px'}" :title="line.kind + ' ' + line.name"><i class="fold" aria-hidden="true" @click="fold($event, line)">{{ line.has ? (line.open ? "▾" : "▸") : "" }}</i><input v-if="line.mark" type="checkbox" tabindex="-1" :aria-label="'In the area: ' + line.name" :checked="line.mark === 'in' || line.mark === 'within'" :indeterminate="line.mark === 'part'" :disabled="line.mark === 'within'" @click.stop.prevent="$emit('pick', line.id)">{{ line.name }}</span>
           <span role="gridcell" class="r b">{{ line.count }}</span>
           <span role="gridcell" class="r s">{{ line.error }}</span>
           <span role="gridcell" class="r s">{{ line.interval }}</span>

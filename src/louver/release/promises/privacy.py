@@ -72,7 +72,7 @@ Ways = Sequence[Sequence[Sequence[tuple[int, int]]]]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class LevelLoss(_Part):
@@ -250,6 +250,8 @@ def _topdown_problems(context: Context, claim: Claim, noise: Mapping[Key, Measur
             yield "an extension publishes nothing exactly of its own"
         first = parse(read_json(context.folder.file(FIRST_MANIFEST)), FIRST_MANIFEST)
         yield from _first_problems(claim, first, manifest)
+        if manifest.disclosures:
+            yield "an extension discloses nothing exactly of its own"
         invariants = list(first.privacy.get("invariants", ()))
         not_protected = list(first.privacy.get("not_protected", ()))
     elif claim.first_release is not None:

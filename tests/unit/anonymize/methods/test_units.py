@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from louver.anonymize.columns import NumericColumn, SetColumn
 from louver.anonymize.methods import units as method
 from louver.anonymize.problem import Problem, Units
 from louver.errors import InfeasibleError, InputError
+from louver.report.anonymize import anonymize_report
 from oracles.partitions import interval_loss, least_unit_loss, set_loss
 from releases import doubt
 from small_people import written
@@ -142,3 +144,65 @@ def test_units_that_are_missing_or_too_few_are_refused() -> None:
     gap = table.set_column(0, "home", pa.array([None, *table["home"].to_pylist()[1:]]))
     with pytest.raises(InputError, match='column "home".*no number of a unit on row 1'):
         lv.anonymize(gap, **ASKED, method="greedy")
+
+
+def most_apart(records):
+    """Most values that can be given to units, each a value of its own and none twice, by trying everything."""
+    units = sorted({unit for unit, _ in records})
+
+    def best(place, taken):
+        if place == len(units):
+            return len(taken)
+        values = {value for unit, value in records if unit == units[place]} - taken
+        return max([best(place + 1, taken), *(best(place + 1, taken | {value}) for value in values)])
+
+    return best(0, frozenset())
+
+
+@settings(max_examples=80)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-1, 4)), min_size=1, max_size=12))
+def test_values_of_different_units_are_counted_as_by_brute_force(records):
+    labels, units, values = (np.array(column) for column in zip(*records, strict=True))
+    expected = [most_apart([(u, v) for c, u, v in records if c == label and v >= 0]) for label in range(3)]
+    assert method.values_apart(labels, 3, units, values).tolist() == expected
+
+
+def relatives():
+    """At 30 a household with nine illnesses and six others with the flu; at 60 nine households with three illnesses."""
+    rows = [("big", 30, f"ill{i}") for i in range(9)] + [(f"h{i}", 30, "flu") for i in range(6)]
+    rows += [(f"k{i}", 60, f"ill{i % 3}") for i in range(9)]
+    home, age, illness = zip(*rows, strict=True)
+    return pa.table({"home": home, "age": age, "illness": illness})
+
+
+@pytest.mark.parametrize("kind", [{"l": 3}, {"l": 2.5, "l_kind": "entropy"}])
+@pytest.mark.parametrize("how", ["greedy", "auto"])
+def test_l_values_come_from_l_different_units(kind, how, tmp_path):
+    """Before, a household of nine relatives made a class diverse whose other households all had the flu."""
+    people = relatives()
+    asked = {"quasi": ["age"], "sensitive": ["illness"], "unit": "home", "k": 3, "keep_order": True}
+    release = lv.anonymize(people, **asked, **kind, method=how, steps=5, out=tmp_path / "out")
+    classes = {}
+    for row, home in zip(release.to_frame().to_pylist(), people["home"].to_pylist(), strict=True):
+        classes.setdefault(row["age"], []).append((home, row["illness"]))
+    for members in classes.values():
+        assert len({home for home, _ in members}) >= 3
+        apart = combinations(sorted(set(members)), 3)
+        assert any(len({home for home, _ in some}) == len({ill for _, ill in some}) == 3 for some in apart)
+    assert lv.verify(tmp_path / "out").passed
+    page = anonymize_report(release)
+    assert "of as many different units" in page and "Closeness" not in page
+
+
+def test_values_of_too_few_units_are_refused():
+    people = pa.table({"home": ["a"] * 4 + ["b", "c"], "age": list(range(6)), "illness": [*"wxyz", "w", "w"]})
+    with pytest.raises(InfeasibleError, match="from as many different units"):
+        lv.anonymize(people, quasi=["age"], sensitive=["illness"], unit="home", k=2, l=3, method="greedy")
+
+
+def test_closeness_says_that_it_counts_records():
+    release = lv.anonymize(
+        relatives(), quasi=["age"], sensitive=["illness"], unit="home", k=3, t=0.9, method="greedy"
+    )
+    assert any("counts records" in reason for reason in release.verdict.reasons)
+    assert "Closeness of sensitive values counts records" in anonymize_report(release)

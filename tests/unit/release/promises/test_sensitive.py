@@ -70,7 +70,7 @@ def test_an_honest_release_verifies(kind: str, column: pa.Array, tmp_path: Path)
             }
             release = lv.anonymize(data, **options, **asked)
             out = tmp_path / f"{name}-{suppress}"
-            release.write(out, "")
+            release.write(out)
             assert lv.verify(out).passed, str(lv.verify(out))
 
 
@@ -90,7 +90,7 @@ def test_an_honest_hierarchical_release_verifies(tmp_path: Path) -> None:
             k=3,
             method="greedy",
         )
-        release.write(tmp_path / str(number), "")
+        release.write(tmp_path / str(number))
         assert lv.verify(tmp_path / str(number)).passed
 
 
@@ -110,7 +110,7 @@ def test_values_that_nobody_has_make_no_class_closer(tmp_path: Path) -> None:
         k=3,
         method="greedy",
     )
-    release.write(tmp_path / "tree", "")
+    release.write(tmp_path / "tree")
     promised = next(p for p in read_manifest(tmp_path / "tree").promises if p["promise"] == "t-closeness")
     assert len(promised["values"]) == 3 and [len(set(level)) for level in promised["hierarchy"]] == [2, 1]
     spec = tmp_path / "spec.toml"
@@ -119,7 +119,7 @@ def test_values_that_nobody_has_make_no_class_closer(tmp_path: Path) -> None:
     close = lv.anonymize(
         table, schema=read_spec(spec).schema, quasi=["age"], sensitive=["ill"], t=0.1, k=3, method="greedy"
     )
-    close.write(tmp_path / "order", "")
+    close.write(tmp_path / "order")
     assert close.n_classes == 1 and lv.verify(tmp_path / "order").passed
 
 
@@ -131,7 +131,7 @@ def test_values_that_the_schema_merges_are_one_value(tmp_path: Path) -> None:
     release = lv.anonymize(
         table, schema=read_spec(spec).schema, quasi=["age"], sensitive=["ill"], l=2, k=3, method="greedy"
     )
-    release.write(tmp_path / "out", "")
+    release.write(tmp_path / "out")
     assert lv.verify(tmp_path / "out").passed
     promised = read_manifest(tmp_path / "out").promises[-1]["values"]
     assert sorted(map(sorted, promised)) == [["1", "1.0", "1.00"], ["2", "2.0"]]
@@ -149,7 +149,7 @@ def test_a_missing_value_that_only_a_suppressed_record_has_is_not_told(
             assert asked.get("distance") == "ordered"  # nothing is left out where the order would tell
             return
         out = tmp_path / str(number)
-        release.write(out, "")
+        release.write(out)
         assert lv.verify(out).passed
         told.append([entry.get("values") for entry in read_manifest(out).promises])
     assert told[0] == told[1]
@@ -157,7 +157,7 @@ def test_a_missing_value_that_only_a_suppressed_record_has_is_not_told(
 
 def test_run_time_is_not_published(tmp_path: Path) -> None:
     release = lv.anonymize(pa.table({"age": [1, 2, 3, 4]}), quasi=["age"], k=2, method="greedy")
-    release.write(tmp_path / "out", "")
+    release.write(tmp_path / "out")
     assert release.seconds > 0 and read_manifest(tmp_path / "out").seconds is None
 
 
@@ -177,7 +177,7 @@ def forged(source: Path, out: Path, change: Callable[[dict[str, Any]], object]) 
 def test_different_values_are_not_one_value(tmp_path: Path) -> None:
     table = pa.table({"age": [1] * 3 + [50] * 3, "ill": ["flu"] * 3 + ["cold"] * 3})
     asked: dict[str, Any] = {"quasi": ["age"], "sensitive": ["ill"], "k": 3, "method": "greedy"}
-    lv.anonymize(table, t=1.0, **asked).write(tmp_path / "honest", "")
+    lv.anonymize(table, t=1.0, **asked).write(tmp_path / "honest")
     assert lv.verify(tmp_path / "honest").passed
     united = {"values": [["flu", "cold"]], "t": 0.0}
     assert forged(tmp_path / "honest", tmp_path / "out", lambda e: e.update(united)) == ["t-closeness"]
@@ -197,7 +197,7 @@ def test_a_missing_value_and_its_label_are_one_value(tmp_path: Path) -> None:
         method="greedy",
         count_missing=True,
     )
-    release.write(tmp_path / "out", "")
+    release.write(tmp_path / "out")
     assert lv.verify(tmp_path / "out").passed
     promised = read_manifest(tmp_path / "out").promises[-1]["values"]
     assert sorted(map(sorted, promised)) == [["", "unknown"], ["flu"]]
@@ -218,7 +218,7 @@ def test_repeated_levels_make_no_class_closer(tmp_path: Path) -> None:
         k=4,
         method="greedy",
     )
-    release.write(tmp_path / "honest", "")
+    release.write(tmp_path / "honest")
     assert release.n_classes == 2 and lv.verify(tmp_path / "honest").passed
     promised = next(p for p in read_manifest(tmp_path / "honest").promises if p["promise"] == "t-closeness")
     low, root = promised["hierarchy"]

@@ -275,7 +275,7 @@ def totals_inplace(child_start, parent_total, sizes, size_mean, size_variance, o
                     weight = sizes[first + c, s]
                     if weight > 1e-9:
                         spread = math.sqrt(size_variance[first + c, s]) + 1e-3
-                        x = (points[c, t] - size_mean[first + c, s]) / spread
+                        x = (points[c, t] + 0.5 - size_mean[first + c, s]) / spread
                         below += weight * 0.5 * math.erfc(-min(max(x, -MOST), MOST) / math.sqrt(2.0))
                 cumulative[c, t] = below
         low, high = 0.0, 1.0

@@ -1,18 +1,19 @@
-"""The report inside a release of tables: what stands in them, what they were audited with, how exact they are."""
+"""The page of a release of tables: what stands in them, what they were audited with, how exact they are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from louver import __version__
 from louver._words import counted
 from louver.release.manifest import Manifest
-from louver.report.page import answers, facts, page, sentence, table
+from louver.release.pages.frame import answers, facts, page, sentence, table
+from louver.release.pages.published import Published
 
-__all__ = ["tables_report"]
+__all__ = ["tables_page"]
 
 MOST_ROWS = 40
 """Lines of a table that are shown; the files have them all."""
@@ -20,9 +21,30 @@ MOST_ROWS = 40
 HIDDEN = "hidden"
 
 
-def tables_report(manifest: Manifest, tables: Sequence[pa.Table]) -> str:
-    """The report as HTML, from the manifest and the tables as they are published, and from nothing else."""
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The first lines of a table, how many it has, and how many numbers are hidden."""
+
+    first: pa.Table
+    rows: int
+    hidden: int
+
+    @classmethod
+    def of(cls, parts: Iterable[pa.Table]) -> _Shown:
+        first: list[pa.Table] = []
+        rows = hidden = 0
+        for part in parts:
+            if rows < MOST_ROWS or not first:
+                first.append(part.slice(0, MOST_ROWS - rows))
+            rows += part.num_rows
+            hidden += part.column(part.num_columns - 1).null_count
+        return cls(pa.concat_tables(first), rows, hidden)
+
+
+def tables_page(manifest: Manifest, published: Published) -> str:
+    """The page as HTML."""
     told = manifest.parameters["tables"]
+    tables = [_Shown.of(published(one["file"])) for one in told]
     small = int(manifest.parameters["small"])
     verdict = (
         f"The audit found no count above 0 and below {small} that follows exactly from these tables, alone or together with those that the "
@@ -31,14 +53,14 @@ def tables_report(manifest: Manifest, tables: Sequence[pa.Table]) -> str:
     sections = [f'<p class="verdict">{sentence(verdict)}</p>', _answers(told, tables, small)]
     for one, shown in zip(told, tables, strict=True):
         sections += [f"<h2>{sentence(str(one['name']))}</h2>", facts(_facts(one, shown)), _lines(shown)]
-    return page("Published tables", _subtitle(tables), sections, f"louver {__version__}")
+    return page("Published tables", _subtitle(tables), sections, f"louver {manifest.version}")
 
 
-def _subtitle(tables: Sequence[pa.Table]) -> str:
-    return f"{counted(len(tables), 'table')} of {sum(t.num_rows for t in tables):,} numbers in all"
+def _subtitle(tables: Sequence[_Shown]) -> str:
+    return f"{counted(len(tables), 'table')} of {sum(t.rows for t in tables):,} numbers in all"
 
 
-def _answers(told: Sequence[Mapping[str, Any]], tables: Sequence[pa.Table], small: int) -> str:
+def _answers(told: Sequence[Mapping[str, Any]], tables: Sequence[_Shown], small: int) -> str:
     names = ", ".join(str(one["name"]) for one in told)
     return answers(
         released=f"{names}: Parquet and CSV files with the same numbers.",
@@ -53,7 +75,7 @@ def _is_shares(one: Mapping[str, Any]) -> bool:
     return one["n_rows_by"] is not None
 
 
-def _accuracy(one: Mapping[str, Any], shown: pa.Table) -> str:
+def _accuracy(one: Mapping[str, Any], shown: _Shown) -> str:
     if _is_shares(one):
         decimals = one["decimals"]
         return (
@@ -61,24 +83,24 @@ def _accuracy(one: Mapping[str, Any], shown: pa.Table) -> str:
             if decimals is None
             else f"Shares are rounded to {counted(decimals, 'digit')}."
         )
-    hidden = shown.column(shown.num_columns - 1).null_count
+    hidden = shown.hidden
     exact = "Counts are exact" if one["base"] is None else f"Counts are rounded to multiples of {one['base']}"
     return f"{exact}; {counted(hidden, 'number')} hidden." if hidden else f"{exact}."
 
 
-def _facts(one: Mapping[str, Any], shown: pa.Table) -> list[tuple[str, str]]:
+def _facts(one: Mapping[str, Any], shown: _Shown) -> list[tuple[str, str]]:
     value = "row percentages" if _is_shares(one) else "counts of people"
     rows = [("by", ", ".join(one["by"])), ("what", value), ("how exact", _accuracy(one, shown))]
     rows += [("people", f"{one['people']:,}")] if "people" in one else []
     return [*rows, ("file", one["file"])]
 
 
-def _lines(shown: pa.Table) -> str:
-    columns = [column.to_pylist() for column in shown.slice(0, MOST_ROWS).columns]
+def _lines(shown: _Shown) -> str:
+    columns = [column.to_pylist() for column in shown.first.columns]
     rows = [[HIDDEN if value is None else value for value in row] for row in zip(*columns, strict=True)]
     more = (
-        f"<p>The first {MOST_ROWS} of {shown.num_rows:,} numbers; the file has all.</p>"
-        if shown.num_rows > MOST_ROWS
+        f"<p>The first {MOST_ROWS} of {shown.rows:,} numbers; the file has all.</p>"
+        if shown.rows > MOST_ROWS
         else ""
     )
-    return table(shown.column_names, rows) + more
+    return table(shown.first.column_names, rows) + more

@@ -1,0 +1,402 @@
+"""The page of a TopDown release: what was spent, what is exact, what is not protected, how it was found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from html import escape
+from typing import Any
+
+from louver.release.manifest import Manifest
+from louver.release.pages.chart import COLOURS, Area, Bars, Line, Panel, drawing
+from louver.release.pages.frame import answers, facts, figure, page, table, tiles
+from louver.release.pages.published import Published
+
+__all__ = ["topdown_page"]
+
+MOST_LISTED = 50
+"""Regions listed by name; the manifest has them all."""
+
+LARGE_RATIO = 30
+"""Largest over smallest number beyond which an axis is logarithmic."""
+
+Levels = Sequence[Mapping[str, Any]]
+
+
+def topdown_page(manifest: Manifest, published: Published) -> str:
+    """The page as HTML. It is published with the release and says nothing that is not private."""
+    r, privacy = manifest.results, manifest.privacy
+    levels: Levels = r["levels"]
+    rescued = len(r["failsafe"])
+    sections = [
+        f'<p class="verdict{" risk" if manifest.not_private else ""}">{escape(_verdict(manifest))}</p>',
+        _answers(manifest),
+        tiles(
+            [
+                (r["people"], "people", False),
+                (levels[-1]["regions"], f"regions of level {levels[-1]['name']}", False),
+                (
+                    f"{float(Fraction(privacy['amount'])):g}",
+                    f"{privacy['measure']}, {_whole(privacy)}",
+                    False,
+                ),
+                (rescued, "regions that needed the failsafe", rescued > 0),
+            ]
+        ),
+        "<h2>How large regions are, and how well their size is known</h2>",
+        table(
+            [
+                "level",
+                "regions",
+                "smallest",
+                "median",
+                "largest",
+                "error of a region's size (standard deviation)",
+            ],
+            [
+                [
+                    level["name"],
+                    level["regions"],
+                    level["sizes"][0],
+                    level["median"],
+                    level["sizes"][-1],
+                    f"{level['error']:.1f}" if level["error"] else "exact",
+                ]
+                for level in levels
+            ],
+        ),
+        figure(_sizes(levels), "People of the regions of the last levels, the largest first."),
+        f"<p>{_meaning_of_errors(r)} Counts that are small compared with it are mostly noise.</p>",
+        *_known_error(r),
+        "<h2>What is protected, and what is not</h2>",
+        facts(_guarantee(manifest)),
+        "<h2>What public knowledge was kept</h2>",
+        *_knowledge(manifest),
+        "<h2>Where the budget went</h2>",
+        table(
+            ["level", "regions", "query", "loss", "noise (standard deviation)"],
+            [
+                [
+                    level["name"],
+                    level["regions"],
+                    query["name"],
+                    query["loss"],
+                    f"{math.sqrt(query['variance']):.1f}",
+                ]
+                for level in levels
+                for query in level["queries"]
+            ],
+        ),
+        figure(_budget(levels, str(privacy["measure"])), "Loss and noise of every query, by level."),
+        *_evaluation(levels),
+        "<h2>How to read this</h2><p>Counts are whole, not negative, and add up over regions. They are estimates: "
+        "because no count may fall below zero, empty regions come out "
+        "too large on average and large ones too small. The noisy measurements in <code>measurements/</code> have no such "
+        "bias.</p>",
+        "<h2>Appendix: how it was found</h2>",
+        *_solution(r),
+    ]
+    return page(
+        "TopDown release",
+        f"{r['people']:,} people in a tree of regions",
+        sections,
+        f"louver {manifest.version}",
+    )
+
+
+# Words
+
+
+def _loss(told: Mapping[str, Any]) -> str:
+    return f"{told['measure']} = {told['amount']} ({told['neighbours']})"
+
+
+def _verdict(manifest: Manifest) -> str:
+    if manifest.not_for_release:
+        return "NOT PRIVATE and not for release: made to compare with the truth."
+    if manifest.not_private:
+        return "NOT PRIVATE: the noise comes from a seed that anybody can repeat."
+    privacy = manifest.privacy
+    given = ", given the exact counts listed below" if privacy["not_protected"] else ""
+    first = privacy.get("first_release")
+    beside = "" if first is None else f" beside {_loss(first)} for the release it extends"
+    return (
+        f"Promised: {_loss(privacy)}{beside}. That is the most that these files can tell of whether "
+        f"{privacy['meaning']}{given}."
+    )
+
+
+def _whole(privacy: Mapping[str, Any]) -> str:
+    """What the loss is that of."""
+    if privacy.get("first_release") is None:
+        return "the whole privacy loss"
+    return "the loss beside that of the first release"
+
+
+def _answers(manifest: Manifest) -> str:
+    """What an outsider may learn, how accurate it is, whether to publish it, what to do next."""
+    levels, is_private = manifest.results["levels"], not manifest.not_private
+    names = [level["name"] for level in levels]
+    learnt = "Nobody can tell from these files with much confidence what any one person's record says"
+    if not is_private:
+        learnt = "Nothing: whoever guesses the seed can take the noise away and work out true counts"
+    if manifest.privacy["not_protected"]:
+        learnt += (
+            f"; but they tell exactly, and so do not protect, {'; '.join(manifest.privacy['not_protected'])}"
+        )
+    error = levels[-1]["error"]
+    known = f"is uncertain by about {error:.0f} people either way" if error else "is exact"
+    publish = (
+        "It may be published as it is" if is_private else "Do not publish it: anybody can repeat its noise"
+    )
+    if manifest.results["failsafe"]:
+        publish += "; some regions do not add up to those above them and are listed below"
+    return answers(
+        released=f"One row for each of {manifest.results['people']:,} people with region and attributes, and tables of {len(names)} "
+        f"levels, from {names[0]} to {names[-1]}; counts are whole and add up.",
+        promised=f"{learnt}.",
+        accuracy=f"How many people live in one {names[-1]} {known}; larger regions are known better in proportion.",
+        check=f"{publish}. Look at the levels you will quote, compare their noise with the counts, and run louver verify on the folder.",
+    )
+
+
+def _meaning_of_errors(results: Mapping[str, Any]) -> str:
+    """Where the errors of sizes come from, in words."""
+    if results["errors"] is None:
+        return "The error is that of the level's own measurements; the levels above and below make most sizes more accurate than that."
+    return "The error is the typical standard error of a published size, as in the table below."
+
+
+def _known_error(results: Mapping[str, Any]) -> list[str]:
+    """Standard errors by level, and bias by size, as simulations of the release tell them."""
+    found = results["errors"]
+    if found is None:
+        return []
+    lines = [
+        [
+            one["level"],
+            one["query"],
+            f"{one['error']:.1f}" if one["error"] else "exact",
+            "simulated" if one["simulated"] else "least squares",
+        ]
+        for one in found["typical"][:MOST_LISTED]
+    ]
+    last = results["levels"][-1]["name"]
+    sizes = [[f"{size:,} and more" if size else "0", n, f"{bias:+.1f}"] for size, n, bias in found["bias"]]
+    return [
+        "<h2>How far off the numbers are</h2>",
+        "<p>Every number of the tables has a standard error and an interval from <code>lower_90</code> to <code>upper_90</code>: of all such "
+        "intervals about nine in ten hold the true number. They come from "
+        f"{results['intervals']} simulations with the same noise of truths drawn given the measurements, widened by as much as these say "
+        "that the truth is rougher. A number that a table leaves out is 0, with an error like those below. "
+        "<code>louver topdown area</code> tells the same for any union of leaves.</p>",
+        table(["level", "query", "typical standard error", "from"], lines),
+        f"<p>Bias: how much larger than in truth the size of a {escape(last)} comes out on average, by its true size (each class "
+        "reaches to the next).</p>",
+        table(["true size", f"simulated, {last}", "bias, people"], sizes),
+    ]
+
+
+def _guarantee(manifest: Manifest) -> list[tuple[str, str]]:
+    privacy = manifest.privacy
+    rows = [("neighbours", f"{privacy['neighbours']}: {privacy['meaning']}")]
+    if privacy.get("first_release") is not None:
+        lost = _loss(privacy["first_release"])
+        rows.append(("lost before", f"{lost}, by the release that it extends; both add up"))
+    rows += [("not protected", what) for what in privacy["not_protected"]] or [
+        ("not protected", "nothing is exact")
+    ]
+    if privacy["composed"] is not None:
+        epsilon, delta = (float(Fraction(part)) for part in privacy["composed"])
+        rows.append(("this release alone", f"epsilon {epsilon:g} at delta {delta:g}, its queries composed"))
+    if privacy["epsilon_at_delta"] is not None:
+        epsilon, delta = (float(Fraction(part)) for part in privacy["epsilon_at_delta"])
+        rows.append(("in other words", f"epsilon {epsilon:g} at delta {delta:g}"))
+    unspent = Fraction(privacy["budget"]) - Fraction(privacy["amount"])
+    if unspent:
+        told = f"{unspent} of {privacy['budget']}: shares of queries that invariants answer exactly"
+        rows.append(("not spent", told))
+    if manifest.ledger_head is not None:
+        rows.append(("ledger entry", manifest.ledger_head.partition(":")[0]))
+    return rows
+
+
+def _knowledge(manifest: Manifest) -> list[str]:
+    """Invariants and bounds; every one holds exactly, which `verify` recomputes."""
+    promise = next(entry for entry in manifest.promises if entry["promise"] == "topdown")
+    lines = [
+        [
+            one["name"],
+            "exact" if one["exact"] else "bounds from a public table",
+            one["level"],
+            "; ".join(
+                f"{name}: {', '.join(labels)}" for name, labels in promise["cells"][one["name"]].items()
+            )
+            or "everyone",
+        ]
+        for one in manifest.results["statements"]
+    ]
+    zeros = manifest.results["structural_zeros"]
+    told = "No cell is a structural zero."
+    if zeros:
+        n_cells = math.prod(len(labels) for labels in promise["attributes"].values())
+        told = f"{zeros:,} of {n_cells:,} cells are structural zeros; nobody is in them."
+    if not lines:
+        return [f"<p>No invariants and no bounds. {told}</p>"]
+    return [table(["statement", "kind", "level", "about"], lines), f"<p>{told}</p>"]
+
+
+def _evaluation(levels: Levels) -> list[str]:
+    """True errors, in an evaluation only, which is never for release."""
+    if "mean_absolute_error" not in levels[0]:
+        return []
+    queries = list(levels[0]["mean_absolute_error"])
+    lines = [
+        [level["name"], *(_rounded(level["mean_absolute_error"].get(query)) for query in queries)]
+        for level in levels
+    ]
+    return [
+        "<h2>How far off it is</h2>",
+        table(["level", *queries], lines),
+        "<p>Mean absolute error over all regions of a level and all rows of a query, in people.</p>",
+    ]
+
+
+def _rounded(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _solution(results: Mapping[str, Any]) -> list[str]:
+    """What the solvers said, level by level; where the failsafe was used."""
+    rescued = results["failsafe"]
+    parts = [
+        table(
+            [
+                "level",
+                "regions",
+                "parents without proof",
+                "parents rescued",
+                "largest violation before rounding",
+            ],
+            [
+                [
+                    level["name"],
+                    level["regions"],
+                    level["unproved"],
+                    sum(region["level"] == level["name"] for region in rescued),
+                    f"{level['largest_residual']:.1e}",
+                ]
+                for level in results["levels"]
+            ],
+        )
+    ]
+    if not rescued:
+        parts.append("<p>The failsafe was never used: children add up to their parents everywhere.</p>")
+    else:
+        lines = [
+            [
+                region["level"],
+                region["region"],
+                f"{region['distance']:g}",
+                region["moved"],
+                "yes" if region["kept_margin"] else "no",
+            ]
+            for region in rescued
+        ]
+        head = ["level", "region", "least distance", "people moved", "margins kept"]
+        parts.append(table(head, lines[:MOST_LISTED]))
+    if results["suboptimal_regions"]:
+        named = ", ".join(results["suboptimal_regions"][:MOST_LISTED])
+        parts.append(f"<p>Accepted without proof of optimality: {escape(named)}.</p>")
+    return parts
+
+
+# Drawings
+
+
+def _sizes(levels: Levels) -> str:
+    """People of the regions of the last levels, the largest first, at every twentieth of the regions."""
+    panels = []
+    for level in levels[-3:]:
+        sizes, n = level["sizes"][::-1], level["regions"]
+        if len(sizes) < n:  # between two of the sizes that are told regions have at least the smaller one
+            edges, heights = [place * n / (len(sizes) - 1) for place in range(len(sizes))], sizes[1:]
+        else:
+            edges, heights = [float(place) for place in range(n + 1)], sizes
+        marks = [Area(edges, [0.0] * len(heights), heights)]
+        panels.append(
+            Panel(
+                title=level["name"],
+                marks=marks,
+                below="regions, the largest first",
+                beside="people",
+                straight=10.0,
+                ends=(0.0, float(n)),
+            )
+        )
+    return drawing(panels)
+
+
+def _budget(levels: Levels, measure: str) -> str:
+    """The loss of every query by level, and the standard deviation of its noise; with an evaluation the errors."""
+    names = [level["name"] for level in levels]
+    queries = list(dict.fromkeys(query["name"] for level in levels for query in level["queries"]))
+    ticks = [(float(place), name) for place, name in enumerate(names)]
+    places, below, bars = range(len(names)), [0.0] * len(names), []
+    for number, name in enumerate(queries):
+        upper = [
+            low + sum(float(Fraction(query["loss"])) for query in level["queries"] if query["name"] == name)
+            for low, level in zip(below, levels, strict=True)
+        ]
+        bars.append(Bars(places, upper, below, colour=_colour(number)))
+        below = upper
+    noise = {
+        name: {
+            place: math.sqrt(query["variance"])
+            for place, level in enumerate(levels)
+            for query in level["queries"]
+            if query["name"] == name
+        }
+        for name in queries
+    }
+    panels = [
+        Panel(title="Loss", marks=bars, beside=measure, ticks=ticks, ends=(-0.6, len(names) - 0.4)),
+        _lines("Noise, standard deviation", noise, ticks),
+    ]
+    if "mean_absolute_error" in levels[0]:
+        errors = {
+            name: {
+                place: level["mean_absolute_error"][name]
+                for place, level in enumerate(levels)
+                if name in level["mean_absolute_error"]
+            }
+            for name in queries
+        }
+        panels.append(_lines("Mean absolute error", errors, ticks))
+    return drawing(panels, legend=queries)
+
+
+def _lines(
+    title: str, values: Mapping[str, Mapping[int, float]], ticks: Sequence[tuple[float, str]]
+) -> Panel:
+    """One line per query over the levels; a level without a value is left out."""
+    found = [value for by_level in values.values() for value in by_level.values() if value > 0]
+    is_wide = bool(found) and max(found) > LARGE_RATIO * min(found)
+    marks = [
+        Line(list(by_level), list(by_level.values()), _colour(number))
+        for number, by_level in enumerate(values.values())
+        if by_level
+    ]
+    return Panel(
+        title=title,
+        marks=marks,
+        beside="people",
+        straight=min(found) if is_wide else None,
+        ticks=ticks,
+        ends=(-0.6, len(ticks) - 0.4),
+    )
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]

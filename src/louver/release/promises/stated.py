@@ -1,0 +1,715 @@
+"""What a manifest may state: known keys, values of their types, and no sentence but those that louver writes.
+
+Parameters, results and warnings are read by people and by no promise, so that anything could hide there. Every string must be a name or a
+label of the published files, one of a list, or of a fixed form. What cannot be any of these, such as the labels that a recode united, is
+short, and counted: `verify` tells how many strings it could not trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+
+from louver.release.folder import Folder
+from louver.release.manifest import Manifest, parse
+from louver.release.promises.base import Context, Outcome, count_distinct
+from louver.release.promises.mapping import DATA, published_columns
+from louver.release.sentences import (
+    CHAIN,
+    IN_ORDER,
+    NOT_PRIVATE,
+    ROUNDED_ALONE,
+    TABLES,
+    WEAKER,
+    column_disclosed,
+    failsafe_used,
+)
+from louver.release.strict_json import read_json
+
+__all__ = ["check_stated"]
+
+LONGEST, MOST_UNTRACED = 200, 5_000
+"""Characters of a string, and strings of a manifest, that no published file has."""
+
+EARLIER_DISCLOSURE = "every column that is not a quasi-identifier, record by record"
+"""What early versions stated of all columns at once."""
+
+DICTIONARY, FIRST_MANIFEST = "data/columns.parquet", "first/manifest.json"
+MEASURED = "measurements/topdown.parquet"
+
+
+@dataclass(slots=True)
+class Known:
+    """Strings of the published files and promises; `untraced` collects those of the manifest that are none of them."""
+
+    names: frozenset[str]
+    labels: frozenset[str] = frozenset()
+    untraced: set[str] = field(default_factory=set)
+
+    def take(self, text: str) -> str:
+        """A string that cannot be traced: short, and counted."""
+        if len(text) > LONGEST or not text.isprintable():
+            raise ValueError("a string is longer than any name")
+        self.untraced.add(text)
+        if len(self.untraced) > MOST_UNTRACED:
+            raise ValueError("there are more strings than any release states")
+        return text
+
+
+def _name(text: str, info: ValidationInfo[Known]) -> str:
+    if text not in info.context.names:
+        raise ValueError("no name of the published files")
+    return text
+
+
+def _label(text: str, info: ValidationInfo[Known]) -> str:
+    return text if text in info.context.labels else info.context.take(text)
+
+
+def _untraced(text: str, info: ValidationInfo[Known]) -> str:
+    return text if text in info.context.names else info.context.take(text)
+
+
+Name = Annotated[str, AfterValidator(_name)]
+"""A column, level, query or statement of the release."""
+Label = Annotated[str, AfterValidator(_label)]
+"""A label, of the published files or not."""
+Own = Annotated[str, AfterValidator(_untraced)]
+"""A name of a column or a file of the source."""
+
+Number = int | float
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+Amount = Number | Annotated[str, Field(pattern=r"^[0-9][0-9./eE+-]{0,2000}$")] | None
+Loss = Annotated[str, Field(pattern=r"^(epsilon|rho) = [0-9]{1,2000}(/[0-9]{1,2000})? \([a-z-]{1,30}\)$")]
+Neighbours = Literal["add-remove-record", "change-record", "add-remove-unit"]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Labels = dict[Name, list[Label]]
+Recode = Annotated[dict[Label, list[Label] | list[Number] | int], Field(max_length=MOST_UNTRACED)]
+Method = Literal[
+    "auto",
+    "exact",
+    "split-carry",
+    "greedy",
+    "sorted",
+    "mondrian",
+    "mondrian-relaxed",
+    "k-member",
+    "freeform-greedy",
+    "freeform-sort-greedy",
+    "freeform-hungarian",
+]
+METHOD_USED = r"^[a-z][a-z-]{0,30}$"
+"""The method that found the classes, by one word."""
+Mechanism = Literal[
+    "louver", "M_H", "M_H^r", "M_dp^OP", "M_H^dp", "M_c", "M_c^r", "M_c^dp", "M_c^ch", "TopDown"
+]
+TOPDOWN_METHODS = (
+    "dual Newton least squares, rounding by shortest paths",
+    "likeliest counts within the classes of the first release, people shared out one by one",
+)
+
+
+class _Part(BaseModel):
+    """Known keys and types; a key that early versions did not write may be missing."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class AnonymizeParameters(_Part):
+    quasi: list[Name]
+    k: int
+    identifying: list[Own] = []
+    sensitive: list[Name] = []
+    keep: list[Name] = []
+    ordered: Labels | list[Name] = []
+    categorical: list[Name] = []
+    weights: dict[Name, Number] = {}
+    method: Method
+    recoding: Literal["local", "global"] = "local"
+    seconds: Number = 0
+    steps: int | None = None
+    normalise: bool = False
+    one_hot: list[Name] = []
+    sets: int | None = None
+    boundary: int | None = None
+    carry: Literal["classes", "subset", "bubble"] | None = None
+    size: int | None = None
+    accepted: int | None = None
+    subproblem_seconds: Number | None = None
+    l: Number | None = None  # noqa: E741 - the field's own name
+    l_kind: Literal["distinct", "entropy"] | None = None
+    t: Number | None = None
+    distance: Literal["equal", "ordered", "hierarchical"] | None = None
+    count_missing: bool = False
+    suppress: Number = 0
+    population_count: Own | None = None
+    k_map: bool = False
+    unit: Own | None = None
+    sampling_weight: Own | None = None
+    top_code: dict[Name, Number] = {}
+    bottom_code: dict[Name, Number] = {}
+    round_to: dict[Name, Number] = {}
+    missing: Literal["category", "match", "error"] = "category"
+    parts: Annotated[str, Field(pattern=r"^(auto|[0-9]{1,9})$")] | None = None
+    format: Literal["labels", "bounds"] = "labels"
+    csv: bool = False
+    keep_order: bool = False
+    class_id: bool = False
+    missing_code: Labels = {}
+    hierarchy: list[Name] = []
+    population: bool = False
+    recode: dict[Name, Recode] = {}
+
+
+class Subproblems(_Part):
+    number: Count
+    largest: Count
+    mean: Number
+
+
+class ReachedLimit(_Part):
+    name: Name
+    l: Number | None  # noqa: E741 - the field's own name
+    t: Number | None
+    distance: Literal["equal", "ordered", "hierarchical"]
+
+
+class RiskFigures(_Part):
+    prosecutor_highest: Number
+    prosecutor_average: Number
+    marketer: Number
+    journalist_highest: Number | None
+    journalist_average: Number | None
+    uniques_after: Count
+    class_sizes: list[Annotated[list[Count], Field(min_length=2, max_length=2)]]
+    counted: Literal["records", "units"] = "records"
+
+
+class UtilityFigures(_Part):
+    discernibility: Count
+    average_class_size: Number
+
+
+class AnonymizeResults(_Part):
+    method: Annotated[str, Field(pattern=METHOD_USED)]
+    guarantee: Literal["k-anonymity", "k-map", "k-units", "freeform"]
+    k: int
+    records: Count
+    classes: Count
+    smallest_class: Count
+    suppressed: Count
+    subproblems: Subproblems | None = None
+    parts: Count | None = None
+    unchanged: list[Name] = []
+    reached: list[ReachedLimit] = []
+    gcp: Number
+    by_column: list[list[Name | Number]]
+    gap: Number | None = None
+    risk: RiskFigures
+    utility: UtilityFigures
+
+
+class AuditTable(_Part):
+    name: Own
+    file: Name
+    by: list[Name]
+    base: int | None
+    total: Label | None
+    n_rows_by: int | None
+    decimals: int | None
+    where: dict[Own, list[Label]] = {}
+    recode: dict[Own, Recode] = {}
+    people: Count | None = None
+
+
+class AuditParameters(_Part):
+    small: Count
+    within: Number | None
+    counted: Literal["people, not households", "units, not people"] | None = None
+    tables: list[AuditTable]
+
+
+class GroupsParameters(_Part):
+    unit: Own | None = None
+    size: Own | None = None
+    groups: Own | None = None
+    regions: list[Name]
+    domain_from_data: bool = False
+    max_size: Count
+    min_size: Count = 0
+    epsilon: Amount = None
+    rho: Amount = None
+    delta: Amount = None
+    shares: Literal["chosen", "equal"] | list[Amount] = "chosen"
+    mechanism: Mechanism | None = None
+    noise: Literal["louver", "opendp"] = "louver"
+    quantity: Own | None = None
+    max_quantity: Number = 1
+    across: Literal["error", "split"] = "error"
+    total: Literal["public", "noisy"]
+    neighbours: Neighbours
+    seed: int | None = None
+    evaluate: bool = False
+    as_published: bool = False
+
+
+class GroupsLevel(_Part):
+    name: Name
+    regions: Count
+    share: Number
+    measured_l1: Number
+    forecast_l1: Number
+    forecast_emd: Number
+    measured_emd: Number | None = None
+    noise: Number | None = None
+    weighed: Number | None = None
+    typical: Count | None = None
+    l1_error: Number | None = None
+    emd: Number | None = None
+    suffix_emd: Number | None = None
+
+
+class GroupsResults(_Part):
+    mechanism: Mechanism
+    epsilon: Number | None = None
+    rho: Number | None = None
+    delta: Number | None = None
+    neighbours: Neighbours
+    debited: Loss | None = None
+    levels: list[GroupsLevel]
+    total_groups: Count
+    query: Literal["sizes", "prefix", "suffix", "chain"] | None = None
+    sizes: Annotated[list[Count], Field(max_length=2)] = []
+
+
+class Geography(_Part):
+    levels: list[Name]
+    leaves: Own
+    column: Own | None = None
+    prefixes: list[Count] | None = None
+    columns: list[Own] | None = None
+
+
+class Shares(_Part):
+    levels: dict[Name, Amount]
+    queries: dict[Name, Amount]
+    at: dict[Name, dict[Name, Amount]] = {}
+
+
+class QueryAsked(_Part):
+    attributes: list[Name]
+    merge: dict[Name, dict[Label, list[Label]]] = {}
+
+
+class InvariantAsked(_Part):
+    name: Name
+    level: Name
+    cells: Labels
+
+
+class BoundAsked(_Part):
+    name: Name
+    file: Own
+    cells: Labels
+    lower: int | Own | None = None
+    upper: int | Own | None = None
+    facilities: Label | None = None
+
+
+class Refined(_Part):
+    attribute: Name
+    merge: dict[Label, list[Label]]
+
+
+class RuleAsked(_Part):
+    name: Name
+    cells: Labels
+    at_most: Count
+    of: Labels
+
+
+class GapAsked(_Part):
+    name: Name
+    cells: Labels
+    younger: Count | None = None
+    older: Count | None = None
+
+
+class HouseholdAsked(_Part):
+    head: Labels
+    members: Labels
+    years: Name
+    gaps: list[GapAsked] = []
+
+
+class TopDownParameters(_Part):
+    geography: Geography
+    shares: Shares | None = None
+    queries: dict[Name, QueryAsked] = {}
+    invariants: list[InvariantAsked] = []
+    bounds: list[BoundAsked] = []
+    extended_by: Own | None = None
+    epsilon: Amount = None
+    rho: Amount = None
+    delta: Amount = None
+    neighbours: Neighbours
+    acknowledge_invariants: bool = False
+    estimator: Literal["bayes", "least-squares", "plain"] = "bayes"
+    shrink: Number | Literal["off"] = 0
+    intervals: Count = 0
+    extends: Own | None = None
+    digest: Sha256 | None = None
+    refines: dict[Name, Refined] = {}
+    rules: list[RuleAsked] = []
+    household: HouseholdAsked | None = None
+
+
+class MeasuredQuery(_Part):
+    name: Name
+    loss: Annotated[str, Field(pattern=r"^[0-9]{1,2000}(/[0-9]{1,2000})?$")]
+    variance: Number
+
+
+class TopDownLevel(_Part):
+    name: Name
+    regions: Count
+    share: Number
+    largest_residual: Number
+    queries: list[MeasuredQuery]
+    sizes: Annotated[list[Count], Field(max_length=21)] = []
+    median: Count | None = None
+    error: Number | None = None
+    unproved: Count | None = None
+    mean_absolute_error: dict[Name, Number] | None = None
+
+
+class Rescued(_Part):
+    level: Name
+    region: Name
+    distance: Number
+    moved: Count
+    kept_margin: bool
+
+
+class TypicalError(_Part):
+    level: Name
+    query: Name
+    error: Number
+    simulated: bool
+
+
+class Errors(_Part):
+    typical: list[TypicalError]
+    bias: Annotated[list[Annotated[list[Number], Field(max_length=3)]], Field(max_length=100)]
+
+
+class StatementKnown(_Part):
+    name: Name
+    exact: bool
+    level: Name
+
+
+class EditsMade(_Part):
+    broken_before: dict[Name, Count]
+    broken_after: dict[Name, Count]
+    leaves: Count
+    people: Count
+
+
+class TopDownResults(_Part):
+    epsilon: Number | None = None
+    rho: Number | None = None
+    neighbours: Neighbours
+    debited: Loss | None = None
+    people: Count
+    levels: list[TopDownLevel]
+    failsafe_regions: list[Name] = []
+    suboptimal_regions: list[Name] = []
+    intervals: Count = 0
+    errors: Errors | None = None
+    statements: list[StatementKnown] = []
+    structural_zeros: Count | None = None
+    failsafe: list[Rescued] = []
+    extends: Sha256 | None = None
+    edits: EditsMade | None = None
+
+
+class Nothing(_Part):
+    """No key."""
+
+
+SHAPES: Mapping[str, tuple[type[_Part], type[_Part]]] = {
+    "anonymize": (AnonymizeParameters, AnonymizeResults),
+    "audit": (AuditParameters, Nothing),
+    "groups": (GroupsParameters, GroupsResults),
+    "topdown": (TopDownParameters, TopDownResults),
+}
+
+
+def check_stated(context: Context) -> Outcome:
+    """Look for anything in the manifest that is not of its place."""
+    manifest, folder = context.manifest, context.folder
+    known = KNOWN[manifest.verb](folder, manifest)
+    for problem in _problems(manifest, known):
+        return Outcome(False, problem)
+    if manifest.verb == "anonymize":
+        for problem in _anonymize_problems(folder, manifest, known):
+            return Outcome(False, problem)
+    if FIRST_MANIFEST in manifest.files:
+        first = parse(read_json(folder.file(FIRST_MANIFEST)), FIRST_MANIFEST)
+        own = _topdown_known(folder, first)
+        for problem in _problems(first, own):
+            return Outcome(False, f"the first release's manifest: {problem}")
+        known.untraced |= own.untraced
+    n = len(known.untraced)
+    told = f"; {n} of them are in no other file" if n else ""
+    return Outcome(True, f"known keys, and values of their kinds{told}")
+
+
+def _problems(manifest: Manifest, known: Known) -> Iterator[str]:
+    """What is wrong with the blocks that no promise speaks of."""
+    parameters, results = SHAPES[manifest.verb]
+    for model, block, name in (
+        (parameters, manifest.parameters, "parameters"),
+        (results, manifest.results, "results"),
+    ):
+        try:
+            model.model_validate(block, context=known)
+        except ValueError:
+            yield f"the {name} hold a key or a value that {manifest.verb} does not write"
+            return
+    yield from _repeated(manifest)
+    forms = {
+        manifest.created: r"[0-9T:+.\-Z]{0,40}",
+        manifest.version: r"[0-9A-Za-z.+\-]{1,40}",
+        manifest.spec_sha256 or "": r"([0-9a-f]{64})?",
+        manifest.ledger_head or "": r"([0-9]{1,12}:)?([0-9a-f]{64})?",
+    }
+    if not all(re.fullmatch(form, text) for text, form in forms.items()):
+        yield "the date, the version or a hash is none"
+    if not re.fullmatch(METHODS[manifest.verb], manifest.method):
+        yield f"the method is none of {manifest.verb}"
+    if manifest.verb in ("anonymize", "audit") and manifest.privacy:
+        yield f"{manifest.verb} claims no loss of privacy"
+    if list(manifest.warnings) != _warnings(manifest):
+        yield "the warnings are not those that follow from the rest"
+    if manifest.verb in ("anonymize", "audit") and list(manifest.disclosures) not in _disclosures(manifest):
+        yield "what is disclosed is not what follows from the rest"
+
+
+def _repeated(manifest: Manifest) -> Iterator[str]:
+    """Whether a level, a query or a statement is listed twice: each has its figures once."""
+    results = manifest.results
+    levels = [level["name"] for level in results.get("levels", ())]
+    errors = (results.get("errors") or {}).get("typical", ())
+    for names in (
+        levels,
+        [one["name"] for one in results.get("statements", ())],
+        [(one["level"], one["query"]) for one in errors],
+        *([query["name"] for query in level.get("queries", ())] for level in results.get("levels", ())),
+        results.get("failsafe_regions", ()),
+        results.get("suboptimal_regions", ()),
+        [one["region"] for one in results.get("failsafe", ())],
+        [one["name"] for one in results.get("reached", ())],
+    ):
+        if len(set(names)) < len(names):
+            yield "the results list something twice"
+            return
+    if manifest.verb == "groups" and levels != ["total", *manifest.parameters["regions"]]:
+        yield "the results list other levels than were asked for"
+
+
+METHODS: Mapping[str, str] = {
+    "anonymize": METHOD_USED,
+    "audit": "tables",
+    "groups": "|".join(map(re.escape, Mechanism.__args__)),  # type: ignore[attr-defined]
+    "topdown": "|".join(map(re.escape, TOPDOWN_METHODS)),
+}
+
+
+def _warnings(manifest: Manifest) -> list[str]:
+    """The warnings that a release has, in their order."""
+    if manifest.verb == "anonymize":
+        is_weaker = manifest.results["guarantee"] == "freeform"
+        return [WEAKER] * is_weaker + [IN_ORDER] * (manifest.parameters.get("keep_order") is True)
+    if manifest.verb == "groups":
+        is_rounded = manifest.method in ("M_H^r", "M_c^r") and "query" in manifest.results
+        return (
+            [NOT_PRIVATE] * manifest.not_private
+            + [CHAIN] * (manifest.parameters.get("as_published") is True)
+            + [ROUNDED_ALONE] * is_rounded
+        )
+    if manifest.verb == "topdown":
+        rescued = len(manifest.results.get("failsafe", ()))
+        # An extension of a release that is not private is not private either, whatever its own noise.
+        is_own = manifest.not_private and (
+            "extends" not in manifest.results or NOT_PRIVATE in manifest.warnings
+        )
+        return [NOT_PRIVATE] * is_own + [failsafe_used(rescued)] * (rescued > 0)
+    return []
+
+
+def _disclosures(manifest: Manifest) -> list[list[str]]:
+    """The lists of what is published exactly that a release may have."""
+    if manifest.verb == "audit":
+        return [[TABLES], []]
+    named = [column_disclosed(name) for name in manifest.results.get("unchanged", ())]
+    return [named] if "unchanged" in manifest.results else [[EARLIER_DISCLOSURE]]
+
+
+# The names and labels of each verb
+
+
+def _anonymize_known(folder: Folder, manifest: Manifest) -> Known:
+    names = set(folder.schema(DATA).names)
+    names |= {name.removesuffix("_lower") for name in names if name.endswith("_lower")}
+    if DICTIONARY in folder.files:
+        names |= set(folder.table(DICTIONARY)["name"].to_pylist())
+    mapping = folder.table("data/mapping.parquet")
+    members = {label for labels in mapping["members"].to_pylist() for label in labels or ()}
+    return Known(frozenset(names), frozenset(members))
+
+
+def _audit_known(folder: Folder, manifest: Manifest) -> Known:
+    tables = [table for entry in manifest.promises for table in entry.get("tables", ())]
+    names = {name for table in tables for name in (*table["by"], table["file"])}
+    return Known(frozenset(names), frozenset(_audit_labels(folder, tables)))
+
+
+def _audit_labels(folder: Folder, tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for table in tables:
+        for batch in folder.batches(table["file"], table["by"]):
+            for column in batch.columns:
+                yield from (label for label in column.unique().to_pylist() if label is not None)
+
+
+def _groups_known(folder: Folder, manifest: Manifest) -> Known:
+    return Known(frozenset(["total", *folder.schema("data/groups.parquet").names]))
+
+
+def _topdown_known(folder: Folder, manifest: Manifest) -> Known:
+    names: set[str] = set()
+    labels: set[str] = set()
+    for entry in manifest.promises:
+        names |= {*entry.get("levels", ()), *entry.get("regions", ()), *entry.get("attributes", {})}
+        names |= {
+            *entry.get("cells", {}),
+            *entry.get("tables", {}),
+            *entry.get("rules", {}),
+            *entry.get("gaps", {}),
+        }
+        if entry.get("promise") == "topdown":
+            names |= set((entry.get("errors") or {}).get("queries", ()))
+            labels |= {label for own in entry.get("attributes", {}).values() for label in own}
+            tables = entry.get("tables", {}).values()
+            labels |= {label for table in tables for own in table["attributes"].values() for label in own}
+        if entry.get("promise") == "extension":
+            names |= {view["attribute"] for view in entry.get("attributes", {}).values()}
+            labels |= {label for view in entry.get("attributes", {}).values() for label in view["labels"]}
+            labels |= {
+                label for view in entry.get("attributes", {}).values() for label in view["labels"].values()
+            }
+    listed = [*manifest.results.get("failsafe_regions", ()), *manifest.results.get("suboptimal_regions", ())]
+    if listed or manifest.results.get("failsafe"):
+        names |= _regions(folder)
+    return Known(frozenset({*names, "detailed", "total"}), frozenset(labels))
+
+
+def _regions(folder: Folder) -> set[str]:
+    """The codes of all regions that were measured."""
+    found: set[str] = set()
+    for batch in folder.batches(MEASURED, ["node"]):
+        found |= set(batch["node"].combine_chunks().unique().to_pylist())
+    return found
+
+
+KNOWN = {
+    "anonymize": _anonymize_known,
+    "audit": _audit_known,
+    "groups": _groups_known,
+    "topdown": _topdown_known,
+}
+
+
+# Figures and words of anonymize that follow from its files
+
+ROLES = ("identifying", "unit", "weight", "quasi", "sensitive", "keep")
+KINDS = ("", "whole number", "number", "truth value", "date", "text", "ordered", "hierarchy", "category")
+GENERALISED = (
+    "generalised to intervals",
+    "generalised to sets",
+    "generalised along the hierarchy",
+    "generalised to months, quarters, years or decades",
+)
+CODED = {
+    "round_to": "rounded to multiples of",
+    "bottom_code": "bottom-coded at",
+    "top_code": "top-coded at",
+}
+
+
+def _done(line: Mapping[str, Any], parameters: Mapping[str, Any]) -> Sequence[str]:
+    """What may have been done to a column, in words, by its role and the parameters."""
+    if line["role"] == "quasi":
+        return GENERALISED
+    if line["role"] not in ("sensitive", "keep"):
+        return ("dropped",)
+    codes = {words: parameters.get(key, {}).get(line["name"]) for key, words in CODED.items()}
+    told = [f"{words} {value:.15g}" for words, value in codes.items() if value is not None]
+    return (", ".join(told) or "unchanged",)
+
+
+def _anonymize_problems(folder: Folder, manifest: Manifest, known: Known) -> Iterator[str]:
+    """Whether counts, losses, classes and the dictionary say what the files say."""
+    results, promises = manifest.results, {str(entry.get("promise")): entry for entry in manifest.promises}
+    guarantee = promises.get(results["guarantee"])
+    if (
+        guarantee is None
+        or guarantee.get("k") != results["k"]
+        or results["method"] != manifest.method
+        or results["by_column"] != promises["losses"].get("by_column")
+        or results["records"] != promises["records"].get("records")
+    ):
+        yield "the results do not say what is promised"
+        return
+    if DICTIONARY in folder.files:
+        lines = folder.table(DICTIONARY).to_pylist()
+        unchanged = [line["name"] for line in lines if line["role"] in ("sensitive", "keep")]
+        if results.get("unchanged", unchanged) != unchanged:
+            yield "the columns published unchanged are not those of the dictionary"
+        for line in lines:
+            is_known = line["role"] in ROLES and line["kind"] in KINDS
+            if not is_known or line["done"] not in _done(line, manifest.parameters):
+                yield "the dictionary of columns has words that louver does not write"
+                return
+            if line["role"] in ("identifying", "unit", "weight"):
+                known.take(line["name"])
+    sizes = [tuple(pair) for pair in results["risk"]["class_sizes"]]
+    if (
+        "counted" not in results["risk"]
+    ):  # early versions counted classes as they were formed, which no file tells
+        is_said = (
+            sizes == sorted(dict(sizes).items()) and sum(size * n for size, n in sizes) == results["records"]
+        )
+    else:
+        is_said = sizes == _class_sizes(folder, manifest)
+    if not is_said:
+        yield "the sizes of classes are not those of the published records"
+
+
+def _class_sizes(folder: Folder, manifest: Manifest) -> list[tuple[int, int]]:
+    """How many classes of equal quasi-identifiers have which size, counted in records or units."""
+    if manifest.results["risk"].get("counted") == "units":
+        sizes = folder.table("data/classes.parquet")["units"].to_pylist()
+    else:
+        quasi = [
+            column for name in manifest.parameters["quasi"] for column in published_columns(folder, name)
+        ]
+        sizes = count_distinct(folder, DATA, quasi)["n"].to_pylist()
+    return sorted(Counter(map(int, sizes)).items())

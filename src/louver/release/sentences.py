@@ -1,0 +1,37 @@
+"""Sentences that manifests say, word for word: what makes a release writes them, and `verify` knows no others."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CHAIN",
+    "IN_ORDER",
+    "NOT_PRIVATE",
+    "ROUNDED_ALONE",
+    "TABLES",
+    "WEAKER",
+    "column_disclosed",
+    "failsafe_used",
+    "invariant_disclosed",
+]
+
+WEAKER = (
+    "Freeform generalisation is weaker than k-anonymity: each published record fits k original records, and each original "
+    "record fits k published ones, but published records need not have k - 1 others equal to them."
+)
+IN_ORDER = "Rows are in the order of the source."
+NOT_PRIVATE = "The noise is not private: do not publish."
+CHAIN = "M_c^ch with its published noise loses far more than it claims (ERRATA G1)."
+ROUNDED_ALONE = "Regions need not add up to those above them: every number was rounded by itself."
+TABLES = "counts of people, exact or rounded as told, audited together with all that is in the register"
+
+
+def column_disclosed(name: str) -> str:
+    return f'column "{name}", record by record'
+
+
+def invariant_disclosed(name: str) -> str:
+    return f'the counts of invariant "{name}", exactly'
+
+
+def failsafe_used(n_regions: int) -> str:
+    return f"The failsafe was used for {n_regions} regions; they are listed in the results."
