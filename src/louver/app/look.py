@@ -161,7 +161,7 @@ def problem(sentence: str) -> Tag:
     """An error where its cause is, in words."""
     with Tag("div", "problem", role="alert") as made:
         icon("warning", "mini")
-        Tag("span", text=without_flags(capital(sentence)))
+        Tag("span", text=capital(without_flags(sentence)))
     return made
 
 

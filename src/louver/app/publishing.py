@@ -13,7 +13,7 @@ from louver.app.jobs.books import free_name, out_folder, report_of
 from louver.app.jobs.publishing import packed
 from louver.app.look import RunBar, Tag, button, check, drawer, field, select, verdict
 from louver.app.session import Session
-from louver.app.words import COUNT_PEOPLE, NEW_POPULATION, capital
+from louver.app.words import COUNT_PEOPLE, NEW_POPULATION, capital, without_flags
 from louver.errors import LouverError
 
 __all__ = ["Publishing", "Ways", "count_choice", "open_report", "people_choices"]
@@ -182,7 +182,7 @@ class Publishing:
         note = capital(note)
         if found["refused"] is not None:
             reason = str(found["refused"])
-            verdict("stop", "Not published.", capital(reason), note)
+            verdict("stop", "Not published.", capital(without_flags(reason)), note)
             return
         with verdict("ok", f"Published: {name}.", found.get("words", ""), note):
             pass
