@@ -1,34 +1,46 @@
-# `make demo` and `make test` set everything up by themselves; plain `make` is lint plus test.
+# `make demo`, `make test` and `make test-all` set everything up by themselves; plain `make` is `make test`.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+RUNTIME := $(VENV)/.runtime
+STAMP := $(VENV)/.development
 # One worker per core, at most eight: each takes up to a gigabyte. A file's tests stay in one worker.
 PARALLEL ?= -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 # Tests start hundreds of processes; each would translate its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all setup demo test lint style types unit wheel wheel-test installed offline bench docs manual clean
-.DEFAULT_GOAL := all
-
-all: test
+.PHONY: setup demo test test-all lint style types quick long smoke wheel wheel-test installed offline bench docs manual clean
+.DEFAULT_GOAL := test
 
 setup: $(STAMP)
 
-$(STAMP): requirements.txt pyproject.toml
+$(RUNTIME): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "louver needs Python 3.11 or newer; set PYTHON=python3.11")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt
+	@echo "Installing what louver runs on into $(VENV), once: about a minute."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --no-compile -r requirements.txt
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true   # what pip does, on all cores; not every file is for this Python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $(RUNTIME)
+
+$(STAMP): $(RUNTIME) requirements-dev.txt
+	@echo "Installing what tests and tools need into $(VENV), once: about a minute."
+	@$(PIP) install --quiet --no-compile -r requirements-dev.txt
 	@touch $(STAMP)
 
-demo: $(STAMP)
+demo: $(RUNTIME)
 	$(BIN)/louver demo
 
-# Types and the wheel take one core for a minute, so they are made beside the tests.
-test: style
-	$(MAKE) --jobs types unit wheel
+# Five minutes on two cores, enough to trust a change: lint, types, import contracts, every verb and page once, and all tests
+# that are not marked long. The demo compiles kernels on one core while packages are installed on the other.
+test:
+	$(MAKE) --jobs smoke style types
+	$(MAKE) quick
+
+# Everything: after `make test`, the tests marked long, then every verb against the wheel, and the wheel alone without a network.
+test-all: test
+	$(MAKE) --jobs long wheel
 	$(MAKE) --jobs installed offline
 
 lint: style types
@@ -41,19 +53,25 @@ types: $(STAMP)
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache
 
-# Every verb in a process of its own is left to the wheel.
-unit: $(STAMP)
-	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/cli/test_installed.py
+# Every verb once, as somebody who installed only what louver runs on.
+smoke: $(RUNTIME)
+	$(BIN)/louver demo --seconds 1 --out build/smoke >/dev/null
 
-# Every verb once against the built wheel (made from the sdist) instead of the source tree, then the wheel alone without a network;
-# its kernels are those that the other tests compiled.
-wheel-test: wheel
-	$(MAKE) --jobs installed offline
+# Every verb in a process of its own is left to the wheel.
+quick: $(STAMP)
+	$(BIN)/python -m pytest $(PARALLEL) -m "not long"
+
+long: $(STAMP)
+	$(BIN)/python -m pytest $(PARALLEL) -m long --ignore=src --ignore=tests/cli/test_installed.py
 
 wheel: $(STAMP)
 	rm -rf build/wheel && mkdir -p build/wheel
 	$(BIN)/python -m build --quiet --no-isolation --outdir build/wheel
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/wheel/site build/wheel/*.whl
+	$(PIP) install --quiet --no-deps --target build/wheel/site build/wheel/*.whl
+
+# The wheel is made from the sdist; its kernels are those that the tests compiled.
+wheel-test: wheel
+	$(MAKE) --jobs installed offline
 
 installed:
 	$(BIN)/python tests/compiling.py src build/wheel/site

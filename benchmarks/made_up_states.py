@@ -4,7 +4,8 @@ plain_state   like farmland: 60 % of the blocks are empty, few people in the oth
 mixed_state   like islands: 20 % are empty, large blocks, no group has half of the people, and block groups differ much
 split_state   like a segregated city: 40 % are empty, three large groups that live apart block by block
 
-Counts are drawn from a fixed seed and describe no real place. No constant of louver was chosen on them.
+Counts are drawn from a fixed seed and describe no real place. One constant of louver was chosen with them
+in view: the cap of 0.9 on a level's error over plain's (decision 0036).
 """
 
 from __future__ import annotations

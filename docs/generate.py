@@ -26,6 +26,8 @@ from louver.groups import groups
 from louver.groups.options import GroupsOptions
 from louver.profile import profile
 from louver.profile.options import ProfileOptions
+from louver.protect import protect
+from louver.protect.options import ProtectOptions
 from louver.schema.options import described
 from louver.schema.source import SourceOptions
 from louver.schema.spec import AttributeOptions
@@ -42,6 +44,7 @@ SECTIONS: dict[str, type[Options]] = {
     "profile": ProfileOptions,
     "bounds": BoundsOptions,
     "audit": AuditOptions,
+    "protect": ProtectOptions,
     "anonymize": AnonymizeOptions,
     "groups": GroupsOptions,
     "topdown": TopDownOptions,
@@ -385,9 +388,53 @@ AUDIT_MEANINGS = {
     "remark": "what to know where the register says nothing of these records: it is new, or about others; or null",
 }
 
+PROTECT_MEANINGS = {
+    **{key: MEANINGS[key] for key in ("verdict",)},
+    **{f"verdict.{key}": MEANINGS[key] for key in ("level", "sentence", "reasons")},
+    "question": "what was asked",
+    "question.primary": "cells that must be protected",
+    "question.attackers": "contributors who know themselves, from whom they are protected beside the outsider",
+    "question.known_percent": "how well the outsider knows every number beforehand, in percent; null where only that it is not negative",
+    "question.unknown_pairs": "cells with two contributors whose parts are not known, so that neither was asked about",
+    "question.asks_contributors": "whether contributors were asked about at all",
+    "question.dependent": "pairs of attributes of which the records show that the first determines the second, and no hierarchy says so",
+    "question.is_circle": "whether tables are linked in a circle, so that readers could also reason about the crossed table behind them",
+    "question.waived": "cells that a rule calls primary and that are published by decision",
+    "question.asked": "the same in sentences",
+    "question.not_asked": "what was not asked, in sentences",
+    "summary": "figures of all tables; a cell that several tables show counts once",
+    "summary.cells": "cells of the tables",
+    "summary.primary": "cells that tell too much by themselves",
+    "summary.secondary": "further hidden cells",
+    "summary.cost": "what they cost: their number, their value or their costs",
+    "summary.bound": "no pattern that protects costs less",
+    "summary.gap": "share of the cost that a better pattern could save at most",
+    "summary.optimal": "whether no pattern is cheaper, proved",
+    "summary.attackers": "readers who were asked about, the outsider included",
+    "summary.demands": "for each primary cell, reader and side: the range that must stay possible",
+    "summary.certified": "demands with a witness table that was checked in whole numbers",
+    "summary.unprotected": "primary cells that are not shown to be protected",
+    "summary.rounds": "rounds of the search",
+    "summary.seconds": "how long it took",
+    "tables": "one entry for each table",
+    "tables[].table": "its name",
+    "tables[].cells": "its cells",
+    "tables[].primary": "primary ones",
+    "tables[].secondary": "further hidden ones",
+    "tables[].hidden_share": "share of what its finest cells add up to that is hidden in them",
+    "cells": "every hidden cell of every table, without its number",
+    "cells[].table": "its table",
+    "cells[].cell": "its codes",
+    "cells[].kind": "`primary` or `secondary`",
+    "cells[].reasons": "why it is primary",
+    "cells[].protected": "false for a primary cell that is not shown to be protected",
+    "published": "folder that `--out` wrote the tables to; null where it did not",
+}
+
 OTHER_MEANINGS = {
     "profile": PROFILE_MEANINGS,
     "audit": AUDIT_MEANINGS,
+    "protect": PROTECT_MEANINGS,
     "anonymize": ANONYMIZE_MEANINGS,
     "louver groups": GROUPS_MEANINGS,
     "topdown check": CHECK_MEANINGS,
@@ -433,6 +480,10 @@ SPEC_MEANINGS = {
     "audit.tables": "what is published; [every key](audit.md)",
     "audit.known": "what outsiders know already",
     "audit.targets": "further crosses whose cells are asked for",
+    "protect.tables": "what is published; [every key](protect.md)",
+    "protect.codes": "attribute -> its `hierarchy` (an `.hrc` or CSV file, or several), the code of its `total`, and what its codes are codes `of`",
+    "protect.rules": "which cells are primary: `frequency`, `p-percent`, `p-q` or `dominance`, with their numbers and `range`",
+    "protect.status": "decisions about single cells: `table`, `cell`, `set` and `reason`",
     "topdown.geography": "the tree of regions",
     "topdown.geography.levels": "names of the levels, the root first",
     "topdown.geography.leaves": "public file with one row for each leaf",
@@ -542,6 +593,9 @@ def json_reference() -> str:
         {"name": "A", "by": ["ill"], "where": {"site": "A"}},
     ]
     sections.append(("`louver audit`", audit(**table, tables=linked, hide=True)))
+    firms = {"name": "firms", "by": ["site", "ill"], "value": "count"}
+    rules = [{"rule": "frequency", "minimum": 2}]
+    sections.append(("`louver protect`", protect(people, tables=[firms], rules=rules, steps=1)))
     sections.append(("`louver anonymize`", anonymize(people, quasi=["site", "count"], k=3, method="sorted")))
     counted = {
         "size": "count",

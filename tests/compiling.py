@@ -1,6 +1,6 @@
 """Machine code is made once: test workers wait for each other's, and an installed copy takes that of the source tree.
 
-`python tests/compiling.py SOURCE SITE` links the caches of louver in SOURCE for the same louver in SITE.
+`python tests/compiling.py SOURCE SITE` copies the caches of louver in SOURCE for the same louver in SITE.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -61,9 +62,10 @@ def share(source: Path, site: Path) -> None:
         copy = site / family.relative_to(source)
         place = copy / "__pycache__" / cache
         place.mkdir(parents=True, exist_ok=True)
-        link = place / f"{copy.name}_{hashlib.sha1(str(copy).encode()).hexdigest()}"
-        if not link.is_symlink():
-            link.symlink_to(made)
+        # Not a link to the folder: what looks for kept machine code does not follow one.
+        shutil.copytree(
+            made, place / f"{copy.name}_{hashlib.sha1(str(copy).encode()).hexdigest()}", dirs_exist_ok=True
+        )
 
 
 if __name__ == "__main__":

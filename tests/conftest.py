@@ -28,10 +28,20 @@ settings.load_profile("louver")
 
 SERVER_START_SECONDS = 60
 
+STARTING = {"browser", "explorer", "postgres_uri", "cluster", "certificate", "manual", "run_louver"}
+"""Fixtures that start a server or another program: their tests are long, whether they say so or not."""
+
 if "PYTEST_XDIST_WORKER" in os.environ:
     from compiling import compile_once
 
     compile_once()
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        is_starting = not STARTING.isdisjoint(getattr(item, "fixturenames", ()))
+        if is_starting or item.get_closest_marker("chromium") or item.get_closest_marker("postgres"):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.hookimpl(wrapper=True)

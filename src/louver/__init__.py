@@ -23,6 +23,7 @@ __all__ = [
     "groups",
     "open",
     "profile",
+    "protect",
     "topdown",
     "verify",
 ]
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from louver.errors import InputError
     from louver.groups import groups
     from louver.profile import profile
+    from louver.protect import protect
     from louver.release.open import open_release as open
     from louver.release.verify import verify
     from louver.run import Run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -11,13 +12,16 @@ import sys
 import urllib.error
 import urllib.request
 import zipfile
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from threading import Event, Thread, get_native_id
 from typing import Any
 
+import psutil
 import pytest
 
 from cli.command import child_environment
@@ -26,7 +30,9 @@ __all__ = ["Explorer", "chromium", "enter", "running", "serious_faults", "tab"]
 
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
 PATIENCE = 300_000  # ms: a limit that no machine reaches; nothing is measured here
-
+IDLE_SECONDS, LOOKS = 30, 60
+MOSTLY_IDLE = 0.1
+"""A wait fails earlier where nothing can come any more: threads want a processor in less than this share of the looks at them."""
 
 RULES = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations.map(v => [v.impact, v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 160))])"
 
@@ -126,17 +132,61 @@ def tab(browser: Any, explorer: Explorer, page: str = "", **options: Any) -> Ite
     opened.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
     opened.on("dialog", lambda d: complaints.append("a dialog"))
     try:
-        context.add_init_script(
-            f"if (location.origin === '{explorer.origin}') localStorage.setItem('louver-key', '{explorer.key}')"
-        )
-        opened.goto(f"{explorer.origin}/#{page}")
-        opened.wait_for_selector(".rail a")
-        yield opened
-        assert opened.title() == "louver"
-        assert opened.url.partition("#")[0] == f"{explorer.origin}/", "no secret stays in the address"
-        assert not complaints
+        with _ending_when_idle():
+            context.add_init_script(
+                f"if (location.origin === '{explorer.origin}') localStorage.setItem('louver-key', '{explorer.key}')"
+            )
+            opened.goto(f"{explorer.origin}/#{page}")
+            opened.wait_for_selector(".rail a")
+            yield opened
+            assert opened.title() == "louver"
+            assert opened.url.partition("#")[0] == f"{explorer.origin}/", "no secret stays in the address"
+            assert not complaints
     finally:
         context.close()
+
+
+@contextmanager
+def _ending_when_idle() -> Iterator[None]:
+    """Let pages crash, so that whoever waits for them fails at once, when this process and all its children have gone to sleep.
+
+    A slow machine is not asleep: there, threads wait for a processor, or for the disk.
+    """
+    is_over = Event()
+
+    def watch() -> None:
+        looks: deque[bool] = deque(maxlen=LOOKS)
+        while not is_over.wait(IDLE_SECONDS / LOOKS):
+            family = psutil.Process().children(recursive=True)
+            looks.append(_is_wanting([os.getpid(), *(child.pid for child in family)]))
+            if len(looks) == LOOKS and sum(looks) < MOSTLY_IDLE * LOOKS:
+                for child in family:
+                    with suppress(psutil.Error):
+                        if "--type=renderer" in child.cmdline():
+                            child.kill()
+                return
+
+    watcher = Thread(target=watch, daemon=True)
+    if sys.platform == "linux":  # elsewhere threads do not show what they wait for
+        watcher.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        if watcher.is_alive():
+            watcher.join()
+
+
+def _is_wanting(pids: list[int]) -> bool:
+    """Whether a thread of one of these processes computes or waits for a processor or the disk; other than the one that asks."""
+    own = get_native_id()
+    for pid in pids:
+        for task in Path(f"/proc/{pid}/task").glob("*/stat"):
+            with suppress(OSError):
+                state = task.read_text().rpartition(") ")[2][:1]
+                if state in "RD" and int(task.parent.name) != own:
+                    return True
+    return False
 
 
 def serious_faults(page: Any) -> list[Any]:

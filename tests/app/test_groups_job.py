@@ -14,6 +14,7 @@ from louver.app.practice import Practice
 from louver.app.session import Session, Setup
 from louver.app.spending import amount_at, position
 from louver.errors import Cancelled, InputError
+from louver.groups import groups
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
@@ -105,8 +106,12 @@ def test_the_slider_gives_amounts_of_two_digits() -> None:
     assert position(Fraction(1, 2)) == -3
 
 
-def test_the_released_sizes_are_shown_as_published() -> None:
-    folder = Path(__file__).parents[1] / "data" / "releases-0.1"
+def test_the_released_sizes_are_shown_as_published(asked: Asked, tmp_path: Path) -> None:
+    folder = tmp_path / "releases"
+    folder.mkdir()
+    people = tmp_path / "people.csv"
+    people.write_text("home,state,county\n" + "".join(f"h{i // 2},A,1\nk{i},B,3\n" for i in range(20)))
+    groups(people, **asked.options(), seed=1, out=folder / "groups")
     published = open_release(folder / "groups").tables["groups"].to_pylist()
     found = sizes_of(str(folder), "groups", "", Run())
     assert found["sizes"] == [(row["size"], row["groups"]) for row in published if row["level"] == "total"]

@@ -38,7 +38,8 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("topdown")
     Ledger.create(made / "town.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(9))
-    Ledger.create(made / "county.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(9))
+    (made / "county").mkdir()  # in one folder, two ledgers of people who share columns would be asked about
+    Ledger.create(made / "county" / "county.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(9))
     (made / "releases").mkdir()
     people, domain = made / "people.csv", made / "domain.csv"
     people.write_text(f"state,home\n{HOSTILE},1\n{HOSTILE},1\nB,2\n")
@@ -235,14 +236,14 @@ def go_on(page: Any) -> None:
 def test_cancelling_leaves_no_debit_without_its_noise(browser: Any, folder: Path) -> None:
     """Wherever it is stopped: what was debited can be drawn again, and going on pays nothing more."""
     write_samples(folder / "samples")
-    given = [f"--ledger={folder / 'county.ledger'}", f"--releases={folder / 'releases'}"]
+    given = [f"--ledger={folder / 'county' / 'county.ledger'}", f"--releases={folder / 'releases'}"]
     given.append(f"--topdown={folder / 'samples' / 'county.toml'}")
     with running(*given) as explorer, tab(browser, explorer, "topdown") as page:
         measure(page, "county")
         page.wait_for_selector(".run:not(.gone) .stage, .verdict.ok:has-text('Released')")
         page.keyboard.press("Escape")
         page.wait_for_selector(STOPPED)
-        state = Ledger(folder / "county.ledger").state()
+        state = Ledger(folder / "county" / "county.ledger").state()
         assert state.spent == 2 * (len(state.pending) + len(state.sealed)) <= 2
         if state.spent and not (folder / "releases" / "county").exists():
             go_on(page)
@@ -250,7 +251,7 @@ def test_cancelling_leaves_no_debit_without_its_noise(browser: Any, folder: Path
         elif not (folder / "releases" / "county").exists():
             measure(page, "county")
             page.wait_for_selector(".verdict.ok:has-text('Released')")
-    state = Ledger(folder / "county.ledger").state()
+    state = Ledger(folder / "county" / "county.ledger").state()
     assert state.spent == 2 and len(state.sealed) == 1 and not state.pending
     assert verify(folder / "releases" / "county").passed
 

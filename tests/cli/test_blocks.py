@@ -22,6 +22,8 @@ from cli.command import Runner
 from louver.cli.app import app
 from louver.data.samples import write_samples
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 GENERATED = ("cli.md", "json.md", "spec.md")
 BLOCK = re.compile(r"^(?:<!-- not run: (.+?) -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

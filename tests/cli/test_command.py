@@ -18,6 +18,7 @@ import louver.cli
 from cli.command import Runner, child_environment
 from louver.cli.demo import MARK, STEPS
 from louver.data.samples import sample_path
+from louver.optim.notice import SECONDS, compiling
 
 ARRANGED = ("--rows", "site", "--cols", "ill", "--weight", "count")
 SECRET = "Zyx77Confidential"
@@ -63,6 +64,7 @@ def test_options_of_bounds(call_louver: Runner) -> None:
         assert re.search(rf"^  --{name}\b", out, re.MULTILINE), name
 
 
+@pytest.mark.long
 def test_demo(call_louver: Runner, tmp_path: Path) -> None:
     """Every job once, as commands that can be copied; an earlier demo is replaced."""
     out = tmp_path / "demo-output"
@@ -87,6 +89,18 @@ def test_demo(call_louver: Runner, tmp_path: Path) -> None:
     for release in ("crashes", "county"):
         assert call_louver("verify", out / release).code == 0
         assert "NOT PRIVATE" not in (out / release / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_demo_explains_the_wait(
+    call_louver: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only on a terminal, where every command says so."""
+    monkeypatch.setattr("louver.cli.demo.run_demo", lambda *_: compiling("families"))
+    done = call_louver("demo", "--out", tmp_path / "out")
+    assert (done.code, done.out) == (
+        0,
+        f"(compiling, once per installation: about {SECONDS['families']} s)\n",
+    )
 
 
 def test_demo_leaves_files_of_others_alone(call_louver: Runner, tmp_path: Path) -> None:
@@ -118,7 +132,7 @@ def test_demo_into_nowhere(call_louver: Runner, counted: Path) -> None:
     [
         (
             ("nonsense",),
-            "louver: there is no such command; choose profile, bounds, audit, anonymize, groups, verify, demo, topdown, ledger or explore.",
+            "louver: there is no such command; choose profile, bounds, audit, protect, anonymize, groups, verify, demo, topdown, ledger or explore.",
         ),
         (("--nonsense",), "louver: there is no option --nonsense; see --help."),
         (("-x", "bounds"), "louver bounds: there is no option -x; see --help."),

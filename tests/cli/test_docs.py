@@ -61,12 +61,14 @@ def test_spec_reference(generate: ModuleType) -> None:
     assert generate.spec_reference() == (DOCS / "spec.md").read_text(encoding="utf-8"), "run `make docs`"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("verb", "more"),
     [
         ("profile", ()),
         ("bounds", ()),
         ("audit", ()),
+        ("protect", ("--out", "out")),
         ("anonymize", ("--out", "out", "--seconds=0.2")),
         ("groups", ("--out", "out", "--seed=1")),
         ("topdown", ("--out", "out", "--seed=1")),
@@ -99,6 +101,7 @@ def test_stable_keys_on_stdout(call_louver: Runner, counted: Path) -> None:
         assert (set(cell["row"]), set(cell["col"])) == ({"site"}, {"ill"})
 
 
+@pytest.mark.long
 def test_the_spec_of_the_topdown_guide_works(call_louver: Runner, tmp_path: Path) -> None:
     spec, *_ = re.findall(r"^```toml\n(.*?)^```", (DOCS / "topdown.md").read_text(), re.MULTILINE | re.DOTALL)
     path = write_town(tmp_path / "town", spec)

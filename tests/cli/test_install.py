@@ -61,6 +61,7 @@ def unprivileged() -> tuple[list[str], dict[str, Any]]:
     return [], drop
 
 
+@pytest.mark.long
 def test_read_only_install_without_a_home(site: Path, folder: Path) -> None:
     """Kernels are compiled anew, pictures are drawn without a place for fonts, and nobody is told."""
     (folder / "counted.csv").write_text(COUNTED)

@@ -25,6 +25,17 @@ name = "A"
 by = ["ill"]
 where = { place = "A" }
 """
+PROTECT = """
+[source]
+file = "people.csv"
+[[protect.tables]]
+name = "age"
+by = ["place", "ill"]
+value = "age"
+[[protect.rules]]
+rule = "p-percent"
+p = 10
+"""
 SIZES = [
     "people.csv",
     "--unit=home",
@@ -46,6 +57,7 @@ STORY: dict[str, list[list[str]]] = {
     "profile": [["profile", "people.csv", "--json"]],
     "bounds": [["bounds", "people.csv", "--rows=place", "--cols=ill", "--html=bounds.html"]],
     "audit": [["audit", "--spec=audit.toml", "--json"]],
+    "protect": [["protect", "protect.toml", "--out=protected", "--html=protected.html"], ["verify", "protected"]],
     "anonymize": [["anonymize", *ANONYMOUS]],
     "groups": [["groups", *SIZES, "--epsilon=1", "--seed=1", "--out=sizes"]],
     "verify": [["anonymize", *ANONYMOUS], ["verify", "anonymous"]],
@@ -60,6 +72,7 @@ STORY: dict[str, list[list[str]]] = {
 def test_every_verb(verb: str, run_louver: Runner, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(PEOPLE)
     (tmp_path / "audit.toml").write_text(AUDIT)
+    (tmp_path / "protect.toml").write_text(PROTECT)
     write_town(tmp_path / "town")
     for command in STORY[verb]:
         done = run_louver(*command, cwd=tmp_path)

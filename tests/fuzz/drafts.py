@@ -407,9 +407,95 @@ def audit(draw: random.Random) -> Draft:
     return Draft(("audit",), argument, files, dict(draw.choice(starts)), pool)
 
 
+PROTECT_SPEC = """[source]
+file = "data.csv"
+
+[protect]
+steps = 3
+
+[protect.codes.site]
+hierarchy = "site.hrc"
+
+[[protect.tables]]
+name = "sums"
+by = ["site", "ill"]
+value = "count"
+
+[[protect.tables]]
+name = "people"
+by = ["site", "sex"]
+
+[[protect.rules]]
+rule = "frequency"
+minimum = 3
+
+[[protect.rules]]
+rule = "p-percent"
+p = 10
+tables = ["sums"]
+
+[[protect.status]]
+table = "people"
+cell = { site = "A" }
+set = "publish"
+reason = "known"
+"""
+READY_SPEC = """[protect.codes.site]
+hierarchy = "levels.csv"
+
+[[protect.tables]]
+name = "ready"
+by = ["site"]
+file = "ready.csv"
+value = "turnover"
+frequency = "n"
+largest = ["first"]
+status = "status"
+
+[[protect.rules]]
+rule = "dominance"
+n = 1
+k = 70
+range = 15
+"""
+READY = [
+    ["A", "3", "30", "25", ""],
+    ["B", "9", "40", "6", ""],
+    ["C", "9", "20", "5", "u"],
+    ["Total", "21", "90", "25", ""],
+]
+
+
+def protect(draw: random.Random) -> Draft:
+    files = {
+        "data.csv": csv_bytes(HEADER, records()),
+        "protect.toml": PROTECT_SPEC.encode(),
+        "ready.toml": READY_SPEC.encode(),
+        "ready.csv": csv_bytes(["site", "n", "turnover", "first", "status"], READY),
+        "site.hrc": b"north\n@A\n@B\nC\n",
+        "levels.csv": b"region,site\nnorth,A\nnorth,B\nC,C\n",
+    }
+    starts: list[dict[str, Option]] = [
+        {"steps": "2"},
+        {"out": "out"},
+        {"attackers": "outsider", "minimise": "value"},
+        {**SHORT, "known-percent": "80"},
+    ]
+    chosen: dict[str, Sequence[Option]] = {
+        "spec": ("protect.toml", "ready.toml", "data.csv"),
+        "out": ("out", ".", "data.csv", "no/such"),
+        "holding": ("home", "site", "nothing"),
+        "sampling-weight": ("age", "count", "nothing"),
+    }
+    argument = draw.choice(("protect.toml", "protect.toml", "ready.toml"))
+    pool = pool_of(["protect"], files, chosen)
+    return Draft(("protect",), argument, files, dict(draw.choice(starts)), pool)
+
+
 DRAFTS: dict[str, Callable[[random.Random], Draft]] = {
     "bounds": bounds,
     "audit": audit,
+    "protect": protect,
     "anonymize": anonymize,
     "groups": groups,
 }

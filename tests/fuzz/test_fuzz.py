@@ -21,6 +21,7 @@ def shares_database() -> None:
     """The judge decides."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_is_handed_in(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 0, 1 or 2, one sentence, nothing half-written, no confidential value, no forged line."""
@@ -32,6 +33,7 @@ def test_whatever_is_handed_in(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
         clear(case.folder)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", DRAFTED)
 def test_what_is_spoilt_was_good(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most drafts succeed, so that what is refused afterwards is refused for what was done to them."""

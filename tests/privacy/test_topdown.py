@@ -142,6 +142,7 @@ def test_no_neighbour_moves_an_answer_further_than_declared(tmp_path, relation, 
         assert {found for key, found in largest.items() if key[0] != "hamlet"} == {declared}
 
 
+@pytest.mark.long
 def test_killed_at_named_and_at_random_moments(tmp_path):
     """1, 2 and 4 workers; after any kill one debit, the same noise, the same bytes, nothing left behind."""
     done = subprocess.run(
@@ -179,6 +180,7 @@ def start(*arguments):
     )
 
 
+@pytest.mark.long
 def test_two_processes_do_not_overspend(town, tmp_path):
     """Two requests and enough for one of them; which one gets it does not matter."""
     other = town.with_name("other.toml")
@@ -196,6 +198,7 @@ def test_two_processes_do_not_overspend(town, tmp_path):
     assert state.spent == 2 and len(state.sealed) == 1 and not state.pending
 
 
+@pytest.mark.long
 def test_the_command_is_killed_and_resumed(town, tmp_path):
     """Whatever moment the kill hits, the same command with --resume ends well and pays once."""
     out, work = tmp_path / "out", tmp_path / ".out.topdown"

@@ -13,6 +13,8 @@ import pytest
 
 from wright_smucker import TABLE_10
 
+pytestmark = pytest.mark.long
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -176,3 +178,13 @@ def test_an_extension_of_the_ready_schemas_is_verified(monkeypatch, capsys):
     done = load_benchmark("topdown_extend", monkeypatch).main(60, 500)
     assert done["passed"]
     assert "tampered first release: refused" in capsys.readouterr().out
+
+
+def test_protect_in_small(monkeypatch, tmp_path, capsys):
+    """The smaller table that comes with louver, with the first pattern."""
+    benchmark = load_benchmark("protect", monkeypatch)
+    folder = benchmark.prepared(tmp_path, None)
+    case = benchmark.cases(False)[1]
+    found = benchmark.run(case, folder, attackers="outsider", steps=0)
+    benchmark.show(case, "outsider", "number", found, 0.0, 0.0)
+    assert found.is_protected and capsys.readouterr().out.startswith("act_cj")

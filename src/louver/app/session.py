@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from louver.app.work import Progress, Standing, Worker
+from louver.data.endings import UPLOADS, names_of
 from louver.data.samples import sample_path
 from louver.errors import Cancelled, InputError, LouverError, printable
 from louver.schema.source import SourceOptions
@@ -26,6 +27,7 @@ __all__ = [
     "MAX_UPLOADS",
     "RELEASES",
     "SAMPLES",
+    "UPLOADED",
     "Opened",
     "Receiver",
     "Room",
@@ -45,22 +47,9 @@ SAMPLES = {
     "ges2013": ("Crashes", "86,519 people in road crashes, with regions", None),
 }
 """Name -> title, what it is, column of counts."""
-ENDINGS = (
-    ".csv",
-    ".csv.gz",
-    ".tsv",
-    ".txt",
-    ".parquet",
-    ".xlsx",
-    ".xls",
-    ".ods",
-    ".dta",
-    ".sav",
-    ".zsav",
-    ".por",
-    ".sas7bdat",
-    ".xpt",
-)
+*_OTHERS, _LAST = names_of(lambda one: one.is_uploaded)
+UPLOADED = f"{', '.join(_OTHERS)} or {_LAST}"
+"""What may be uploaded as data, in words."""
 LASTING = ("measure", "release")
 """Work that goes on when other data are opened: somebody has confirmed it, and it may have been paid for."""
 
@@ -174,9 +163,9 @@ class Receiver:
     """
 
     take: Callable[[str, str], Awaitable[None]]
-    endings: tuple[str, ...] = ENDINGS
+    endings: tuple[str, ...] = UPLOADS
     most: int = MAX_UPLOAD
-    kinds: str = "CSV, Parquet, Excel, Stata, SPSS or SAS"
+    kinds: str = UPLOADED
 
 
 class Session:
@@ -440,7 +429,7 @@ async def _write(
     async for chunk in chunks:
         size += len(chunk)
         if size > receiver.most:
-            is_data = receiver.endings == ENDINGS
+            is_data = receiver.endings == UPLOADS
             instead = "start louver explore with its path instead" if is_data else "choose a smaller one"
             raise InputError(f"the file is larger than {receiver.most // 1_000_000} MB; {instead}.")
         take(len(chunk))

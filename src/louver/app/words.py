@@ -26,6 +26,10 @@ COUNT_PEOPLE = "Count people, not households, where records have a household num
 """What pages call the choices that a verb may ask for in a sentence."""
 
 PHRASES = (
+    (
+        r"let that ledger pay \(`louver ledger[^`]*`\), or say with --new-population that they are other people \(.*?\)",
+        "on the page Ledger, choose that ledger and admit the open data, or say of this one that its people are others",
+    ),
     (r" \(--[a-z][^()]*\)", ""),
     (r"\b[Oo]ption --[a-z-]+: ", ""),
     (r"--accept publishes it all the same", f'Tick "{ACCEPT_STATUS}" to publish it all the same'),
@@ -131,6 +135,8 @@ def without_flags(text: str) -> str:
     --------
     >>> without_flags("Not compared with other releases (--against): ask for --max-size 5.")
     'Not compared with other releases: ask for max size 5.'
+    >>> without_flags("pays; let that ledger pay (`louver ledger admit a b`), or say with --new-population that they are other people (`c`).")
+    'pays; on the page Ledger, choose that ledger and admit the open data, or say of this one that its people are others.'
     """
     for pattern, told in PHRASES:
         text = re.sub(pattern, told, text)

@@ -252,6 +252,8 @@ class AuditOptions(VerbOptions):
             raise InputError(
                 "option --publish needs --register, the folder that remembers it.", option="--publish"
             )
+        if self.publish is not None:
+            self._check_published()
         register.check_register(self.registry, self.person, self.new_population)
         units.check_units(self.unit, self.count_people)
         if self.hide and not any(piece.below is not None for piece in self.tables):
@@ -260,6 +262,17 @@ class AuditOptions(VerbOptions):
             )
         if self.fail_on == "within" and not self.within:
             raise InputError("option --fail-on within needs --within, the percentage.", option="--within")
+
+    def _check_published(self) -> None:
+        """Refuse attributes that are called like the column of numbers of their own table."""
+        for table in self.tables:
+            number = "share" if table.is_shares else "count"
+            if number in (*table.by, *table.rows, *table.cols):
+                raise InputError(
+                    f'table "{table.name}" has an attribute "{number}", as the column of its numbers is called in the release; rename it.',
+                    option="tables",
+                    column=number,
+                )
 
     def with_unit(self, column: str) -> Self:
         """Count by the units of the spec, unless the options say otherwise."""

@@ -17,6 +17,7 @@ from louver.audit.marks import HIDDEN
 from louver.audit.options import AuditOptions, TableOptions
 from louver.audit.pieces import Piece
 from louver.data.write import write_csv
+from louver.errors import InputError
 from louver.release.manifest import Manifest
 from louver.release.pages import Published, in_memory
 from louver.release.sentences import TABLES
@@ -119,7 +120,16 @@ def _count_rows(loaded: Loaded, table: TableOptions, piece: Piece) -> Iterator[t
     """One line per cell and total; a hidden number is missing."""
     for margin in piece.margins:
         assert margin.printed is not None
-        sizes = [a.size for a in cross_attributes(margin.cross, loaded.domain.attributes)]
+        attributes = cross_attributes(margin.cross, loaded.domain.attributes)
+        for attribute in attributes:
+            if table.totals and table.total in attribute.labels:
+                raise InputError(
+                    f'table "{table.name}" has totals called "{table.total}", and attribute "{attribute.name}" has a label of that name; '
+                    "call them otherwise with total.",
+                    option="tables",
+                    column=attribute.name,
+                )
+        sizes = [attribute.size for attribute in attributes]
         for cell in range(int(np.prod(sizes, dtype=np.int64))):
             labels = loaded.domain.labels(margin.cross, cell)
             if not all(labels.get(name) in (None, *kept) for name, kept in margin.cross.where.items()):

@@ -15,6 +15,7 @@ VERBS = {
     "profile": "Look at a table before anything is published from it: kinds, risks, roles.",
     "bounds": "Audit what a table of conditional frequencies gives away.",
     "audit": "Audit what several tables give away together.",
+    "protect": "Hide cells of linked tables, with a proof that nobody can work them out.",
     "anonymize": "Make microdata k-anonymous with little information loss.",
     "groups": "Release how many groups of each size every region has, with differential privacy.",
     "verify": "Recompute every promise of a release from its published files.",

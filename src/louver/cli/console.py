@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from louver.errors import printable
@@ -19,7 +19,15 @@ from louver.run import Run
 if TYPE_CHECKING:
     import socket
 
-__all__ = ["console_run", "say", "say_json", "say_release", "stopping_signal", "tolerant_output"]
+__all__ = [
+    "compile_notices",
+    "console_run",
+    "say",
+    "say_json",
+    "say_release",
+    "stopping_signal",
+    "tolerant_output",
+]
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 GRACE_SECONDS = 0.4
@@ -29,6 +37,7 @@ CLEARING_SECONDS = 3.0
 BAR_AFTER_SECONDS, REDRAW_SECONDS = 1.0, 0.25
 AGAIN, AGAIN_SECONDS = b"\0", 0.01
 """What asks for another interrupt, once the place that swallowed the last one has been left."""
+NOTICE = "compiling, once per installation: about {} s"
 _caught: list[int] = []
 _bars: list[Any] = []
 PLAIN = {"→": "->", "…": "...", "×": "x", "≤": "<=", "≥": ">=", "–": "-", "±": "+-"}
@@ -82,7 +91,8 @@ def _in_other_letters(error: UnicodeError) -> tuple[str, int]:
 @contextmanager
 def console_run() -> Iterator[Run]:
     """The `Run` of a command: Ctrl-C, SIGTERM and SIGHUP cancel it; a second one ends the process at once."""
-    with _bar() as (show, stand), _notices():
+    is_watched = sys.stderr.isatty()
+    with _bar() as (show, stand), compile_notices(_say_aside) if is_watched else nullcontext():
         run = Run(show, _say_aside, stand)
         with _signals(run):
             yield run
@@ -96,22 +106,13 @@ def _say_aside(sentence: str) -> None:
 
 
 @contextmanager
-def _notices() -> Iterator[None]:
-    """On a terminal, say that kernels are being compiled: somebody waits who may think that nothing happens."""
-
-    def tell(seconds: int) -> None:
-        _wipe_bar()
-        sys.stderr.write(f"louver: compiling, once per installation: about {seconds} s.\n")
-        sys.stderr.flush()
-
-    if not sys.stderr.isatty():
-        yield
-        return
-    listeners.append(tell)
+def compile_notices(write: Callable[[str], None]) -> Iterator[None]:
+    """Say when kernels are being compiled, so that the wait is explained; one notice per wait, however commands nest."""
+    outer, listeners[:] = listeners[:], [lambda seconds: write(NOTICE.format(seconds))]
     try:
         yield
     finally:
-        listeners.remove(tell)
+        listeners[:] = outer
 
 
 def stopping_signal() -> int:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from louver.cli import VERBS
-from louver.cli.console import say
+from louver.cli.console import compile_notices, say
 from louver.cli.parameters import command, group
 from louver.data.samples import write_samples
 from louver.errors import InputError, LouverError, printable
@@ -58,7 +58,7 @@ STEPS = (
     ),
     (
         "Private microdata of a county's 1,092 blocks, with its total kept exactly:",
-        "ledger init data/county.csv.ledger --epsilon 2 --neighbours change-record",
+        "ledger init data/county.csv.ledger --epsilon 2 --neighbours change-record --new-population",
         "",
     ),
     (
@@ -87,7 +87,8 @@ def demo(
     _make_room(out)
     write_samples(out / "data")
     if not files:
-        run_demo(out, seconds, run)
+        with compile_notices(lambda notice: say(f"({notice})")):
+            run_demo(out, seconds, run)
     return 0
 
 

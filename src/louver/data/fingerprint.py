@@ -8,7 +8,8 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from louver.data.read import DATABASES, POSTGRES_SCHEMES, ArrowStream, open_source, quoted
+from louver.data.endings import format_of
+from louver.data.read import POSTGRES_SCHEMES, ArrowStream, open_source, quoted
 from louver.errors import Cancelled, LouverError
 from louver.run import Run
 
@@ -42,7 +43,7 @@ def fingerprint(
     the hashes added up, so their order does not matter; the names of the columns are hashed with them.
     """
     is_file = isinstance(data, str | os.PathLike) and not (
-        str(data).startswith(POSTGRES_SCHEMES) or str(data).lower().endswith(DATABASES)
+        str(data).startswith(POSTGRES_SCHEMES) or _is_database(data)
     )
 
     def keyed(secret: bytes) -> bytes:
@@ -51,6 +52,11 @@ def fingerprint(
         return hmac.digest(secret, _record_sum(data, table, query, run), "sha256")
 
     return keyed
+
+
+def _is_database(path: str | os.PathLike[str]) -> bool:
+    kind = format_of(path)
+    return kind is not None and kind.reader == "database"
 
 
 def has_same_records(

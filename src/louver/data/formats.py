@@ -14,21 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from louver.data.endings import format_of
 from louver.data.headings import LOOKED_AT_ROWS, Row, check_headings
 from louver.errors import InputError
 
-__all__ = ["EXCEL", "STATISTICAL", "read_excel", "read_or_refuse", "read_statistical"]
-
-EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-STATISTICAL = {
-    ".dta": "read_dta",
-    ".sav": "read_sav",
-    ".zsav": "read_sav",
-    ".por": "read_por",
-    ".sas7bdat": "read_sas7bdat",
-    ".xpt": "read_xport",
-}
-"""Ending -> the function of pyreadstat that reads it."""
+__all__ = ["read_excel", "read_or_refuse", "read_statistical"]
 
 MAX_WHOLE = 2**53  # largest range in which every whole number is a double
 
@@ -73,15 +63,14 @@ def read_statistical(path: Path, encoding: str | None, keep_codes: bool = False)
     values stay as they are. Two codes with one label are told apart by the code behind it. A SAS catalog (.sas7bcat) of the
     same name beside the file is read for its labels.
     """
-    pyreadstat = _extra("pyreadstat", path)
+    pyreadstat, kind = _extra("pyreadstat", path), format_of(path)
+    assert kind is not None
     more: dict[str, Any] = {} if encoding is None else {"encoding": encoding}
     catalog = path.with_suffix(".sas7bcat")
     if path.suffix.lower() == ".sas7bdat" and catalog.exists():
         more["catalog_file"] = str(catalog)
     try:
-        columns, about = getattr(pyreadstat, STATISTICAL[path.suffix.lower()])(
-            str(path), output_format="dict", **more
-        )
+        columns, about = getattr(pyreadstat, kind.function)(str(path), output_format="dict", **more)
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, OverflowError, OSError):
         columns = None
     if columns is None:

@@ -17,9 +17,11 @@ from typing import Any, Protocol
 import duckdb
 import pyarrow as pa
 
+from louver._words import listed
 from louver.data.decimals import check_commas, with_points
+from louver.data.endings import Format, endings_of, format_of, names_of
 from louver.data.filter import filter_sql
-from louver.data.formats import EXCEL, STATISTICAL, read_excel, read_or_refuse, read_statistical
+from louver.data.formats import read_excel, read_or_refuse, read_statistical
 from louver.data.names import no_such_column
 from louver.data.postgres import POSTGRES_SCHEMES, copy_postgres
 from louver.data.scratch import Scratch
@@ -34,8 +36,6 @@ __all__ = ["POSTGRES_SCHEMES", "Source", "name_of", "open_source", "quoted"]
 
 MEMORY_LIMIT = "1GB"
 BATCH_ROWS = 2**17
-SEPARATED = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-DATABASES = (".duckdb", ".db")
 LARGE = 16 << 20
 """Bytes of a file of another program that are read in half a second or less."""
 RAW, WHOLE, RECORDS = "raw", "whole", "records"
@@ -353,7 +353,8 @@ def _encrypt_spill(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _attach(source: Source, data: object, reading: _Reading) -> None:
     """Make the view `raw`, by the kind of `data`."""
-    kind = _kind(data)
+    is_file = isinstance(data, str | os.PathLike) and not str(data).startswith(POSTGRES_SCHEMES)
+    kind = format_of(data) if is_file else None  # type: ignore[arg-type]
     _check_reading(kind, reading)
     if isinstance(data, str) and data.startswith(POSTGRES_SCHEMES):
         copy_postgres(source.connection, RAW, source.name, data, reading.table, reading.query, source.run)
@@ -367,60 +368,43 @@ def _attach(source: Source, data: object, reading: _Reading) -> None:
         _attach_dataframe(source, data)
 
 
-def _kind(data: object) -> str:
-    """The ending of a file; empty for what is no file."""
-    if not isinstance(data, str | os.PathLike) or str(data).startswith(POSTGRES_SCHEMES):
-        return ""
-    path = Path(data)
-    kind = path.with_suffix("").suffix + path.suffix if path.suffix.lower() == ".gz" else path.suffix
-    return kind.lower()
-
-
-def _check_reading(kind: str, reading: _Reading) -> None:
+def _check_reading(kind: Format | None, reading: _Reading) -> None:
     """Refuse what cannot be said about this kind of data."""
-    is_text, is_coded, is_sheet = kind in SEPARATED, kind in STATISTICAL, kind in EXCEL
-    for option, is_given, is_apt, what in (
-        ("--delimiter", reading.delimiter is not None, is_text, "CSV and TSV files"),
-        (
-            "--encoding",
-            reading.encoding != "utf-8",
-            is_text or is_coded,
-            "CSV, TSV, Stata, SPSS and SAS files",
-        ),
-        ("--header-row", reading.header_row is not None, is_text or is_sheet, "CSV, TSV and Excel files"),
-        ("--keep-codes", reading.keep_codes, is_coded, "Stata, SPSS and SAS files"),
+    for name, is_given in (
+        ("delimiter", reading.delimiter is not None),
+        ("encoding", reading.encoding != "utf-8"),
+        ("header_row", reading.header_row is not None),
+        ("keep_codes", reading.keep_codes),
     ):
-        if is_given and not is_apt:
+        if is_given and (kind is None or name not in kind.options):
+            what = listed(names_of(lambda one, name=name: name in one.options))  # type: ignore[misc]
             raise InputError(
-                f"option {option} is for {what}; leave it out.", option=option[2:].replace("-", "_")
+                f"option --{name.replace('_', '-')} is for {what} files; leave it out.", option=name
             )
 
 
-def _attach_file(source: Source, path: Path, kind: str, reading: _Reading) -> None:
+def _attach_file(source: Source, path: Path, kind: Format | None, reading: _Reading) -> None:
     if not os.path.exists(path):  # not Path.exists, which raises on a name that is too long
         raise InputError(f"{source.name} does not exist; check the path.", file=source.name)
     if path.is_dir():
         raise InputError(f"{source.name} is a directory; give a file.", file=source.name)
-    if kind in DATABASES:
-        _attach_database(source, path, reading.table)
-        return
-    if kind in EXCEL:
-        _attach_table(source, _read_foreign(source.run, read_excel, path, reading.table, reading.header_row))
-        return
-    if reading.table is not None:
+    if reading.table is not None and (kind is None or "table" not in kind.options):
         message = f"{source.name} is a single table; leave the table out (--table)."
         raise InputError(message, file=source.name, option="table")
-    if kind in SEPARATED:
-        _attach_separated(source, path, reading)
-    elif kind == ".parquet":
-        _attach_parquet(source, path)
-    elif kind in STATISTICAL:
-        encoding = None if reading.encoding == "utf-8" else reading.encoding
-        found = _read_foreign(source.run, read_statistical, path, encoding, reading.keep_codes)
-        _attach_table(source, found)
-    else:
-        expected = ".csv, .csv.gz, .tsv, .parquet, .duckdb, .db, .xlsx, .dta, .sav or .sas7bdat"
+    if kind is None:
+        *others, last = endings_of()
+        expected = f"{', '.join(others)} or {last}"
         raise InputError(f"{source.name} has no known ending; give {expected}.", file=source.name)
+    READERS[kind.reader](source, path, reading)
+
+
+def _attach_excel(source: Source, path: Path, reading: _Reading) -> None:
+    _attach_table(source, _read_foreign(source.run, read_excel, path, reading.table, reading.header_row))
+
+
+def _attach_statistical(source: Source, path: Path, reading: _Reading) -> None:
+    encoding = None if reading.encoding == "utf-8" else reading.encoding
+    _attach_table(source, _read_foreign(source.run, read_statistical, path, encoding, reading.keep_codes))
 
 
 def _read_foreign(run: Run, read: Callable[..., pa.Table], path: Path, *how: Any) -> pa.Table:
@@ -456,7 +440,7 @@ def _attach_separated(source: Source, path: Path, reading: _Reading) -> None:
     _create_view(source, f"read_csv({', '.join(options)})")
 
 
-def _attach_parquet(source: Source, path: Path) -> None:
+def _attach_parquet(source: Source, path: Path, reading: _Reading) -> None:
     import pyarrow.parquet as pq
 
     try:
@@ -469,7 +453,8 @@ def _attach_parquet(source: Source, path: Path) -> None:
     _create_view(source, f"read_parquet({file_literal(path)}, hive_partitioning = false)")
 
 
-def _attach_database(source: Source, path: Path, table: str | None) -> None:
+def _attach_database(source: Source, path: Path, reading: _Reading) -> None:
+    table = reading.table
     if table is None:
         message = f"{source.name} is a database; name the table to read (--table)."
         raise InputError(message, file=source.name, option="table")
@@ -511,6 +496,16 @@ def _attach_dataframe(source: Source, data: object) -> None:
         message = "the dataframe has a column of mixed or unknown type, or a name twice; convert it first."
         raise InputError(message)
     _attach_table(source, frame)
+
+
+READERS: dict[str, Callable[[Source, Path, _Reading], None]] = {
+    "separated": _attach_separated,
+    "parquet": _attach_parquet,
+    "database": _attach_database,
+    "excel": _attach_excel,
+    "statistical": _attach_statistical,
+}
+"""How each kind of file (`endings.FORMATS`) becomes the view `raw`."""
 
 
 def _attach_table(source: Source, table: pa.Table) -> None:

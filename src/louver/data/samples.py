@@ -19,10 +19,12 @@ FILES = {
     "regions.csv": "ges2013_regions",
     "county.csv": "county",
     "blocks.csv": "county_blocks",
+    "turnover_size.csv": "turnover_size",
+    "turnover_form.csv": "turnover_form",
 }
 OUTLINES = {"0301001": "county_outlines", "Northeast/1": "ges2013_outlines"}
 """A region of a sample -> made-up outlines of its regions."""
-SPECS = ("survey.toml", "tables.toml", "county.toml")
+TEXTS = ("survey.toml", "tables.toml", "county.toml", "turnover.toml", "activity.hrc")
 
 
 def sample_path(name: str) -> Path:
@@ -34,7 +36,8 @@ def sample_path(name: str) -> Path:
         `people`: 6,000 people of the 1994 Current Population Survey, one line each. `survey` and `cps8`: all 48,842 counted
         by eight attributes, with plain names and with those of the literature. `ges2013`: 86,519 people in 34,782 road
         crashes of 2013, with region and sampling unit; `ges2013_regions` lists these. `county`: age and race in
-        the blocks of a county in 2010, counted; `county_blocks` lists the blocks.
+        the blocks of a county in 2010, counted; `county_blocks` lists the blocks. `turnover_size` and `turnover_form`: made-up
+        turnover of firms by activity and size, and by activity and legal form.
 
     Examples
     --------
@@ -54,8 +57,8 @@ def write_samples(folder: Path) -> None:
     for file, name in FILES.items():
         with gzip.open(sample_path(name)) as packed, (folder / file).open("wb") as plain:
             shutil.copyfileobj(packed, plain)
-    for spec in SPECS:
-        shutil.copyfile(FOLDER / spec, folder / spec)
+    for text in TEXTS:
+        shutil.copyfile(FOLDER / text, folder / text)
 
 
 def sample_outlines(regions: Iterable[str]) -> Path | None:

@@ -162,9 +162,8 @@ def measure(
     asked = Asked.check(requested(spec, GroupsOptions))
     if asked.options.seed is not None:
         raise InputError("option --seed: measurements are paid for; use groups to try.", option="--seed")
-    folder, regions = Path(out), asked.public_plan().regions
+    folder, plan = Path(out), asked.public_plan()
     account = asked.account(ledger)
-    plan = asked.plan_to_pay(account, regions)
     if not resume:
         check_out(folder)
     measured = measure_into(

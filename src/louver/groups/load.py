@@ -16,8 +16,7 @@ from louver.groups.mechanisms import find_mechanism
 from louver.groups.options import GroupsOptions
 from louver.groups.plan import SizePlan, chosen_shares, equal_shares, make_plan, priced
 from louver.groups.problem import GroupTable, Total
-from louver.privacy.budget import Measure
-from louver.privacy.ledger import KeyedHash, People, Publication, request_digest
+from louver.privacy.ledger import KeyedHash, People, Publication
 from louver.privacy.measurements import Measurements
 from louver.privacy.noise import Noise, OpenDPNoise
 from louver.privacy.spend import Account, Payment, open_ledger, request_of
@@ -40,20 +39,6 @@ NOT_IN_REQUEST = {
     "source.uri": "likewise",
 }
 """Options that can change neither the true answers nor their noise of a paid run, and why."""
-
-NOTED_BEFORE = (
-    "unit",
-    "size",
-    "groups",
-    "quantity",
-    "max_quantity",
-    "across",
-    "max_size",
-    "min_size",
-    "regions",
-    "noise",
-)
-"""Options that requests named before they named all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,21 +106,13 @@ class Asked:
             raise InputError(message, option="--domain")
         return self.plan(self.regions)
 
-    def plan_to_pay(self, account: Account, regions: RegionTree) -> SizePlan:
-        """How all levels are measured; where a debit is pending for the noise that versions before chose, with that."""
-        plans = self.plan(regions), self.plan(regions, as_before=True)
-        return next((plan for plan in plans if account.pending(self.payment(plan)) is not None), plans[0])
-
     def measured_plan(self, file: Path) -> SizePlan:
         """The plan that a file of measurements was drawn for; refuses measurements of other options."""
         plan = self.public_plan()
-        before = self.plan(plan.regions, as_before=True)
-        if file.is_file() and Measurements(file).description().get("design") == self.design(before):
-            plan = before
         Measurements.of_design(file, self.design(plan))
         return plan
 
-    def plan(self, regions: RegionTree, *, as_before: bool = False) -> SizePlan:
+    def plan(self, regions: RegionTree) -> SizePlan:
         """How all levels are measured, at the price of the noise asked for."""
         options, budget = self.options, self.options.budget()
         assert options.max_size is not None
@@ -157,7 +134,6 @@ class Asked:
             largest_quantity=options.max_quantity,
             as_published=options.as_published,
             promise=options.promise(),
-            as_before=as_before,
         )
         return plan if self.noise is None else priced(plan, self.noise)
 
@@ -172,12 +148,6 @@ class Asked:
                 largest_unit=self._largest_unit,
                 noise=self.noise,
             )
-        # Only the total was not noted: where it changes neither query nor sizes, two requests had one name.
-        is_unclear = plan.mechanism.query is plan.mechanism.open_query and options.min_size == 1
-        is_new = not set(self.source.later).isdisjoint(self.source.named()) or options.delta is not None
-        is_quieter = plan.loss.measure is Measure.RHO and any(
-            level.squared_sensitivity != level.sensitivity**2 for level in plan.levels
-        )
         by = f"{options.unit or options.size}{f', where {self.source.where}' if self.source.where else ''}"
         exact = [("total", f"the total number of groups by {by}")] if is_public else []
         exact += [("regions", f"the list of regions that occur by {by}")] if self.regions is None else []
@@ -188,7 +158,6 @@ class Asked:
             purpose=f"group sizes by {plan.mechanism.name}",
             largest_unit=self._largest_unit,
             noise=self.noise,
-            earlier=None if is_unclear or is_new or is_quieter else self._earlier_request(plan),
             publishes=tuple(
                 Publication(what=what, invariants=({"verb": "groups", "kind": kind, "by": by},))
                 for kind, what in exact
@@ -219,21 +188,6 @@ class Asked:
             NOT_IN_REQUEST,
             ((level.name, str(plan.query), level.distribution) for level in plan.levels),
             regions=plan.regions.labels,
-        )
-
-    def _earlier_request(self, plan: SizePlan) -> str:
-        """The name that louver gave this request before requests named every option."""
-        noted: dict[str, Any] = {name: getattr(self.options, name) for name in NOTED_BEFORE}
-        return request_digest(
-            {
-                "verb": "groups",
-                "mechanism": plan.mechanism.name,
-                "query": str(plan.query),
-                "regions": [list(labels) for labels in plan.regions.labels],
-                "sizes": [plan.first_size, plan.largest_size],
-                "levels": [[level.name, str(level.loss), level.sensitivity] for level in plan.levels],
-                "asked": noted | {"table": self.source.table, "query": self.source.query},
-            }
         )
 
     def read(self) -> GroupTable:

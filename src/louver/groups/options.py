@@ -23,6 +23,9 @@ __all__ = ["DataKeywords", "GroupsKeywords", "GroupsOptions"]
 MOST_LEVELS = 64
 """Levels of regions, the whole among them; `verify` looks at every pair of them."""
 
+PUBLISHED = ("level", "size", "groups", "persons", "standard_error", "lower_90", "upper_90")
+"""Columns that the published tables have beside their regions."""
+
 Amount = int | float | str
 LARGEST_SIZE = 1_000_000
 
@@ -32,7 +35,6 @@ class GroupsOptions(VerbOptions):
 
     verb: ClassVar[str] = "groups"
     no_source: ClassVar[tuple[str, ...]] = ("weight", "wide", "weight_is_count")
-    later: ClassVar[tuple[str, ...]] = ("delta",)
 
     unit: str | None = option(
         None, "Column that says which unit a record belongs to.", metavar="COLUMN", group="columns"
@@ -163,6 +165,13 @@ class GroupsOptions(VerbOptions):
                 raise InputError(f"option {flag} is missing: {what}.", option=flag)
         if len(set(self.regions)) < len(self.regions):
             raise InputError("option --regions names a column twice.", option="--regions")
+        for name in self.regions:
+            if name in PUBLISHED:
+                raise InputError(
+                    f'option --regions names column "{name}", as a column of the published tables is called; rename it.',
+                    option="--regions",
+                    column=name,
+                )
         if len(self.regions) >= MOST_LEVELS:
             raise InputError(
                 f"option --regions names {len(self.regions)} columns; name fewer than {MOST_LEVELS}, the levels that are worth a share.",

@@ -143,7 +143,6 @@ def make_plan(
     largest_quantity: int = 1,
     as_published: bool = False,
     promise: tuple[Fraction, Fraction] | None = None,
-    as_before: bool = False,
 ) -> SizePlan:
     """Choose the noise of every level.
 
@@ -166,8 +165,6 @@ def make_plan(
         Noise as Fioretto et al. (2021) print it. For M_c^ch that is not private (ERRATA G1).
     promise : tuple of Fraction, optional
         Epsilon and delta that the levels together may cost; the budget then follows from them.
-    as_before : bool
-        Noise for rho as versions chose it that squared the L1 sensitivity: more than needed, for debits left pending.
 
     Notes
     -----
@@ -204,7 +201,7 @@ def make_plan(
     for name, n_regions, loss, share, l1 in zip(
         regions.names, regions.tree.level_sizes, parts, shares, used, strict=True
     ):
-        squared = l1 * l1 if as_before else squared_sensitivity(query, budget.neighbours, l1)
+        squared = squared_sensitivity(query, budget.neighbours, l1)
         levels.append(
             LevelPlan(
                 name=name,

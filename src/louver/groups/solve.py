@@ -25,6 +25,7 @@ from louver.privacy.measurements import Measurements, TrueBatch, write_measureme
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.privacy.spend import Account, noise_of
 from louver.release.manifest import read_manifest
+from louver.release.promises.stated import check_parameters
 from louver.release.verify import is_unchanged
 from louver.release.write import ReleaseWriter, check_out
 from louver.run import Run
@@ -80,17 +81,17 @@ def release_paid(
     asked: Asked, account: Account, out: Path, report: Report | None, run: Run | None
 ) -> GroupRelease:
     """Check, read, reserve, measure, estimate, move into place, seal. A run that was interrupted is carried on."""
-    plan = None if asked.regions is None else asked.plan_to_pay(account, asked.regions)
+    plan = None if asked.regions is None else asked.plan(asked.regions)
     payment = asked.payment(plan)
-    if plan is not None and account.pending(payment) is None:
+    if plan is not None and not account.is_pending(payment):
         check_out(out)  # before anything is read
+    check_parameters("groups", asked.parameters)
     account.begin(payment)
     with account.touching("group sizes"):
-        found, true_table = _read(asked, plan)
-    plan = plan or asked.plan_to_pay(account, found.regions)
+        plan, true_table = _read(asked, plan)
     assert plan.is_private
     payment = asked.payment(plan)
-    if account.pending(payment) is None:
+    if not account.is_pending(payment):
         check_out(out)  # before anything is spent
     if run is not None:
         run.check()

@@ -41,7 +41,7 @@ from louver.privacy.ledger_people import (
     nearest,
     read_sketch,
 )
-from louver.privacy.ledger_state import Event, LedgerState, Publication, Source, replay
+from louver.privacy.ledger_state import FORMAT, Event, LedgerState, Publication, Source, replay
 from louver.privacy.ledger_succession import hand_over
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KEY_BYTES
@@ -71,9 +71,6 @@ KeyedHash = Callable[[bytes], bytes]
 
 Composed = Callable[[Sequence[Mapping[str, Any]]], None]
 """Given the invariants published before, refuses new ones that must not be published beside them."""
-
-FORMAT = 2
-"""Of a reserved debit. Version 0.1 wrote none, and named requests otherwise."""
 
 PEOPLE_FORMAT = 1
 """Of an entry that says who is in a source."""
@@ -265,7 +262,13 @@ class Ledger(LedgerFile):
             Whose data it is for; sources must then be admitted before they are used.
         """
         secret = secrets.token_bytes(KEY_BYTES)
-        first = {"kind": "init", "measure": measure, "neighbours": neighbours, "secret": commitment(secret)}
+        first = {
+            "kind": "init",
+            "format": FORMAT,
+            "measure": measure,
+            "neighbours": neighbours,
+            "secret": commitment(secret),
+        }
         if population is not None:
             first["population"] = population
         texts = [stamped(first)]
@@ -298,7 +301,7 @@ class Ledger(LedgerFile):
             return replay(self._entries(db))
 
     def published_invariants(self) -> tuple[Mapping[str, Any], ...]:
-        """What was published exactly so far, for programs; words alone where an older version kept no more."""
+        """What was published exactly so far, for programs."""
         return self.state().invariants
 
     @property
@@ -481,7 +484,6 @@ class Ledger(LedgerFile):
                 self._check_balance(state, debited)
                 body = {
                     "kind": "reserve",
-                    "format": FORMAT,
                     "amount": str(debited.amount),
                     "asked": str(loss),
                     "largest_unit": largest_unit,
@@ -592,17 +594,11 @@ class Ledger(LedgerFile):
         data_hash: str,
     ) -> Debit | None:
         """Return a debit that an earlier run reserved and did not seal; None where there is none."""
-        for entry, body in state.pending.items():
-            if body["request"] == request:
-                break
-            if "format" not in body:
-                raise BudgetError(
-                    f"entry {entry} of the ledger {self.name} was reserved by an earlier version of louver and is pending; "
-                    f"finish it with that version, or give it up: `louver ledger abandon {self.name} --entry {entry}`."
-                )
-        else:
+        entry = next((n for n, body in state.pending.items() if body["request"] == request), None)
+        if entry is None:
             return None
-        is_replayable = self._check_resumable(entry, body, asked)
+        body = state.pending[entry]
+        self._check_resumable(entry, body, asked)
         if body["dataset"] != data_hash:
             raise BudgetError(
                 f"entry {entry} of the ledger {self.name} was reserved for other data that it has admitted, and its noise must not "
@@ -618,28 +614,25 @@ class Ledger(LedgerFile):
             hash=entries[entry].head.hash,
             loss=Loss(Fraction(body["amount"]), state.measure, state.neighbours),
             is_resumed=True,
-            is_replayable=is_replayable,
+            is_replayable=asked[2],
             key=row[0],
             pin=partial(self._pin, entry),
         )
 
     def _check_resumable(
         self, entry: int, body: Mapping[str, Any], asked: tuple[str, int | None, bool]
-    ) -> bool:
-        """Refuse to take up a debit for something else; return whether its noise can be drawn again."""
-        loss, largest_unit, is_replayable = asked
+    ) -> None:
+        """Refuse to take up a debit for something else."""
+        _, _, is_replayable = asked
         if not body["replayable"] and is_replayable:
             raise BudgetError(
                 f"entry {entry} was interrupted and its noise cannot be drawn again; abandon it, pay anew."
             )
-        # Version 0.1 logged every debit as replayable, whoever drew the noise; what is asked for now is the truth.
-        is_same_noise = body["replayable"] == is_replayable or "format" not in body
-        if (body["asked"], body["largest_unit"]) != (loss, largest_unit) or not is_same_noise:
+        if (body["asked"], body["largest_unit"], body["replayable"]) != asked:
             raise BudgetError(
                 f"entry {entry} of the ledger {self.name} was reserved for another loss or other noise; "
                 "finish or abandon it first."
             )
-        return is_replayable
 
     def _converted(self, loss: Loss, state: LedgerState, largest_unit: int | None) -> Loss:
         return convert(loss, state.measure, state.neighbours, largest_unit=largest_unit)

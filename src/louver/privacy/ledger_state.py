@@ -12,7 +12,10 @@ from louver.privacy.budget import Measure, exact_fraction
 from louver.privacy.ledger_file import Entry, Head
 from louver.privacy.neighbours import Relation
 
-__all__ = ["Event", "LedgerState", "Publication", "Source", "carried", "replay"]
+__all__ = ["FORMAT", "Event", "LedgerState", "Publication", "Source", "carried", "replay"]
+
+FORMAT = 1
+"""Of a ledger; its first entry says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +42,8 @@ class Publication:
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Publication:
-        """Read what `to_dict` wrote, or an entry of a version that kept words only."""
-        return cls(what=body["what"], invariants=tuple(body.get("invariants", ())), entry=body.get("debit"))
+        """Read what `to_dict` wrote."""
+        return cls(what=body["what"], invariants=tuple(body["invariants"]), entry=body.get("debit"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +111,7 @@ class LedgerState:
     sources : mapping
         Admitted data by keyed hash.
     people : mapping
-        Digest of the sketch of the people in each source, by the keyed hash of its content; older versions kept none.
+        Digest of the sketch of the people in each source, by the keyed hash of its content.
     apart : frozenset of str
         Ledgers (`Ledger.identity`) whose people are others by the word of the steward.
     is_bound : bool
@@ -151,12 +154,8 @@ class LedgerState:
 
     @property
     def invariants(self) -> tuple[Mapping[str, Any], ...]:
-        """The same for programs; words alone where an older version kept no more."""
-        return tuple(
-            invariant
-            for one in self.published
-            for invariant in one.invariants or ([{"words": one.what}] if _is_old(one.what) else [])
-        )
+        """The same for programs."""
+        return tuple(invariant for one in self.published for invariant in one.invariants)
 
     def to_dict(self) -> dict[str, Any]:
         """The state for programs; amounts are exact fractions as text, no hash of the data is shown."""
@@ -314,6 +313,10 @@ class _Replay:
 
     def _start(self, body: Mapping[str, Any]) -> str:
         """Begin, with what a predecessor leaves where there is one."""
+        if body.get("format") != FORMAT:
+            raise BudgetError(
+                "the ledger has a format that this version of louver does not read; use the version that made it."
+            )
         if "predecessor" not in body:
             return str(body.get("population") or "")
         left = body["predecessor"]
@@ -322,8 +325,8 @@ class _Replay:
         self.n_carried = len(self.published)
         self.refusals += left["refusals"]
         self.sources.update((one["dataset"], _source(one)) for one in left["sources"])
-        self.people.update(left.get("people", {}))
-        self.apart.update(left.get("apart", ()))
+        self.people.update(left["people"])
+        self.apart.update(left["apart"])
         return f"carries on {left['name']}"
 
 
@@ -357,13 +360,6 @@ VERBS = {
 def _verb(what: str) -> str | None:
     """The verb that wrote these words; None for what people did, and for words of their own."""
     return next((verb for start, verb in VERBS.items() if what.startswith(start)), None)
-
-
-def _is_old(what: str) -> bool:
-    """Whether words are those that version 0.1 logged for an invariant."""
-    return what.startswith(
-        ("topdown ", "the total number of groups by ", "the list of regions that occur by ")
-    )
 
 
 def _source(body: Mapping[str, Any]) -> Source:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from louver.errors import BudgetError, InputError
 from louver.privacy.ledger_file import Entry, LedgerFile, chained, commitment, stamped
-from louver.privacy.ledger_state import LedgerState, carried, replay
+from louver.privacy.ledger_state import FORMAT, LedgerState, carried, replay
 
 __all__ = ["hand_over"]
 
@@ -50,6 +50,7 @@ def _closed(old: LedgerFile, db: sqlite3.Connection, state: LedgerState, secret:
         raise InputError(f"{path.name} exists already; a ledger is never overwritten.", file=path.name)
     first = {
         "kind": "init",
+        "format": FORMAT,
         "measure": state.measure,
         "neighbours": state.neighbours,
         "secret": commitment(secret),

@@ -103,9 +103,10 @@ def request_of(
     **more
         Public content that options name by files: regions, attributes.
     """
+    every = {name: model.model_dump(mode="json") for name, model in options.items()}
     asked = {
-        name: {key: value for key, value in model.named().items() if f"{name}.{key}" not in left_out}
-        for name, model in options.items()
+        name: {key: value for key, value in given.items() if f"{name}.{key}" not in left_out}
+        for name, given in every.items()
     }
     drawn = [[level, query, str(distribution)] for level, query, distribution in noise]
     return request_digest({"verb": verb, "options": asked, "noise": drawn, **more})
@@ -126,8 +127,6 @@ class Payment:
         As for `Ledger.reserve`.
     noise : Noise or None
         A source of its own; None draws from the debit's key.
-    earlier : str
-        The name that versions before gave to the same request and to no other: a debit pending under it is taken up.
     publishes : tuple of Publication
         What is published exactly with it.
     composed : callable or None
@@ -139,7 +138,6 @@ class Payment:
     request: str = ""
     largest_unit: int | None = None
     noise: Noise | None = None
-    earlier: str | None = None
     publishes: tuple[Publication, ...] = ()
     composed: Composed | None = None
 
@@ -176,16 +174,15 @@ class Account:
             )
         return digest
 
-    def pending(self, payment: Payment) -> str | None:
-        """The name under which a stopped run reserved a debit for the same request; None where there is none."""
-        names = (payment.request, payment.earlier)
-        return next((name for name in names if name and self.ledger.is_pending(name)), None)
+    def is_pending(self, payment: Payment) -> bool:
+        """Whether a stopped run reserved a debit for the same request."""
+        return bool(payment.request) and self.ledger.is_pending(payment.request)
 
     def begin(self, payment: Payment) -> None:
         """Refuse what cannot be paid for or published, and data of another ledger; the data are hashed, and not read before."""
         if payment.composed is not None:
             payment.composed(self.ledger.published_invariants())
-        name = self.pending(payment) or payment.request or None
+        name = payment.request or None
         self.ledger.check_affordable(payment.loss, request=name, largest_unit=payment.largest_unit)
         self.ledger.check_data(self._unchanged, self._people)
 
@@ -215,7 +212,7 @@ class Account:
         """Debit the ledger, or take up what a stopped run reserved, and log what is published exactly."""
         return self.ledger.reserve(
             payment.loss,
-            request=self.pending(payment) or payment.request,
+            request=payment.request,
             purpose=payment.purpose,
             dataset=self._unchanged,
             people=self._people,
@@ -271,7 +268,7 @@ def measure(
     **Privacy**: `loss`, once, however often the run is interrupted and repeated: noise is a function of key,
     nonce and data; the ledger hands out the same key only for the same request on the same data.
     """
-    if path.exists() and account.pending(payment) is None:
+    if path.exists() and not account.is_pending(payment):
         raise InputError(f"{path.name} exists already; choose another place.", file=path.name, option="out")
     debit = account.reserve(payment)
     if path.exists() and not (debit.is_resumed and _entry_of(path) == debit.entry):
@@ -369,7 +366,7 @@ def _check_folder(
         check_out(folder)
         return
     found = _noted_request(folder / REQUEST_FILE)
-    if found is not None and found not in (payment.request, payment.earlier):
+    if found is not None and found != payment.request:
         message = (
             f"{folder.name} holds the measurements of another spec or other options; choose another place."
         )

@@ -120,6 +120,11 @@ def read_content(folder: str | Path) -> dict[str, Any]:
 
 def parse(content: Mapping[str, Any], name: str) -> Manifest:
     """The manifest that a content spells; `name` is the folder's, for the message."""
+    if content.get("format") != FORMAT:
+        raise InputError(
+            f"{MANIFEST} in {name} has a format that louver {__version__} does not read; use the version that made it.",
+            file=MANIFEST,
+        )
     try:
         plain = {key: value for key, value in content.items() if key not in ("digest", "files")}
         files = {name: FileEntry(**entry) for name, entry in content["files"].items()}
@@ -155,7 +160,6 @@ def _is_typed(manifest: Manifest) -> bool:
         all(isinstance(getattr(manifest, name), kinds) for name, kinds in FIELDS.items())
         and all(_is_list(getattr(manifest, name), kind) for name, kind in LISTS.items())
         and all(type(entry.bytes) is int and type(entry.sha256) is str for entry in entries)
-        and manifest.format == FORMAT
     )
 
 

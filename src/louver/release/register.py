@@ -34,6 +34,8 @@ __all__ = ["OPTION", "Entry", "Register"]
 KEY, HEAD = "key", "head"
 ENTRY = re.compile(r"(\d{6})\.json")
 START = "0" * 64
+FORMAT = 1
+"""Of an entry."""
 MOST_BYTES = 1 << 28
 """Bytes of an entry, and of a sketch of records; no publication tells as much, and reading must end."""
 MOST_KEY = 1 << 10
@@ -107,6 +109,7 @@ class Register:
         """
         number = len(self.entries) + 1
         body = {
+            "format": FORMAT,
             "number": number,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "records": records,
@@ -191,12 +194,11 @@ class Register:
         try:
             body = read_json(self.folder / f"{number:06d}.json", MOST_BYTES)
             digest = body.pop("digest")
-            if "apart" not in body and digest == _digest(body):
-                raise self._fault(
-                    f"was begun by an earlier version of louver: entry {number} does not say who is in its records; "
-                    "begin a new register, and list in the spec what was published before"
-                )
             is_good = digest == _digest(body) and body["previous"] == previous and body["number"] == number
+            if body.pop("format") != FORMAT and is_good:
+                raise self._fault(
+                    f"has a format that this version of louver does not read (entry {number}); use the version that wrote it"
+                )
             entry = Entry(**body, digest=digest)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             is_good = False

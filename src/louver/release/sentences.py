@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "CHAIN",
+    "HIDDEN_CELLS",
     "IN_ORDER",
     "NOT_PRIVATE",
     "ROUNDED_ALONE",
@@ -22,6 +23,7 @@ IN_ORDER = "Rows are in the order of the source."
 NOT_PRIVATE = "The noise is not private: do not publish."
 CHAIN = "M_c^ch with its published noise loses far more than it claims (ERRATA G1)."
 ROUNDED_ALONE = "Regions need not add up to those above them: every number was rounded by itself."
+HIDDEN_CELLS = "numbers of the tables, exact wherever they are not hidden"
 TABLES = "counts of people, exact or rounded as told, audited together with all that is in the register"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -76,22 +76,7 @@ def _missing_codes(codes: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ..
 
 
 class SourceOptions(Options):
-    """Where the records are, how they are read and what a row counts: `[source]`.
-
-    `file`, `uri`, `table`, `query`, `weight` and `wide`, in this order, are in the fingerprints of all designs.
-    """
-
-    later: ClassVar[tuple[str, ...]] = (
-        "decimal_mark",
-        "encoding",
-        "delimiter",
-        "keep_codes",
-        "where",
-        "header_row",
-        "missing_code",
-        "date_order",
-        "weight_is_count",
-    )
+    """Where the records are, how they are read and what a row counts: `[source]`."""
 
     file: str | None = None
     uri: str | None = None
@@ -177,8 +162,8 @@ class SourceOptions(Options):
         return {name: value for name, value in self.opening().items() if name != "weight_is_count"}
 
     def noted(self) -> str:
-        """What stands for this in the fingerprint of a design; an option added later is noted where it is given."""
-        return self.model_dump_json(include=set(self.named()) - {"file", "uri"})
+        """What stands for this in the fingerprint of a design: how records are read, not where they are."""
+        return self.model_dump_json(exclude={"file", "uri"})
 
     def replaced(self, given: dict[str, Any]) -> SourceOptions:
         """The same with what a call gives in its place."""

@@ -57,7 +57,7 @@ __all__ = [
     "validated",
 ]
 
-VERBS = ("profile", "bounds", "audit", "anonymize", "groups", "topdown")
+VERBS = ("profile", "bounds", "audit", "protect", "anonymize", "groups", "topdown")
 
 PLACEHOLDER = "FILL IN"
 """What `louver profile` leaves for a person to write; no verb takes it for a value."""
@@ -240,6 +240,7 @@ class SpecOptions(Options):
     profile: dict[str, Any] = Field(default_factory=dict)
     bounds: dict[str, Any] = Field(default_factory=dict)
     audit: dict[str, Any] = Field(default_factory=dict)
+    protect: dict[str, Any] = Field(default_factory=dict)
     anonymize: dict[str, Any] = Field(default_factory=dict)
     groups: dict[str, Any] = Field(default_factory=dict)
     topdown: dict[str, Any] = Field(default_factory=dict)

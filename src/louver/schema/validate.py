@@ -7,7 +7,7 @@ the place and the kind of the first finding leave this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -49,17 +49,6 @@ class Options(BaseModel):
     """Base of every table of options: exact types, no unknown keys, frozen."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
-
-    later: ClassVar[tuple[str, ...]] = ()
-    """Options that came after requests were first named: a name tells them only where they differ from their default."""
-
-    def named(self) -> dict[str, Any]:
-        """What the name of a request tells: every option, those that came later where they are not at their default."""
-        fields = type(self).model_fields
-        at_default = {
-            n for n in self.later if getattr(self, n) == fields[n].get_default(call_default_factory=True)
-        }
-        return self.model_dump(mode="json", exclude=at_default)
 
 
 Model = TypeVar("Model", bound=BaseModel)

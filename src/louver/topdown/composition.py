@@ -159,7 +159,7 @@ def judge(
     Parameters
     ----------
     invariants : sequence of record
-        Of all specs, as `invariant_records` writes them. Others, such as words of an older version, decide nothing.
+        Of all specs, as `invariant_records` writes them. Those of other verbs decide nothing.
     space : record
         That of the newest spec, which may have no invariants.
     leaves : sequence of str

@@ -168,16 +168,8 @@ class Design:
 
     def fingerprint(self) -> str:
         """Hash of everything that decides what is measured and how it is worked on."""
-        options = self.options  # what came later is told only where it says something
-        later = {
-            "acknowledge_invariants": options.acknowledge_invariants,
-            "extended_by": options.extended_by is not None,
-            "estimator": options.estimator != "plain",
-            "shrink": options.estimator == "bayes",
-            "intervals": False,  # no count depends on it
-        }
-        unset = {name for name, is_told in later.items() if not is_told}
-        parts = [self.measured_fingerprint().encode(), self.options.model_dump_json(exclude=unset).encode()]
+        options = self.options.model_dump_json(exclude={"intervals"})  # no count depends on these
+        parts = [self.measured_fingerprint().encode(), options.encode()]
         parts.append(self.is_possible.tobytes())
         for statement in self.statements:
             parts.extend([statement.cells.tobytes(), statement.lower.tobytes(), statement.upper.tobytes()])

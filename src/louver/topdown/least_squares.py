@@ -214,7 +214,7 @@ class TypeRows:
         first, last = families.child_start[family], families.child_start[family + 1]
         row, column, lower, upper = [], [], [], []
         n_rows, n = 0, len(types)
-        for child in range(first, last):
+        for child in range(first, last) if families.is_bounded else ():
             low, high = families.lower[child], families.upper[child]
             for mask in needed_sets(low, high, n_types):
                 inside = np.flatnonzero(mask >> types & 1)

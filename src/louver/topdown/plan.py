@@ -23,7 +23,6 @@ from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, compose_sequential, epsilon_at, fraction_of, split
 from louver.privacy.composition import Changes, largest_rho
 from louver.privacy.distributions import DiscreteGaussian, Distribution, noise_for
-from louver.privacy.ledger import request_digest
 from louver.privacy.neighbours import Relation
 from louver.privacy.spend import request_of
 from louver.topdown.design import Design, Statement
@@ -134,14 +133,6 @@ class QueryPlan:
             regions=[design.spine.names, design.spine.leaves],
             **({"first": design.extends} if design.extends else {}),
         )
-
-    def earlier_request(self) -> str:
-        """The name that louver gave this request before requests named distributions."""
-        measured = [
-            [query.level, query.query.name, str(query.loss)] for level in self.measured for query in level
-        ]
-        design = self.design.measured_fingerprint()
-        return request_digest({"verb": "topdown", "design": design, "measured": measured})
 
     def workloads(self) -> tuple[Workload, ...]:
         """Queries and variances of every level."""

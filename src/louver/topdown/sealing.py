@@ -23,6 +23,7 @@ from louver.privacy.measurements import Measurements, TrueBatch
 from louver.privacy.spend import REQUEST_FILE, Account, Payment
 from louver.privacy.spend import measure_into as spend_into
 from louver.release.manifest import MANIFEST, file_entry, read_manifest
+from louver.release.promises.stated import check_parameters
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.validate import validated
@@ -87,6 +88,7 @@ def measure_paid(
         write_exact = partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
         return partial(true_batches, plan, levels), write_exact
 
+    check_parameters("topdown", plan.design.options.model_dump(mode="json"))
     with Scratch() as scratch:
         return spend_into(
             folder,
@@ -136,22 +138,15 @@ def noted_shares(*folders: Path) -> SharesOptions | None:
 
 def payment_of(plan: QueryPlan) -> Payment:
     """What measuring costs, and what is published exactly with it."""
-    earlier = plan.earlier_request()
-
-    def composed(published: Sequence[Mapping[str, Any]]) -> None:
-        own = f"topdown {earlier[:16]}: "  # how version 0.1 logged the invariants of this very request
-        check_together(plan.design, [one for one in published if not str(one.get("words")).startswith(own)])
-
     return Payment(
         loss=plan.loss,
         request=plan.request(),
         purpose="TopDown measurements",
-        earlier=earlier,
         publishes=tuple(
             Publication(what=f'topdown: the counts of invariant "{record["name"]}"', invariants=(record,))
             for record in invariant_records(plan.design)
         ),
-        composed=composed,
+        composed=partial(check_together, plan.design),
     )
 
 

@@ -64,6 +64,7 @@ FAINT = 5  # times less than with equal levels is too little for a level that is
 STEEP = 30.0  # how sharply a target is kept
 TOTALS = 8.0  # weight of a total over that of another query, in the workload "even": all tables have it
 MANY = 3_000.0  # regions from which on a level counts in full
+FINEST = 32  # cells up to which errors of `bayes` are forecast: beyond, empty cells, which are most, leave more noise in sums than the ideal
 CAP, ROOT_CAP = (
     0.9,
     2.0,
@@ -281,8 +282,8 @@ def plain_words(design: Design) -> tuple[str, ...]:
 
 
 def has_bayes_errors(design: Design) -> bool:
-    """Whether shares are chosen for errors of `bayes`: not for another estimator, nor for an extension, which has its own."""
-    return getattr(design.options, "estimator", "") == "bayes"
+    """Whether shares are chosen for errors of `bayes`: not for another estimator, nor for fine tables, for whose sums they are too small."""
+    return design.options.estimator == "bayes" and design.n_cells <= FINEST
 
 
 @dataclass(frozen=True, slots=True)

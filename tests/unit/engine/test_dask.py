@@ -43,6 +43,8 @@ from topdown_town import write_town
 
 N_WORKERS = 3
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory):

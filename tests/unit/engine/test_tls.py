@@ -17,6 +17,8 @@ from louver.topdown import topdown
 from topdown_town import write_town
 from unit.engine.test_dask import bytes_of
 
+pytestmark = pytest.mark.long
+
 OPENSSL = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=louver -addext subjectAltName=IP:127.0.0.1"
 
 

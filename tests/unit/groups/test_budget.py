@@ -11,7 +11,7 @@ import pytest
 
 import louver as lv
 from louver.errors import BudgetError, LouverError
-from louver.groups import estimate, groups, measure
+from louver.groups import groups
 from louver.groups.load import Asked
 from louver.groups.options import GroupsOptions
 from louver.groups.plan import SizePlan, true_batches
@@ -132,39 +132,12 @@ def test_a_request_names_the_delta(people):
     other, same = _plan(people, rho=str(plan.loss.amount))
     assert [a.distribution for a in plan.levels] == [b.distribution for b in same.levels]
     assert one.payment(plan).request != other.payment(same).request
-    assert one.payment(plan).earlier is None
 
 
-SIZES = {"mechanism": "M_H^dp", "rho": "1/2"}
-
-
-def test_a_debit_pending_from_before_is_carried_on_with_its_own_noise(people, tmp_path):
-    """Versions before squared the L1 sensitivity: 4 where 2 is enough."""
-    ledger = _ledger(people)
-    asked, plan = _plan(people, **SIZES)
-    before = asked.plan(plan.regions, as_before=True)
+def test_the_squared_sensitivity_is_not_the_square(people):
+    """A person moves from one size to the next: two counts change by 1, so 2 is enough, where the square of the L1 change is 4."""
+    _, plan = _plan(people, mechanism="M_H^dp", rho="1/2")
     assert [level.squared_sensitivity for level in plan.levels] == [2, 2]
-    assert [level.squared_sensitivity for level in before.levels] == [4, 4]
-    assert asked.payment(plan).request != asked.payment(before).request
-    assert asked.payment(plan).earlier is None and asked.payment(before).earlier is not None
-    debit = asked.account(None).reserve(asked.payment(before))
-    groups(people, **_asked(people, **SIZES), out=tmp_path / "out")
-    assert ledger.state().spent == Fraction(1, 2) and not ledger.state().pending
-    assert np.array_equal(_found(tmp_path / "out"), _drawn(asked, before, debit.key))
-    groups(people, **_asked(people, **SIZES), out=tmp_path / "new")
-    assert ledger.state().spent == 1
-    variances = [b.variance for b in Measurements(tmp_path / "new" / MEASUREMENTS_FILE).batches()]
-    assert variances == [level.distribution.variance for level in plan.levels]
-
-
-def test_folders_measured_before_are_still_estimated(people, tmp_path, monkeypatch):
-    _ledger(people)
-    with monkeypatch.context() as patched:
-        plan = Asked.plan
-        patched.setattr(Asked, "plan", lambda self, regions, **_: plan(self, regions, as_before=True))
-        measure(people, **_asked(people, **SIZES), out=tmp_path / "measured")
-    again = estimate(measurements=tmp_path / "measured", **_asked(people, **SIZES))
-    assert [level.squared_sensitivity for level in again.plan.levels] == [4, 4]
 
 
 @pytest.mark.parametrize(

@@ -464,6 +464,7 @@ def _run(*arguments: object) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long
 def test_debits_from_four_processes_never_overspend(tmp_path: Path) -> None:
     """200 debits of 1/2000 are asked for, 2/25 is granted: exactly 160 succeed."""
     ledger = Ledger.create(tmp_path / "data.ledger", Measure.EPSILON, RECORD, Fraction(2, 25))

@@ -1,4 +1,4 @@
-"""Ledgers that are damaged, on a full disk, or made by version 0.1: one sentence, never a surprise."""
+"""Ledgers that are damaged, on a full disk, or of another format: one sentence, never a surprise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 
-OLD = Path(__file__).parents[2] / "data" / "ledgers-0.1"
 RECORD = Relation.ADD_REMOVE_RECORD
 LOSS = Loss(Fraction(1, 10), Measure.EPSILON, RECORD)
 
@@ -146,6 +145,20 @@ def test_entries_of_another_version_are_one_sentence(ledger: Ledger) -> None:
     _append(ledger, {"kind": "auction"})
     assert all("use the version that wrote it" in told for told in _use(ledger.path))
     assert "use the version that wrote it" in ledger.verify().problems[0]
+
+
+@pytest.mark.parametrize("format", [None, 0, 2, "1"])
+def test_a_format_of_another_version_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: object
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("louver.privacy.ledger.FORMAT", format)
+        made = Ledger.create(tmp_path / "other.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(1))
+    with pytest.raises(
+        BudgetError, match="a format that this version of louver does not read; use the version"
+    ):
+        made.state()
+    assert not made.verify().is_sound
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "3", "{"])
@@ -302,54 +315,3 @@ def test_releases_with_pipes_links_and_loops_are_passed_over(ledger: Ledger, tmp
     with pytest.raises(InputError, match="is not a folder") as caught:
         ledger.verify(outside)
     assert caught.value.option == "--releases"
-
-
-@pytest.fixture
-def old(tmp_path: Path) -> Ledger:
-    """A ledger of version 0.1: a sealed debit, two publications, one debit given up and one pending with pinned answers."""
-    for name in ("used.ledger", "fresh.ledger"):
-        shutil.copy(OLD / name, tmp_path / name)
-        (tmp_path / name).chmod(0o600)
-    return Ledger(tmp_path / "used.ledger")
-
-
-def test_a_ledger_of_version_01_opens_and_its_debit_is_taken_up(old: Ledger) -> None:
-    state = old.state()
-    assert (state.granted, state.spent, list(state.pending)) == (1, Fraction(3, 10), [8])
-    assert state.invariants == ({"words": 'topdown 0123456789abcdef: the counts of invariant "ward total"'},)
-    assert old.verify().is_sound
-    debit = old.reserve(LOSS, request="pending", purpose="p", dataset=_dataset)
-    assert debit.is_resumed and hashlib.sha256(debit.key).hexdigest().startswith("da6abc312229fd11")
-    debit.pin("aa")
-    with pytest.raises(BudgetError, match="other answers"):
-        debit.pin("bb")
-    old.seal(debit, {})
-    assert old.state().spent == Fraction(3, 10)
-    old.reserve(LOSS, request="new", purpose="p", dataset=_dataset)
-    with pytest.raises(BudgetError, match="has not admitted"):
-        old.reserve(LOSS, request="new", purpose="p", dataset=lambda secret: bytes(32))
-
-
-def test_version_01_logged_noise_of_opendp_as_replayable(old: Ledger) -> None:
-    debit = old.reserve(LOSS, request="pending", purpose="p", dataset=_dataset, is_replayable=False)
-    assert debit.is_resumed and not debit.is_replayable
-    with pytest.raises(BudgetError, match="cannot be drawn again"):
-        debit.check_drawable()
-
-
-def test_a_pending_debit_of_version_01_is_not_paid_twice(old: Ledger) -> None:
-    """Requests have other names now: what was pending would stay behind, and the same release be paid again."""
-    with pytest.raises(BudgetError, match=r"earlier version.*abandon used.ledger --entry 8"):
-        old.reserve(LOSS, request="the same by its new name", purpose="p", dataset=_dataset)
-    old.abandon(8)
-    old.reserve(LOSS, request="the same by its new name", purpose="p", dataset=_dataset)
-
-
-def test_a_ledger_of_version_01_is_carried_on(old: Ledger, tmp_path: Path) -> None:
-    old.abandon(8)
-    new = old.succeed(tmp_path / "new.ledger")
-    assert new.state().spent == Fraction(3, 10) and new.state().invariants == old.state().invariants
-    fresh = Ledger(tmp_path / "fresh.ledger")
-    assert not fresh.state().sources
-    with pytest.raises(BudgetError, match=r"in the same folder pays"):
-        fresh.reserve(LOSS, request="r", purpose="p", dataset=_dataset)

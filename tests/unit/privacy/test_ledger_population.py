@@ -234,6 +234,7 @@ def _run(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
 
 
+@pytest.mark.long
 def test_debits_and_successors_race_and_one_successor_carries_all(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "data.ledger", Measure.EPSILON, RECORD, Fraction(1))
     debits = [_run("debit", ledger.path, 20) for _ in range(2)]

@@ -286,6 +286,7 @@ def test_a_spoilt_description_is_none(tmp_path: Path, told: str) -> None:
         Measurements(tmp_path / "m.parquet")
 
 
+@pytest.mark.long
 def test_killed_at_named_and_at_random_moments(tmp_path: Path) -> None:
     """After any kill: the noise of the reserved key, one debit, no partial file."""
     completed = subprocess.run(

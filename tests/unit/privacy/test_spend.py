@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import louver as lv
 import louver.data.fingerprint
 from louver.errors import BudgetError, InputError, LouverError
 from louver.groups import groups
@@ -22,16 +21,14 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.ledger_finding import find_ledger
 from louver.privacy.measurements import Measurements
 from louver.privacy.neighbours import Relation
-from louver.release.verify import verify
 from louver.run import Run
 from louver.schema.request import ask
 from louver.schema.spec import SourceOptions
-from louver.topdown import estimate, measure, topdown
+from louver.topdown import measure, topdown
 from louver.topdown.options import TopDownOptions
 from louver.topdown.plan import NOT_IN_REQUEST as NOT_IN_TOPDOWN
 from topdown_town import SPEC, write_town
 
-BEFORE = Path(__file__).parents[2] / "data" / "before"
 """Files that louver wrote before requests named every option."""
 
 OTHERWISE: dict[str, Any] = {
@@ -128,14 +125,6 @@ def test_another_source_or_budget_is_another_request(people: Path) -> None:
         asked = Asked.check(ask(GroupsOptions, people, None, _options(people, **more)))
         requests.append(asked.payment(asked.plan(asked.regions)).request)  # type: ignore[arg-type]
     assert len(set(requests)) == len(READ_OTHERWISE) + 4
-
-
-def test_a_request_named_before_options_of_reading_were_added_keeps_its_name(people: Path) -> None:
-    source = SourceOptions(encoding="utf-8", where=None)
-    assert set(source.named()) == {"file", "uri", "table", "query", "weight", "wide"}
-    assert "where" in SourceOptions(where="state = 'GA'").named()
-    asked = Asked.check(ask(GroupsOptions, people, None, _options(people, where="state = 'GA'")))
-    assert asked.payment(asked.plan(asked.regions)).earlier is None  # type: ignore[arg-type]
 
 
 def test_two_filters_spend_from_one_budget(people: Path) -> None:
@@ -303,72 +292,6 @@ def test_a_ledger_is_found_beside_the_data(people: Path) -> None:
     assert find_ledger("postgresql://host/base") is None
     with pytest.raises(InputError, match="no ledger"):
         find_ledger(people, people.with_name("none.ledger"))
-
-
-@pytest.fixture
-def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the old files; requests name the version, which was this one."""
-    monkeypatch.setattr("louver.privacy.ledger.__version__", "0.1.0")
-    folder = tmp_path / "before"
-    shutil.copytree(BEFORE, folder)
-    for path in folder.rglob("*.ledger"):
-        path.chmod(0o600)
-    return folder
-
-
-def _old(folder: Path, name: str, **more: Any) -> dict[str, Any]:
-    given = _options(folder / "people.csv", total="public", **more)
-    return {**given, "ledger": folder / f"{name}.ledger", "out": folder / name}
-
-
-@pytest.mark.parametrize(("name", "total"), [("pending", "public"), ("noisy", "noisy"), ("moved", "public")])
-def test_debits_pending_from_before_are_taken_up(before: Path, name: str, total: str) -> None:
-    folder = before / "groups"
-    ledger = Ledger(folder / f"{name}.ledger")
-    (entry,) = ledger.state().pending
-    released = lv.groups(folder / "people.csv", **{**_old(folder, name), "total": total})
-    assert released.head is not None and released.head.entry == entry
-    state = ledger.state()
-    assert state.spent == 1 and list(state.sealed) == [entry] and not state.pending
-    assert verify(folder / name).passed and ledger.verify(folder / name).is_sound
-
-
-def test_a_debit_from_before_that_two_requests_may_own_is_one_sentence(before: Path) -> None:
-    folder = before / "groups"
-    for total in ("public", "noisy"):
-        given = {**_old(folder, "unclear", mechanism="M_H^dp", min_size=1), "total": total}
-        with pytest.raises(BudgetError, match="an earlier version of louver and is pending; .* --entry 2"):
-            groups(folder / "people.csv", **given)
-    assert not (folder / "unclear").exists() and Ledger(folder / "unclear.ledger").state().spent == 1
-
-
-def test_opendp_from_before_is_one_sentence(before: Path) -> None:
-    pytest.importorskip("opendp", reason="needs the extra opendp")
-    folder = before / "groups"
-    with pytest.raises(BudgetError, match="cannot be drawn again"):
-        groups(folder / "people.csv", **_old(folder, "opendp", noise="opendp"))
-
-
-def test_releases_from_before_verify(before: Path) -> None:
-    folder = before / "groups"
-    assert verify(folder / "sealed").passed
-    assert Ledger(folder / "sealed.ledger").verify(folder / "sealed").is_sound
-
-
-def test_topdown_from_before_is_taken_up(before: Path) -> None:
-    folder = before / "topdown"
-    town = folder / "town.toml"
-    pending = Ledger(folder / "pending.ledger")
-    (entry,) = pending.state().pending
-    found = measure(town, out=folder / "pending", ledger=pending.path, resume=True)
-    assert found.head.entry == entry and pending.state().spent == 2 and not pending.state().pending
-    topdown(town, out=folder / "release", ledger=folder / "stopped.ledger", resume=True)
-    assert verify(folder / "release").passed and Ledger(folder / "stopped.ledger").state().spent == 2
-    kept = (folder / "measured" / "measurements" / "topdown.parquet").read_bytes()
-    measure(town, out=folder / "measured", ledger=folder / "measured.ledger", resume=True)
-    assert (folder / "measured" / "measurements" / "topdown.parquet").read_bytes() == kept
-    estimate(town, measurements=folder / "measured", out=folder / "estimated")
-    assert verify(folder / "estimated").passed
 
 
 def test_noise_of_the_same_request_is_drawn_once(

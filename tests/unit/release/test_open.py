@@ -1,8 +1,9 @@
-"""`lv.open` reads any release back, early ones too."""
+"""`lv.open` reads any release back."""
 
 from __future__ import annotations
 
-import shutil
+import re
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -11,9 +12,6 @@ import pytest
 import louver as lv
 from louver.errors import InputError
 from releases import edit, made
-
-EARLY = Path(__file__).parents[2] / "data" / "releases-0.1"
-"""Small releases that louver 0.1.0 made before promises were checked against a model."""
 
 
 def test_what_is_in_a_release(tmp_path: Path) -> None:
@@ -47,44 +45,14 @@ def test_no_release(tmp_path: Path) -> None:
             lv.open(place)
 
 
-@pytest.mark.parametrize("early", sorted(path.name for path in EARLY.iterdir()))
-def test_early_releases_open_and_are_checked(early: str) -> None:
-    release = lv.open(EARLY / early)
-    assert release.kind == early.partition("-")[0]
-    assert all(table.num_rows for table in release.tables.values())
-    found = release.verify(skip_report=True)  # early pages had other words, and cannot be made again
-    failed = {check.name: check.found for check in found.checks if not check.passed}
-    assert failed == FAILED.get(early, {})
-
-
-UNNAMED = {
-    "contents": "data/anonymized.parquet has a column that neither the parameters nor a dictionary of columns name"
-}
-"""Columns without a role were published, and nothing listed them."""
-
-FAILED = {
-    **dict.fromkeys(("anonymize", "anonymize-bounds", "anonymize-freeform", "anonymize-k-map"), UNNAMED),
-    # Whole numbers among real ones were listed otherwise than they were published.
-    "anonymize-real": {
-        **UNNAMED,
-        "t-closeness": "the file has a sensitive value that the promise does not list",
-    },
-    "groups-seeded": {"private noise": "made with a seed that anyone can repeat"},
-    # Nothing was promised of what the relaxed mechanisms of groups released.
-    "groups-relaxed": {"promises": "one of group-counts, group-table must be promised, once"},
-}
-
-
-def test_early_releases_are_doubted(tmp_path: Path) -> None:
-    """Each promise of an early release fails when it is made larger than the files allow."""
-    for early, change in {
-        "anonymize": lambda m: m["promises"][3].update(k=5),
-        "anonymize-k-map": lambda m: m["promises"][3].update(k=50),
-        "anonymize-freeform": lambda m: m["promises"][3].update(k=8),
-        "groups": lambda m: m["promises"][0].update(total=9),
-        "topdown": lambda m: m["promises"][0]["attributes"]["race"].pop(),
-    }.items():
-        out = tmp_path / early
-        shutil.copytree(EARLY / early, out)
-        edit(out, change)
-        assert not lv.verify(out).passed
+@pytest.mark.parametrize("change", [lambda m: m.update(format=2), lambda m: m.pop("format")])
+def test_a_format_of_another_version_is_one_sentence(
+    tmp_path: Path, change: Callable[[dict], object]
+) -> None:
+    out = made(tmp_path / "release")
+    edit(out, change)
+    told = "has a format that louver .* does not read; use the version that made it"
+    with pytest.raises(InputError, match=told):
+        lv.open(out)
+    [check] = lv.verify(out).checks
+    assert not check.passed and re.search(told, check.found)

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import releases
 from louver.errors import InputError
 from louver.release import packed
 from louver.release.manifest import MANIFEST
 from louver.release.packed import pack, unpack
 from louver.release.verify import verify
-
-OLD = Path(__file__).parents[2] / "data" / "releases-0.1"
 
 
 def archive_of(folder: Path, *members: tuple[str | zipfile.ZipInfo, bytes]) -> Path:
@@ -28,13 +27,13 @@ def archive_of(folder: Path, *members: tuple[str | zipfile.ZipInfo, bytes]) -> P
 
 @pytest.mark.parametrize("top", ["", "release/"])
 def test_what_is_packed_comes_back_and_verifies_alike(tmp_path: Path, top: str) -> None:
-    source = next(place.parent for place in sorted(OLD.rglob(MANIFEST)))
+    source = releases.made(tmp_path / "source")
     pack(source, tmp_path / "plain.zip")
-    made = tmp_path / "plain.zip"
+    archive = tmp_path / "plain.zip"
     if top:
-        with zipfile.ZipFile(made) as plain:
-            made = archive_of(tmp_path, *((top + name, plain.read(name)) for name in plain.namelist()))
-    folder = unpack(made, tmp_path / "into")
+        with zipfile.ZipFile(archive) as plain:
+            archive = archive_of(tmp_path, *((top + name, plain.read(name)) for name in plain.namelist()))
+    folder = unpack(archive, tmp_path / "into")
     assert verify(folder).passed == verify(source).passed
     assert [c.found for c in verify(folder).checks] == [c.found for c in verify(source).checks]
 

@@ -17,6 +17,7 @@ from louver.audit import AuditOptions, audit
 from louver.bounds import BoundsOptions, bounds, compare, suggest
 from louver.groups import GroupsOptions, estimate, groups, measure, preview
 from louver.profile import ProfileOptions, profile
+from louver.protect import ProtectOptions, protect
 from louver.schema.options import VerbOptions, described
 from louver.schema.request import SOURCE
 from louver.schema.source import SourceOptions
@@ -66,6 +67,7 @@ DOORS: list[tuple[Callable[..., Any], type[VerbOptions], set[str], set[str]]] = 
         set(),
     ),
     (audit, AuditOptions, set(), {"report"}),
+    (protect, ProtectOptions, set(), {"out"}),
     (profile, ProfileOptions, set(), set()),
     (anonymize, AnonymizeOptions, set(), {"out", "ledger", "report"}),
     (groups, GroupsOptions, {"schema"}, {"out", "ledger", "report"}),
@@ -174,7 +176,16 @@ def documented_names(door: Callable[..., Any]) -> set[str]:
 
 @pytest.mark.parametrize(
     "model",
-    [AnonymizeOptions, BoundsOptions, GroupsOptions, SourceOptions, RunOptions, CheckOptions, PlanOptions],
+    [
+        AnonymizeOptions,
+        BoundsOptions,
+        GroupsOptions,
+        ProtectOptions,
+        SourceOptions,
+        RunOptions,
+        CheckOptions,
+        PlanOptions,
+    ],
     ids=name_of,
 )
 def test_every_option_is_told(model: type[VerbOptions]) -> None:
@@ -183,10 +194,10 @@ def test_every_option_is_told(model: type[VerbOptions]) -> None:
         assert one.help.endswith((".", "?")) and one.group, one.name
         assert (one.metavar is None) == (one.form == "flag"), one.name
     missing = set(model.model_fields) - {one.name for one in described(model)}
-    assert missing <= {"file", "uri", "wide", "tables", "known", "targets"}
+    assert missing <= {"file", "uri", "wide", "tables", "known", "targets", "codes", "rules", "status"}
 
 
-@pytest.mark.parametrize("verb", ["anonymize", "audit", "bounds", "groups", "topdown"])
+@pytest.mark.parametrize("verb", ["anonymize", "audit", "bounds", "groups", "protect", "topdown"])
 def test_help_is_the_verbs_own_page(verb: str) -> None:
     package = getattr(lv, verb)
     assert inspect.signature(package) == inspect.signature(getattr(package, verb))

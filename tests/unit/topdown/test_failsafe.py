@@ -94,6 +94,19 @@ def test_margins_are_given_up_where_they_cannot_be_kept():
     assert counts.sum() == 14 and (counts[2] >= 3).all() and not counts[3].any()
 
 
+def test_where_no_bounds_are_the_children_add_up():
+    """A solver that gives up leaves a family without bounds to the failsafe, which has nothing to give up there."""
+    problem = dormitories()
+    free = replace(
+        problem, implied=derive(problem.spine, 2, [LevelStatements.nothing(1), LevelStatements.nothing(2)])
+    )
+    families = family(free, [6, 8, 1, 0])
+    assert not families.is_bounded
+    found = rescue(free, families, 0, RACE_OF)
+    assert (found.distance, found.moved, found.kept_margin) == (0, 0, True)
+    assert found.counts.sum(axis=1).tolist() == np.array([6, 8, 1, 0])[found.cells].tolist()
+
+
 def test_a_total_that_is_too_small_is_an_error():
     problem = dormitories()
     with pytest.raises(SolverError, match='region "t" respect their own bounds with its total'):

@@ -136,6 +136,18 @@ def test_shares_are_chosen_for_the_estimator(tmp_path):
     assert chosen["bayes"] != chosen["least-squares"] == chosen["plain"]
 
 
+def test_shares_of_fine_tables_are_those_of_least_squares(tmp_path):
+    """Noise of many empty cells adds up in sums, and the errors forecast for `bayes` know nothing of it."""
+    races = ", ".join(f'"{letter}"' for letter in "abcdefghijkl")  # 72 cells
+    fine = BARE.replace('labels = ["a", "b", "c"]', f"labels = [{races}]")
+    assert fine != BARE
+    chosen = []
+    for name in ("bayes", "least-squares"):
+        spec = fine.replace("epsilon = 2", f'epsilon = 2\nestimator = "{name}"')
+        chosen.append(regular(tmp_path / name, spec, "ABCDEFGHIJKL", "123456789").options.shares)
+    assert chosen[0] == chosen[1]
+
+
 @pytest.fixture
 def errors(tmp_path):
     """Errors of `bayes` in the town, whose 8 blocks count as many."""

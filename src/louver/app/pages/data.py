@@ -26,7 +26,7 @@ from louver.app.pages.data_reading import ReadingPanel
 from louver.app.pages.data_rows import RowsPanel
 from louver.app.pages.data_tree import TreePanel
 from louver.app.projects import go_on
-from louver.app.session import SAMPLES, Session
+from louver.app.session import SAMPLES, UPLOADED, Session
 from louver.profile.options import ProfileOptions
 
 __all__ = ["build", "ways_to_open"]
@@ -67,7 +67,7 @@ def ways_to_open(session: Session) -> None:
     choose.on("change", js_handler="(e) => louver.upload(e.target.files[0], '', 'yes')")
     opening = button("Open a file", kind="pri", icon_name="file")
     opening.on("click", js_handler="() => document.getElementById('file').click()")
-    Tag("p", "s sub", "CSV, Parquet, Excel, Stata, SPSS or SAS. You can also drop it anywhere on this page.")
+    Tag("p", "s sub", f"{UPLOADED}. You can also drop it anywhere on this page.")
     Tag("h3", text="Samples")
     for name, (title, about, _) in SAMPLES.items():
         with Tag("div", "row sample"):

@@ -25,10 +25,10 @@ from louver.app.look import (
 from louver.app.pages.topdown_extension import BeginExtension, ExtensionPage
 from louver.app.pages.topdown_form import SpecForm, choose_files, take_sample
 from louver.app.pages.topdown_state import Asked, extends_of, repeated
-from louver.app.session import ENDINGS as TABLES
 from louver.app.session import MAX_UPLOAD, Receiver, Session
 from louver.app.spec_files import ENDING, SpecFiles
 from louver.app.spending import Strip, loss_of, tell_in_words
+from louver.data.endings import UPLOADS
 from louver.errors import LouverError
 from louver.schema.options import described as options_of
 from louver.topdown.options import Estimator, RunOptions
@@ -46,7 +46,7 @@ async def build(session: Session) -> None:
         asked.spec = session.setup.topdown
     session.receivers["spec"] = Receiver(
         partial(_take, session),
-        (ENDING, *TABLES),
+        (ENDING, *UPLOADS),
         MAX_UPLOAD,
         "a spec (.toml), or a table that it names",
     )

@@ -117,6 +117,14 @@ def _audit(manifest: Manifest) -> Iterator[str]:
         yield "the tables promised are not those that were asked for"
 
 
+def _protect(manifest: Manifest) -> Iterator[str]:
+    """Every table that was asked for, by its name and attributes."""
+    asked = [[entry.get("name"), entry.get("by")] for entry in manifest.parameters.get("tables", [])]
+    made = [[t.get("name"), t.get("by")] for entry in manifest.promises for t in entry.get("tables", [])]
+    if made != asked:
+        yield "the tables promised are not those that were asked for"
+
+
 def _topdown(manifest: Manifest) -> Iterator[str]:
     """The levels that the results list; and where a release was extended, that and its rules."""
     levels = [level.get("name") for level in manifest.results.get("levels", [])]
@@ -161,4 +169,10 @@ def _by_name(promises: Sequence[Entry]) -> dict[str, list[Entry]]:
     return found
 
 
-ASKED = {"anonymize": _anonymize, "groups": _groups, "audit": _audit, "topdown": _topdown}
+ASKED = {
+    "anonymize": _anonymize,
+    "groups": _groups,
+    "audit": _audit,
+    "protect": _protect,
+    "topdown": _topdown,
+}

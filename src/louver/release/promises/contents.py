@@ -113,7 +113,19 @@ def _audit(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[s
         yield csv_of(str(table["file"])), ()
 
 
-FILES = {"anonymize": _anonymize, "groups": _groups, "topdown": _topdown, "audit": _audit}
+def _protect(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[str, Columns]]:
+    for table in by_name.get("protected-tables", {}).get("tables", ()):
+        yield str(table["file"]), ()  # its own check knows its columns
+        yield csv_of(str(table["file"])), ()
+
+
+FILES = {
+    "anonymize": _anonymize,
+    "groups": _groups,
+    "topdown": _topdown,
+    "audit": _audit,
+    "protect": _protect,
+}
 
 
 class _Among(tuple[Sequence[str], ...]):

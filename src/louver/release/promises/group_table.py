@@ -64,7 +64,7 @@ def check_group_table(context: Context, promise: GroupTable) -> Outcome:
         return Outcome(False, problem)
     names = promise.levels
     for depth in range(1, len(names)):
-        keys = [*names[1:depth], "size"]
+        keys = [*_keys(depth - 1), "size"]
         summed = levels[depth].group_by(keys).aggregate([("groups", "sum")])
         above = levels[depth - 1].select([*keys, "groups"])
         order = [(key, "ascending") for key in keys]
@@ -85,7 +85,7 @@ def check_group_table(context: Context, promise: GroupTable) -> Outcome:
 
 
 def _levels(context: Context, promise: GroupCounts | GroupTable) -> tuple[list[pa.Table], str | None]:
-    """The rows of each level, and what is wrong with them by themselves."""
+    """The rows of each level, their regions called by position, and what is wrong with them by themselves."""
     names = list(promise.levels)
     table = context.folder.table(promise.file)
     if table.column_names[: len(names) + 2] != [*names[1:], "level", "size", "groups"]:
@@ -97,11 +97,11 @@ def _levels(context: Context, promise: GroupCounts | GroupTable) -> tuple[list[p
         return [], "the numbers of groups are too large to be added up"
     if set(pc.unique(table["level"]).to_pylist()) != set(names):
         return [], "the levels of the file are not the promised ones"
-    plain = without_dictionary(table)
+    plain = _by_position(table, len(names) - 1)
     levels = [plain.filter(pc.equal(plain["level"], name)) for name in names]
     n_sizes = pc.count_distinct(plain["size"], mode="all").as_py()
     for depth, level in enumerate(levels):
-        regions = names[1 : depth + 1]
+        regions = _keys(depth)
         is_complete = level.num_rows == len(_distinct(level, regions)) * n_sizes
         is_single = len(_distinct(level, [*regions, "size"])) == level.num_rows
         if not (is_complete and is_single):
@@ -113,10 +113,13 @@ def _implies_persons(context: Context, names: Sequence[str], levels: Sequence[pa
     """Whether every region has as many persons as its groups, times their sizes, and no region is missing."""
     if PERSONS not in context.folder.files:
         return True
-    table = without_dictionary(context.folder.table(PERSONS, most_rows=sum(t.num_rows for t in levels)))
+    table = context.folder.table(PERSONS, most_rows=sum(t.num_rows for t in levels))
+    if table.column_names[: len(names)] != [*names[1:], "level"]:
+        raise Malformed("the columns of the file are not the promised ones")
+    table = _by_position(table, len(names) - 1)
     n_rows = 0
     for depth, level in enumerate(levels):
-        keys = list(names[1 : depth + 1])
+        keys = _keys(depth)
         own = table.filter(pc.equal(table["level"], names[depth]))
         product = pc.multiply_checked(level["size"].cast(pa.int64()), level["groups"])
         summed = level.append_column("persons", product).group_by(keys).aggregate([("persons", "sum")])
@@ -129,6 +132,16 @@ def _implies_persons(context: Context, names: Sequence[str], levels: Sequence[pa
             return False
         n_rows += own.num_rows
     return bool(n_rows == table.num_rows)
+
+
+def _keys(n_regions: int) -> list[str]:
+    """Names of the columns of the regions, by position."""
+    return [str(place) for place in range(n_regions)]
+
+
+def _by_position(table: pa.Table, n_regions: int) -> pa.Table:
+    """Without dictionaries, the regions in front called by position: Arrow reads a name that begins with a dot as a path."""
+    return without_dictionary(table.rename_columns([*_keys(n_regions), *table.column_names[n_regions:]]))
 
 
 def _holds_numbers(table: pa.Table, number: str = "groups") -> bool:

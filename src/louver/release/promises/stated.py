@@ -2,7 +2,8 @@
 
 Parameters, results and warnings are read by people and by no promise, so that anything could hide there. Every string must be a name or a
 label of the published files, one of a list, or of a fixed form. What cannot be any of these, such as the labels that a recode united, is
-short, and counted: `verify` tells how many strings it could not trace.
+short, and counted: `verify` tells how many strings it could not trace. Whatever the options of a verb accept must have its place here: a
+release that is refused when it is sealed has been paid for, so that parameters are held to the same form before (`check_parameters`).
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
+from louver.errors import PromiseError
+from louver.privacy.budget import exact_fraction
 from louver.release.folder import Folder
 from louver.release.manifest import Manifest, parse
-from louver.release.promises.base import Context, Outcome, count_distinct
+from louver.release.promises.base import Context, Outcome, count_distinct, promise_of
 from louver.release.promises.mapping import DATA, published_columns
 from louver.release.sentences import (
     CHAIN,
+    HIDDEN_CELLS,
     IN_ORDER,
     NOT_PRIVATE,
     ROUNDED_ALONE,
@@ -31,10 +35,11 @@ from louver.release.sentences import (
 )
 from louver.release.strict_json import read_json
 
-__all__ = ["check_stated"]
+__all__ = ["check_parameters", "check_stated"]
 
-LONGEST, MOST_UNTRACED = 200, 5_000
-"""Characters of a string, and strings of a manifest, that no published file has."""
+LONGEST, MOST_UNTRACED = 2_000, 1_000_000
+"""Characters of one string, and of all strings together, that no published file has: a question may be the name of its column, and a
+recode may list every postcode of a country."""
 
 EARLIER_DISCLOSURE = "every column that is not a quasi-identifier, record by record"
 """What early versions stated of all columns at once."""
@@ -50,19 +55,32 @@ class Known:
     names: frozenset[str]
     labels: frozenset[str] = frozenset()
     untraced: set[str] = field(default_factory=set)
+    n_characters: int = 0
+
+    def is_name(self, text: str) -> bool:
+        return text in self.names
 
     def take(self, text: str) -> str:
         """A string that cannot be traced: short, and counted."""
-        if len(text) > LONGEST or not text.isprintable():
+        if len(text) > LONGEST:
             raise ValueError("a string is longer than any name")
-        self.untraced.add(text)
-        if len(self.untraced) > MOST_UNTRACED:
+        if text not in self.untraced:
+            self.untraced.add(text)
+            self.n_characters += len(text)
+        if self.n_characters > MOST_UNTRACED:
             raise ValueError("there are more strings than any release states")
         return text
 
 
+class _Unpublished(Known):
+    """Before there are files to trace anything to: every string may become a name of theirs."""
+
+    def is_name(self, text: str) -> bool:
+        return True
+
+
 def _name(text: str, info: ValidationInfo[Known]) -> str:
-    if text not in info.context.names:
+    if not info.context.is_name(text):
         raise ValueError("no name of the published files")
     return text
 
@@ -75,6 +93,12 @@ def _untraced(text: str, info: ValidationInfo[Known]) -> str:
     return text if text in info.context.names else info.context.take(text)
 
 
+def _amount(text: str) -> str:
+    """Any spelling that an option reads: .5, 1/2, 5e-1, 1_000."""
+    exact_fraction(text)
+    return text
+
+
 Name = Annotated[str, AfterValidator(_name)]
 """A column, level, query or statement of the release."""
 Label = Annotated[str, AfterValidator(_label)]
@@ -85,7 +109,7 @@ Own = Annotated[str, AfterValidator(_untraced)]
 Number = int | float
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
-Amount = Number | Annotated[str, Field(pattern=r"^[0-9][0-9./eE+-]{0,2000}$")] | None
+Amount = Number | Annotated[str, AfterValidator(_amount)] | None
 Loss = Annotated[str, Field(pattern=r"^(epsilon|rho) = [0-9]{1,2000}(/[0-9]{1,2000})? \([a-z-]{1,30}\)$")]
 Neighbours = Literal["add-remove-record", "change-record", "add-remove-unit"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -233,6 +257,15 @@ class AuditParameters(_Part):
     within: Number | None
     counted: Literal["people, not households", "units, not people"] | None = None
     tables: list[AuditTable]
+
+
+class ProtectTable(_Part):
+    name: Own
+    by: list[Name]
+
+
+class ProtectParameters(_Part):
+    tables: list[ProtectTable]
 
 
 class GroupsParameters(_Part):
@@ -444,12 +477,38 @@ class Nothing(_Part):
     """No key."""
 
 
+EXACT = ("anonymize", "audit", "protect")
+"""Verbs that publish true numbers and draw no noise."""
+
 SHAPES: Mapping[str, tuple[type[_Part], type[_Part]]] = {
     "anonymize": (AnonymizeParameters, AnonymizeResults),
     "audit": (AuditParameters, Nothing),
+    "protect": (ProtectParameters, Nothing),
     "groups": (GroupsParameters, GroupsResults),
     "topdown": (TopDownParameters, TopDownResults),
 }
+
+
+def check_parameters(verb: str, parameters: Mapping[str, Any]) -> None:
+    """Refuse, before anything is spent, parameters that no manifest of the verb could state.
+
+    Raises
+    ------
+    PromiseError
+        Where the finished release would be refused for its parameters alone.
+    """
+    model, _ = SHAPES[verb]
+    try:
+        model.model_validate(parameters, context=_Unpublished(frozenset()))
+    except ValidationError as error:
+        keys = ", ".join(sorted({str(line["loc"][0]) for line in error.errors(include_input=False)}))
+    else:
+        return
+    raise PromiseError(
+        f"the release could not state what was asked for ({keys}), which is a mistake in louver to be reported; nothing was spent, and "
+        "other spellings, or names of fewer characters, may do.",
+        promise="manifest contents",
+    )
 
 
 def check_stated(context: Context) -> Outcome:
@@ -497,11 +556,11 @@ def _problems(manifest: Manifest, known: Known) -> Iterator[str]:
         yield "the date, the version or a hash is none"
     if not re.fullmatch(METHODS[manifest.verb], manifest.method):
         yield f"the method is none of {manifest.verb}"
-    if manifest.verb in ("anonymize", "audit") and manifest.privacy:
+    if manifest.verb in EXACT and manifest.privacy:
         yield f"{manifest.verb} claims no loss of privacy"
     if list(manifest.warnings) != _warnings(manifest):
         yield "the warnings are not those that follow from the rest"
-    if manifest.verb in ("anonymize", "audit") and list(manifest.disclosures) not in _disclosures(manifest):
+    if manifest.verb in EXACT and list(manifest.disclosures) not in _disclosures(manifest):
         yield "what is disclosed is not what follows from the rest"
 
 
@@ -530,6 +589,7 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
 METHODS: Mapping[str, str] = {
     "anonymize": METHOD_USED,
     "audit": "tables",
+    "protect": "hide",
     "groups": "|".join(map(re.escape, Mechanism.__args__)),  # type: ignore[attr-defined]
     "topdown": "|".join(map(re.escape, TOPDOWN_METHODS)),
 }
@@ -544,7 +604,7 @@ def _warnings(manifest: Manifest) -> list[str]:
         is_rounded = manifest.method in ("M_H^r", "M_c^r") and "query" in manifest.results
         return (
             [NOT_PRIVATE] * manifest.not_private
-            + [CHAIN] * (manifest.parameters.get("as_published") is True)
+            + [CHAIN] * (manifest.method == "M_c^ch" and manifest.parameters.get("as_published") is True)
             + [ROUNDED_ALONE] * is_rounded
         )
     if manifest.verb == "topdown":
@@ -561,6 +621,8 @@ def _disclosures(manifest: Manifest) -> list[list[str]]:
     """The lists of what is published exactly that a release may have."""
     if manifest.verb == "audit":
         return [[TABLES], []]
+    if manifest.verb == "protect":
+        return [[HIDDEN_CELLS]]
     named = [column_disclosed(name) for name in manifest.results.get("unchanged", ())]
     return [named] if "unchanged" in manifest.results else [[EARLIER_DISCLOSURE]]
 
@@ -613,6 +675,20 @@ def _audit_labels(folder: Folder, tables: Sequence[Mapping[str, Any]]) -> Iterat
                 yield from (label for label in column.unique().to_pylist() if label is not None)
 
 
+def _protect_known(folder: Folder, manifest: Manifest) -> Known:
+    """Codes of the hierarchies that no table shows are public all the same; they are counted."""
+    promise = promise_of(manifest, "protected-tables")
+    tables = promise["tables"]
+    names = {name for table in tables for name in (*table["by"], table["name"])}
+    known = Known(frozenset(names), frozenset(_audit_labels(folder, tables)))
+    for codes in promise["codes"].values():
+        listed = {part for tree in codes["trees"] for parts in tree.values() for part in parts}
+        listed |= {leaf for leaves in codes["stands_for"].values() for leaf in leaves}
+        for code in listed - known.labels:
+            known.take(code)
+    return known
+
+
 def _groups_known(folder: Folder, manifest: Manifest) -> Known:
     return Known(frozenset(["total", *folder.schema("data/groups.parquet").names]))
 
@@ -656,6 +732,7 @@ def _regions(folder: Folder) -> set[str]:
 KNOWN = {
     "anonymize": _anonymize_known,
     "audit": _audit_known,
+    "protect": _protect_known,
     "groups": _groups_known,
     "topdown": _topdown_known,
 }

@@ -1,0 +1,155 @@
+"""protect: hide cells of linked tables so that no reader learns too much about a contributor, with a proof and a bound.
+
+`louver.protect(...)` finds the cells that tell too much by themselves (primary cells), hides further cells so that they cannot be
+worked out from the others, proves it for every attacker, and says how far from the best the pattern is.
+
+Attackers
+---------
+An *outsider* sees every shown number of all tables, knows all hierarchies and sums, which cells are hidden, and that numbers are not
+negative; with `known_percent`, every number to within so many percent. A *contributor* also knows the own part of every number, and every
+number to which nobody else contributes; with `holding`, all that one holding owns is one contributor. Contributors who are alone in a
+cell, or one of two, are asked about.
+
+For every primary cell and every attacker a whole table is found, and checked in integers, that agrees with all that the attacker knows
+and in which the cell is at least its safety range away from its value; one upwards and one downwards.
+
+Not covered: contributors of different holdings who share what they know; readers who know how the pattern was searched for; tables
+published elsewhere or before; other variables of the same contributors; where tables are linked in a circle, readers who reason
+about the crossed table behind them that nobody publishes. The verdict says which of these concern the tables at hand.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from louver._callable import make_callable
+from louver.protect.load import load
+from louver.protect.options import ProtectOptions
+from louver.protect.release import publish
+from louver.protect.result import HiddenCell, ProtectedTable, ProtectedTables, ProtectSummary, result_of
+from louver.protect.solve import solve
+from louver.protect.verdict import Question, question_of
+from louver.release.write import check_out
+from louver.run import Run
+from louver.schema.door import door
+from louver.schema.request import Request, SpecLike, requested
+from louver.schema.spec import Schema
+
+if TYPE_CHECKING:
+    from louver.data.read import ArrowStream
+
+    Data = str | Path | ArrowStream
+
+__all__ = [
+    "HiddenCell",
+    "ProtectOptions",
+    "ProtectSummary",
+    "ProtectedTable",
+    "ProtectedTables",
+    "Question",
+    "protect",
+]
+
+
+@door(ProtectOptions)
+def protect(
+    data: Data | None = None,
+    *,
+    spec: SpecLike = None,
+    schema: Schema | None = None,
+    table: str | None = None,
+    query: str | None = None,
+    decimal_mark: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    keep_codes: bool | None = None,
+    where: str | None = None,
+    header_row: int | None = None,
+    missing_code: Mapping[str, Sequence[str | int]] | None = None,
+    date_order: str | None = None,
+    tables: Sequence[Mapping[str, Any]] = (),
+    codes: Mapping[str, Mapping[str, Any]] | None = None,
+    rules: Sequence[Mapping[str, Any]] = (),
+    status: Sequence[Mapping[str, Any]] = (),
+    method: str = "hide",
+    minimise: str = "number",
+    holding: str | None = None,
+    sampling_weight: str | None = None,
+    known_percent: float | None = None,
+    attackers: str = "contributors",
+    steps: int = 200,
+    seconds: float | None = None,
+    out: str | Path | None = None,
+    run: Run | None = None,
+) -> ProtectedTables:
+    """Hide cells of linked tables so that no reader learns too much about a contributor.
+
+    Parameters
+    ----------
+    data : path, PostgreSQL uri or dataframe, optional
+        Records, one line per contributor. Without them every table comes from a file.
+    tables : sequence of mappings
+        What is published: `name`, `by`, and `value` for sums of a variable; see the guide.
+    codes : mapping
+        Attribute -> `hierarchy`, `total` and `of`.
+    rules : sequence of mappings
+        Which cells are primary: `rule` and its numbers.
+    status : sequence of mappings
+        Decisions about single cells: `table`, `cell`, `set` and `reason`.
+    out : path, optional
+        Release directory to make; it is made only where every primary cell is protected.
+
+    Returns
+    -------
+    ProtectedTables
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> firms = pa.table(
+    ...     {
+    ...         "trade": ["food", "food", "food", "wood", "wood", "wood", "iron", "iron", "iron"],
+    ...         "size": ["small", "large", "large", "small", "small", "large", "small", "small", "large"],
+    ...         "turnover": [5, 40, 30, 6, 7, 50, 4, 8, 60],
+    ...     }
+    ... )
+    >>> found = protect(
+    ...     firms,
+    ...     tables=[{"name": "turnover", "by": ["trade", "size"], "value": "turnover"}],
+    ...     rules=[{"rule": "frequency", "minimum": 2}],
+    ... )
+    >>> found.summary.primary, found.summary.secondary, found.is_protected
+    (3, 2, True)
+    """
+    request = requested(spec, ProtectOptions)
+    if out is not None:
+        check_out(Path(out))
+    return request.run.attend(_protected, request, None if out is None else Path(out))
+
+
+def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedTables:
+    started = time.perf_counter()
+    options, run = request.options, request.run
+    folder = Path() if request.spec is None else request.spec.parent
+    loaded = load(options, request.data, request.source.opening(), folder, run)
+    solved = solve(options, loaded, run)
+    question = question_of(
+        loaded,
+        primary=len(solved.judged.primary),
+        attackers=len(solved.problem.attackers) - 1,
+        known_percent=options.known_percent,
+        asks_contributors=options.attackers == "contributors",
+        waived=len(solved.judged.waived),
+    )
+    found = result_of(options, loaded, solved, question, time.perf_counter() - started)
+    if out is None or not found.is_protected:
+        return found
+    publish(out, options, loaded, solved.hiding.hidden, run)
+    return replace(found, published=str(out))
+
+
+make_callable(__name__, protect)

@@ -1,0 +1,440 @@
+"""Which further cells to hide: a greedy start, then an exact search that says how far from the best the pattern is.
+
+1. **Greedy.** Demands in order of size. Where one is not met, the cheapest change through shown cells is looked for and its cells are
+   hidden; then every further cell is shown again that no demand needs, dearest first.
+2. **Root.** A linear program over the shares y of hidden cells with the inequalities of all demands that are not met (`Outsider.cut`),
+   until none is violated much. Its value is a bound; the greedy start is repeated with cells cheap that it hides.
+3. **Whole patterns.** An integer program over the same inequalities. Its pattern meets all demands and is the best one, or gives further
+   inequalities.
+
+Every limit counts rounds and nodes, so that the same input gives the same pattern; only `seconds` looks at the clock.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from louver._arrays import Bools, Floats
+from louver.optim.program import Program
+from louver.optim.status import Status
+from louver.protect.outsider import ENOUGH, Cut, Outsider, Witness
+from louver.protect.problem import Demand, Problem
+from louver.run import Run
+
+__all__ = ["Hiding", "hide"]
+
+VIOLATED = 1e-3
+"""How much an inequality must be violated to be added."""
+
+STALLED_ROUNDS, STALLED = 6, 1e-3
+"""The root ends where the bound grew by less than this share in so many rounds."""
+
+FIRST_NODES = 200
+"""Nodes of the first integer program; each later one may have twice as many until it ends by itself."""
+
+WHOLE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Hiding:
+    """What the search found.
+
+    Attributes
+    ----------
+    hidden : bool array
+        The pattern.
+    witnesses : tuple of Witness or None
+        A change for every demand; None where the pattern does not meet it.
+    cost, bound : float
+        Of the pattern, and what every pattern costs at least that meets the demands which can be met.
+    is_optimal : bool
+        Whether no pattern is cheaper.
+    rounds : int
+        Rounds of the search.
+    """
+
+    hidden: Bools
+    witnesses: tuple[Witness | None, ...]
+    cost: float
+    bound: float
+    is_optimal: bool
+    rounds: int
+
+    @property
+    def gap(self) -> float:
+        """Share of the cost that a better pattern could save at most."""
+        return 0.0 if self.is_optimal or not self.cost else max(0.0, 1 - self.bound / self.cost)
+
+
+def hide(problem: Problem, run: Run, *, steps: int, seconds: float | None = None) -> Hiding:
+    """Search for a cheap pattern that meets every demand that any pattern meets.
+
+    Parameters
+    ----------
+    steps : int
+        Rounds of the search; with 0 it ends with the greedy pattern.
+    seconds : float, optional
+        End after about so long.
+    """
+    search = _Search(problem, run, steps, seconds)
+    search.start()
+    if search.is_open():
+        search.root()
+    while search.is_open():
+        search.improve()
+    return search.found()
+
+
+class _Search:
+    def __init__(self, problem: Problem, run: Run, steps: int, seconds: float | None) -> None:
+        self.problem, self.run, self.steps = problem, run, steps
+        self.deadline = math.inf if seconds is None else time.monotonic() + seconds
+        self.outsider = Outsider(problem, run)
+        self.rounds = 0
+        order = sorted(range(len(problem.demands)), key=lambda n: _first(problem.demands[n]))
+        self.demands: list[Demand] = [problem.demands[n] for n in order]
+        self.order = order
+        self.is_free = problem.may_hide & ~problem.must_hide
+        self.is_counted = bool((problem.cost[self.is_free] == np.rint(problem.cost[self.is_free])).all())
+        self.best: tuple[float, Bools, dict[int, Witness]] | None = None
+        self.bound = 0.0
+        self.is_proved = False
+        self.cuts: list[Cut] = []
+        self.stacked = csr_array((0, problem.n_cells))
+        self.seen: set[tuple[bytes, bytes]] = set()
+        self.nodes = FIRST_NODES
+        self.active: list[int] = []
+        self._regroup([(demand.cell, demand.sign) for demand in self.demands])
+        n = problem.n_cells
+        self.lower = problem.must_hide.astype(np.float64)
+        self.upper = (problem.must_hide | problem.may_hide).astype(np.float64)
+        empty = csr_array((0, n))
+        self.master = Program(empty, np.zeros(0), np.zeros(0), self.lower, self.upper, run=run)
+        self.master.set_cost(problem.cost)
+
+    # Patterns ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Drop demands that no pattern meets, and find a first pattern."""
+        every = self.problem.must_hide | self.problem.may_hide
+        witnesses = self.met(range(len(self.demands)), every)
+        kept = [n for n in range(len(self.demands)) if n in witnesses]
+        self.demands = [self.demands[n] for n in kept]
+        self.order = [self.order[n] for n in kept]
+        # Contributors mostly take the outsider's witness for possible: those who do not are looked after as they turn up.
+        self.active = [n for n, demand in enumerate(self.demands) if demand.attacker == 0]
+        # Who took one witness for possible with everything hidden is asked about together from now on.
+        self._regroup([(d.cell, d.sign, id(witnesses[n])) for n, d in zip(kept, self.demands, strict=True)])
+        self.take(*self.grown(self.problem.must_hide.copy(), self.problem.cost))
+
+    def met(self, some: Iterable[int], hidden: Bools, *, stop: bool = False) -> dict[int, Witness]:
+        """Witnesses of the demands that a pattern meets; with `stop`, up to the first that it does not."""
+        found: dict[int, Witness] = {}
+        pool = _Pool(self.outsider)
+        openness = hidden.astype(np.float64)
+        for n in some:
+            self.run.check()
+            demand = self.demands[n]
+            witness = self._for_all(n, pool, openness) or pool.serving(demand)
+            if witness is None:
+                reach = self.outsider.reach(demand, openness)
+                witness = reach.witness
+                if witness is None and stop:
+                    self._add([(n, reach.duals)], openness)
+                    break
+            if witness is not None:
+                pool.keep(demand, witness)
+                found[n] = witness
+        return found
+
+    def _for_all(self, n: int, pool: _Pool, openness: Floats) -> Witness | None:
+        """One witness for all demands of a group, looked for once."""
+        group = self.group_of[n]
+        if len(self.groups[group]) == 1:
+            return None
+        if group not in pool.for_all:
+            pool.for_all[group] = self.outsider.reach_for_all(self.groups[group], openness)
+        return pool.for_all[group]
+
+    def _regroup(self, key: Sequence[object]) -> None:
+        """Let demands of one key be asked about together."""
+        number = {one: group for group, one in enumerate(dict.fromkeys(key))}
+        self.group_of = [number[one] for one in key]
+        self.groups: list[list[Demand]] = [[] for _ in number]
+        for group, demand in zip(self.group_of, self.demands, strict=True):
+            self.groups[group].append(demand)
+
+    def grown(self, hidden: Bools, price: Floats) -> tuple[Bools, dict[int, Witness]]:
+        """Hide more cells until every demand is met, then show what is not needed."""
+        hidden = hidden.copy()
+        witnesses: dict[int, Witness] = {}
+        openness = hidden.astype(np.float64)
+        pool = _Pool(self.outsider)
+        for n, demand in enumerate(self.demands):
+            self.run.check()
+            witness = self._for_all(n, pool, openness) or pool.serving(demand)
+            if witness is None:
+                reach = self.outsider.reach(demand, openness)
+                witness = reach.witness
+            if witness is None:
+                self._activate([n])
+                self._add([(n, reach.duals)], openness)
+                witness = self.outsider.cheapest(demand, hidden, price, self.problem.may_hide)
+                witness = witness or self._any_way(demand)
+                hidden[witness.cells] = True
+                openness = hidden.astype(np.float64)
+            pool.keep(demand, witness)
+            witnesses[n] = witness
+        return self.pruned(hidden, witnesses)
+
+    def _activate(self, some: Iterable[int]) -> None:
+        self.active = sorted({*self.active, *some})
+
+    def _any_way(self, demand: Demand) -> Witness:
+        """A witness with everything hidden, which `start` has seen to exist."""
+        every = (self.problem.must_hide | self.problem.may_hide).astype(np.float64)
+        witness = self.outsider.reach(demand, every).witness
+        assert witness is not None
+        return witness
+
+    def pruned(self, hidden: Bools, witnesses: dict[int, Witness]) -> tuple[Bools, dict[int, Witness]]:
+        """Show again what no demand needs, dearest first."""
+        hidden, witnesses = hidden.copy(), dict(witnesses)
+        used = np.zeros(self.problem.n_cells, dtype=np.int64)
+        for witness in witnesses.values():
+            used[witness.cells] += 1
+        further = np.flatnonzero(hidden & self.is_free)
+        for cell in further[np.lexsort((further, used[further], -self.problem.cost[further]))]:
+            if self.is_late():
+                break
+            hidden[cell] = False
+            if self._is_cut_off(hidden):
+                hidden[cell] = True
+                continue
+            different = {id(witness): witness for witness in witnesses.values()}
+            users = {key for key, witness in different.items() if _uses(witness, int(cell))}
+            affected = [n for n, witness in witnesses.items() if id(witness) in users]
+            affected.sort(key=lambda n: (self.demands[n].attacker > 0, n))
+            renewed = self.met(affected, hidden, stop=True)
+            if len(renewed) < len(affected):
+                hidden[cell] = True
+            else:
+                witnesses |= renewed
+        return hidden, witnesses
+
+    def _is_cut_off(self, hidden: Bools) -> bool:
+        """Whether a pattern is known not to meet some demand."""
+        if self.stacked.shape[0] < len(self.cuts):
+            self.stacked = _rows(self.cuts, self.problem.n_cells)
+        return bool((self.stacked @ hidden.astype(np.float64) < 1 - VIOLATED).any())
+
+    def take(self, hidden: Bools, witnesses: dict[int, Witness]) -> None:
+        """Keep a pattern if it is the best so far."""
+        cost = self.problem.spent(hidden)
+        if self.best is None or cost < self.best[0] - WHOLE:
+            self.best = cost, hidden, witnesses
+            self._tell()
+
+    # Bounds -----------------------------------------------------------------------------------------------------
+
+    def root(self) -> None:
+        """Solve the relaxation by rounds of inequalities, and try a pattern near it from time to time."""
+        history: list[float] = []
+        waiting = list(self.active)
+        while self.is_open():
+            self.rounds += 1
+            found = self.master.solve()
+            if found.status is not Status.OPTIMAL:
+                return
+            self._raise_bound(found.bound)
+            shares = np.clip(found.point, 0.0, 1.0)
+            hits = self._separate(waiting, shares)
+            if not hits and len(waiting) < len(self.active):
+                waiting = list(self.active)
+                hits = self._separate(waiting, shares)
+            if not hits:
+                break
+            waiting = hits if len(hits) > len(self.active) // 10 else list(self.active)
+            history.append(found.bound)
+            if len(history) > STALLED_ROUNDS:
+                before = history[-STALLED_ROUNDS - 1]
+                if found.bound - before <= STALLED * max(1.0, found.bound):
+                    break
+            if self.rounds % TRIED == 0:
+                self._near(shares)
+        found = self.master.solve()
+        if found.status is Status.OPTIMAL and self.is_open():
+            self._near(np.clip(found.point, 0.0, 1.0))
+
+    def _near(self, shares: Floats) -> None:
+        """Patterns that follow the relaxation: hide what it hides wholly, and prefer what it hides in part."""
+        price = self.problem.cost * (1.02 - shares)
+        self.take(*self.grown(self.problem.must_hide, price))
+
+    def improve(self) -> None:
+        """One integer program: a better bound, and a pattern or what it lacks."""
+        assert self.best is not None
+        self.rounds += 1
+        problem = self.problem
+        rows = _rows(self.cuts, problem.n_cells)
+        ones = np.ones(len(self.cuts))
+        whole = Program(
+            rows,
+            ones,
+            np.full(len(ones), np.inf),
+            self.lower,
+            self.upper,
+            is_integer=np.ones(problem.n_cells, dtype=bool),
+            run=self.run,
+        )
+        whole.set_cost(problem.cost)
+        left = max(0.1, self.deadline - time.monotonic())
+        answer = whole.solve(nodes=self.nodes, start=self.best[1].astype(np.float64), seconds=left)
+        self._raise_bound(answer.bound)
+        if answer.status not in (Status.OPTIMAL, Status.FEASIBLE):
+            self.is_proved = answer.status is Status.INFEASIBLE
+            self.steps = self.rounds
+            return
+        hidden = answer.point > 0.5
+        if self._separate(self.active, hidden.astype(np.float64)):
+            self.take(*self.grown(hidden, problem.cost))
+            return
+        witnesses = self.met(range(len(self.demands)), hidden)
+        missing = [n for n in range(len(self.demands)) if n not in witnesses]
+        if missing:
+            self._activate(missing)
+            if not self._separate(missing, hidden.astype(np.float64)):
+                self.steps = self.rounds  # the solver cannot tell them apart: no more is learnt
+            self.take(*self.grown(hidden, problem.cost))
+            return
+        self.take(hidden, witnesses)
+        if answer.status is not Status.OPTIMAL:
+            self.nodes *= 2
+
+    def _separate(self, some: Iterable[int], shares: Floats) -> list[int]:
+        """Add an inequality for every demand that shares do not meet and that has one; those demands."""
+        reached = []
+        for n in some:
+            self.run.check()
+            reached.append((n, self.outsider.reach(self.demands[n], shares).duals))
+        return self._add(reached, shares)
+
+    def _add(self, reached: Iterable[tuple[int, Floats | None]], shares: Floats) -> list[int]:
+        """Add the inequalities of demands that shares violate; those demands."""
+        added, hits = [], []
+        for n, duals in reached:
+            if duals is None:
+                continue
+            cut = self.outsider.cut(self.demands[n], duals)
+            key = cut.cells.tobytes(), cut.share.tobytes()
+            if float(cut.share @ shares[cut.cells]) < 1 - VIOLATED and key not in self.seen:
+                self.seen.add(key)
+                added.append(cut)
+                hits.append(n)
+        self.cuts += added
+        self.master.add_rows(_rows(added, self.problem.n_cells), np.ones(len(added)))
+        return hits
+
+    def _raise_bound(self, bound: float) -> None:
+        if not math.isfinite(bound):
+            return
+        if self.is_counted:
+            bound = math.ceil(bound - WHOLE * max(1.0, abs(bound)))
+        self.bound = max(self.bound, bound)
+        self._tell()
+
+    # Ends -------------------------------------------------------------------------------------------------------
+
+    def is_late(self) -> bool:
+        return self.run.is_hurried or time.monotonic() > self.deadline
+
+    def is_open(self) -> bool:
+        """Whether a better pattern may be found within the limits."""
+        self.run.check()
+        if self.best is not None and self.bound >= self.best[0] - WHOLE * max(1.0, self.best[0]):
+            self.is_proved = True
+        return not self.is_proved and self.rounds < self.steps and not self.is_late()
+
+    def _tell(self) -> None:
+        if self.best is not None:
+            cost = self.best[0] or 1.0
+            self.run.report("hiding cells", min(self.bound, cost), cost)
+
+    def found(self) -> Hiding:
+        assert self.best is not None
+        cost, hidden, witnesses = self.best
+        every: list[Witness | None] = [None] * len(self.problem.demands)
+        for n, witness in witnesses.items():
+            every[self.order[n]] = witness
+        return Hiding(
+            hidden=hidden,
+            witnesses=tuple(every),
+            cost=cost,
+            bound=min(self.bound, cost),
+            is_optimal=self.is_proved,
+            rounds=self.rounds,
+        )
+
+
+TRIED = 10
+"""Rounds of the root after which a pattern near the relaxation is tried."""
+
+
+class _Pool:
+    """Witnesses of earlier demands under one pattern, or one that grows; some of them meet later demands."""
+
+    def __init__(self, outsider: Outsider) -> None:
+        self._outsider = outsider
+        self._own: dict[tuple[int, int], list[tuple[Witness, Bools]]] = {}
+        self._recent: list[tuple[Witness, Bools]] = []
+        self.for_all: dict[int, Witness | None] = {}
+
+    def keep(self, demand: Demand, witness: Witness) -> None:
+        own = self._own.setdefault((demand.cell, demand.sign), [])
+        if not any(witness is one for one, _ in own):
+            entry = witness, self._outsider.accepted(demand, witness)
+            own.append(entry)
+            self._recent = [*self._recent[1 - RECENT :], entry]
+
+    def serving(self, demand: Demand) -> Witness | None:
+        """A witness of the same cell, or a recent one, that meets a demand too."""
+        own = self._own.get((demand.cell, demand.sign), ())
+        candidates = own if own else self._recent[::-1]
+        for witness, is_accepted in candidates:
+            if is_accepted[demand.attacker] and _moves(witness, demand):
+                return witness
+        return None
+
+
+RECENT = 8
+"""Witnesses of other cells that are tried before a program is solved."""
+
+
+def _first(demand: Demand) -> tuple[int, int, int, int]:
+    """Large needs first; whoever attacks the same cell one after another, the outsider first."""
+    return -demand.need, demand.cell, demand.sign, demand.attacker
+
+
+def _uses(witness: Witness, cell: int) -> bool:
+    at = int(witness.cells.searchsorted(cell))
+    return at < len(witness.cells) and int(witness.cells[at]) == cell
+
+
+def _moves(witness: Witness, demand: Demand) -> bool:
+    """Whether the cell of a demand moves far enough, as far as floats tell."""
+    at = int(witness.cells.searchsorted(demand.cell))
+    is_there = at < len(witness.cells) and int(witness.cells[at]) == demand.cell
+    return is_there and bool(demand.sign * witness.change[at] >= demand.need * ENOUGH)
+
+
+def _rows(cuts: Sequence[Cut], n_cells: int) -> csr_array:
+    ends = np.cumsum([0, *(len(cut.cells) for cut in cuts)])
+    cells = np.concatenate([cut.cells for cut in cuts]) if cuts else np.zeros(0, dtype=np.int64)
+    shares = np.concatenate([cut.share for cut in cuts]) if cuts else np.zeros(0)
+    return csr_array((shares, cells, ends), shape=(len(cuts), n_cells))

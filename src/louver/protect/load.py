@@ -1,0 +1,872 @@
+"""From files or records to cells: numbers in whole units, who contributes to them, and which are tied together by sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from louver._arrays import Ints
+from louver.data.read import Source, open_source
+from louver.data.values import read_text
+from louver.errors import InputError
+from louver.protect.cells import Attribute, Axis, CellIndex, Grid, axis_of, check_size, sums_of
+from louver.protect.hierarchy import Tree, read_tree
+from louver.protect.options import MAX_DECIMALS, ProtectOptions, TableOptions
+from louver.protect.problem import LARGEST
+from louver.run import Run
+
+__all__ = ["Cell", "Contributor", "Line", "Loaded", "LoadedTable", "load"]
+
+NOISE = 1e-14
+"""Share of a number by which its text may miss a decimal: programs that add floats print 0.30000000000000004."""
+
+TELLING = 100_000
+"""Units from which on two crossing cells with one contributor each and the same number are taken to have the same contributor."""
+
+LETTERS = {
+    "": None,
+    "s": None,
+    "safe": None,
+    "u": "hide",
+    "m": "hide",
+    "hide": "hide",
+    "z": "publish",
+    "publish": "publish",
+}
+"""Status letters as tau-ARGUS and sdcTable print them, and our own words."""
+
+Row = tuple[str | None, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Cell:
+    """One number.
+
+    Attributes
+    ----------
+    value : int
+        In units of the last decimal.
+    decimals : int
+    measured : str
+    is_count, is_negative : bool
+        Whether it counts contributors; whether what it measures may be negative.
+    is_shown : bool
+        Whether some table has it; others are sums that follow from those.
+    frequency : int or None
+        Contributors; None where nobody said.
+    largest : tuple of Fraction-like floats
+        Largest contributions in units, largest first.
+    place : str
+        Where it stands, for messages.
+    """
+
+    value: int
+    decimals: int
+    measured: str
+    is_count: bool = False
+    is_negative: bool = False
+    is_shown: bool = True
+    frequency: int | None = None
+    largest: tuple[float, ...] = ()
+    place: str = ""
+    cost: float | None = None
+    set_by_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contributor:
+    """Somebody whose own part is known: units by cell, and the cells to which nobody else contributes."""
+
+    name: str
+    own: Mapping[int, int]
+    alone: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a published table."""
+
+    labels: tuple[str, ...]
+    cell: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedTable:
+    """A table as it will be published."""
+
+    options: TableOptions
+    grid: Grid
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """All tables.
+
+    Attributes
+    ----------
+    cells : tuple of Cell
+    tables : tuple of LoadedTable
+    sums : csr_array
+    contributors : tuple of Contributor
+        Those whose knowledge matters: alone in a cell, or one of two.
+    unknown_pairs : int
+        Cells with two contributors of whom nobody said what each contributes.
+    dependent : tuple of (str, str)
+        Attributes of different tables of which the records show that the first determines the second.
+    has_records : bool
+    """
+
+    cells: tuple[Cell, ...]
+    tables: tuple[LoadedTable, ...]
+    sums: csr_array
+    contributors: tuple[Contributor, ...]
+    unknown_pairs: int
+    dependent: tuple[tuple[str, str], ...]
+    has_records: bool
+    index: CellIndex = field(repr=False)
+
+
+def load(options: ProtectOptions, data: Any, opening: Mapping[str, Any], folder: Path, run: Run) -> Loaded:
+    """Read everything that the options name."""
+    if all(table.file is not None for table in options.tables):
+        return _from_files(options, opening, folder, run)
+    if data is None:
+        raise InputError(
+            f'table "{options.tables[0].name}" has no file, and there are no records to compute it from; give one of them.',
+            option="tables",
+        )
+    return _from_records(options, data, opening, folder, run)
+
+
+# Codes ------------------------------------------------------------------------------------------------------------
+
+
+def _attributes(
+    options: ProtectOptions, seen: Mapping[str, Sequence[str]], folder: Path
+) -> dict[str, Attribute]:
+    """Every attribute of the tables with its hierarchies; `seen` are the codes that occur, totals left out."""
+    used = dict.fromkeys(name for table in options.tables for name in table.by)
+    for name, codes in options.codes.items():
+        if name not in used and not any(other.of == name for other in options.codes.values()):
+            raise InputError(
+                f'the codes of "{name}" are described, but no table is by it; check the name.', column=name
+            )
+        if codes.of is not None and (codes.of not in options.codes or options.codes[codes.of].of is not None):
+            raise InputError(
+                f'the codes of "{name}" are of "{codes.of}", which has no section under codes of its own.',
+                column=name,
+            )
+    trees = {
+        name: _trees(name, options, seen, folder)
+        for name in [*used, *(c.of for c in options.codes.values() if c.of)]
+    }
+    return {name: _attribute(name, options, trees) for name in used}
+
+
+def _trees(
+    name: str, options: ProtectOptions, seen: Mapping[str, Sequence[str]], folder: Path
+) -> tuple[Tree, ...]:
+    codes = options.codes.get(name)
+    total = "Total" if codes is None else codes.total
+    if codes is None or not codes.hierarchy:
+        return (Tree.flat(total, seen.get(name, ())),)
+    trees = tuple(read_tree(folder / file, total) for file in codes.hierarchy)
+    for tree in trees[1:]:
+        if tree.leaves[total] != trees[0].leaves[total]:
+            raise InputError(
+                f'{tree.source} and {trees[0].source} do not have the same leaves; all hierarchies of "{name}" must.',
+                file=tree.source,
+                column=name,
+            )
+    return trees
+
+
+def _attribute(name: str, options: ProtectOptions, trees: Mapping[str, tuple[Tree, ...]]) -> Attribute:
+    codes = options.codes.get(name)
+    own = trees[name]
+    total = own[0].total
+    base = None if codes is None else codes.of
+    if base is None:
+        leaves = {leaf: frozenset((leaf,)) for leaf in own[0].leaves[total]}
+        return Attribute(name=name, total=total, trees=own, of=name, stands_for=leaves)
+    stands_for: dict[str, frozenset[str]] = {}
+    for leaf in sorted(own[0].leaves[total]):
+        tree = next((tree for tree in trees[base] if leaf in tree.leaves), None)
+        if tree is None:
+            raise InputError(
+                f'a code of "{name}" is no code of "{base}", which it is said to be.', column=name
+            )
+        stands_for[leaf] = tree.leaves[leaf]
+    return Attribute(name=name, total=total, trees=own, of=base, stands_for=stands_for)
+
+
+def _axes(table: TableOptions, attributes: Mapping[str, Attribute]) -> tuple[Axis, ...]:
+    bases = [attributes[name].of for name in table.by]
+    for place, base in enumerate(bases):
+        if base in bases[:place]:
+            raise InputError(
+                f'table "{table.name}" is by two attributes of which one stands for codes of the other; keep the finer one.',
+                option="tables",
+            )
+    axes = tuple(axis_of(attributes[name], table.depth.get(name)) for name in table.by)
+    check_size(table.name, axes)
+    return axes
+
+
+# Tables from files ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """A file as text."""
+
+    options: TableOptions
+    file: str
+    rows: list[Row]
+    columns: tuple[str, ...]
+
+    def column(self, name: str) -> list[str | None]:
+        place = self.columns.index(name)
+        return [row[place] for row in self.rows]
+
+    def at(self, row: int) -> str:
+        return f'table "{self.options.name}": row {row + 1} of {self.file}'
+
+    def error(self, row: int, problem: str, column: str | None = None) -> InputError:
+        return InputError(f"{self.at(row)} {problem}.", file=self.file, row=row + 1, column=column)
+
+
+def _from_files(options: ProtectOptions, opening: Mapping[str, Any], folder: Path, run: Run) -> Loaded:
+    files = [_read_file(table, opening, folder, run) for table in options.tables]
+    seen: dict[str, list[str]] = {}
+    for file in files:
+        for name in file.options.by:
+            listed = seen.setdefault(name, [])
+            total = options.codes[name].total if name in options.codes else "Total"
+            known = set(listed)
+            for row, label in enumerate(file.column(name)):
+                if label is None:
+                    raise file.error(row, f'has no code of "{name}"; fill it in', name)
+                if label not in known and label != total:
+                    known.add(label)
+                    listed.append(label)
+    attributes = _attributes(options, seen, folder)
+    index = CellIndex()
+    cells: dict[int, Cell] = {}
+    decimals = _decimals(files)
+    tables = [_file_table(file, attributes, index, cells, decimals) for file in files]
+    _fill(tables, index, cells)
+    found = tuple(cells[number] for number in range(len(index)))
+    sums = _checked_sums([table.grid for table in tables], found)
+    contributors, unknown = _listed_contributors(found, index)
+    return Loaded(
+        cells=found,
+        tables=tuple(tables),
+        sums=sums,
+        contributors=contributors,
+        unknown_pairs=unknown,
+        dependent=(),
+        has_records=False,
+        index=index,
+    )
+
+
+def _read_file(table: TableOptions, opening: Mapping[str, Any], folder: Path, run: Run) -> _Read:
+    assert table.file is not None
+    extra = (table.value, table.frequency, *table.largest, table.status, table.cost)
+    columns = tuple(dict.fromkeys([*table.by, *(name for name in extra if name is not None)]))
+    reading = {**opening, "table": None, "query": None, "where": None, "missing_code": None}
+    with open_source(folder / table.file, **reading, run=run) as source:
+        rows = read_text(source, columns)
+        return _Read(options=table, file=source.name, rows=rows, columns=columns)
+
+
+def _decimals(files: Sequence[_Read]) -> dict[str, int]:
+    """Decimals of each variable: as told, or as few as its numbers need."""
+    found: dict[str, int] = {}
+    for file in files:
+        table = file.options
+        if table.is_counts:
+            found[table.quantity] = 0
+            continue
+        assert table.value is not None
+        own = table.decimals
+        if own is None:
+            texts = [text for text in file.column(table.value) if text is not None]
+            own = max((_decimals_of(text) for text in texts), default=0)
+        found[table.quantity] = max(found.get(table.quantity, 0), own)
+    return found
+
+
+def _decimals_of(text: str) -> int:
+    """How many decimals a number has, apart from the error of adding floats; at most `MAX_DECIMALS`."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return 0
+    if not number.is_finite() or abs(number) > LARGEST:
+        return 0
+    slack = NOISE * max(1.0, abs(float(number)))
+    return next(
+        (d for d in range(MAX_DECIMALS) if abs(float(number - round(number, d))) <= slack), MAX_DECIMALS
+    )
+
+
+def _units(text: str | None, decimals: int) -> int | None:
+    """A number in units; None where it is none or too large."""
+    if text is None:
+        return None
+    try:
+        number = Decimal(text)
+        if not number.is_finite() or abs(number) > Decimal(LARGEST).scaleb(-decimals):
+            return None
+        return int(number.scaleb(decimals).to_integral_value())
+    except InvalidOperation:
+        return None
+
+
+def _file_table(
+    file: _Read,
+    attributes: Mapping[str, Attribute],
+    index: CellIndex,
+    cells: dict[int, Cell],
+    decimals: Mapping[str, int],
+) -> LoadedTable:
+    table = file.options
+    axes = _axes(table, attributes)
+    grid = np.full([len(axis.codes) for axis in axes], -1, dtype=np.int64)
+    meanings = [index.meanings(axis) for axis in axes]
+    place_of = [axis.place_of for axis in axes]
+    lines = []
+    for row in range(len(file.rows)):
+        labels = tuple(str(label) for label in file.rows[row][: len(axes)])
+        places = []
+        for axis, known, label in zip(axes, place_of, labels, strict=True):
+            if label not in known:
+                told = (
+                    "below the depth of the table"
+                    if table.depth.get(axis.attribute.name)
+                    else "outside its hierarchy"
+                )
+                raise file.error(
+                    row, f'has a code of "{axis.attribute.name}" that is {told}', axis.attribute.name
+                )
+            places.append(known[label])
+        if grid[tuple(places)] >= 0:
+            raise file.error(row, "gives a cell again that an earlier row has; list every cell once")
+        number = index.number(
+            table.quantity, [own[place] for own, place in zip(meanings, places, strict=True)]
+        )
+        grid[tuple(places)] = number
+        lines.append(Line(labels, number))
+        _keep(cells, number, _listed_cell(file, row, decimals[table.quantity]))
+    return LoadedTable(options=table, grid=Grid(name=table.name, axes=axes, cells=grid), lines=tuple(lines))
+
+
+def _keep(cells: dict[int, Cell], number: int, cell: Cell) -> None:
+    """Enter a cell, or compare it with what another place says about it."""
+    known = cells.setdefault(number, cell)
+    if known is cell:
+        return
+    if known.value != cell.value:
+        raise InputError(
+            f"{cell.place} has another number than {known.place}, which means the same cell; correct one."
+        )
+    if known.is_negative != cell.is_negative:
+        raise InputError(
+            f"{cell.place} may be negative, and {known.place} may not; set negative in both tables."
+        )
+    if None not in (known.frequency, cell.frequency) and known.frequency != cell.frequency:
+        raise InputError(
+            f"{cell.place} has another frequency than {known.place}, which means the same cell; correct one."
+        )
+    known.frequency = cell.frequency if known.frequency is None else known.frequency
+    known.largest = max(known.largest, cell.largest, key=len)
+    known.cost = cell.cost if known.cost is None else known.cost
+    known.set_by_file = cell.set_by_file or known.set_by_file
+
+
+def _listed_cell(file: _Read, row: int, decimals: int) -> Cell:
+    table = file.options
+    at = dict(zip(file.columns, file.rows[row], strict=True))
+    frequency = None
+    if table.frequency is not None:
+        frequency = _units(at[table.frequency], 0)
+        if frequency is None or frequency < 0 or Decimal(str(at[table.frequency])) != frequency:
+            raise file.error(
+                row, f'needs a whole number of 0 or more in "{table.frequency}"', table.frequency
+            )
+    if table.value is None:
+        assert frequency is not None
+        value = frequency
+    else:
+        read = _units(at[table.value], decimals)
+        if read is None:
+            raise file.error(row, f'has no number in "{table.value}", or one that is too large', table.value)
+        value = read
+        if value < 0 and not table.negative:
+            raise file.error(
+                row,
+                f'has a negative number in "{table.value}"; set negative = true where that may be',
+                table.value,
+            )
+        if frequency == 0 and value:
+            raise file.error(row, "has a number although nobody contributes to it; check its frequency")
+    return Cell(
+        value=value,
+        decimals=decimals,
+        measured=table.quantity,
+        is_count=table.is_counts,
+        is_negative=table.negative,
+        frequency=frequency,
+        largest=_largest(file, row, at, decimals, value, frequency),
+        place=file.at(row),
+        cost=_cost(file, row, at),
+        set_by_file=_letter(file, row, at),
+    )
+
+
+def _largest(
+    file: _Read, row: int, at: Mapping[str, str | None], decimals: int, value: int, frequency: int | None
+) -> tuple[float, ...]:
+    found: list[float] = []
+    for name in file.options.largest:
+        if at[name] is None:  # fewer contributors than columns
+            break
+        units = _units(at[name], decimals)
+        if units is None or units < 0:
+            raise file.error(row, f'has no number of 0 or more in "{name}", the largest contributions', name)
+        if found and units > found[-1]:
+            raise file.error(row, f'has a larger contribution in "{name}" than in the column before', name)
+        found.append(float(units))
+    slack = len(found)
+    if not file.options.negative and sum(found) > value + slack:
+        raise file.error(row, "has largest contributions that are more than its number")
+    if frequency is not None:
+        found = found[:frequency]
+    return tuple(found)
+
+
+def _cost(file: _Read, row: int, at: Mapping[str, str | None]) -> float | None:
+    name = file.options.cost
+    if name is None:
+        return None
+    try:
+        cost = float(at[name] or "nan")
+    except ValueError:
+        cost = math.nan
+    if not 0 <= cost < 1e15:
+        raise file.error(row, f'has no cost of 0 or more in "{name}"', name)
+    return cost
+
+
+def _letter(file: _Read, row: int, at: Mapping[str, str | None]) -> str | None:
+    name = file.options.status
+    if name is None:
+        return None
+    letter = (at[name] or "").strip().lower()
+    if letter not in LETTERS:
+        known = ", ".join(f'"{one}"' for one in LETTERS if one)
+        raise file.error(row, f'has an unknown status in "{name}"; use {known} or leave it empty', name)
+    return LETTERS[letter]
+
+
+def _fill(tables: Sequence[LoadedTable], index: CellIndex, cells: dict[int, Cell]) -> None:
+    """Enter totals that no table shows: what is below them adds up to them all the same, and every reader knows that."""
+    for table in tables:
+        axes, grid = table.grid.axes, table.grid.cells
+        meanings = [index.meanings(axis) for axis in axes]
+        sample = cells[table.lines[0].cell] if table.lines else None
+        for number, axis in enumerate(axes):
+            moved = np.moveaxis(grid, number, 0)
+            others = [own for place, own in enumerate(meanings) if place != number]
+            for total, parts in reversed(axis.parts):
+                for column in map(tuple, np.argwhere(moved[total] < 0).tolist()):
+                    below = [int(moved[(part, *column)]) for part in parts if moved[(part, *column)] >= 0]
+                    if not below or sample is None:
+                        continue
+                    meaning = [own[place] for own, place in zip(others, column, strict=True)]
+                    found = index.number(table.options.quantity, [*meaning, meanings[number][total]])
+                    moved[(total, *column)] = found
+                    if found not in cells:
+                        value = sum(cells[part].value for part in below)
+                        cells[found] = Cell(
+                            value=value,
+                            decimals=sample.decimals,
+                            measured=sample.measured,
+                            is_count=sample.is_count,
+                            is_negative=sample.is_negative,
+                            is_shown=False,
+                            place=f'table "{table.options.name}": a total that is not listed',
+                        )
+
+
+def _checked_sums(grids: Sequence[Grid], cells: Sequence[Cell]) -> csr_array:
+    sums = sums_of(grids, len(cells))
+    off = sums.astype(np.int64) @ np.array([cell.value for cell in cells], dtype=np.int64)
+    wrong = np.flatnonzero(off)
+    if len(wrong):
+        row = wrong[np.argmin(np.diff(sums.indptr)[wrong])]  # the shortest sum is the easiest to check
+        total = cells[int(sums.indices[sums.indptr[row]])]
+        raise InputError(
+            f"{total.place} is not the sum of its parts; list every part that is not 0, or give decimals that all numbers have."
+        )
+    return sums
+
+
+def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple[Contributor, ...], int]:
+    """Contributors that a table without names tells of: whoever is alone in a cell, and either of two.
+
+    A cell inside another, or around it, with the same part of one of at most two contributors has the same contributor. Two cells with
+    the same part that only cross each other have the same one if the number has `TELLING` units or more; a smaller one may be the same by
+    chance, so both are asked about, the one who has the one cell and the one who has both. Of zeros only the first is.
+    """
+    parts: dict[tuple[str, int], dict[int, bool]] = {}
+    unknown = 0
+    for number, cell in enumerate(cells):
+        if cell.is_count or not cell.is_shown:
+            continue
+        if cell.frequency == 1:
+            parts.setdefault((cell.measured, cell.value), {})[number] = True
+        elif cell.frequency == 2 and not cell.is_negative:
+            if not cell.largest:
+                unknown += 1
+                continue
+            first = round(cell.largest[0])
+            for part in (first, cell.value - first):
+                parts.setdefault((cell.measured, part), {}).setdefault(number, False)
+    found: dict[tuple[int, frozenset[int]], Contributor] = {}
+    for (_, part), own in parts.items():
+        for number, is_alone in own.items():
+            nested = _reached(number, own, index)
+            crossing = {c for c in own if index.is_crossing(c, number)} | nested
+            kind = "the only contributor" if is_alone else "one of two contributors"
+            variants = [nested] if part == 0 else [crossing] if part >= TELLING else [nested, crossing]
+            for known in map(frozenset, variants):
+                if (part, known) not in found:
+                    inside = {o: part for o in range(len(cells)) if any(index.is_inside(c, o) for c in known)}
+                    alone = frozenset(c for c in known if own[c])
+                    found[part, known] = Contributor(f"{kind} of {cells[number].place}", inside, alone)
+    return tuple(found.values()), unknown
+
+
+def _reached(number: int, own: Mapping[int, bool], index: CellIndex) -> set[int]:
+    """Cells of the same contributor: inside a cell or around it, and so on through cells with a single one."""
+    found, waiting = {number}, [number]
+    while waiting:
+        here = waiting.pop()
+        near = {c for c in own if index.is_inside(c, here) or index.is_inside(here, c)} - found
+        found |= near
+        waiting += [c for c in near if own[c]]
+    return found
+
+
+# Tables from records ----------------------------------------------------------------------------------------------
+
+
+def _from_records(
+    options: ProtectOptions, data: Any, opening: Mapping[str, Any], folder: Path, run: Run
+) -> Loaded:
+    names = tuple(dict.fromkeys(name for table in options.tables for name in table.by))
+    variables = tuple(dict.fromkeys(table.value for table in options.tables if table.value is not None))
+    extra = [name for name in (options.holding, options.sampling_weight) if name is not None]
+    with open_source(data, **opening, run=run) as source:
+        rows = read_text(source, [*names, *variables, *extra])
+        columns = dict(zip([*names, *variables, *extra], zip(*rows, strict=True), strict=True))
+        labels = {name: _labels(source, name, columns[name]) for name in names}
+        seen = {name: sorted(set(labels[name])) for name in names}
+        attributes = _attributes(options, seen, folder)
+        weights = _weights(source, options.sampling_weight, columns, len(rows))
+        holdings = _holdings(source, options.holding, columns, len(rows))
+        leaf_places = {name: _leaf_places(source, attributes[name], labels[name]) for name in names}
+        numbers = {name: _numbers(source, name, columns[name], options, weights) for name in variables}
+    index = CellIndex()
+    cells: dict[int, Cell] = {}
+    parts: dict[int, dict[int, tuple[int, float, float]]] = {}
+    tables = []
+    for table in options.tables:
+        run.check()
+        axes = _axes(table, attributes)
+        value, own, decimals = (
+            numbers[table.value]
+            if table.value
+            else (np.ones(len(rows), dtype=np.int64), np.ones(len(rows)), 0)
+        )
+        if table.is_counts and weights is not None:
+            value = np.rint(weights).astype(np.int64)
+        tables.append(
+            _record_table(
+                table,
+                axes,
+                [leaf_places[name] for name in table.by],
+                value,
+                own,
+                weights,
+                holdings,
+                decimals,
+                index,
+                cells,
+                parts,
+            )
+        )
+    found = tuple(cells[number] for number in range(len(index)))
+    sums = _checked_sums([table.grid for table in tables], found)
+    return Loaded(
+        cells=found,
+        tables=tuple(tables),
+        sums=sums,
+        contributors=_known_contributors(found, parts),
+        unknown_pairs=0,
+        dependent=_dependent(options, attributes, labels),
+        has_records=True,
+        index=index,
+    )
+
+
+def _labels(source: Source, name: str, column: Sequence[str | None]) -> list[str]:
+    for row, label in enumerate(column, start=1):
+        if label is None:
+            at = source.row_of(row)
+            raise InputError(
+                f'column "{name}" in {source.name} has no value on row {at}; drop the row or give it a code.',
+                file=source.name,
+                column=name,
+                row=at,
+            )
+    return [str(label) for label in column]
+
+
+def _weights(
+    source: Source, name: str | None, columns: Mapping[str, Sequence[str | None]], n: int
+) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    if name is None:
+        return None
+    found = np.ones(n)
+    for row, text in enumerate(columns[name]):
+        try:
+            found[row] = float(text or "nan")
+        except ValueError:
+            found[row] = math.nan
+        if not 1 <= found[row] < 1e9:
+            at = source.row_of(row + 1)
+            raise InputError(
+                f'column "{name}" in {source.name}: row {at} needs a sampling weight of 1 or more.',
+                file=source.name,
+                column=name,
+                row=at,
+            )
+    return found
+
+
+def _holdings(source: Source, name: str | None, columns: Mapping[str, Sequence[str | None]], n: int) -> Ints:
+    """A number for whom each record belongs to; a record without a holding is its own."""
+    if name is None:
+        return np.arange(n, dtype=np.int64)
+    known: dict[str, int] = {}
+    return np.array(
+        [
+            n + row if text is None else known.setdefault(text, len(known))
+            for row, text in enumerate(columns[name])
+        ],
+        dtype=np.int64,
+    )
+
+
+def _leaf_places(source: Source, attribute: Attribute, labels: Sequence[str]) -> list[str]:
+    """The labels, all of which must be leaves."""
+    leaves = attribute.trees[0].leaves[attribute.total]
+    for row, label in enumerate(labels, start=1):
+        if label not in leaves:
+            at = source.row_of(row)
+            known = any(label in tree.leaves for tree in attribute.trees)
+            told = "is a total of its hierarchy" if known else "is outside its hierarchy"
+            raise InputError(
+                f'column "{attribute.name}" in {source.name}: the code on row {at} {told}; records need codes of the last level.',
+                file=source.name,
+                column=attribute.name,
+                row=at,
+            )
+    return list(labels)
+
+
+def _numbers(
+    source: Source,
+    name: str,
+    column: Sequence[str | None],
+    options: ProtectOptions,
+    weights: np.ndarray[Any, np.dtype[np.float64]] | None,
+) -> tuple[Ints, np.ndarray[Any, np.dtype[np.float64]], int]:
+    """Weighted units of each record, its own contribution in units, and the decimals."""
+    tables = [table for table in options.tables if table.value == name]
+    is_negative = any(table.negative for table in tables)
+    told = [table.decimals for table in tables if table.decimals is not None]
+    decimals = (
+        max(told) if told else max((_decimals_of(text) for text in column if text is not None), default=0)
+    )
+    value, own = np.zeros(len(column), dtype=np.int64), np.zeros(len(column))
+    for row, text in enumerate(column):
+        units = _units(text, decimals)
+        problem = None
+        if units is None:
+            problem = "has no number, or one that is too large"
+        elif units < 0 and not is_negative:
+            problem = "is negative; set negative = true in its tables where that may be"
+        if problem is not None:
+            at = source.row_of(row + 1)
+            raise InputError(
+                f'column "{name}" in {source.name}: row {at} {problem}.',
+                file=source.name,
+                column=name,
+                row=at,
+            )
+        assert units is not None
+        value[row] = units if weights is None else round(units * weights[row])
+        own[row] = units
+    if np.abs(value).astype(np.float64).sum() > LARGEST:
+        raise InputError(
+            f'column "{name}" in {source.name} has a total that is too large; give fewer decimals.',
+            column=name,
+        )
+    return value, own, decimals
+
+
+def _record_table(
+    table: TableOptions,
+    axes: Sequence[Axis],
+    labels: Sequence[Sequence[str]],
+    value: Ints,
+    own: np.ndarray[Any, np.dtype[np.float64]],
+    weights: np.ndarray[Any, np.dtype[np.float64]] | None,
+    holdings: Ints,
+    decimals: int,
+    index: CellIndex,
+    cells: dict[int, Cell],
+    parts: dict[int, dict[int, tuple[int, float, float]]],
+) -> LoadedTable:
+    """Add up the records of a table at every combination of codes."""
+    grid = np.full([len(axis.codes) for axis in axes], -1, dtype=np.int64)
+    meanings = [index.meanings(axis) for axis in axes]
+    above = [_above(axis) for axis in axes]
+    amounts: dict[tuple[int, ...], dict[int, tuple[int, float, float]]] = {}
+    for row in range(len(value)):
+        weight = 1.0 if weights is None else float(weights[row])
+        for places in product(*(one[label[row]] for one, label in zip(above, labels, strict=True))):
+            mine = amounts.setdefault(places, {})
+            before = mine.get(int(holdings[row]), (0, 0.0, 0.0))
+            mine[int(holdings[row])] = (
+                before[0] + int(value[row]),
+                before[1] + float(own[row]),
+                before[2] + abs(float(own[row])) * weight,
+            )
+    lines = []
+    for places in sorted(amounts):
+        number = index.number(
+            table.quantity, [own_[place] for own_, place in zip(meanings, places, strict=True)]
+        )
+        grid[places] = number
+        codes = tuple(axis.codes[place] for axis, place in zip(axes, places, strict=True))
+        lines.append(Line(codes, number))
+        mine = amounts[places]
+        parts[number] = mine
+        _keep(
+            cells,
+            number,
+            Cell(
+                value=sum(amount for amount, _, _ in mine.values()),
+                decimals=decimals,
+                measured=table.quantity,
+                is_count=table.is_counts,
+                is_negative=table.negative,
+                frequency=len(mine),
+                largest=() if table.is_counts else _expanded(mine.values()),
+                place=f'table "{table.name}": a cell of the records',
+            ),
+        )
+    return LoadedTable(
+        options=table, grid=Grid(name=table.name, axes=tuple(axes), cells=grid), lines=tuple(lines)
+    )
+
+
+def _above(axis: Axis) -> dict[str, list[int]]:
+    """Leaf of the attribute -> places of the codes that it belongs to."""
+    found: dict[str, list[int]] = {}
+    attribute = axis.attribute
+    for leaf, stands_for in attribute.stands_for.items():
+        found[leaf] = [place for place, meaning in enumerate(axis.meanings) if stands_for <= meaning]
+    return found
+
+
+KEPT = 10
+"""Largest contributions that rules can ask for."""
+
+
+def _expanded(parts: Any) -> tuple[float, ...]:
+    """The largest contributions, each as often as its weight says; a part of one fills up the last."""
+    listed = sorted(((abs(own), weighted) for _, own, weighted in parts), reverse=True)
+    found: list[float] = []
+    room = 0.0
+    for size, weighted in listed:
+        count = weighted / size if size else 1.0
+        while count > 1e-9 and len(found) <= KEPT:
+            taken = min(count, 1.0 - room)
+            if room:
+                found[-1] += taken * size
+            else:
+                found.append(taken * size)
+            room = (room + taken) % 1.0
+            room = 0.0 if room > 1 - 1e-9 or room < 1e-9 else room
+            count -= taken
+        if len(found) > KEPT:
+            break
+    return tuple(found[:KEPT])
+
+
+def _known_contributors(
+    cells: Sequence[Cell], parts: Mapping[int, Mapping[int, tuple[int, float, float]]]
+) -> tuple[Contributor, ...]:
+    """Everybody who is alone in a cell, or one of two, with the own part in every cell."""
+    wanted: dict[tuple[str, int], str] = {}
+    for number, cell in enumerate(cells):
+        if not cell.is_count and cell.frequency is not None and cell.frequency <= 2:
+            for holding in parts[number]:
+                wanted.setdefault((cell.measured, holding), cell.place)
+    own: dict[tuple[str, int], dict[int, int]] = {key: {} for key in wanted}
+    alone: dict[tuple[str, int], set[int]] = {key: set() for key in wanted}
+    for number, cell in enumerate(cells):
+        for holding, (_, part, _) in parts[number].items():
+            key = cell.measured, holding
+            if key in wanted and not cell.is_count:
+                own[key][number] = math.floor(part)
+                if len(parts[number]) == 1:
+                    alone[key].add(number)
+    return tuple(
+        Contributor(f"contributor {place}", own[key], frozenset(alone[key]))
+        for place, key in enumerate(wanted, start=1)
+    )
+
+
+def _dependent(
+    options: ProtectOptions, attributes: Mapping[str, Attribute], labels: Mapping[str, Sequence[str]]
+) -> tuple[tuple[str, str], ...]:
+    """Pairs of attributes of which the records show that the first determines the second, and nobody said so."""
+    return tuple(
+        (finer, coarser)
+        for finer, coarser in _pairs(attributes)
+        if 1 < len(set(labels[coarser])) < len(set(labels[finer])) < len(labels[finer])
+        and len(set(zip(labels[finer], labels[coarser], strict=True))) == len(set(labels[finer]))
+    )
+
+
+def _pairs(attributes: Mapping[str, Attribute]) -> Iterator[tuple[str, str]]:
+    for one, other in product(attributes, attributes):
+        if one != other and attributes[one].of != attributes[other].of:
+            yield one, other

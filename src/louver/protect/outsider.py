@@ -1,0 +1,205 @@
+"""The attacker's problem: how far a hidden cell can be from its value in a table that agrees with all that the attacker knows.
+
+Maximise the change of the cell subject to `sums @ change = 0` and to what the attacker knows of each cell, where a cell that is hidden to
+the share y can change by y times its distances. Where the answer is less than what a demand needs, the duals give an inequality that
+every pattern must satisfy which meets the demand.
+
+Notes
+-----
+**Implements**: Fischetti & Salazar-González (2000), "Models and algorithms for optimizing cell suppression in tabular data with linear
+constraints", the attacker's subproblems and capacity constraints (section 3).
+**Departs**: duals are rounded to fractions with a small denominator before they become an inequality. Any duals give a valid one, and
+rounded ones are computed with exactly, so that a bound never rests on an error of the solver's arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from louver._arrays import Bools, Floats, Ints
+from louver.optim.program import Program
+from louver.optim.status import Status
+from louver.protect.problem import UNBOUNDED, Demand, Problem
+from louver.run import Run
+
+__all__ = ["ENOUGH", "Cut", "Outsider", "Reach", "Witness"]
+
+CLIP = 1024.0
+"""A witness that moves another cell by more than so many times what the demand needs is not looked for."""
+
+ENOUGH = 1 - 1e-9
+"""Share of a need that counts as met in floats; the certificate asks for all of it."""
+DENOMINATORS = (1, 2, 12, 1 << 20)
+NEAR = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Cells that change, and by how many units."""
+
+    cells: Ints
+    change: Floats
+
+    @classmethod
+    def of(cls, change: Floats) -> Witness:
+        cells = np.flatnonzero(np.abs(change) > 0)
+        return cls(cells, change[cells])
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """`share @ y[cells] >= 1` for every pattern y that meets a demand."""
+
+    cells: Ints
+    share: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a cell can move, as a share of the need; a witness where that is enough, otherwise duals of the sums."""
+
+    share: float
+    witness: Witness | None
+    duals: Floats | None
+
+
+class Outsider:
+    """The attacker's problems of one table set, each solved from the last one's basis."""
+
+    def __init__(self, problem: Problem, run: Run) -> None:
+        self.problem = problem
+        n, m = problem.n_cells, problem.sums.shape[0]
+        self._sums = problem.sums.astype(np.float64)
+        nothing = np.zeros(m)
+        self._program = Program(self._sums, nothing, nothing, np.zeros(n), np.zeros(n), run=run)
+        many = [attacker for attacker in problem.attackers if len(attacker.cells)]
+        self._places = [n for n, attacker in enumerate(problem.attackers) if len(attacker.cells)]
+        self._starts = np.cumsum([0, *(len(attacker.cells) for attacker in many[:-1])])
+        self._known = [
+            np.concatenate([getattr(attacker, name) for attacker in many] or [np.zeros(0, dtype=np.int64)])
+            for name in ("cells", "down", "up")
+        ]
+        both = csr_array(hstack([self._sums, -self._sums]))
+        self._paths = Program(both, nothing, nothing, np.zeros(2 * n), np.zeros(2 * n), run=run)
+
+    def capacities(self, demand: Demand) -> tuple[Floats, Floats]:
+        """How far each cell may move down and up, as multiples of the need."""
+        return _multiples(self.problem.room(demand.attacker), demand.need)
+
+    def reach(self, demand: Demand, openness: Floats) -> Reach:
+        """How far a demand is met where cells are hidden to some share (0 or 1 in a pattern)."""
+        return self._reach(demand, openness, self.capacities(demand))
+
+    def reach_for_all(self, demands: Sequence[Demand], openness: Floats) -> Witness | None:
+        """One witness for several attackers of a cell, as if they told each other all they know; None where there is none."""
+        hardest = max(demands, key=lambda one: one.need)
+        down, up = self.problem.room(0)
+        for demand in demands:
+            attacker = self.problem.attackers[demand.attacker]
+            down[attacker.cells] = np.minimum(down[attacker.cells], attacker.down)
+            up[attacker.cells] = np.minimum(up[attacker.cells], attacker.up)
+        return self._reach(hardest, openness, _multiples((down, up), hardest.need)).witness
+
+    def _reach(self, demand: Demand, openness: Floats, capacities: tuple[Floats, Floats]) -> Reach:
+        down, up = capacities
+        lower, upper = -np.minimum(down, CLIP) * openness, np.minimum(up, CLIP) * openness
+        cell, sign = demand.cell, demand.sign
+        if sign > 0:
+            upper[cell] = min(upper[cell], 1.0)
+        else:
+            lower[cell] = max(lower[cell], -1.0)
+        cost = np.zeros(self.problem.n_cells)
+        cost[cell] = -sign
+        self._program.set_bounds(lower, upper)
+        self._program.set_cost(cost)
+        found = self._program.solve()
+        if found.status is not Status.OPTIMAL:
+            return Reach(0.0, None, None)
+        share = -found.objective
+        if share >= ENOUGH:
+            return Reach(share, Witness.of(_cleaned(found.point) * demand.need), None)
+        return Reach(share, None, found.row_duals)
+
+    def cut(self, demand: Demand, duals: Floats) -> Cut:
+        """The inequality that follows from duals of a demand that is not met."""
+        down, up = self.capacities(demand)
+        cost = np.zeros(self.problem.n_cells)
+        cost[demand.cell] = -demand.sign
+        for denominator in DENOMINATORS:
+            whole = np.rint(duals * denominator)
+            if np.abs(whole - duals * denominator).max(initial=0.0) <= NEAR * denominator:
+                break
+        slope = cost * denominator - self._sums.T @ whole  # whole numbers: exact
+        with np.errstate(invalid="ignore"):
+            reached = np.where(slope < 0, -slope * up, slope * down) / denominator
+        share = np.where(slope == 0, 0.0, np.minimum(reached, 1.0))
+        cells = np.flatnonzero(share > 0)
+        return Cut(cells, share[cells])
+
+    def cheapest(self, demand: Demand, hidden: Bools, price: Floats, may_hide: Bools) -> Witness | None:
+        """A change that meets a demand through cells that are cheap to hide; None where there is none."""
+        n = self.problem.n_cells
+        down, up = self.capacities(demand)
+        usable = hidden | may_hide
+        most_up, most_down = np.minimum(up, CLIP) * usable, np.minimum(down, CLIP) * usable
+        own_up, own_down = most_up[demand.cell], most_down[demand.cell]
+        most_up[demand.cell] = most_down[demand.cell] = 0.0
+        lower = np.zeros(2 * n)
+        upper = np.concatenate([most_up, most_down])
+        if (own_up if demand.sign > 0 else own_down) < ENOUGH:
+            return None
+        place = demand.cell + (0 if demand.sign > 0 else n)
+        lower[place] = upper[place] = 1.0
+        self._paths.set_bounds(lower, upper)
+        weights = np.where(hidden, 0.0, price)
+        narrow = np.concatenate([np.minimum(up, 1.0), np.minimum(down, 1.0)])
+        base = np.concatenate([weights, weights]) / np.maximum(narrow, 1e-6)
+        best: Floats | None = None
+        cost = base + 1e-7
+        for _ in range(REWEIGHTED):
+            self._paths.set_cost(cost)
+            found = self._paths.solve()
+            if found.status is not Status.OPTIMAL:
+                break
+            flow = _cleaned(found.point)
+            change = flow[:n] - flow[n:]
+            if best is None or _price(change, weights) < _price(best, weights):
+                best = change
+            size = flow[:n] + flow[n:]
+            cost = np.concatenate([weights, weights]) / (np.concatenate([size, size]) + 0.1) + 1e-7
+        return None if best is None else Witness.of(best * demand.need)
+
+    def accepted(self, demand: Demand, witness: Witness) -> Bools:
+        """Which attackers take a witness, which the outsider does, for possible as far as floats tell."""
+        found = np.ones(len(self.problem.attackers), dtype=bool)
+        if self._places:
+            change = np.zeros(self.problem.n_cells)
+            change[witness.cells] = witness.change
+            cells, down, up = self._known
+            slack = 1e-9 * demand.need
+            is_against = (change[cells] > up + slack) | (-change[cells] > down + slack)
+            found[self._places] = ~np.logical_or.reduceat(is_against, self._starts)
+        return found
+
+
+REWEIGHTED = 3
+"""Rounds in which cells that moved little are made dearer, so that fewer move."""
+
+
+def _multiples(room: tuple[Ints, Ints], need: int) -> tuple[Floats, Floats]:
+    """Distances as multiples of a need."""
+    down, up = (np.where(one >= UNBOUNDED, np.inf, one / need) for one in room)
+    return down, up
+
+
+def _cleaned(point: Floats) -> Floats:
+    """Without what is only an error of floating-point arithmetic."""
+    return np.where(np.abs(point) < 1e-11, 0.0, point)
+
+
+def _price(change: Floats, weights: Floats) -> float:
+    return float(weights[np.abs(change) > 0].sum())

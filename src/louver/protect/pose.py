@@ -1,0 +1,110 @@
+"""From cells and rules to the problem: what every attacker knows, and what must stay open to each.
+
+The outsider sees the shown numbers and knows every sum. Of a hidden number the outsider knows that it is not negative (that it is at
+least 1, for a count: empty cells are shown), or with `known_percent` that it lies so near to its value. A contributor knows the same, and
+also the own part of every number, which is therefore not less than that part, and every number to which nobody else contributes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from louver._arrays import Ints
+from louver.protect.load import Contributor, Loaded
+from louver.protect.options import ProtectOptions
+from louver.protect.problem import UNBOUNDED, Attacker, Demand, Problem
+from louver.protect.rules import Judged
+
+__all__ = ["pose"]
+
+
+def pose(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Problem:
+    """The problem of hiding cells of these tables."""
+    cells = loaded.cells
+    values = np.array([cell.value for cell in cells], dtype=np.int64)
+    must = np.array([n in judged.primary or not cell.is_shown for n, cell in enumerate(cells)], dtype=bool)
+    kept = {n for n, one in judged.decided.items() if one.status == "publish"}
+    may = np.array(
+        [cell.is_shown and cell.value != 0 and n not in kept for n, cell in enumerate(cells)], dtype=bool
+    )
+    down, up = _outsider(options, loaded)
+    nothing = np.zeros(0, dtype=np.int64)
+    attackers = [Attacker("an outsider", nothing, nothing, nothing)]
+    demands = [
+        demand
+        for number, primary in sorted(judged.primary.items())
+        for demand in _demands(number, primary.up, primary.down, 0)
+    ]
+    if options.attackers == "contributors":
+        for contributor in loaded.contributors:
+            attacker = _contributor(contributor, down, up, values)
+            if not (must | may)[attacker.cells].any():
+                continue
+            attackers.append(attacker)
+            for number, primary in sorted(judged.primary.items()):
+                if (
+                    number in contributor.alone
+                    or cells[number].measured != cells[next(iter(contributor.own))].measured
+                ):
+                    continue
+                others = int(values[number]) - contributor.own.get(number, 0)
+                below = primary.down if cells[number].is_negative else min(primary.down, others)
+                demands += _demands(number, primary.up, below, len(attackers) - 1)
+    return Problem(
+        values=values,
+        sums=loaded.sums,
+        must_hide=must,
+        may_hide=may & ~must,
+        cost=np.where(must, 0.0, _cost(options, loaded, judged)),
+        down=down,
+        up=up,
+        attackers=tuple(attackers),
+        demands=tuple(demands),
+    )
+
+
+def _demands(cell: int, up: int, down: int, attacker: int) -> list[Demand]:
+    ways = ((1, up), (-1, down))
+    return [Demand(cell, sign, need, attacker) for sign, need in ways if need > 0]
+
+
+def _cost(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Ints:
+    """What hiding each cell costs; never nothing, or it would be hidden without need."""
+    found = []
+    for number, cell in enumerate(loaded.cells):
+        cost = 1.0
+        if options.minimise == "value":
+            cost = max(abs(cell.value), 1) / 10**cell.decimals
+        elif options.minimise == "cost":
+            cost = 1.0 if cell.cost is None else cell.cost
+        decided = judged.decided.get(number)
+        if decided is not None and decided.cost is not None:
+            cost = decided.cost
+        found.append(max(cost, 1e-6))
+    return np.array(found)
+
+
+def _outsider(options: ProtectOptions, loaded: Loaded) -> tuple[Ints, Ints]:
+    """How far each hidden cell may lie below and above its value for somebody who reads the tables."""
+    down = np.full(len(loaded.cells), UNBOUNDED, dtype=np.int64)
+    up = down.copy()
+    for number, cell in enumerate(loaded.cells):
+        if not cell.is_negative:
+            down[number] = max(0, cell.value - (1 if cell.is_count else 0))
+        if options.known_percent is not None:
+            near = math.floor(abs(cell.value) * options.known_percent / 100)
+            down[number], up[number] = min(int(down[number]), near), near
+    return down, up
+
+
+def _contributor(contributor: Contributor, down: Ints, up: Ints, values: Ints) -> Attacker:
+    cells = np.array(sorted({*contributor.own, *contributor.alone}), dtype=np.int64)
+    below, above = down[cells], up[cells]
+    for place, number in enumerate(cells.tolist()):
+        if number in contributor.alone:
+            below[place] = above[place] = 0
+        elif below[place] < UNBOUNDED:  # of numbers that may be negative the own part bounds nothing
+            below[place] = min(int(below[place]), max(0, int(values[number]) - contributor.own[number]))
+    return Attacker(contributor.name, cells, below, above)

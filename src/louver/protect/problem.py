@@ -1,0 +1,130 @@
+"""The problem of hiding cells: numbers, the sums that tie them together, and who must not learn what.
+
+Every number is whole, in units of the last printed decimal. A cell is one number, however many tables show it. An attacker sees all
+shown cells, knows every sum, and knows of each hidden cell that it lies between `lower` and `upper`; a contributor knows more. A demand
+says that an attacker must hold a hidden cell for possibly so much larger, or smaller, than it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from louver._arrays import Bools, Floats, Ints
+
+__all__ = ["LARGEST", "UNBOUNDED", "Attacker", "Demand", "Problem"]
+
+UNBOUNDED = 1 << 60
+"""A distance that no number of a table reaches."""
+
+LARGEST = 1 << 48
+"""Units of the largest number: sums of many of them are exact in 64 bits, and one alone is exact in a float."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attacker:
+    """Somebody who reads the tables.
+
+    Attributes
+    ----------
+    name : str
+        What reports call this reader.
+    cells : int array
+        Cells, in ascending order, of which this reader knows more than the outsider.
+    down, up : int arrays
+        How far each of these may lie below and above its value when it is hidden; 0 and 0 where the reader knows it.
+    """
+
+    name: str
+    cells: Ints
+    down: Ints
+    up: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A reader must hold it for possible that a cell differs from its value by `need` units towards `sign`."""
+
+    cell: int
+    sign: int
+    need: int
+    attacker: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Problem:
+    """Which further cells to hide.
+
+    Attributes
+    ----------
+    values : int array
+        Of every cell, in units.
+    sums : csr_array of int8
+        One row per sum: 1 for the total, -1 for each of its parts; `sums @ values` is 0.
+    must_hide, may_hide : bool arrays
+        Primary cells, and cells that may be hidden to protect them.
+    cost : float array
+        What hiding a cell costs; 0 for primary ones.
+    down, up : int arrays
+        How far each cell may lie below and above its value for the outsider, when it is hidden; `UNBOUNDED` where nothing limits it.
+    attackers : tuple of Attacker
+        The outsider, who knows nothing more, first.
+    demands : tuple of Demand
+    """
+
+    values: Ints
+    sums: csr_array
+    must_hide: Bools
+    may_hide: Bools
+    cost: Floats
+    down: Ints
+    up: Ints
+    attackers: tuple[Attacker, ...]
+    demands: tuple[Demand, ...]
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.values)
+
+    def spent(self, hidden: Bools) -> float:
+        """Cost of a pattern."""
+        return float(self.cost[hidden].sum())
+
+    def room(self, attacker: int) -> tuple[Ints, Ints]:
+        """How far each cell may lie below and above its value for an attacker."""
+        one = self.attackers[attacker]
+        down, up = self.down.copy(), self.up.copy()
+        down[one.cells], up[one.cells] = one.down, one.up
+        return down, up
+
+    def broken(self, demand: Demand, hidden: Bools, change: Ints) -> str | None:
+        """Why a change of the table is no witness for a demand, in exact arithmetic; None where it is one.
+
+        A witness is a table that agrees with every shown number, with all sums and with what the attacker knows, and in which the cell
+        is as far from its value as the demand asks.
+        """
+        return self.impossible(hidden, change) or self.unfit(demand, change)
+
+    def impossible(self, hidden: Bools, change: Ints) -> str | None:
+        """The part that is the same for every demand: why not even the outsider takes a change for possible."""
+        if np.abs(change).max(initial=0) > LARGEST:
+            return "it is larger than any that is computed with"
+        if change[~hidden].any():
+            return "it changes a shown cell"
+        if (self.sums @ change).any():
+            return "a sum does not hold"
+        if (change > self.up).any() or (-change > self.down).any():
+            return "it contradicts what every reader knows"
+        return None
+
+    def unfit(self, demand: Demand, change: Ints) -> str | None:
+        """The rest: why a change that the outsider takes for possible is no witness for a demand."""
+        attacker = self.attackers[demand.attacker]
+        own = change[attacker.cells]
+        if (own > attacker.up).any() or (-own > attacker.down).any():
+            return "it contradicts what the attacker knows"
+        if demand.sign * int(change[demand.cell]) < demand.need:
+            return "the cell does not move far enough"
+        return None

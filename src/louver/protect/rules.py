@@ -1,0 +1,204 @@
+"""Primary cells: which numbers tell too much by themselves, and how wide the range must be in which a reader can locate them.
+
+| rule | a cell is primary where | upper safety range |
+|---|---|---|
+| `frequency` | fewer than `minimum` contribute | `range` percent of it (10); of a count, up to `minimum` |
+| `p-percent` | the rest x - x1 - x2 is less than p % of the largest x1 | p % of x1 - (x - x1 - x2) |
+| `p-q` | q % of the rest is less than p % of the largest | (p / q) x1 - (x - x1 - x2) |
+| `dominance` | the n largest are more than k % of it | (100 / k) times their sum - x |
+
+`range` of a rule, in percent of the number, takes the place of its formula. The lower range is as wide, but never reaches below 0. A
+count has no lower range: readers may learn that somebody is there, which a hidden cell tells them anyway, but not that there are
+few. Negative contributions count by their size.
+
+Notes
+-----
+**Implements**: Hundepool et al. (2012), "Statistical Disclosure Control", section 4.2 (rules) and table 4.2 (upper protection levels).
+**Departs**: every range is at least one unit, so that no primary cell is determined; a count must be possible at `minimum`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from louver.errors import InputError
+from louver.protect.load import Cell, Line, Loaded, LoadedTable
+from louver.protect.options import ProtectOptions, RuleOptions, StatusOptions
+
+__all__ = ["Primary", "Set", "judge_cells"]
+
+DEFAULT_RANGE = 10.0
+"""Percent, where neither a rule nor its formula says how wide a range is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Primary:
+    """A cell that must be hidden: how far its range must reach up and down in units, and why."""
+
+    up: int
+    down: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """What somebody decided about a cell."""
+
+    status: str
+    reason: str
+    cost: float | None = None
+    range: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """Primary cells by number, decisions by number, and primary cells that are published by decision."""
+
+    primary: dict[int, Primary]
+    decided: dict[int, Set]
+    waived: dict[int, Primary]
+
+
+def judge_cells(options: ProtectOptions, loaded: Loaded) -> Judged:
+    """Apply every rule to every cell of its tables."""
+    found: dict[int, Primary] = {}
+    for table in loaded.tables:
+        rules = [
+            (number, rule)
+            for number, rule in enumerate(options.rules, start=1)
+            if (not rule.tables or table.options.name in rule.tables)
+            and not (table.options.is_counts and rule.rule != "frequency")
+        ]
+        if options.rules and not rules and not table.options.status:
+            raise InputError(f'no rule applies to table "{table.options.name}"; add one.', option="rules")
+        for number, rule in rules:
+            _check_known(table, loaded.cells, number, rule)
+        for line in table.lines:
+            for _, rule in rules:
+                hit = _hit(loaded.cells[line.cell], rule)
+                if hit is not None:
+                    found[line.cell] = _wider(found.get(line.cell), hit)
+    decided = _decisions(options, loaded)
+    waived = {}
+    for number, one in decided.items():
+        if one.status == "hide":
+            cell = loaded.cells[number]
+            reach = _share(cell, one.range or DEFAULT_RANGE)
+            found[number] = _wider(
+                found.get(number), Primary(reach, _down(cell, reach), (f"decided: {one.reason}",))
+            )
+        elif one.status == "publish" and number in found:
+            waived[number] = found.pop(number)
+    return Judged(primary=found, decided=decided, waived=waived)
+
+
+def _wider(known: Primary | None, other: Primary) -> Primary:
+    if known is None:
+        return other
+    reasons = tuple(dict.fromkeys((*known.reasons, *other.reasons)))
+    return Primary(max(known.up, other.up), max(known.down, other.down), reasons)
+
+
+def _check_known(table: LoadedTable, cells: Sequence[Cell], number: int, rule: RuleOptions) -> None:
+    """Refuse a rule that asks for what the file does not tell."""
+    options = table.options
+    needed = {"frequency": 0, "p-percent": 2, "p-q": 2, "dominance": rule.n or 0}[rule.rule]
+    if rule.rule == "frequency" and any(cells[line.cell].frequency is None for line in table.lines):
+        raise InputError(
+            f'rule {number} needs the number of contributors of table "{options.name}"; name the column as frequency.',
+            option="rules",
+        )
+    if options.file is None or not needed:
+        return
+    if len(options.largest) < needed:
+        raise InputError(
+            f'rule {number} needs the {needed} largest contributions of table "{options.name}"; name their columns in largest.',
+            option="rules",
+        )
+
+
+def _hit(cell: Cell, rule: RuleOptions) -> Primary | None:
+    """The safety range that a rule asks for; None where the cell is safe by it."""
+    if rule.rule == "frequency":
+        assert rule.minimum is not None
+        if not cell.frequency or cell.frequency >= rule.minimum:
+            return None
+        reason = f"fewer than {rule.minimum} contributors"
+        if cell.is_count:
+            # Of a weighted count, the number may be past the minimum although few were asked.
+            up = max(1, rule.minimum - cell.value, _share(cell, rule.range) if rule.range else 0)
+            return Primary(up, 0, (reason,))
+        reach = _share(cell, rule.range or DEFAULT_RANGE)
+        return Primary(reach, _down(cell, reach), (reason,))
+    missing = _concentrated(cell, rule)
+    if missing is None:
+        return None
+    reach = missing if rule.range is None else _share(cell, rule.range)
+    return Primary(reach, _down(cell, reach), (_reason(rule),))
+
+
+def _concentrated(cell: Cell, rule: RuleOptions) -> int | None:
+    """Units by which a number must be able to grow so that its largest contributions are no longer too large a part."""
+    size = float(abs(cell.value)) if not cell.is_negative else max(float(abs(cell.value)), sum(cell.largest))
+    if not size or cell.frequency == 0:
+        return None
+    first, second = (*cell.largest, 0.0, 0.0)[:2]
+    rest = max(0.0, size - first - second)
+    if rule.rule == "dominance":
+        assert rule.n is not None and rule.k is not None
+        missing = sum(cell.largest[: rule.n]) * 100 / rule.k - size
+    else:
+        assert rule.p is not None
+        missing = first * rule.p / (rule.q or 100.0) - rest
+    return None if missing <= 1e-9 * size else max(1, math.ceil(missing))
+
+
+def _reason(rule: RuleOptions) -> str:
+    if rule.rule == "dominance":
+        n = rule.n or 1
+        who = "the largest contributor has" if n == 1 else f"the {n} largest contributors have"
+        return f"{who} more than {rule.k:g} %"
+    if rule.rule == "p-q":
+        return f"a contributor can be estimated to within {rule.p:g} % by whoever knew {rule.q:g} %"
+    return f"a contributor can be estimated to within {rule.p:g} %"
+
+
+def _share(cell: Cell, percent: float) -> int:
+    """Percent of a number in units, at least one."""
+    return max(1, math.ceil(abs(cell.value) * percent / 100 - 1e-9))
+
+
+def _down(cell: Cell, reach: int) -> int:
+    """The same downwards, as far as a number can go at all."""
+    if cell.is_negative:
+        return reach
+    return 0 if cell.is_count else min(reach, cell.value)
+
+
+def _decisions(options: ProtectOptions, loaded: Loaded) -> dict[int, Set]:
+    """Cells whose fate a file or the options decide."""
+    found: dict[int, Set] = {}
+    for number, cell in enumerate(loaded.cells):
+        if cell.set_by_file is not None:
+            found[number] = Set(cell.set_by_file, "status in the file")
+    tables = {table.options.name: table for table in loaded.tables}
+    for number, status in enumerate(options.status, start=1):
+        line = _named(tables[status.table], status, number)
+        found[line.cell] = Set(status.set, status.reason, status.cost, status.range)
+    return found
+
+
+def _named(table: LoadedTable, status: StatusOptions, number: int) -> Line:
+    by = table.options.by
+    totals = {axis.attribute.name: axis.attribute.total for axis in table.grid.axes}
+    if not set(status.cell) <= set(by):
+        raise InputError(f"status {number} names an attribute that its table does not have.", option="status")
+    labels = tuple(status.cell.get(name, totals[name]) for name in by)
+    for line in table.lines:
+        if line.labels == labels:
+            return line
+    raise InputError(
+        f"status {number} names a cell that its table does not have; check its codes.", option="status"
+    )

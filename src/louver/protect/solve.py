@@ -1,0 +1,135 @@
+"""The whole work on loaded tables: primary cells, a pattern, and its proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_array, hstack, vstack
+
+from louver._arrays import Bools
+from louver.optim.program import Program
+from louver.optim.status import Status
+from louver.protect.certify import Certificate, certify
+from louver.protect.hide import Hiding, hide
+from louver.protect.load import Loaded
+from louver.protect.options import ProtectOptions
+from louver.protect.outsider import Witness
+from louver.protect.pose import pose
+from louver.protect.problem import Demand, Problem
+from louver.protect.rules import Judged, judge_cells
+from louver.run import Run
+
+__all__ = ["Solved", "solve"]
+
+MOST_MOVED = 64
+"""Units, and times what a demand needs, that a cell may move in a witness which is looked for in whole numbers."""
+
+NODES = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Solved:
+    """A pattern with its proof; `certificate` says which demands it meets."""
+
+    judged: Judged
+    problem: Problem
+    hiding: Hiding
+    certificate: Certificate
+
+    @property
+    def open_cells(self) -> dict[int, list[str]]:
+        """Primary cells that are not shown to be protected, and from whom."""
+        found: dict[int, list[str]] = {}
+        for number in self.certificate.missing:
+            demand = self.problem.demands[number]
+            names = found.setdefault(demand.cell, [])
+            name = self.problem.attackers[demand.attacker].name
+            if name not in names:
+                names.append(name)
+        return found
+
+
+def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
+    """Find primary cells, hide further ones, and prove that this protects."""
+    judged = judge_cells(options, loaded)
+    problem = pose(options, loaded, judged)
+    hiding = hide(problem, run, steps=options.steps, seconds=options.seconds)
+    certificate = certify(problem, hiding.hidden, hiding.witnesses, run)
+    repaired = _repaired(problem, hiding, certificate, run)
+    if repaired is not hiding:
+        certificate = certify(problem, repaired.hidden, repaired.witnesses, run)
+    hiding = _trimmed(problem, repaired, certificate)
+    return Solved(judged=judged, problem=problem, hiding=hiding, certificate=certificate)
+
+
+def _repaired(problem: Problem, hiding: Hiding, certificate: Certificate, run: Run) -> Hiding:
+    """Hide more where a witness exists in fractions and not in whole units."""
+    hidden, witnesses = hiding.hidden.copy(), list(hiding.witnesses)
+    is_changed = False
+    for number in certificate.missing:
+        demand = problem.demands[number]
+        if witnesses[number] is None:
+            continue
+        found = _whole_witness(problem, demand, hidden, run)
+        if found is not None:
+            witnesses[number] = found
+            hidden[found.cells] = True
+            is_changed = True
+    if not is_changed:
+        return hiding
+    cost = problem.spent(hidden)
+    is_optimal = hiding.is_optimal and cost <= hiding.bound
+    return replace(hiding, hidden=hidden, witnesses=tuple(witnesses), cost=cost, is_optimal=is_optimal)
+
+
+def _whole_witness(problem: Problem, demand: Demand, hidden: Bools, run: Run) -> Witness | None:
+    """The cheapest change in whole units that meets a demand, through shown cells where it must."""
+    room_down, room_up = problem.room(demand.attacker)
+    own = np.flatnonzero(hidden | problem.may_hide)
+    shown = np.flatnonzero(~hidden[own])
+    n, most = len(own), MOST_MOVED * demand.need
+    up = np.minimum(room_up[own], most).astype(np.float64)
+    down = np.minimum(room_down[own], most).astype(np.float64)
+    sums = csr_array(problem.sums[:, own]).astype(np.float64)
+    m = sums.shape[0]
+    pick = csr_array((np.ones(len(shown)), (np.arange(len(shown)), shown)), shape=(len(shown), n))
+    room = csr_array(
+        (np.maximum(up, down)[shown], (np.arange(len(shown)), np.arange(len(shown)))),
+        shape=(len(shown), len(shown)),
+    )
+    nothing = csr_array((m, len(shown)))
+    rows = csr_array(vstack([hstack([sums, -sums, nothing]), hstack([-pick, -pick, room])]))
+    place = int(np.searchsorted(own, demand.cell))
+    lower = np.zeros(2 * n + len(shown))
+    upper = np.concatenate([up, down, np.ones(len(shown))])
+    lower[place if demand.sign > 0 else n + place] = demand.need
+    upper[n + place if demand.sign > 0 else place] = 0.0
+    if (lower > upper).any():
+        return None
+    program = Program(
+        rows,
+        np.zeros(m + len(shown)),
+        np.concatenate([np.zeros(m), np.full(len(shown), np.inf)]),
+        lower,
+        upper,
+        is_integer=np.ones(len(lower), dtype=bool),
+        run=run,
+    )
+    program.set_cost(np.concatenate([np.full(2 * n, 1e-6), problem.cost[own][shown]]))
+    found = program.solve(nodes=NODES)
+    if found.status not in (Status.OPTIMAL, Status.FEASIBLE):
+        return None
+    change = np.zeros(problem.n_cells)
+    change[own] = np.rint(found.point[:n] - found.point[n : 2 * n])
+    return Witness.of(change)
+
+
+def _trimmed(problem: Problem, hiding: Hiding, certificate: Certificate) -> Hiding:
+    """Show again what no witness changes: every witness stays one."""
+    used = problem.must_hide.copy()
+    for change in certificate.changes:
+        if change is not None:
+            used[change[0]] = True
+    hidden = hiding.hidden & used
+    return replace(hiding, hidden=hidden, cost=problem.spent(hidden))

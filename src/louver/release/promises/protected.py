@@ -1,0 +1,286 @@
+"""Tables with hidden cells: they add up, they agree with one another, and no hidden number can be worked out from the shown ones.
+
+What is checked is what the public numbers show. An unknown stands for every hidden number and for every total that no table lists though
+parts of it are listed. The shown numbers and the hierarchies tie the unknowns together; by linear programs each hidden number must be able
+to differ, by a unit of its last decimal at least. Which cells were primary, and how wide their ranges are, is not public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import product
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field
+
+from louver.release.folder import Malformed
+from louver.release.promises.base import Context, Outcome, Promise
+from louver.release.promises.csv_copy import csv_of, csv_problem
+
+__all__ = ["ProtectedTablesPromise", "check_protected"]
+
+MOST_DECIMALS = 6
+MOST_LINES = 2_000_000
+MOST_UNKNOWNS = 20_000
+"""Unknowns up to which every hidden number is asked about; beyond, only sums with a single hidden part are looked for."""
+
+STRICT = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class PublishedCodes(BaseModel):
+    """Codes of an attribute: what each total is the sum of, in one or more hierarchies over the same leaves."""
+
+    model_config = STRICT
+
+    total: str
+    of: str
+    stands_for: dict[str, tuple[str, ...]]
+    trees: Annotated[tuple[dict[str, tuple[str, ...]], ...], Field(min_length=1)]
+
+
+class ProtectedTable(BaseModel):
+    """A table by some attributes: their codes, the number (missing where hidden) and the status (F free, C confidential)."""
+
+    model_config = STRICT
+
+    name: str
+    file: Annotated[str, Field(pattern=r"^data/[a-z0-9-]+\.parquet$")]
+    by: Annotated[tuple[str, ...], Field(min_length=1)]
+    value: str
+    measured: str
+    counts: bool
+    negative: bool
+    decimals: Annotated[int, Field(ge=0, le=MOST_DECIMALS)]
+    depth: dict[str, int]
+
+
+class ProtectedTablesPromise(Promise):
+    """Every table of the release."""
+
+    promise: Literal["protected-tables"]
+    tables: Annotated[tuple[ProtectedTable, ...], Field(min_length=1)]
+    codes: dict[str, PublishedCodes]
+
+
+Meaning = tuple[str, tuple[tuple[str, frozenset[str]], ...]]
+
+
+@dataclass(slots=True)
+class _Knowledge:
+    """All numbers by what they mean: shown ones in units, hidden ones, and totals that nobody lists."""
+
+    shown: dict[Meaning, int] = field(default_factory=dict)
+    hidden: dict[Meaning, ProtectedTable] = field(default_factory=dict)
+    unlisted: dict[Meaning, ProtectedTable] = field(default_factory=dict)
+    sums: dict[tuple[Meaning, frozenset[Meaning]], str] = field(default_factory=dict)
+
+
+def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcome:
+    """Read every table, then everything together."""
+    knowledge = _Knowledge()
+    n_lines = 0
+    for table in promise.tables:
+        cells = _cells(context, table)
+        n_lines += len(cells)
+        csv = csv_of(table.file)
+        if csv in context.folder.files and (problem := csv_problem(context.folder, csv, table.file)):
+            return Outcome(False, problem)
+        problem = _learn(knowledge, table, promise.codes, cells)
+        if problem is not None:
+            return Outcome(False, problem)
+    for (total, parts), file in knowledge.sums.items():
+        is_shown = total in knowledge.shown and all(part in knowledge.shown for part in parts)
+        if is_shown and knowledge.shown[total] != sum(knowledge.shown[part] for part in parts):
+            return Outcome(False, f"a total of {file} is not the sum of its parts")
+    told = f"{n_lines} cells, {len(knowledge.hidden)} hidden"
+    if not knowledge.hidden:
+        return Outcome(True, told)
+    if len(knowledge.hidden) + len(knowledge.unlisted) > MOST_UNKNOWNS:
+        alone = _single(knowledge)
+        return Outcome(
+            alone is None, alone or f"{told}; too many to ask more than whether one is alone in a sum"
+        )
+    given_away = _given_away(knowledge)
+    return Outcome(given_away is None, given_away or f"{told}, none of which follows from the others")
+
+
+def _cells(context: Context, table: ProtectedTable) -> dict[tuple[str, ...], int | None]:
+    """Numbers in units by their codes; None where hidden."""
+    read = context.folder.table(table.file, most_rows=MOST_LINES)
+    if read.column_names != [*table.by, table.value, "status"]:
+        raise Malformed("the columns of the file are not the promised ones")
+    kind = read[table.value].type
+    is_whole = pa.types.is_integer(kind)
+    if not (is_whole if table.decimals == 0 else pa.types.is_decimal(kind) and kind.scale == table.decimals):
+        raise Malformed(f"the numbers of {table.file} are not of the promised kind")
+    found: dict[tuple[str, ...], int | None] = {}
+    columns = [column.to_pylist() for column in read.columns]
+    for *codes, number, status in zip(*columns, strict=True):
+        key = tuple(codes)
+        if None in key or key in found:
+            raise Malformed(f"a cell of {table.file} has no code or stands twice")
+        if status not in ("F", "C") or (status == "C") != (number is None):
+            raise Malformed(f"a status of {table.file} does not say whether its number is hidden")
+        if number is not None and number < 0 and not table.negative:
+            raise Malformed(f"a number of {table.file} is negative")
+        found[key] = None if number is None else int(Decimal(number).scaleb(table.decimals))
+    return found
+
+
+def _leaves(
+    codes: PublishedCodes, depth: int | None
+) -> tuple[dict[str, frozenset[str]], list[tuple[str, tuple[str, ...]]]]:
+    """What each code stands for, and which codes are sums of which, deepest first."""
+    means: dict[str, frozenset[str]] = {}
+    sums: list[tuple[int, str, tuple[str, ...]]] = []
+    for tree in codes.trees:
+        own: dict[str, int] = {codes.total: 0}
+        for code in _downwards(tree, codes.total):
+            for part in tree.get(code, ()):
+                if part in own:
+                    raise Malformed("a hierarchy has a code twice")
+                own[part] = own[code] + 1
+        if set(tree) - set(own):
+            raise Malformed("a hierarchy has codes below nothing")
+        below: dict[str, frozenset[str]] = {}
+        for code in sorted(own, key=lambda one: -own[one]):
+            parts = tree.get(code, ())
+            leaf = frozenset(codes.stands_for.get(code, (code,)))
+            below[code] = frozenset().union(*(below[part] for part in parts)) if parts else leaf
+            if means.setdefault(code, below[code]) != below[code]:
+                raise Malformed("two hierarchies give a code different parts")
+        for code, parts in tree.items():
+            if parts and (depth is None or own[code] < depth):
+                sums.append((own[code], code, parts))
+    return means, [(code, parts) for _, code, parts in sorted(sums, key=lambda one: -one[0])]
+
+
+def _downwards(tree: Mapping[str, tuple[str, ...]], total: str) -> Iterator[str]:
+    """Codes from the total down; ends after as many as there can be."""
+    waiting, most = [total], 1 + sum(map(len, tree.values()))
+    for _ in range(most):
+        if not waiting:
+            return
+        code = waiting.pop(0)
+        yield code
+        waiting += tree.get(code, ())
+
+
+def _learn(
+    knowledge: _Knowledge,
+    table: ProtectedTable,
+    codes: Mapping[str, PublishedCodes],
+    cells: Mapping[tuple[str, ...], int | None],
+) -> str | None:
+    """Enter a table; what is wrong with it, if anything."""
+    axes = [
+        (codes[name].of, codes[name].total, *_leaves(codes[name], table.depth.get(name))) for name in table.by
+    ]
+
+    def meaning(key: tuple[str, ...]) -> Meaning:
+        told = (
+            (of, means[code], means[total]) for (of, total, means, _), code in zip(axes, key, strict=True)
+        )
+        quantity = f"{'count' if table.counts else 'sum'} {table.measured}"
+        return quantity, tuple(sorted(((of, part) for of, part, whole in told if part != whole), key=_order))
+
+    listed: dict[tuple[str, ...], Meaning] = {}
+    for key, number in cells.items():
+        if any(code not in axis[2] for code, axis in zip(key, axes, strict=True)):
+            return f"a code of {table.file} is in no hierarchy"
+        listed[key] = one = meaning(key)
+        if number is None and one not in knowledge.shown:
+            knowledge.hidden.setdefault(one, table)
+        elif (
+            number is not None
+            and one not in knowledge.hidden
+            and knowledge.shown.setdefault(one, number) == number
+        ):
+            pass
+        else:
+            return f"a cell of {table.file} is shown or hidden otherwise in another table, or in another line"
+    for place, (_, _, _, sums) in enumerate(axes):
+        by_rest: dict[tuple[str, ...], dict[str, Meaning]] = {}
+        for key, one in listed.items():
+            by_rest.setdefault(key[:place] + key[place + 1 :], {})[key[place]] = one
+        for rest, line in by_rest.items():
+            for code, parts in sums:
+                present = [line[part] for part in parts if part in line]
+                if present and code not in line:
+                    key = (*rest[:place], code, *rest[place:])
+                    line[code] = listed[key] = one = meaning(key)
+                    if one not in knowledge.shown and one not in knowledge.hidden:
+                        knowledge.unlisted.setdefault(one, table)
+                if present and set(present) != {line[code]}:
+                    knowledge.sums.setdefault((line[code], frozenset(present)), table.file)
+    return None
+
+
+def _order(one: tuple[str, frozenset[str]]) -> tuple[str, list[str]]:
+    return one[0], sorted(one[1])
+
+
+def _single(knowledge: _Knowledge) -> str | None:
+    """A sum in which all numbers but one are shown."""
+    for (total, parts), file in knowledge.sums.items():
+        unknown = [one for one in {total, *parts} if one not in knowledge.shown]
+        if len(unknown) == 1 and unknown[0] in knowledge.hidden:
+            return f"a hidden number of {file} follows from a sum whose other numbers are shown"
+    return None
+
+
+def _given_away(knowledge: _Knowledge) -> str | None:
+    """A hidden number that all others together determine; None where there is none."""
+    import numpy as np
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    tables = knowledge.hidden | {
+        one: own for one, own in knowledge.unlisted.items() if one not in knowledge.hidden
+    }
+    number = {one: place for place, one in enumerate(tables)}
+    unit = np.array([10.0**-own.decimals for own in tables.values()])
+    entries: list[tuple[int, int, float]] = []
+    right: list[float] = []
+    for total, parts in knowledge.sums:
+        signed = [(total, 1.0), *((part, -1.0) for part in parts)]
+        unknown = [(number[one], sign) for one, sign in signed if one in number]
+        if not unknown:
+            continue
+        known = sum(-sign * knowledge.shown[one] for one, sign in signed if one not in number)
+        entries += [(len(right), place, sign) for place, sign in unknown]
+        right.append(known * float(unit[unknown[0][0]]))
+    rows, columns, signs = zip(*entries, strict=True) if entries else ((), (), ())
+    matrix = csr_array((signs, (rows, columns)), shape=(len(right), len(number)))
+    bounds = [
+        (None if own.negative else float(own.counts and one in knowledge.hidden), None)
+        for one, own in tables.items()
+    ]
+    least, most = np.full(len(number), np.inf), np.full(len(number), -np.inf)
+    enough = np.maximum(unit / 2, 1e-6)
+    for place, sign in product(range(len(knowledge.hidden)), (-1.0, 1.0)):
+        if most[place] - least[place] > enough[place]:
+            continue
+        cost = np.zeros(len(number))
+        cost[place] = sign
+        equal: Any = (matrix, right) if right else (None, None)
+        found = linprog(cost, A_eq=equal[0], b_eq=equal[1], bounds=bounds, method="highs")
+        if found.status == 4:  # preparing the program could not tell whether it has no answer or no end
+            plain: Any = {"presolve": False}
+            found = linprog(cost, A_eq=equal[0], b_eq=equal[1], bounds=bounds, method="highs", options=plain)
+        if found.status == 3:  # nothing bounds it
+            most[place], least[place] = np.inf, 0.0
+        elif found.status == 2:
+            return "no table agrees with the shown numbers and the hierarchies"
+        elif found.x is None:
+            raise Malformed("what the hidden numbers can be could not be found out")
+        else:
+            least, most = np.minimum(least, found.x), np.maximum(most, found.x)
+    told = list(tables.values())
+    for place in range(len(knowledge.hidden)):
+        if most[place] - least[place] <= enough[place]:
+            return f"a hidden number of {told[place].file} follows from the shown ones"
+    return None

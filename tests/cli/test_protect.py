@@ -1,0 +1,81 @@
+"""`louver protect` from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from cli.command import Runner
+
+SPEC = """
+[source]
+file = "firms.csv"
+
+[[protect.tables]]
+name = "turnover"
+by = ["trade", "size"]
+value = "turnover"
+
+[[protect.rules]]
+rule = "frequency"
+minimum = 2
+"""
+FIRMS = "trade,size,turnover\n" + "".join(
+    f"{trade},{size},{10 * n + 7 * place}\n"
+    for n, trade in enumerate(("food", "wood", "iron", "glass"), start=1)
+    for size in ("small", "large")
+    for place in range(1 if (trade, size) == ("food", "small") else 3)
+)
+
+
+def write(folder: Path, spec: str = SPEC) -> Path:
+    (folder / "firms.csv").write_text(FIRMS)
+    (folder / "protect.toml").write_text(spec)
+    return folder / "protect.toml"
+
+
+def test_tables_are_protected_published_and_verified(call_louver: Runner, tmp_path: Path) -> None:
+    spec = write(tmp_path)
+    done = call_louver("protect", spec, "--out", tmp_path / "out", "--html", tmp_path / "inside.html")
+    assert (done.code, done.err) == (0, "")
+    assert "Every primary cell is protected." in done.out and "Published: " in done.out
+    page = (tmp_path / "inside.html").read_text()
+    assert "fewer than 2 contributors" in page and "For the data steward only" in page
+    assert call_louver("verify", tmp_path / "out").code == 0
+    lines = (tmp_path / "out/data/01-turnover.csv").read_text().splitlines()
+    assert lines[0] == '"trade","size","turnover","status"'
+    assert '"food","small",,"C"' in lines
+    assert not (tmp_path / "out/report.html").exists()
+
+
+def test_json_and_options(call_louver: Runner, tmp_path: Path) -> None:
+    done = call_louver(
+        "protect", "--spec", write(tmp_path), "--minimise=value", "--attackers=outsider", "--json"
+    )
+    told = json.loads(done.out)
+    assert done.code == 0 and told["summary"]["optimal"] and told["question"]["asks_contributors"] is False
+
+
+def test_what_cannot_be_protected_exits_with_1(call_louver: Runner, tmp_path: Path) -> None:
+    kept = '\n[[protect.status]]\ntable = "turnover"\ncell = {{ trade = "{}", size = "{}" }}\nset = "publish"\nreason = "law"\n'
+    cells = (("food", "large"), ("food", "Total"))
+    spec = write(tmp_path, SPEC + "".join(kept.format(*cell) for cell in cells))
+    done = call_louver("protect", spec, "--out", tmp_path / "out", "--html", tmp_path / "inside.html")
+    assert done.code == 1 and "Not published." in done.out and "Do not publish" in done.out
+    assert "not shown to be protected" in (tmp_path / "inside.html").read_text()
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_calls(call_louver: Runner, tmp_path: Path) -> None:
+    spec = write(tmp_path)
+    for arguments, says in (
+        ((), "argument SPEC.toml is missing"),
+        ((spec, "--spec", spec), "the spec is named twice"),
+        ((spec, "--minimise=least"), "option --minimise must be"),
+        ((spec, "--out", tmp_path), "exists already"),
+        ((spec, "--html", spec), "would replace protect.toml"),
+        ((spec, "--known-percent=0"), "option --known-percent must be greater than 0"),
+        ((spec, "--steps=-1"), "option --steps must be at least 0"),
+    ):
+        done = call_louver("protect", *arguments)
+        assert done.code == 2 and says in done.err and len(done.err.splitlines()) == 1, arguments

@@ -1,0 +1,193 @@
+"""Protected tables against brute force: every pattern, every reader, every possible table; and an attack that shares no code."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import louver as lv
+from oracles.protect import Judge, World, cells_of
+from oracles.table_attack import Attack
+
+ROWS = {"Total": {0, 1, 2, 3}, "0": {0, 1}, "1": {2, 3}}
+COLUMNS = {"Total": {0, 1, 2, 3}, "0": {0, 2}, "1": {1, 3}}
+CODES = {"Total": {0, 1, 2, 3}, "A": {0, 1}, "B": {2, 3}, "a": {0}, "b": {1}, "c": {2}, "d": {3}}
+
+SHAPES = {
+    "cross": [("row", "column")],
+    "margins": [("row",), ("column",)],
+    "tree": [("code",)],
+}
+AXES = {"row": ROWS, "column": COLUMNS, "code": CODES}
+
+
+@pytest.fixture(scope="module")
+def hierarchy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("codes") / "code.hrc"
+    path.write_text("A\n@a\n@b\nB\n@c\n@d\n")
+    return path
+
+
+def meaning(labels: dict[str, str]) -> frozenset[int]:
+    return frozenset.intersection(*(frozenset(AXES[name][label]) for name, label in labels.items()))
+
+
+@settings(max_examples=40)
+@given(
+    firms=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=6),
+    shape=st.sampled_from(["cross", "margins", "tree"]),
+    minimum=st.sampled_from([2, 3]),
+    attackers=st.sampled_from(["outsider", "contributors"]),
+    is_counts=st.booleans(),
+)
+def test_patterns_protect_and_are_the_best(hierarchy, firms, shape, minimum, attackers, is_counts) -> None:
+    firms = [(place, 1) for place, _ in firms] if is_counts else firms
+    tables = [
+        {"name": str(n), "by": list(by), **({} if is_counts else {"value": "turnover"})}
+        for n, by in enumerate(SHAPES[shape])
+    ]
+    records = pa.table(
+        {
+            "row": [str(place // 2) for place, _ in firms],
+            "column": [str(place % 2) for place, _ in firms],
+            "code": ["abcd"[place] for place, _ in firms],
+            "turnover": [turnover for _, turnover in firms],
+        }
+    )
+    found = lv.protect(
+        records,
+        tables=tables,
+        codes={"code": {"hierarchy": str(hierarchy)}} if shape == "tree" else None,
+        rules=[{"rule": "frequency", "minimum": minimum, **({} if is_counts else {"range": 30})}],
+        attackers=attackers,
+        steps=10_000,
+    )
+    # Labels that no firm has are none of the tables; a hierarchy lists all of its codes.
+    places = {place for place, _ in firms}
+    used = {name: {label for label in axis if axis[label] & places} for name, axis in AXES.items()} | {
+        "code": set(CODES)
+    }
+    by_labels = [p for p in range(4) if str(p // 2) in used["row"] and str(p % 2) in used["column"]]
+    number_of = {place: n for n, place in enumerate(range(4) if shape == "tree" else by_labels)}
+
+    def meant(labels: dict[str, str]) -> frozenset[int]:
+        return frozenset(number_of[place] for place in meaning(labels) if place in number_of)
+
+    sets = [
+        meant(dict(zip(by, labels, strict=True)))
+        for by in SHAPES[shape]
+        for labels in product(*(sorted(used[name]) for name in by))
+    ]
+    known = tuple((number_of[place], turnover) for place, turnover in firms)
+    asks_contributors = attackers == "contributors" and not is_counts
+    world = World(known, cells_of(sets), len(number_of), minimum, 30, asks_contributors, is_counts)
+    judge = Judge(world)
+    number = {cell: n for n, cell in enumerate(world.cells)}
+    hidden = {number[meant(cell.cell)] for cell in found.cells}
+    assert {number[meant(c.cell)] for c in found.cells if c.kind == "primary"} == set(world.primary())
+    fewest = judge.fewest()
+    assert found.is_protected == (fewest is not None)
+    if fewest is not None:
+        assert judge.protects(hidden)
+        assert found.summary.bound <= fewest <= len(hidden - set(world.primary()))
+        if found.summary.optimal:
+            assert len(hidden) - len(world.primary()) == fewest
+
+
+TRADES = {"Total": ["A", "B"], "A": ["a1", "a2", "a3"], "B": ["b1", "b2"]}
+REGIONS = {"Total": ["n", "s"], "n": ["n1", "n2"], "s": ["s1", "s2"]}
+SIZES = {"Total": ["big", "small"]}
+TREES = {"trade": TRADES, "region": REGIONS, "size": SIZES}
+LINKED = [["trade", "size"], ["trade", "region"]]
+
+
+def written(folder: Path) -> dict[str, dict[str, str]]:
+    (folder / "trade.hrc").write_text("A\n@a1\n@a2\n@a3\nB\n@b1\n@b2\n")
+    (folder / "region.hrc").write_text("n\n@n1\n@n2\ns\n@s1\n@s2\n")
+    return {name: {"hierarchy": str(folder / f"{name}.hrc")} for name in ("trade", "region")}
+
+
+def some_firms(seed: int) -> list[dict[str, str | int]]:
+    draw = random.Random(seed)
+    return [
+        {
+            "trade": draw.choice(["a1", "a1", "a2", "a3", "b1", "b2"]),
+            "region": draw.choice(["n1", "n1", "n2", "s1", "s2"]),
+            "size": draw.choice(["big", "small", "small"]),
+            "turnover": draw.choice([1, 2, 5, 20, 90]),
+        }
+        for _ in range(draw.randint(8, 24))
+    ]
+
+
+def inside(firm: dict[str, str | int], cell: dict[str, str]) -> bool:
+    def leaves(name: str, code: str) -> set[str]:
+        parts = TREES[name].get(code)
+        return {code} if not parts else set().union(*(leaves(name, part) for part in parts))
+
+    return all(firm[name] in leaves(name, code) for name, code in cell.items())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_attack_on_linked_tables_finds_nothing(tmp_path: Path, seed: int) -> None:
+    """All that is published, and each firm's own knowledge, in a program over the crossed table."""
+    firms = some_firms(seed)
+    is_counts = seed % 3 == 2
+    out = tmp_path / "out"
+    found = lv.protect(
+        pa.Table.from_pylist(firms),
+        tables=[
+            {"name": "-".join(by), "by": by, **({} if is_counts else {"value": "turnover"})} for by in LINKED
+        ],
+        codes=written(tmp_path),
+        rules=[{"rule": "frequency", "minimum": 3, **({} if is_counts else {"range": 20})}],
+        steps=3,
+        out=out,
+    )
+    assert found.is_protected, found
+    tables = []
+    for number, by in enumerate(LINKED, start=1):
+        lines = (
+            pq.read_table(out / f"data/{number:02d}-{'-'.join(by)}.parquet")
+            .drop_columns(["status"])
+            .to_pylist()
+        )
+        tables.append((by, [tuple(line.values()) for line in lines]))
+    attack = Attack(TREES, tables, counts=is_counts)
+    n_asked = 0
+    for by, lines in tables:
+        for *codes, shown in lines:
+            cell = dict(zip(by, codes, strict=True))
+            members = [firm for firm in firms if inside(firm, cell)]
+            if len(members) >= 3:
+                continue
+            assert shown is None
+            value = len(members) if is_counts else sum(int(firm["turnover"]) for firm in members)
+            up = 3 - value if is_counts else -(-value // 5)
+            down = 0 if is_counts else -(-value // 5)
+            readers = [None] if is_counts else [None, *firms]
+            for reader in readers:
+                if members == [reader]:
+                    continue
+                knows, least, own = [], [], 0
+                if reader is not None:
+                    cells = [dict(zip(b, c, strict=True)) for b, ls in tables for *c, _ in ls]
+                    cells = [one for one in cells if inside(reader, one)]
+                    alone = [one for one in cells if sum(inside(firm, one) for firm in firms) == 1]
+                    if not any(sum(inside(firm, one) for firm in firms) <= 2 for one in cells):
+                        continue
+                    knows = [(one, int(reader["turnover"])) for one in alone]
+                    least = [(one, int(reader["turnover"])) for one in cells]
+                    own = int(reader["turnover"]) * (reader in members)
+                low, high = attack.bounds(cell, knows, least)
+                assert high >= value + up - 1e-6 and low <= value - min(down, value - own) + 1e-6
+                n_asked += 1
+    assert n_asked
+    assert lv.verify(out).passed
