@@ -134,7 +134,7 @@ def test_topdown() -> None:
         (
             "x pays; let that ledger pay (`louver ledger admit a b`), or say with --new-population that they are other people (`louver "
             "ledger init`, or `admit` for a ledger that exists).",
-            "x pays; choose that ledger on the page Ledger",
+            "x pays; on the page Ledger, choose that ledger",
         ),
     ],
 )

@@ -35,10 +35,6 @@ PHRASES = (
     (r"--accept publishes it all the same", f'Tick "{ACCEPT_STATUS}" to publish it all the same'),
     (r"say with --new-population that these are other people", f'tick "{NEW_POPULATION}" if they are'),
     (r"by --new-population they count as other people", "as you say, they count as other people"),
-    (
-        r"let that ledger pay \(`[^`]*`\), or say with --new-population that they are other people \(.*\)\.",
-        "choose that ledger on the page Ledger and admit the open data there, or say by a tick that these are other people.",
-    ),
     (r"audit them again with --register", "audit them again on the page Audit"),
     (r"name it in --unit\b", 'give it the role "Household or unit" on the page Data'),
     (r"name the one that did with --ledger", "choose the one that did on the page Ledger"),
