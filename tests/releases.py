@@ -87,28 +87,33 @@ def results_of(table: pa.Table, k: int) -> dict[str, Any]:
     """What such a release says of itself."""
     sizes = sorted(Counter(Counter(table["age"].to_pylist()).values()).items())
     losses = promises_of(table, k)[2]["by_column"]
+    n_classes = sum(n for _, n in sizes)
+    average = n_classes / max(1, table.num_rows)
     return {
         "method": "exact",
         "guarantee": "k-anonymity",
         "k": k,
         "records": table.num_rows,
-        "classes": sum(n for _, n in sizes),
+        "classes": n_classes,
         "smallest_class": sizes[0][0] if sizes else 0,
         "suppressed": 0,
         "unchanged": ["ill"],
         "gcp": losses[0][1] if losses else 0.0,
         "by_column": losses,
         "risk": {
-            "prosecutor_highest": 0.5,
-            "prosecutor_average": 0.5,
-            "marketer": 0.5,
+            "prosecutor_highest": 1 / sizes[0][0] if sizes else 0.0,
+            "prosecutor_average": average,
+            "marketer": average,
             "journalist_highest": None,
             "journalist_average": None,
-            "uniques_after": 0,
+            "uniques_after": dict(sizes).get(1, 0),
             "class_sizes": [list(pair) for pair in sizes],
             "counted": "records",
         },
-        "utility": {"discernibility": 1, "average_class_size": 1.0},
+        "utility": {
+            "discernibility": sum(n * size**2 for size, n in sizes),
+            "average_class_size": table.num_rows / max(1, n_classes) / k,
+        },
     }
 
 

@@ -203,14 +203,19 @@ def check_second(
 
 
 def _others(folders: Iterable[Path], payer: Ledger | None) -> Iterator[Ledger]:
-    """Ledgers of some folders that still pay, but for the payer and those it carries on."""
-    seen = set() if payer is None else {payer.identity}
+    """Ledgers of some folders, but for the payer and those it carries on.
+
+    Of a ledger and its successors it is the one that still pays; where that lies in no such folder, the one that it carries on: its people
+    have a budget all the same.
+    """
+    found: dict[str, Ledger] = {}
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
         for other in ledgers_in(folder):
             with suppress(LouverError):
-                if other.state().successor is None and other.identity not in seen:
-                    seen.add(other.identity)
-                    yield other
+                if other.state().successor is None or other.identity not in found:
+                    found[other.identity] = other
+    own = None if payer is None else payer.identity
+    return (other for identity, other in found.items() if identity != own)
 
 
 def _is_found(common: Common) -> bool:

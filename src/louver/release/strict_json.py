@@ -11,7 +11,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MOST_BYTES", "parse_json", "read_bytes", "read_json"]
+__all__ = ["MOST_BYTES", "NOT_AS_WRITTEN", "is_as_written", "parse_json", "read_bytes", "read_json"]
 
 MOST_BYTES = 1 << 26
 """A manifest lists labels and files, never records."""
@@ -64,6 +64,26 @@ def parse_json(text: bytes) -> Any:
         parse_float=_finite,
         parse_constant=_no_number,
     )
+
+
+NOT_AS_WRITTEN = "has blanks, digits or escapes that a program would not write"
+
+
+def is_as_written(text: bytes) -> bool:
+    """Whether JSON is as a program writes it: blanks between its parts, digits beyond a float's and escapes could spell anything.
+
+    Examples
+    --------
+    >>> [is_as_written(text) for text in (b'{"a": 0.5}', b'{ "a": 0.5}', b'{"a": 0.50}')]
+    [True, False, False]
+    """
+    content = parse_json(text)
+    forms = (
+        json.dumps(content, indent=indent, ensure_ascii=is_ascii)
+        for indent in (1, None)
+        for is_ascii in (False, True)
+    )
+    return any(text.decode("utf-8").removesuffix("\n") == form for form in forms)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

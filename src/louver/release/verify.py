@@ -37,7 +37,7 @@ from louver.release.promises.contents import check_contents
 from louver.release.promises.measurements import MEASUREMENTS, check_measurements
 from louver.release.promises.privacy import check_privacy
 from louver.release.promises.stated import check_stated
-from louver.release.strict_json import read_bytes
+from louver.release.strict_json import MOST_BYTES, NOT_AS_WRITTEN, is_as_written, read_bytes
 
 if TYPE_CHECKING:
     from louver.release.open import Release
@@ -131,7 +131,7 @@ def verify(release: str | Path | Release, *, skip_report: bool = False) -> Verif
         manifest = parse(content, folder.name)
     except InputError as error:
         return Verification(release=folder.name, checks=(Check("manifest", False, str(error)),))
-    checks = [_check_digest(content), *_check_status(manifest)]
+    checks = [_check_digest(folder, content), *_check_status(manifest)]
     found, files = _check_files(folder, manifest)
     checks += files
     if all(check.passed for check in checks if check.name not in STATUS):
@@ -143,16 +143,19 @@ def is_unchanged(release: Path) -> bool:
     """Whether a release directory still holds the bytes that its manifest lists, and the manifest its own."""
     content = read_content(release)
     _, files = _check_files(release, read_manifest(release))
-    return _check_digest(content).passed and all(check.passed for check in files)
+    return _check_digest(release, content).passed and all(check.passed for check in files)
 
 
 STATUS = ("private noise", "for release")
 """Checks of what a release is for; its promises are looked at all the same."""
 
 
-def _check_digest(content: dict[str, Any]) -> Check:
-    is_intact = content.get("digest") == digest(content)
-    return Check("manifest unedited", is_intact, "digest agrees" if is_intact else "digest differs")
+def _check_digest(folder: Path, content: dict[str, Any]) -> Check:
+    if content.get("digest") != digest(content):
+        return Check("manifest unedited", False, "digest differs")
+    if not is_as_written(read_bytes(folder / MANIFEST, MOST_BYTES)):
+        return Check("manifest unedited", False, f"it {NOT_AS_WRITTEN}")
+    return Check("manifest unedited", True, "digest agrees")
 
 
 def _check_status(manifest: Manifest) -> Iterator[Check]:

@@ -188,8 +188,9 @@ def test_a_successor_pays_for_people_whose_data_changed(ledger: Ledger, people: 
     copy = saved(later, "copy.csv", town(20).sort_by("age"))
     with pytest.raises(BudgetError, match="the people of copy.csv are those"):
         check_no_second(copy.with_name("copy.csv.ledger"))
-    # The closed ledger refuses nobody.
-    pay(new(people.parent, "next.ledger"), saved(people.parent, "x.csv", town(10 * N)))
+    # The closed ledger speaks for its successor, which lies elsewhere.
+    with pytest.raises(BudgetError, match=r"nobody of x\.csv was found among those that people\.csv\.ledger"):
+        pay(new(people.parent, "next.ledger"), saved(people.parent, "x.csv", town(10 * N)))
 
 
 def test_a_ledger_of_an_older_version_learns_who_it_pays_for(people: Path) -> None:
@@ -263,3 +264,16 @@ def test_a_folder_that_cannot_be_made_is_named(people: Path) -> None:
     (people.parent / FOLDER).write_text("a file")
     with pytest.raises(InputError, match=f"{FOLDER} beside people.csv.ledger cannot be made"):
         pay(new(people.parent, "people.csv.ledger"), people)
+
+
+def test_a_successor_elsewhere_leaves_no_second_budget(ledger: Ledger, people: Path, tmp_path: Path) -> None:
+    """The people of a ledger that was carried on in another folder have a budget all the same."""
+    pay(ledger, people)
+    later = tmp_path / "later"
+    later.mkdir()
+    successor = ledger.succeed(later / "next.ledger")
+    second, wider = new(tmp_path, "second.ledger"), town().append_column("n", pa.array(range(N)))
+    for data in (people, saved(tmp_path, "wider.csv", wider)):
+        with pytest.raises(BudgetError, match=r"people\.csv\.ledger"):
+            pay(second, data)
+    pay(successor, people, "s")

@@ -16,6 +16,7 @@ from louver.release.folder import Folder, Malformed
 from louver.release.manifest import Manifest
 from louver.release.promises.base import Context, Outcome
 from louver.release.promises.csv_copy import csv_of
+from louver.release.promises.measurements import MEASUREMENTS
 
 __all__ = ["check_contents"]
 
@@ -23,7 +24,10 @@ REPORT = "report.html"
 ERROR_COLUMNS = ["standard_error", "lower_90", "upper_90"]
 MEASURED = ["level", "node", "query", "values", "variance", "entry"]
 
-PARQUET_KEYS = {b"ARROW:schema", b"louver"}
+PARQUET_KEYS = {b"ARROW:schema"}
+OWN_KEYS = {b"louver"}
+"""Of measurements, which describe themselves; their own check knows what they may say."""
+
 FIELD_KEYS = {b"PARQUET:field_id"}
 ROOM = 256
 """Bytes of a Parquet file, for each part of a column, that belong to no part: other writers put indexes there."""
@@ -45,7 +49,7 @@ def check_contents(context: Context) -> Outcome:
         return Outcome(False, f"{extra[0]} is no file that the promises of {manifest.verb} speak of")
     for file, names in spoken.items():
         if file.endswith(".parquet") and file in manifest.files:
-            for problem in _parquet_problems(folder, file, names):
+            for problem in _parquet_problems(folder, manifest.verb, file, names):
                 return Outcome(False, f"{file} {problem}")
     return Outcome(True, f"{len(manifest.files)} files that the promises speak of, and nothing else in them")
 
@@ -135,7 +139,7 @@ class _Among(tuple[Sequence[str], ...]):
         return super().__new__(cls, ([*names],))
 
 
-def _parquet_problems(folder: Folder, file: str, names: Columns) -> Iterator[str]:
+def _parquet_problems(folder: Folder, verb: str, file: str, names: Columns) -> Iterator[str]:
     """What is in a Parquet file that no column of its list holds."""
     metadata = folder.footer(file)
     schema = metadata.schema.to_arrow_schema()
@@ -147,7 +151,8 @@ def _parquet_problems(folder: Folder, file: str, names: Columns) -> Iterator[str
             yield "has a column that neither the parameters nor a dictionary of columns name"
     elif names and found not in [list(allowed) for allowed in names]:
         yield "has other columns than its verb publishes"
-    if not set(metadata.metadata or ()) <= PARQUET_KEYS or len(metadata.created_by) > LONGEST_WRITER:
+    keys = PARQUET_KEYS | (OWN_KEYS if file == MEASUREMENTS.get(verb) else set())
+    if not set(metadata.metadata or ()) <= keys or len(metadata.created_by) > LONGEST_WRITER:
         yield "has notes in its metadata that louver does not write"
     if any(not set(field.metadata or ()) <= FIELD_KEYS for field in _fields(schema)):
         yield "has notes in its columns that louver does not write"

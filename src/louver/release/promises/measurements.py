@@ -5,6 +5,7 @@ Spending verbs publish one file of measurements; what it says of itself must be 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pyarrow.compute as pc
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from louver.release.folder import Folder, Malformed
 from louver.release.manifest import Manifest
 from louver.release.promises.base import Context, Outcome
-from louver.release.strict_json import parse_json
+from louver.release.strict_json import is_as_written, parse_json
 
 __all__ = ["MEASUREMENTS", "check_measurements"]
 
@@ -20,6 +21,12 @@ MEASUREMENTS = {"groups": "measurements/groups.parquet", "topdown": "measurement
 """Where each spending verb keeps them."""
 
 FORMAT = "louver measurements 1"
+FORMS = {
+    "entry": r"[0-9]{1,12}",
+    "entry_hash": r"[0-9a-f]{64}",
+    "design": r"[0-9a-f]{64}",
+    "loss": r"(epsilon|rho) = [0-9]{1,2000}(/[0-9]{1,2000})? \([a-z-]{1,30}\)",
+}
 DESCRIBED = {"format", "not_private", "entry", "entry_hash", "loss", "design"}
 
 
@@ -36,7 +43,10 @@ def _problems(folder: Folder, manifest: Manifest, name: str) -> Iterator[str]:
     told = parse_json(folder.metadata(name).get(b"louver", b"{}"))
     if not isinstance(told, dict) or told.get("format") != FORMAT:
         raise Malformed("the measurements do not describe themselves")
-    if not set(told) <= DESCRIBED:
+    is_closed = set(told) <= DESCRIBED and all(
+        told.get(key) is None or re.fullmatch(form, str(told[key])) for key, form in FORMS.items()
+    )
+    if not is_closed or not is_as_written(folder.metadata(name)[b"louver"]):
         yield "the measurements say more of themselves than louver writes"
     entry = told["entry"]
     head = None if entry is None else f"{entry}:{told['entry_hash']}"

@@ -2,16 +2,22 @@
 
 Parameters, results and warnings are read by people and by no promise, so that anything could hide there. Every string must be a name or a
 label of the published files, one of a list, or of a fixed form. What cannot be any of these, such as the labels that a recode united, is
-short, and counted: `verify` tells how many strings it could not trace. Whatever the options of a verb accept must have its place here: a
+short, and counted: `verify` tells how many strings it could not trace. A list names nothing twice, or records could be spelt with the labels
+that are published anyway; a number has no more digits than a computer's; and the text of the file is as a program writes it, without room
+between its parts.
+Whatever the options of a verb accept must have its place here: a
 release that is refused when it is sealed has been paid for, so that parameters are held to the same form before (`check_parameters`).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from math import isclose
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
@@ -20,7 +26,9 @@ from louver.errors import PromiseError
 from louver.privacy.budget import exact_fraction
 from louver.release.folder import Folder
 from louver.release.manifest import Manifest, parse
-from louver.release.promises.base import Context, Outcome, count_distinct, promise_of
+from louver.release.promises.base import TOLERANCE, Context, Outcome, count_distinct, promise_of
+from louver.release.promises.closeness import TCloseness, check_t_closeness
+from louver.release.promises.diversity import LDiversity, check_l_diversity
 from louver.release.promises.mapping import DATA, published_columns
 from louver.release.sentences import (
     CHAIN,
@@ -33,13 +41,19 @@ from louver.release.sentences import (
     column_disclosed,
     failsafe_used,
 )
-from louver.release.strict_json import read_json
+from louver.release.strict_json import MOST_BYTES, NOT_AS_WRITTEN, is_as_written, parse_json, read_bytes
 
 __all__ = ["check_parameters", "check_stated"]
 
 LONGEST, MOST_UNTRACED = 2_000, 1_000_000
 """Characters of one string, and of all strings together, that no published file has: a question may be the name of its column, and a
 recode may list every postcode of a country."""
+
+MOST_EDGES = 1_000
+"""Edges of the bins of one column."""
+
+LARGEST = 1 << 128
+"""Whole numbers are smaller than this."""
 
 EARLIER_DISCLOSURE = "every column that is not a quasi-identifier, record by record"
 """What early versions stated of all columns at once."""
@@ -93,6 +107,23 @@ def _untraced(text: str, info: ValidationInfo[Known]) -> str:
     return text if text in info.context.names else info.context.take(text)
 
 
+def _once(listed: list[Any]) -> list[Any]:
+    if len(set(listed)) < len(listed):
+        raise ValueError("something is listed twice")
+    return listed
+
+
+def _ascending(listed: list[Any]) -> list[Any]:
+    if any(a >= b for a, b in pairwise(listed)):
+        raise ValueError("numbers that do not increase")
+    return listed
+
+
+def _disjoint(merged: dict[str, list[str]]) -> dict[str, list[str]]:
+    _once([*chain.from_iterable(merged.values())])
+    return merged
+
+
 def _amount(text: str) -> str:
     """Any spelling that an option reads: .5, 1/2, 5e-1, 1_000."""
     exact_fraction(text)
@@ -106,6 +137,9 @@ Label = Annotated[str, AfterValidator(_label)]
 Own = Annotated[str, AfterValidator(_untraced)]
 """A name of a column or a file of the source."""
 
+Names = Annotated[list[Name], AfterValidator(_once)]
+Owns = Annotated[list[Own], AfterValidator(_once)]
+
 Number = int | float
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -113,8 +147,9 @@ Amount = Number | Annotated[str, AfterValidator(_amount)] | None
 Loss = Annotated[str, Field(pattern=r"^(epsilon|rho) = [0-9]{1,2000}(/[0-9]{1,2000})? \([a-z-]{1,30}\)$")]
 Neighbours = Literal["add-remove-record", "change-record", "add-remove-unit"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Labels = dict[Name, list[Label]]
-Recode = Annotated[dict[Label, list[Label] | list[Number] | int], Field(max_length=MOST_UNTRACED)]
+Labels = dict[Name, Annotated[list[Label], AfterValidator(_once)]]
+Merge = Annotated[dict[Label, list[Label]], AfterValidator(_disjoint)]
+"""New labels with the old ones that each of them unites; every old one once."""
 Method = Literal[
     "auto",
     "exact",
@@ -145,21 +180,32 @@ class _Part(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
+class Bins(_Part):
+    bins: Annotated[list[Number], Field(max_length=MOST_EDGES), AfterValidator(_ascending)]
+
+
+class Level(_Part):
+    level: Count
+
+
+Recode = Bins | Level | Merge
+
+
 class AnonymizeParameters(_Part):
-    quasi: list[Name]
+    quasi: Names
     k: int
-    identifying: list[Own] = []
-    sensitive: list[Name] = []
-    keep: list[Name] = []
-    ordered: Labels | list[Name] = []
-    categorical: list[Name] = []
+    identifying: Owns = []
+    sensitive: Names = []
+    keep: Names = []
+    ordered: Labels | Names = []
+    categorical: Names = []
     weights: dict[Name, Number] = {}
     method: Method
     recoding: Literal["local", "global"] = "local"
     seconds: Number = 0
     steps: int | None = None
     normalise: bool = False
-    one_hot: list[Name] = []
+    one_hot: Names = []
     sets: int | None = None
     boundary: int | None = None
     carry: Literal["classes", "subset", "bubble"] | None = None
@@ -186,7 +232,7 @@ class AnonymizeParameters(_Part):
     keep_order: bool = False
     class_id: bool = False
     missing_code: Labels = {}
-    hierarchy: list[Name] = []
+    hierarchy: Names = []
     population: bool = False
     recode: dict[Name, Recode] = {}
 
@@ -230,7 +276,7 @@ class AnonymizeResults(_Part):
     suppressed: Count
     subproblems: Subproblems | None = None
     parts: Count | None = None
-    unchanged: list[Name] = []
+    unchanged: Names = []
     reached: list[ReachedLimit] = []
     gcp: Number
     by_column: list[list[Name | Number]]
@@ -242,12 +288,12 @@ class AnonymizeResults(_Part):
 class AuditTable(_Part):
     name: Own
     file: Name
-    by: list[Name]
+    by: Names
     base: int | None
     total: Label | None
     n_rows_by: int | None
     decimals: int | None
-    where: dict[Own, list[Label]] = {}
+    where: dict[Own, Annotated[list[Label], AfterValidator(_once)]] = {}
     recode: dict[Own, Recode] = {}
     people: Count | None = None
 
@@ -272,7 +318,7 @@ class GroupsParameters(_Part):
     unit: Own | None = None
     size: Own | None = None
     groups: Own | None = None
-    regions: list[Name]
+    regions: Names
     domain_from_data: bool = False
     max_size: Count
     min_size: Count = 0
@@ -322,11 +368,11 @@ class GroupsResults(_Part):
 
 
 class Geography(_Part):
-    levels: list[Name]
+    levels: Names
     leaves: Own
     column: Own | None = None
-    prefixes: list[Count] | None = None
-    columns: list[Own] | None = None
+    prefixes: Annotated[list[Count], AfterValidator(_ascending)] | None = None
+    columns: Owns | None = None
 
 
 class Shares(_Part):
@@ -336,8 +382,8 @@ class Shares(_Part):
 
 
 class QueryAsked(_Part):
-    attributes: list[Name]
-    merge: dict[Name, dict[Label, list[Label]]] = {}
+    attributes: Names
+    merge: dict[Name, Merge] = {}
 
 
 class InvariantAsked(_Part):
@@ -357,7 +403,7 @@ class BoundAsked(_Part):
 
 class Refined(_Part):
     attribute: Name
-    merge: dict[Label, list[Label]]
+    merge: Merge
 
 
 class RuleAsked(_Part):
@@ -462,8 +508,8 @@ class TopDownResults(_Part):
     debited: Loss | None = None
     people: Count
     levels: list[TopDownLevel]
-    failsafe_regions: list[Name] = []
-    suboptimal_regions: list[Name] = []
+    failsafe_regions: Names = []
+    suboptimal_regions: Names = []
     intervals: Count = 0
     errors: Errors | None = None
     statements: list[StatementKnown] = []
@@ -518,12 +564,15 @@ def check_stated(context: Context) -> Outcome:
     for problem in _problems(manifest, known):
         return Outcome(False, problem)
     if manifest.verb == "anonymize":
-        for problem in _anonymize_problems(folder, manifest, known):
+        for problem in (*_anonymize_problems(folder, manifest, known), *_reached_problems(context)):
             return Outcome(False, problem)
     if manifest.verb == "audit" and not _are_filters_shown(folder, manifest):
         return Outcome(False, "a table is said to count labels that it does not list")
     if FIRST_MANIFEST in manifest.files:
-        first = parse(read_json(folder.file(FIRST_MANIFEST)), FIRST_MANIFEST)
+        text = read_bytes(folder.file(FIRST_MANIFEST), MOST_BYTES)
+        if not is_as_written(text):
+            return Outcome(False, f"the first release's manifest {NOT_AS_WRITTEN}")
+        first = parse(parse_json(text), FIRST_MANIFEST)
         own = _topdown_known(folder, first)
         for problem in _problems(first, own):
             return Outcome(False, f"the first release's manifest: {problem}")
@@ -536,6 +585,9 @@ def check_stated(context: Context) -> Outcome:
 def _problems(manifest: Manifest, known: Known) -> Iterator[str]:
     """What is wrong with the blocks that no promise speaks of."""
     parameters, results = SHAPES[manifest.verb]
+    if any(abs(number) >= LARGEST for number in _whole_numbers([manifest.parameters, manifest.results])):
+        yield "a number is longer than any that louver writes"
+        return
     for model, block, name in (
         (parameters, manifest.parameters, "parameters"),
         (results, manifest.results, "results"),
@@ -564,9 +616,17 @@ def _problems(manifest: Manifest, known: Known) -> Iterator[str]:
         yield "what is disclosed is not what follows from the rest"
 
 
+def _whole_numbers(content: Any) -> Iterator[int]:
+    if isinstance(content, int):
+        yield content
+    elif isinstance(content, Mapping | list | tuple):
+        for part in content.values() if isinstance(content, Mapping) else content:
+            yield from _whole_numbers(part)
+
+
 def _repeated(manifest: Manifest) -> Iterator[str]:
-    """Whether a level, a query or a statement is listed twice: each has its figures once."""
-    results = manifest.results
+    """Whether a level, a query, a table or a statement is listed twice, or more than there are levels for."""
+    results, asked = manifest.results, manifest.parameters
     levels = [level["name"] for level in results.get("levels", ())]
     errors = (results.get("errors") or {}).get("typical", ())
     for names in (
@@ -578,10 +638,17 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
         results.get("suboptimal_regions", ()),
         [one["region"] for one in results.get("failsafe", ())],
         [one["name"] for one in results.get("reached", ())],
+        [one["file"] for one in asked.get("tables", ())],
+        [one["name"] for one in asked.get("invariants", ())],
+        [one["name"] for one in asked.get("bounds", ())],
     ):
         if len(set(names)) < len(names):
-            yield "the results list something twice"
+            yield "the results or the parameters list something twice"
             return
+    shares, geography = asked.get("shares"), asked.get("geography", {})
+    for one in (shares, geography.get("prefixes"), geography.get("columns")):
+        if isinstance(one, list) and len(one) > len(levels):
+            yield "the parameters list more than there are levels"
     if manifest.verb == "groups" and levels != ["total", *manifest.parameters["regions"]]:
         yield "the results list other levels than were asked for"
 
@@ -748,6 +815,7 @@ GENERALISED = (
     "generalised along the hierarchy",
     "generalised to months, quarters, years or decades",
 )
+REACHED = {"l-diversity": "l", "t-closeness": "t"}
 CODED = {
     "round_to": "rounded to multiples of",
     "bottom_code": "bottom-coded at",
@@ -802,6 +870,67 @@ def _anonymize_problems(folder: Folder, manifest: Manifest, known: Known) -> Ite
         is_said = sizes == _class_sizes(folder, manifest)
     if not is_said:
         yield "the sizes of classes are not those of the published records"
+    elif "counted" in results["risk"] and not _follows(folder, manifest, dict(sizes)):
+        yield "risks and losses do not follow from the published records"
+
+
+def _follows(folder: Folder, manifest: Manifest, sizes: Mapping[int, int]) -> bool:
+    """Whether the figures that the page begins with follow from the sizes of classes and from the losses of columns.
+
+    Of freeform releases the risks are taken from their maker: they count records that fit, not classes. So is the average over units.
+    """
+    results, asked = manifest.results, manifest.parameters
+    risk, utility, records = results["risk"], results["utility"], results["records"]
+    n_classes, smallest, n_suppressed = sum(sizes.values()), min(sizes, default=0), results["suppressed"]
+    shares = [share for _, share in results["by_column"]]
+    by_records = sizes
+    if risk["counted"] == "units":
+        by_records = Counter(
+            map(int, count_distinct(folder, DATA, _quasi(folder, manifest))["n"].to_pylist())
+        )
+    stated = [
+        (results["classes"], n_classes),
+        (results["smallest_class"], smallest),
+        (risk["uniques_after"], sizes.get(1, 0)),
+        (utility["discernibility"], _squares(by_records) + n_suppressed * (records + n_suppressed)),
+        (utility["average_class_size"], records / max(1, n_classes) / results["k"]),
+        (results["gcp"], sum(shares) / max(1, len(shares))),
+    ]
+    if results["guarantee"] != "freeform":
+        stated.append((risk["prosecutor_highest"], 1 / smallest if smallest else 0))
+        if risk["counted"] == "records":
+            average = n_classes / max(1, records)
+            stated += [(risk["prosecutor_average"], average), (risk["marketer"], average)]
+    is_public = any(asked.get(key) for key in ("population", "population_count", "k_map", "sampling_weight"))
+    is_journalist = risk["journalist_highest"] is not None or risk["journalist_average"] is not None
+    return all(isclose(told, found, rel_tol=1e-9, abs_tol=TOLERANCE) for told, found in stated) and (
+        is_public or not is_journalist
+    )
+
+
+def _squares(sizes: Mapping[int, int]) -> int:
+    return sum(n * size**2 for size, n in sizes.items())
+
+
+def _reached_problems(context: Context) -> Iterator[str]:
+    """Whether what is said to be reached is: the promise, made with it, holds."""
+    reached = {line["name"]: line for line in context.manifest.results.get("reached", ())}
+    made: set[tuple[str, str]] = set()
+    for entry in context.manifest.promises:
+        name, key = entry.get("sensitive"), REACHED.get(str(entry.get("promise")))
+        if key is None or name not in reached or reached[name][key] is None:
+            continue
+        made.add((str(name), key))
+        told = {**entry, key: reached[name][key]}
+        if key == "l":
+            held = check_l_diversity(context, LDiversity.model_validate_json(json.dumps(told)))
+        else:
+            held = check_t_closeness(context, TCloseness.model_validate_json(json.dumps(told)))
+        if not held.passed:
+            yield "the results state more diversity or closeness than the records have"
+    for name, line in reached.items():
+        if any(line[key] is not None and (name, key) not in made for key in ("l", "t")):
+            yield "the results state a diversity or closeness that is not promised"
 
 
 def _class_sizes(folder: Folder, manifest: Manifest) -> list[tuple[int, int]]:
@@ -809,8 +938,9 @@ def _class_sizes(folder: Folder, manifest: Manifest) -> list[tuple[int, int]]:
     if manifest.results["risk"].get("counted") == "units":
         sizes = folder.table("data/classes.parquet")["units"].to_pylist()
     else:
-        quasi = [
-            column for name in manifest.parameters["quasi"] for column in published_columns(folder, name)
-        ]
-        sizes = count_distinct(folder, DATA, quasi)["n"].to_pylist()
+        sizes = count_distinct(folder, DATA, _quasi(folder, manifest))["n"].to_pylist()
     return sorted(Counter(map(int, sizes)).items())
+
+
+def _quasi(folder: Folder, manifest: Manifest) -> list[str]:
+    return [column for name in manifest.parameters["quasi"] for column in published_columns(folder, name)]

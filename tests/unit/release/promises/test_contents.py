@@ -53,6 +53,10 @@ def with_note(out: Path) -> None:
     parquet(out, DATA, table.replace_schema_metadata({"note": RAW}))
 
 
+def with_own_note(out: Path) -> None:
+    parquet(out, DATA, pq.read_table(out / DATA).replace_schema_metadata({"louver": RAW}))
+
+
 def with_note_on_a_column(out: Path) -> None:
     table = pq.read_table(out / DATA)
     field = table.schema.field(1).with_metadata({"note": RAW})
@@ -80,6 +84,7 @@ EXTRA: dict[str, Callable[[Path], None]] = {
     "another page": lambda out: put(out, "other.html", "<p>report</p>"),
     "a column without a role": with_column,
     "a note in the metadata": with_note,
+    "a note under our own key": with_own_note,
     "a note on a column": with_note_on_a_column,
     "bytes between columns": with_bytes_between,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +17,10 @@ from louver.errors import InputError, PromiseError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
-from louver.release.manifest import file_entry
+from louver.release.folder import Folder, plain_files
+from louver.release.manifest import file_entry, read_manifest
 from louver.release.pages import page_of
+from louver.release.pages.published import in_folder
 from louver.release.promises import stated
 from louver.release.promises.stated import check_parameters
 from louver.release.verify import verify
@@ -39,7 +42,12 @@ ODD_GROUPS: dict[str, dict[str, Any]] = {
     "epsilon without a zero": {"epsilon": ".5", "shares": [".25", "0.25", "5e-1"]},
     "rho with a sign": {"rho": " +1_0 "},
     "delta without a zero": {"epsilon": "1.", "delta": ".001"},
-    "another mechanism as published": {"epsilon": 1, "mechanism": "M_H^dp", "evaluate": True, "as_published": True},
+    "another mechanism as published": {
+        "epsilon": 1,
+        "mechanism": "M_H^dp",
+        "evaluate": True,
+        "as_published": True,
+    },
 }
 """Spellings that the options read, and combinations that they take."""
 
@@ -106,7 +114,9 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
         recode={"s\nex": {"a\u00a0b": ["f", "m"]}}, missing_code={"job": ["d\t"]},
     )  # fmt: skip
     asked.write(folder / "odd names", anonymize_report(asked))
-    homes_table = pa.table({QUESTION: [i // 3 for i in range(36)], ".c": ["a", "b"] * 18, "c_sum": ["a", "b"] * 18})
+    homes_table = pa.table(
+        {QUESTION: [i // 3 for i in range(36)], ".c": ["a", "b"] * 18, "c_sum": ["a", "b"] * 18}
+    )
     for name, options in ODD_GROUPS.items():
         lv.groups(
             homes_table, unit=QUESTION, regions=[".c", "c_sum"], domain_from_data=True, max_size=40, seed=1, across="split",
@@ -234,6 +244,56 @@ def test_records_under_known_keys(
     assert "manifest contents" in failed(out)
 
 
+LABELS = ["20", "f", "x", "21", "m", "y"] * 50
+PLENTY = int.from_bytes(" ".join(RECORDS[:9]).encode())
+SPELT: dict[str, tuple[str, Callable[[Manifest], object]]] = {
+    "labels in an order": ("anonymize", lambda m: m["parameters"].update(ordered={"age": LABELS})),
+    "labels of a recode": (
+        "anonymize",
+        lambda m: m["parameters"].update(recode={"age": {f"r{i}": ["20", "f", "x"] for i in range(300)}}),
+    ),
+    "edges of a recode": ("anonymize", lambda m: m["parameters"].update(recode={"age": {"bins": [34, 0, 7] * 300}})),
+    "names over and over": ("anonymize", lambda m: m["parameters"].update(one_hot=["age", "sex"] * 300)),
+    "a long number": ("anonymize", lambda m: m["parameters"].update(seconds=PLENTY)),
+    "labels of a filter": ("audit", lambda m: m["parameters"]["tables"][1].update(where={"sex": LABELS})),
+    "shares": ("groups", lambda m: m["parameters"].update(shares=[34, 0, 7] * 300)),
+    "places of a code": ("first", lambda m: m["parameters"]["geography"].update(prefixes=list(range(300)))),
+    "attributes of a query": ("first", lambda m: m["parameters"]["queries"]["quarters"].update(attributes=["age", "race"] * 300)),
+    "a lower risk": ("anonymize", lambda m: m["results"]["risk"].update(prosecutor_highest=0.001)),
+    "a lower loss": ("anonymize", lambda m: m["results"].update(gcp=0.001)),
+    "larger classes": ("anonymize", lambda m: m["results"].update(smallest_class=99)),
+    "a risk of nobody's": ("anonymize", lambda m: m["results"]["risk"].update(journalist_highest=0.001)),
+    "more diversity": ("anonymize", lambda m: m["results"]["reached"][0].update(l=9.0)),
+    "closeness not promised": ("anonymize", lambda m: m["results"]["reached"][0].update(t=0.01)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "attack"), SPELT.values(), ids=SPELT.keys())
+def test_records_spelt_with_published_labels_and_forged_figures(
+    honest: Path, tmp_path: Path, name: str, attack: Callable[[Manifest], object]
+) -> None:
+    """The page is made again as a forger would, so that nothing but the manifest can tell."""
+    out = copied(honest, name, tmp_path)
+    edit(out, attack)
+    page = page_of(read_manifest(out), in_folder(Folder(out, plain_files(out)[0])))
+    (out / "report.html").write_text(page)
+    listed(out, "report.html")
+    assert failed(out) == {"manifest contents"}
+
+
+def test_room_between_the_parts_of_a_manifest(honest: Path, tmp_path: Path) -> None:
+    out = copied(honest, "extension", tmp_path)
+    for path, check in ((out / "manifest.json", "manifest unedited"), (out / "first/manifest.json", "manifest contents")):  # fmt: skip
+        text = path.read_text()
+        for old, new in (("{", "{ \t "), ("0.25", "0.2500"), ("town", "\\u0074own")):
+            path.write_text(text.replace(old, new, 1))
+            if path.parent != out:
+                listed(out, "first/manifest.json")
+            assert check in failed(out), (path, new)
+        path.write_text(text)
+        listed(out, "first/manifest.json")
+
+
 def test_strings_that_no_file_has_are_counted(honest: Path, tmp_path: Path) -> None:
     """Codes that stand for missing are in no published file; `verify` says how many such strings there are."""
     out = copied(honest, "anonymize", tmp_path)
@@ -250,6 +310,17 @@ def test_records_in_the_dictionary(honest: Path, tmp_path: Path) -> None:
     pq.write_table(table.set_column(3, "done", pa.array(done)), path)
     listed(out, "data/columns.parquet")
     assert "manifest contents" in failed(out)
+
+
+def test_records_in_what_measurements_say_of_themselves(honest: Path, tmp_path: Path) -> None:
+    out, name = copied(honest, "first", tmp_path), "measurements/topdown.parquet"
+    table = pq.read_table(out / name)
+    told = json.loads(table.schema.metadata[b"louver"])
+    for key in ("design", "loss", "entry_hash"):
+        text = json.dumps({**told, key: RECORDS[0]})
+        pq.write_table(table.replace_schema_metadata({"louver": text}), out / name)
+        listed(out, name)
+        assert "measurements" in failed(out), key
 
 
 def test_records_in_the_first_manifest_of_an_extension(honest: Path, tmp_path: Path) -> None:
@@ -299,7 +370,9 @@ def test_a_page_that_is_not_asked_about(honest: Path, tmp_path: Path) -> None:
     assert verify(out, skip_report=True).passed and lv.open(out).verify(skip_report=True).passed
 
 
-@pytest.mark.parametrize("name", ["level", "size", "groups", "persons", "standard_error", "lower_90", "upper_90"])
+@pytest.mark.parametrize(
+    "name", ["level", "size", "groups", "persons", "standard_error", "lower_90", "upper_90"]
+)
 def test_regions_called_like_a_published_column(name: str) -> None:
     """Two columns of one name would be refused when the release is sealed, after its debit."""
     with pytest.raises(InputError, match=f'names column "{name}".* rename it'):
@@ -311,7 +384,10 @@ def test_regions_called_like_a_published_column(name: str) -> None:
     [
         ({"by": ["count", "sex"]}, 'attribute "count".* rename it'),
         ({"rows": ["share"], "cols": ["sex"]}, 'attribute "share".* rename it'),
-        ({"by": ["sex", "share"], "totals": True, "total": "all"}, 'attribute "share" has a label of that name'),
+        (
+            {"by": ["sex", "share"], "totals": True, "total": "all"},
+            'attribute "share" has a label of that name',
+        ),
     ],
 )
 def test_tables_whose_names_meet_those_of_the_release(
