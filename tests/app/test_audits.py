@@ -9,7 +9,7 @@ import pytest
 import louver as lv
 from louver.app.columns import Columns, Tree
 from louver.app.jobs.audits import audited_together, published_together
-from louver.app.pages.audit import Audits, Draft, piece_of, repeated
+from louver.app.pages.audit import Audits, Draft, advised, piece_of, repeated, told_piece
 from louver.app.session import Opened
 from louver.errors import InputError
 from louver.run import Run
@@ -93,3 +93,20 @@ def test_what_is_copied_asks_the_same(people: Path, tmp_path: Path, monkeypatch:
     told = lv.audit(spec=tmp_path / name)
     assert (told.within, told.tables) == (5.0, ("some",))
     assert copied.texts()["Command"].endswith("louver audit louver-explore.toml")
+
+
+def test_proposed_cells_are_hidden_and_the_table_published(people: Path, tmp_path: Path) -> None:
+    piece = {"name": "some", "by": ["town", "ill"], "totals": True, "below": 5}
+    state = Audits(pieces=[piece, {"name": "other", "by": ["town"]}], hide=True)
+    register, out = str(tmp_path / "register"), str(tmp_path / "out")
+    found = audited_together(str(people), SOURCE, state.options(register), Run())
+    assert found["hide"][0]["safe"] and found["verdict"]["level"] == "stop"
+    state.hide_more(found["hide"])
+    assert state.result is None and "hide" not in state.pieces[1] and "hidden" in told_piece(state.pieces[0])
+    published = published_together(str(people), SOURCE, state.options(register), out, Run())
+    assert published["refused"] is None
+
+
+def test_leaving_every_table_out_is_no_advice() -> None:
+    found = {"advised": "without: some", "n_out": 1, "hide": []}
+    assert advised(found, 1) == [] and advised(found, 2) == ["Safe without: some."]

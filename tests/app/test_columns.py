@@ -42,14 +42,15 @@ def test_other_ways(tmp_path) -> None:
     assert again.at(1) == {"44001": "x", "44003": "x", "45001": "45001"}
 
 
-def test_dates_are_merged_by_month_quarter_and_year() -> None:
+def test_dates_are_merged_by_month_quarter_year_and_decade() -> None:
     tree = Tree({"2013-01-31": 1, "2013-05-01 10:00": 1, "2014-12-24": 1})
     tree.take_dates("")
-    assert [tree.at(level)["2013-05-01 10:00"] for level in range(4)] == [
+    assert [tree.at(level)["2013-05-01 10:00"] for level in range(5)] == [
         "2013-05-01 10:00",
         "2013-05",
         "2013-Q2",
         "2013",
+        "2010-2019",
     ]
     tree.take_dates("Year; quarter")
     assert tree.at(1)["2014-12-24"] == "2014-Q4" and tree.at(2)["2014-12-24"] == "2014"
@@ -121,5 +122,23 @@ def test_roles() -> None:
 
 
 def test_levels_of_dates_have_names() -> None:
-    with pytest.raises(InputError, match="month, quarter and year"):
+    with pytest.raises(InputError, match="month, quarter, year and decade"):
         Tree({"2013-01-31": 1}).take_dates("week")
+
+
+def test_what_somebody_decided_stays() -> None:
+    import pyarrow as pa
+
+    people = pa.table(
+        {"number": [f"x{i}" for i in range(40)], "sex": ["f", "m"] * 20, "ward": ["A", "B", "C", "D"] * 10}
+    )
+    columns = Columns()
+    columns.take(lv.profile(people).to_dict())
+    columns.roles["ward"], columns.selected = "sensitive", "ward"
+    columns.take_suggested()
+    assert columns.roles["ward"] == "sensitive" and columns.roles["number"] == "identifying"
+    columns.take(lv.profile(people).to_dict())
+    assert columns.selected == "ward", "the file was read again, and the same column is shown"
+    assert columns.counts() == "number"
+    columns.has_people = True
+    assert columns.counts() is None

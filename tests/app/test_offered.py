@@ -130,8 +130,14 @@ def test_topdown() -> None:
             "choose the one that did on the page",
         ),
         ("Give more --seconds.", "Give more seconds."),
+        ("Option --register: x and y have people in common", "x and y"),
+        (
+            "x pays; let that ledger pay (`louver ledger admit a b`), or say with --new-population that they are other people (`louver "
+            "ledger init`, or `admit` for a ledger that exists).",
+            "x pays; on the page Ledger, choose that ledger",
+        ),
     ],
 )
 def test_pages_say_it_in_their_own_words(told: str, wanted: str) -> None:
     found = without_flags(told)
-    assert wanted in found and "--" not in found
+    assert wanted in found and "--" not in found and "louver " not in found and "ption" not in found

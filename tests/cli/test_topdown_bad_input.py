@@ -72,6 +72,8 @@ SPECS = [
     spec("prefixes", "prefix length", "[0, 1, 2, 3]", "[0, 2, 1, 3]"),
     spec("several roots", "more than one region", 'levels = ["town", "ward", "area", "block"]\nprefixes = [0, 1, 2, 3]',
          'levels = ["ward", "area", "block"]\nprefixes = [1, 2, 3]'),
+    spec("a column short", "one column for each of the 4 levels", 'column = "block"\nlevels = ["town", "ward", "area", "block"]\nprefixes = [0, 1, 2, 3]',
+         'columns = ["ward", "area", "block"]\nlevels = ["town", "ward", "area", "block"]'),
     spec("leaves absent", "nowhere.csv does not exist", 'leaves = "leaves.csv"', 'leaves = "nowhere.csv"'),
     spec("leaves are the records", '"geography.leaves"', 'leaves = "leaves.csv"', 'leaves = "people.csv"'),
     spec("source absent", "gone.csv does not exist", 'file = "people.csv"', 'file = "gone.csv"'),

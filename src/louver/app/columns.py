@@ -29,6 +29,7 @@ ROLES = {
 """Role, as `profile` names it -> what people read."""
 KINDS = {"category": "Categories without an order", "ordered": "Categories in an order"}
 """What somebody may say that a column is, where the profile found something else."""
+COUNT_NAMES = {"count", "counts", "n", "freq", "frequency", "number", "people", "persons"}
 DATE = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\b.*")
 
 
@@ -36,6 +37,7 @@ PARTS_OF_DATES: dict[str, Callable[[str, int], str]] = {
     "month": lambda year, month: f"{year}-{month:02d}",
     "quarter": lambda year, month: f"{year}-Q{(month + 2) // 3}",
     "year": lambda year, month: year,
+    "decade": lambda year, month: f"{year[:3]}0-{year[:3]}9",
 }
 """Levels of a hierarchy of dates, from fine to coarse."""
 
@@ -151,7 +153,7 @@ class Tree:
         )
 
     def take_dates(self, text: str) -> None:
-        """Levels of dates, from fine to coarse: those of month, quarter and year that are named; all where none is."""
+        """Levels of dates, from fine to coarse: those of month, quarter, year and decade that are named; all where none is."""
         found = {label: DATE.fullmatch(label) for label in self.labels}
         if not all(found.values()):
             raise InputError(
@@ -159,7 +161,7 @@ class Tree:
             )
         wanted = [part.strip().lower() for part in text.replace(";", ",").split(",") if part.strip()]
         if not set(wanted) <= set(PARTS_OF_DATES):
-            raise InputError("levels of dates are month, quarter and year; name some of them.")
+            raise InputError("levels of dates are month, quarter, year and decade; name some of them.")
         levels = [name for name in PARTS_OF_DATES if name in wanted or not wanted]
         parts = [(match[1], int(match[2])) for match in found.values() if match is not None]
         self.take(
@@ -206,6 +208,8 @@ class Columns:
         The column that tells one person from another, where somebody names one: registers keep its keyed hashes.
     is_edited : bool
         Whether somebody has decided something.
+    has_people : bool
+        Whether somebody says that every line is one person, whatever a column is called.
     """
 
     profile: dict[str, Any] | None = None
@@ -216,6 +220,7 @@ class Columns:
     selected: str = ""
     person: str = ""
     is_edited: bool = False
+    has_people: bool = False
 
     @property
     def has_work(self) -> bool:
@@ -228,7 +233,8 @@ class Columns:
         risky, before = self.warnings(), self.roles
         found = {c["name"]: "" if c["name"] in risky else c["role"] for c in profile["columns"]}
         self.roles = {name: before.get(name) or role for name, role in found.items()}
-        self.selected = next((name for name, role in self.roles.items() if role == "quasi"), "")
+        if self.selected not in self.roles:
+            self.selected = next((name for name, role in self.roles.items() if role == "quasi"), "")
 
     def reread(self) -> None:
         """Forget what was counted, for other rows are read; roles and hierarchies stay."""
@@ -255,10 +261,23 @@ class Columns:
         return found
 
     def take_suggested(self) -> None:
-        """Give every column the role that the profile suggests."""
+        """Give every column without a role the one that the profile suggests; what somebody chose stays."""
         assert self.profile is not None
-        self.roles = {column["name"]: column["role"] for column in self.profile["columns"]}
+        suggested = {column["name"]: column["role"] for column in self.profile["columns"]}
+        self.roles = {name: self.roles.get(name) or role for name, role in suggested.items()}
         self.is_edited = True
+
+    def counts(self) -> str | None:
+        """A column of whole numbers that is named like counts of people, unless somebody has answered that it is none."""
+        assert self.profile is not None
+        if self.has_people:
+            return None
+        found = (
+            column["name"]
+            for column in self.profile["columns"]
+            if column["name"].lower() in COUNT_NAMES and column["kind"] in ("integer", "ordered code", "id")
+        )
+        return next(found, None)
 
     def named(self, role: str) -> list[str]:
         """Columns with a role; an empty role lists what is undecided."""

@@ -15,7 +15,7 @@ from nicegui.elements.mixins.text_element import TextElement
 from louver.app.copying import Repeatable
 from louver.app.icons import ICONS
 from louver.app.session import Session
-from louver.app.words import without_flags
+from louver.app.words import capital, without_flags
 from louver.app.work import Late
 from louver.errors import Cancelled, LouverError
 
@@ -161,7 +161,7 @@ def problem(sentence: str) -> Tag:
     """An error where its cause is, in words."""
     with Tag("div", "problem", role="alert") as made:
         icon("warning", "mini")
-        Tag("span", text=without_flags(sentence[:1].upper() + sentence[1:]))
+        Tag("span", text=capital(without_flags(sentence)))
     return made
 
 

@@ -13,7 +13,7 @@ from louver.app.jobs.books import free_name, out_folder, report_of
 from louver.app.jobs.publishing import packed
 from louver.app.look import RunBar, Tag, button, check, drawer, field, select, verdict
 from louver.app.session import Session
-from louver.app.words import COUNT_PEOPLE, NEW_POPULATION
+from louver.app.words import COUNT_PEOPLE, NEW_POPULATION, capital, without_flags
 from louver.errors import LouverError
 
 __all__ = ["Publishing", "Ways", "count_choice", "open_report", "people_choices"]
@@ -179,10 +179,10 @@ class Publishing:
 
     def _tell(self, name: str, found: Told) -> None:
         note = found.get("remark") or ""
-        note = note[:1].upper() + note[1:]
+        note = capital(note)
         if found["refused"] is not None:
             reason = str(found["refused"])
-            verdict("stop", "Not published.", reason[:1].upper() + reason[1:], note)
+            verdict("stop", "Not published.", capital(without_flags(reason)), note)
             return
         with verdict("ok", f"Published: {name}.", found.get("words", ""), note):
             pass

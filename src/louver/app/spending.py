@@ -362,8 +362,8 @@ def _stopped(before: Told | None, after: Told | None, *, is_there: bool) -> str:
     if before is None or after is None or before["left"] == after["left"]:
         return "cancelled: nothing was spent."
     return (
-        f"cancelled after {amount_text(Fraction(before['left']) - Fraction(after['left']))} was debited. Measure once more under the "
-        "same name to go on: the noise is the same, and nothing more is paid."
+        f"cancelled after {amount_text(Fraction(before['left']) - Fraction(after['left']))} was debited. Go on under the "
+        "same name: the noise is the same, and nothing more is paid."
     )
 
 

@@ -12,12 +12,14 @@ __all__ = [
     "NEW_POPULATION",
     "RELATIONS",
     "amount_text",
+    "capital",
     "date_text",
     "natural_order",
     "share_text",
     "without_flags",
 ]
 
+NAMED_FILE = re.compile(r"[^:]*\.\w+:")
 ACCEPT_STATUS = "Publish although rows tell a person's status"
 NEW_POPULATION = "These are different people from those in the register"
 COUNT_PEOPLE = "Count people, not households, where records have a household number"
@@ -29,7 +31,7 @@ PHRASES = (
         "on the page Ledger, choose that ledger and admit the open data, or say of this one that its people are others",
     ),
     (r" \(--[a-z][^()]*\)", ""),
-    (r"\boption --[a-z-]+: ", ""),
+    (r"\b[Oo]ption --[a-z-]+: ", ""),
     (r"--accept publishes it all the same", f'Tick "{ACCEPT_STATUS}" to publish it all the same'),
     (r"say with --new-population that these are other people", f'tick "{NEW_POPULATION}" if they are'),
     (r"by --new-population they count as other people", "as you say, they count as other people"),
@@ -135,3 +137,16 @@ def without_flags(text: str) -> str:
     for pattern, told in PHRASES:
         text = re.sub(pattern, told, text)
     return FLAG.sub(lambda found: PLACES.get(found[1], found[1].replace("-", " ")), text)
+
+
+def capital(sentence: str) -> str:
+    """A sentence that begins with a capital, unless it begins with the name of a file, which is spelled as it is.
+
+    Examples
+    --------
+    >>> capital("row 3 looks like names."), capital("staff.xlsx: row 3 looks like names.")
+    ('Row 3 looks like names.', 'staff.xlsx: row 3 looks like names.')
+    """
+    if NAMED_FILE.match(sentence):
+        return sentence
+    return sentence[:1].upper() + sentence[1:]

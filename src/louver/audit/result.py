@@ -148,6 +148,13 @@ class Advice:
     is_safe: bool = False
     is_least: bool = False
 
+    @property
+    def words(self) -> str:
+        """All of it is needed together: "without: a, and with: b without sex"; empty where there is no advice."""
+        out = f"without: {', '.join(self.leave_out)}" if self.leave_out else ""
+        coarser = ", ".join(f"{table} {how}" for table, how in self.coarsen)
+        return ", and ".join(part for part in (out, f"with: {coarser}" if coarser else "") if part)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "leave_out": list(self.leave_out),
@@ -382,10 +389,8 @@ class JointAudit:
         lines += [f"  disclosed: {one.named}: {one.range}{one.reason}" for one in listed[:SHOWN_CELLS]]
         if len(listed) > SHOWN_CELLS:
             lines.append("  ... --html lists more")
-        if self.advice is not None and self.advice.leave_out:
-            lines.append(f"  safe without: {', '.join(self.advice.leave_out)}")
-        if self.advice is not None and self.advice.coarsen:
-            lines.append(f"  safe with: {', '.join(f'{table} {how}' for table, how in self.advice.coarsen)}")
+        if self.advice is not None and self.advice.words:
+            lines.append(f"  safe {self.advice.words}")
         for plan in self.hide:
             lines += [f"  hide in {plan.table}: {plan.told}", *(f"    {cell}" for cell in plan.listed)]
         return "\n".join(map(printable, lines))

@@ -171,6 +171,9 @@ def _read_spine(
         message = f'{where}: key "geography" needs either column with prefixes, or columns.'
         raise InputError(message, option="geography")
     columns = geography.columns if geography.columns is not None else [geography.column or ""]
+    if geography.columns is not None and len(columns) != len(geography.levels):
+        message = f'{where}: key "geography.columns" needs one column for each of the {len(geography.levels)} levels.'
+        raise InputError(message, option="geography.columns")
     path = _public_file(spec, records, geography.leaves, f'{where}: key "geography.leaves"')
     try:
         if geography.prefixes is not None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import louver as lv
-from louver.audit.result import JointAudit
+from louver.audit.result import Advice, JointAudit
 from louver.errors import Cancelled, InfeasibleError, InputError
 from louver.report.audit import audit_report
 from louver.run import Run
@@ -353,3 +353,9 @@ def test_numbers_of_people_beyond_all_reason_are_refused():
     many = pa.table({"a": ["x", "y"], "count": np.array([2**34, 1])})
     with pytest.raises(InputError, match="check the weight column"):
         lv.audit(many, weight="count", tables=[{"name": "t", "by": ["a"]}])
+
+
+def test_advice_is_one_sentence_for_all_of_it_is_needed_together() -> None:
+    both = Advice(leave_out=("a",), coarsen=(("b", "without sex"),))
+    assert both.words == "without: a, and with: b without sex"
+    assert Advice(leave_out=("a", "c")).words == "without: a, c" and Advice(leave_out=()).words == ""

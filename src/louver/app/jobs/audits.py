@@ -44,5 +44,10 @@ def _told(found: JointAudit) -> dict[str, Any]:
         {"named": named, "range": known, "why": why}
         for (named, known), why in islice(lines.items(), MOST_LISTED)
     ]
-    keys = ("verdict", "summary", "advice", "hide", "earlier", "remark")
-    return {key: told[key] for key in keys} | {"cells": cells, "n_cells": len(lines)}
+    keys = ("verdict", "summary", "hide", "earlier", "remark")
+    advice = found.advice
+    advised = {
+        "advised": "" if advice is None else advice.words,
+        "n_out": 0 if advice is None else len(advice.leave_out),
+    }
+    return {key: told[key] for key in keys} | advised | {"cells": cells, "n_cells": len(lines)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from louver._words import counted as count_of
 from louver.app.columns import Columns
 from louver.app.copying import Texts, WithFiles
 from louver.app.jobs.audits import audited_together, published_together
@@ -33,12 +34,13 @@ from louver.app.pages.tables_state import Tables
 from louver.app.publishing import Publishing, count_choice, people_choices
 from louver.app.session import Opened, Session
 from louver.app.spec_files import written
+from louver.app.words import capital
 from louver.audit.options import AuditOptions, TableOptions
 from louver.bounds.publish import as_piece
 from louver.errors import InputError, LouverError
 from louver.schema.validate import validated
 
-__all__ = ["Audits", "Draft", "build", "piece_of", "repeated"]
+__all__ = ["Audits", "Draft", "advised", "build", "piece_of", "repeated", "told_piece"]
 
 KINDS = {"counts": "Counts", "shares": "Row percentages"}
 PLACES = {"counts": {"by": "in the table"}, "shares": {"rows": "rows", "cols": "columns"}}
@@ -119,6 +121,17 @@ class Audits:
         validated(AuditOptions, asked).check()
         return asked
 
+    def hide_more(self, plans: Sequence[Told]) -> None:
+        """Hide the cells that the verb proposes, table by table; what was audited is out of date then."""
+        proposed = {plan["table"]: plan["cells"] for plan in plans}
+        self.pieces = [
+            piece | {"hide": [*piece.get("hide", ()), *proposed[piece["name"]]]}
+            if piece["name"] in proposed
+            else piece
+            for piece in self.pieces
+        ]
+        self.result = None
+
 
 def _number(text: str, what: str, kind: type[int] | type[float]) -> int | float:
     try:
@@ -176,6 +189,7 @@ def told_piece(piece: Told) -> str:
         *(f"only some {name}" for name in piece.get("where", ())),
         *(f"{name} merged" for name in piece.get("recode", ())),
         *([f"below {piece['below']} hidden"] if "below" in piece else []),
+        *([count_of(len(piece["hide"]), "more cell") + " hidden"] if piece.get("hide") else []),
         *([f"rounded to {piece['base']}"] if "base" in piece else []),
         *([f"{piece['decimals']} decimals"] if "decimals" in piece else []),
     ]
@@ -366,19 +380,34 @@ class _Page:
                 judged["level"],
                 judged["sentence"],
                 " ".join(judged["reasons"]),
-                _capital(found["remark"] or ""),
+                capital(found["remark"] or ""),
                 is_status=False,
             )
         with self._found:
             if found["earlier"]:
-                tag(
-                    "p",
-                    "s sub",
-                    f"Audited together with {found['earlier']:,} tables that were published before.",
-                )
+                before = count_of(found["earlier"], "table")
+                tag("p", "s sub", f"Audited together with {before} published before.")
             if found["cells"]:
                 self._draw_cells(found)
-            _advise(found)
+            self._advise(found)
+
+    def _advise(self, found: Told) -> None:
+        """What the verb would change; cells that it would hide can be hidden at once."""
+        lines = advised(found, len(self._state.pieces))
+        plans = [plan for plan in found["hide"] if plan["safe"] and plan["cells"]]
+        if not lines:
+            return
+        with card("pad roomy"):
+            tag("h2", text="What to change")
+            for line in lines:
+                tag("p", "s", line)
+            if plans:
+                button("Hide these cells and audit again", partial(self._hide, plans), kind="start")
+
+    async def _hide(self, plans: Sequence[Told]) -> None:
+        self._state.hide_more(plans)
+        self._changed()
+        await self._run()
 
     def _draw_cells(self, found: Told) -> None:
         with card("scroll"), table({"Who": "", "Count": "r", "Why": ""}):
@@ -420,26 +449,17 @@ def repeated(options: Told, opened: Opened) -> WithFiles:
     return WithFiles(Texts(("louver", "audit", SPEC), f"print(lv.audit(spec={SPEC!r}))"), {SPEC: text})
 
 
-def _advise(found: Told) -> None:
-    """What the verb would change."""
-    advice = found["advice"]
-    lines = []
-    if advice is not None and advice["leave_out"]:
-        lines.append(f"Safe without: {', '.join(advice['leave_out'])}.")
-    if advice is not None and advice["coarsen"]:
-        lines.append(
-            "Safe with: " + "; ".join(f"{one['table']} {one['how']}" for one in advice["coarsen"]) + "."
-        )
+def advised(found: Told, n_tables: int) -> list[str]:
+    """What the verb would change, in words. That nothing is given away where nothing is published is no advice."""
+    lines = [f"Safe {found['advised']}."] if found["advised"] and found["n_out"] < n_tables else []
     for plan in found["hide"]:
-        told = f"{len(plan['cells']):,} more cells beside {plan['small_cells']:,} small ones"
-        lines.append(
-            f"Hide in {plan['table']}: {told if plan['safe'] else 'no pattern found that protects all'}."
-        )
-    if lines:
-        with card("pad roomy"):
-            tag("h2", text="What to change")
-            for line in lines:
-                tag("p", "s", line)
+        if not plan["safe"]:
+            lines.append(f"Hide in {plan['table']}: no pattern found that protects all.")
+        elif plan["cells"]:
+            more = count_of(len(plan["cells"]), "more cell")
+            small = count_of(plan["small_cells"], "small one")
+            lines.append(f"Hide in {plan['table']}: {more} beside {small}.")
+    return lines
 
 
 class DraftPanel:
@@ -542,7 +562,3 @@ class DraftPanel:
             tag("p", "s sub", f"{self._draft.name} is in the list. Change what you like to add another.")
         self._draft.name = self._next()
         self._named.set(value=self._draft.name)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

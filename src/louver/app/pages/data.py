@@ -31,7 +31,6 @@ from louver.profile.options import ProfileOptions
 
 __all__ = ["build", "ways_to_open"]
 
-COUNT_NAMES = {"count", "counts", "n", "freq", "frequency", "number", "people", "persons"}
 DECIDE = {"": "Decide"}
 HEADS = (
     ("Attribute", ""),
@@ -161,6 +160,11 @@ class _Page:
         self._paint_verdict()
         self._paint_table(self.columns.profile)
 
+    def has_people(self) -> None:
+        """No column counts people."""
+        self.columns.has_people = True
+        self._paint_verdict()
+
     def count_by(self, name: str | None) -> None:
         """Take a column for counts of people: other numbers follow, on every page."""
         self.session.count_by(name)
@@ -199,11 +203,12 @@ class _Page:
                     "Tables can be made of it; microdata need one line per person.",
                 ):
                     button("One line per person", partial(self.count_by, None))
-            elif (guess := self._guessed_counts()) is not None:
+            elif (guess := self.columns.counts()) is not None:
                 with verdict(
                     "care", "Are these counts?", f"Does {guess} say how many people each line stands for?"
                 ):
                     button("Yes, count people by it", partial(self.count_by, guess), kind="pri")
+                    button("No, every line is one person", self.has_people)
             elif waiting:
                 need = "One column needs" if len(waiting) == 1 else f"{len(waiting)} columns need"
                 one = len(waiting) == 1
@@ -214,19 +219,6 @@ class _Page:
                     button("Take the suggested roles", self.take_suggested)
             else:
                 verdict("ok", "Every column has a role.", "Go on to Tables or Microdata.", self._together())
-
-    def _guessed_counts(self) -> str | None:
-        """A column of whole numbers that is named like counts, and is not decided yet."""
-        assert self.columns.profile is not None
-        listed = self.columns.profile["columns"]
-        return next(
-            (
-                c["name"]
-                for c in listed
-                if c["name"].lower() in COUNT_NAMES and c["kind"] in ("integer", "ordered code", "id")
-            ),
-            None,
-        )
 
     def _together(self) -> str:
         assert self.columns.profile is not None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from louver._words import counted
 from louver.app.columns import Columns, Tree
 from louver.app.jobs.data import labelled
 from louver.app.look import Tag, button, icon, problem, segments, select
@@ -25,7 +26,10 @@ HELP = {
     ),
     "bins": ("Edges between the classes; each class holds its lower edge.", "18, 25, 45, 65"),
     "prefix": ("How many of the first letters make a group, from coarse to fine.", "1, 3"),
-    "dates": ("Which levels, from fine to coarse; all where nothing is written.", "month, quarter, year"),
+    "dates": (
+        "Which levels, from fine to coarse; all where nothing is written.",
+        "month, quarter, year, decade",
+    ),
 }
 
 
@@ -102,7 +106,7 @@ class TreePanel:
                     with Tag("span", "row"):
                         icon("down", "mini")
                         Tag("b", "b", label)
-                        Tag("span", "s sub", f"{len(inside)} values")
+                        Tag("span", "s sub", counted(len(inside), "value"))
                 else:
                     self._chip(label)
                 Tag("span", "s", f"{records:,}")

@@ -566,6 +566,8 @@ def check_stated(context: Context) -> Outcome:
     if manifest.verb == "anonymize":
         for problem in (*_anonymize_problems(folder, manifest, known), *_reached_problems(context)):
             return Outcome(False, problem)
+    if manifest.verb == "audit" and not _are_filters_shown(folder, manifest):
+        return Outcome(False, "a table is said to count labels that it does not list")
     if FIRST_MANIFEST in manifest.files:
         text = read_bytes(folder.file(FIRST_MANIFEST), MOST_BYTES)
         if not is_as_written(text):
@@ -709,6 +711,28 @@ def _audit_known(folder: Folder, manifest: Manifest) -> Known:
     tables = [table for entry in manifest.promises for table in entry.get("tables", ())]
     names = {name for table in tables for name in (*table["by"], table["file"])}
     return Known(frozenset(names), frozenset(_audit_labels(folder, tables)))
+
+
+def _are_filters_shown(folder: Folder, manifest: Manifest) -> bool:
+    """Whether a table of counts that is filtered by an attribute of its own lists every label of the filter.
+
+    Labels that were merged afterwards, rows of shares without people and other attributes are in no file: those are counted as untraced.
+    """
+    for table in manifest.parameters["tables"]:
+        own = [
+            name
+            for name in table["by"]
+            if name in table.get("where", {}) and name not in table.get("recode", {})
+        ]
+        if table["n_rows_by"] is not None or not own:
+            continue
+        listed: dict[str, set[Any]] = {name: set() for name in own}
+        for batch in folder.batches(table["file"], own):
+            for name, column in zip(own, batch.columns, strict=True):
+                listed[name].update(column.unique().to_pylist())
+        if any(not set(table["where"][name]) <= listed[name] for name in own):
+            return False
+    return True
 
 
 def _audit_labels(folder: Folder, tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:

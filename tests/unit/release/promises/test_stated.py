@@ -230,6 +230,7 @@ KEYS: dict[str, tuple[str, Callable[[Manifest], object]]] = {
     "sizes of regions": ("first", lambda m: m["results"]["levels"][-1].update(sizes=[row[0] for row in NUMBERS])),
     "a bias": ("first", lambda m: m["results"].update(errors={"typical": [], "bias": NUMBERS})),
     "names of tables": ("audit", lambda m: m["parameters"]["tables"][0].update(name=" ".join(RECORDS))),
+    "labels of a filter": ("audit", lambda m: m["parameters"]["tables"][0].update(where={"sex": RECORDS[:40]})),
     "an extension's edits": ("extension", lambda m: m["results"]["edits"].update(broken_before=dict.fromkeys(RECORDS, 0))),
 }  # fmt: skip
 
