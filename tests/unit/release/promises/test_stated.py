@@ -281,6 +281,15 @@ def test_records_spelt_with_published_labels_and_forged_figures(
     assert failed(out) == {"manifest contents"}
 
 
+def test_options_may_name_something_twice(tmp_path: Path) -> None:
+    people = pa.table({"age": [*range(20)] * 2, "ill": ["x", "y"] * 20})
+    release = lv.anonymize(
+        people, quasi=["age"], sensitive=["ill"], k=2, missing_code={"ill": ["-", "-"]}, method="greedy"
+    )
+    release.write(tmp_path / "out")
+    assert verify(tmp_path / "out").passed
+
+
 def test_room_between_the_parts_of_a_manifest(honest: Path, tmp_path: Path) -> None:
     out = copied(honest, "extension", tmp_path)
     for path, check in ((out / "manifest.json", "manifest unedited"), (out / "first/manifest.json", "manifest contents")):  # fmt: skip
