@@ -251,7 +251,7 @@ def _doubted(check: Callable[[], Outcome], bad_form: str = BAD_FORM) -> Outcome:
         )
     except Malformed as error:
         return Outcome(False, str(error))
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, StopIteration):
         return Outcome(False, bad_form)
     except (OSError, RecursionError, MemoryError, NotImplementedError, pa.ArrowException):
         return Outcome(False, bad_form)
