@@ -123,7 +123,7 @@ def protect(
     ...     rules=[{"rule": "frequency", "minimum": 2}],
     ... )
     >>> found.summary.primary, found.summary.secondary, found.is_protected
-    (3, 2, True)
+    (3, 5, True)
     """
     request = requested(spec, ProtectOptions)
     if out is not None:
