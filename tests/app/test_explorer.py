@@ -247,8 +247,9 @@ def test_a_file_of_ones_own(explorer: Explorer, browser: Any, tmp_path: Path) ->
 def test_tables_by_keyboard(explorer: Explorer, browser: Any) -> None:
     """The same with keys alone, to the reason why a cell is known."""
     with tab(browser, explorer) as page:
-        page.keyboard.press("g")
-        page.keyboard.press("t")
+        while "#tables" not in page.url:  # two keys that come too far apart are not a pair
+            page.keyboard.press("g")
+            page.keyboard.press("t")
         wait_for_tiles(page, 17, 36)
         page.focus("[data-chip=X1]")
         page.keyboard.press("ArrowRight")

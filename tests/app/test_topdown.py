@@ -141,6 +141,8 @@ def test_regions_by_keyboard_and_on_a_map(
         page.wait_for_selector(".rline.sel .rname:has-text('1A3')")
         page.wait_for_function(SAME_SHAPE, arg=2)
         page.get_by_role("button", name="Add up regions", exact=True).click()
+        page.wait_for_selector("button[aria-pressed=true]:has-text('Add up regions')")
+        page.wait_for_selector(".headline:not(.gone)")
         for number in (0, 4):
             page.locator(".regionmap > path").nth(number).click(force=True)
             page.wait_for_function(
@@ -292,6 +294,7 @@ def test_a_release_is_extended(browser: Any, explorer: Explorer, folder: Path, a
     before = Ledger(folder / "town.ledger").state().spent
     with tab(browser, explorer, "releases") as page:
         page.click("td button:has-text('town')")
+        page.wait_for_selector(".rname:has-text('town')")
         page.get_by_role("button", name="Extend…", exact=True).click()
         page.wait_for_selector("text=No ready schema refines the attributes of this release.")
         page.set_input_files(
