@@ -12,7 +12,7 @@ from louver.audit import audit as audit_verb
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
 from louver.cli.parameters import CHECK_FAILED, Given, Html, Json, SpecAgain, command, group, the_spec
-from louver.errors import InputError, printable
+from louver.errors import printable
 from louver.release.pages import page_of
 from louver.report.audit import write_audit_report
 from louver.report.page import check_page
@@ -38,11 +38,7 @@ def audit(
     run: Run,
 ) -> int:
     """Audit what several tables give away together."""
-    path = the_spec(file, spec)
-    if path is None:
-        raise InputError(
-            "argument SPEC.toml is missing; name a file with an [audit] section.", option="SPEC.toml"
-        )
+    path = the_spec(file, spec, "a file with an [audit] section")
     request = ask(AuditOptions, None, path, given)
     if html is not None:
         check_page(html, request.files())

@@ -115,11 +115,14 @@ def command(
     return register
 
 
-def the_spec(argument: Path | None, option: Path | None) -> Path | None:
-    """The spec of a verb that takes it as its argument, and as --spec like the others."""
+def the_spec(argument: Path | None, option: Path | None, what: str) -> Path:
+    """The spec of a verb that takes it as its argument, and as --spec like the others; `what` says what to name where it is missing."""
     if argument is not None and option is not None:
         raise InputError("the spec is named twice; give SPEC.toml or --spec.", option="--spec")
-    return argument or option
+    path = argument or option
+    if path is None:
+        raise InputError(f"argument SPEC.toml is missing; name {what}.", option="SPEC.toml")
+    return path
 
 
 def _options(model: type[Options] | None) -> Iterator[Described]:

@@ -10,7 +10,7 @@ import typer
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
 from louver.cli.parameters import CHECK_FAILED, Given, Html, Json, Out, SpecAgain, command, group, the_spec
-from louver.errors import InputError, printable
+from louver.errors import printable
 from louver.protect import ProtectOptions
 from louver.protect import protect as protect_verb
 from louver.report.page import check_page
@@ -44,11 +44,7 @@ def protect(
     run: Run,
 ) -> int:
     """Hide cells of linked tables, with a proof that nobody can work them out."""
-    path = the_spec(file, spec)
-    if path is None:
-        raise InputError(
-            "argument SPEC.toml is missing; name a file with a [protect] section.", option="SPEC.toml"
-        )
+    path = the_spec(file, spec, "a file with a [protect] section")
     request = ask(ProtectOptions, None, path, given)
     if html is not None:
         check_page(html, request.files())

@@ -192,10 +192,7 @@ def topdown_area(
 
 
 def _spec(file: Path | None, spec: Path | None) -> Path:
-    path = the_spec(file, spec)
-    if path is None:
-        raise InputError("argument SPEC.toml is missing; name the spec.", option="SPEC.toml")
-    return path
+    return the_spec(file, spec, "the spec")
 
 
 def _folder(out: Path | None) -> Path:

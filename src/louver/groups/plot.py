@@ -1,9 +1,7 @@
-"""Pictures of released group sizes: one region, many regions in small, and errors by level."""
+"""A picture of released group sizes in one region."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,18 +16,14 @@ if TYPE_CHECKING:
 
     from louver.groups.result import GroupRelease
 
-__all__ = ["plot_errors", "plot_regions", "plot_release"]
+__all__ = ["plot_release"]
 
-SAFE, MUTED, INK = "#2a6f97", "#b9c6d0", "#22313f"
-PANELS_ACROSS = 4
+SAFE, INK = "#2a6f97", "#22313f"
 MAX_BARS = 80
 """Sizes that are drawn one by one."""
 
 WITHIN_90 = 1.645
 """Standard deviations that nine tenths of normal noise lie within."""
-
-LONGEST_TITLE = 28
-"""Letters of a region's name above a small picture."""
 
 
 def plot_release(release: GroupRelease, region: int = 0) -> Figure:
@@ -49,50 +43,6 @@ def plot_release(release: GroupRelease, region: int = 0) -> Figure:
     )
     right.set(xlabel="size", ylabel="groups of at least this size", title="Cumulative", yscale="symlog")
     _tidy(right)
-    return literal_text(figure)
-
-
-def plot_regions(release: GroupRelease, regions: Sequence[int]) -> Figure:
-    """Draw the size distribution of several regions in small, on one scale of sizes."""
-    n_down = math.ceil(len(regions) / PANELS_ACROSS)
-    figure = blank_figure(9, 1.75 * n_down + 0.3)
-    panels = figure.subplots(n_down, PANELS_ACROSS, sharex=True, squeeze=False).ravel()
-    shown = _shown(release.counts[list(regions)].sum(axis=0))
-    for axes, region in zip(panels, regions, strict=False):
-        _bars(axes, release, region, shown)
-        title = ", ".join(release.plan.regions.labels[region])
-        if len(title) > LONGEST_TITLE:
-            title = title[: LONGEST_TITLE - 1] + "…"
-        # Labels are text, not formulas.
-        axes.set_title(title, fontsize=8, parse_math=False)
-        axes.tick_params(labelsize=7)
-    for axes in panels[len(regions) :]:
-        axes.set_visible(False)
-    figure.supxlabel("size", fontsize=9)
-    figure.supylabel("groups", fontsize=9)
-    return literal_text(figure)
-
-
-def plot_errors(release: GroupRelease) -> Figure:
-    """Draw the forecast L1 error of every level: measurements as drawn, and after post-processing."""
-    names = [level.name for level in release.plan.levels]
-    place = np.arange(len(names))
-    figure = blank_figure(9, 0.55 * len(names) + 1.1)
-    axes = figure.subplots()
-    for shift, told, color, found in (
-        (-0.19, "measurements as drawn", MUTED, release.forecast.before),
-        (0.19, "after post-processing", SAFE, release.forecast.after),
-    ):
-        values = [max(error.l1, 0.5) for error in found]
-        axes.barh(place + shift, values, 0.36, color=color, label=told)
-        for at, error in zip(place + shift, found, strict=True):
-            axes.text(max(error.l1, 0.5), at, f" {error.l1:,.0f}", va="center", fontsize=8, color=INK)
-    axes.set_yticks(place, names, parse_math=False)
-    axes.invert_yaxis()
-    axes.set(xscale="log", xlabel="groups counted under a wrong size (forecast)")
-    axes.set_xlim(0.4, axes.get_xlim()[1] * 3)
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
-    axes.spines[["top", "right"]].set_visible(False)
     return literal_text(figure)
 
 

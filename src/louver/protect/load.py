@@ -632,16 +632,18 @@ def _from_records(
     )
 
 
+def _bad_row(source: Source, name: str, position: int, problem: str) -> InputError:
+    """What is wrong with a value; `position` counts the records read from 1, and `problem` has the row's number at {at}."""
+    at = source.row_of(position)
+    text = f'column "{name}" in {source.name}{problem.format(at=at)}.'
+    return InputError(text, file=source.name, column=name, row=at)
+
+
 def _labels(source: Source, name: str, column: Sequence[str | None]) -> list[str]:
     for row, label in enumerate(column, start=1):
         if label is None:
-            at = source.row_of(row)
-            raise InputError(
-                f'column "{name}" in {source.name} has no value on row {at}; drop the row or give it a code.',
-                file=source.name,
-                column=name,
-                row=at,
-            )
+            problem = " has no value on row {at}; drop the row or give it a code"
+            raise _bad_row(source, name, row, problem)
     return [str(label) for label in column]
 
 
@@ -657,13 +659,7 @@ def _weights(
         except ValueError:
             found[row] = math.nan
         if not 1 <= found[row] < 1e9:
-            at = source.row_of(row + 1)
-            raise InputError(
-                f'column "{name}" in {source.name}: row {at} needs a sampling weight of 1 or more.',
-                file=source.name,
-                column=name,
-                row=at,
-            )
+            raise _bad_row(source, name, row + 1, ": row {at} needs a sampling weight of 1 or more")
     return found
 
 
@@ -686,15 +682,10 @@ def _leaf_places(source: Source, attribute: Attribute, labels: Sequence[str]) ->
     leaves = attribute.trees[0].leaves[attribute.total]
     for row, label in enumerate(labels, start=1):
         if label not in leaves:
-            at = source.row_of(row)
             known = any(label in tree.leaves for tree in attribute.trees)
             told = "is a total of its hierarchy" if known else "is outside its hierarchy"
-            raise InputError(
-                f'column "{attribute.name}" in {source.name}: the code on row {at} {told}; records need codes of the last level.',
-                file=source.name,
-                column=attribute.name,
-                row=at,
-            )
+            problem = f": the code on row {{at}} {told}; records need codes of the last level"
+            raise _bad_row(source, attribute.name, row, problem)
     return list(labels)
 
 
@@ -721,13 +712,7 @@ def _numbers(
         elif units < 0 and not is_negative:
             problem = "is negative; set negative = true in its tables where that may be"
         if problem is not None:
-            at = source.row_of(row + 1)
-            raise InputError(
-                f'column "{name}" in {source.name}: row {at} {problem}.',
-                file=source.name,
-                column=name,
-                row=at,
-            )
+            raise _bad_row(source, name, row + 1, f": row {{at}} {problem}")
         assert units is not None
         value[row] = units if weights is None else round(units * weights[row])
         own[row] = units

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from louver.topdown.forecast import PlanForecast
     from louver.topdown.result import TopDownRelease
 
-__all__ = ["plot_forecast", "plot_release", "plot_sizes"]
+__all__ = ["plot_forecast", "plot_release"]
 
 COLOURS = ("#2a6f97", "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", "#22313f", "#c1442d", "#8d99ae")
-SAFE = COLOURS[0]
-MOST_POINTS = 500  # regions drawn; between them the sizes hardly change
 LARGE_RATIO = 30  # beyond it an axis is logarithmic
 
 
@@ -101,25 +99,6 @@ def _draw_lines(axes: Axes, names: tuple[str, ...], values: dict[str, dict[int, 
     if found and max(found) > LARGE_RATIO * min(found):
         axes.set_yscale("symlog", linthresh=min(found))
     axes.set_ylim(bottom=0)
-
-
-def plot_sizes(release: TopDownRelease) -> Figure:
-    """Draw the people of every region of the last levels, the largest region first."""
-    names = release.plan.design.spine.names
-    people = release.sizes()
-    shown = list(range(len(names)))[-3:]
-    figure = blank_figure(4.5 * len(shown), 3.0)
-    for axes, level in zip(np.atleast_1d(figure.subplots(1, len(shown))), shown, strict=True):
-        sizes = np.sort(people[level])[::-1]
-        shown_regions = np.unique(np.linspace(0, len(sizes) - 1, MOST_POINTS).astype(int))
-        place = np.append(shown_regions, len(sizes))
-        axes.fill_between(place, np.append(sizes[shown_regions], 0), step="post", color=SAFE)
-        axes.set_yscale("symlog", linthresh=10)
-        axes.set(xlabel="regions, the largest first", ylabel="people", title=names[level])
-        axes.set_xlim(0, len(sizes))
-        axes.set_ylim(bottom=0)
-        axes.spines[["top", "right"]].set_visible(False)
-    return literal_text(figure)
 
 
 def _colour(number: int) -> str:

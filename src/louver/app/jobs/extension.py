@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from louver.app.jobs.books import listed, loss_told, release_folder
-from louver.app.jobs.topdown import Asked, budget_of, is_sealed_in, moved_spec
+from louver.app.jobs.topdown import Asked, budget_of, is_sealed_in, moved_spec, paid_release
 from louver.app.spec_files import written
 from louver.data.write import replacing
 from louver.errors import LouverError
 from louver.privacy.ledger import Ledger
 from louver.release.open import open_release
-from louver.report.topdown import topdown_report
 from louver.run import Run
 from louver.schema.files import read_toml
 from louver.schema.ready import READY, with_ready
@@ -26,7 +25,6 @@ from louver.topdown.extension.repair import check_extendable
 from louver.topdown.extension.solve import check_payer
 from louver.topdown.load import read_design
 from louver.topdown.plan import make_plan
-from louver.topdown.solve import work_of
 
 __all__ = [
     "extendable",
@@ -167,12 +165,4 @@ def is_extension_paid(path: str, asked: Asked, ledger: str, out: str, run: Run) 
 
 def extended(path: str, asked: Asked, ledger: str, out: str, run: Run) -> dict[str, Any]:
     """Measure, pay, estimate and publish the extension; the records are those that the spec names."""
-    made = extend(
-        moved_spec(path, asked),
-        ledger=ledger,
-        out=out,
-        resume=work_of(Path(out)).exists(),  # cancelled after it was paid for: the same noise goes on
-        report=topdown_report,
-        run=run,
-    )
-    return {"people": made.n_people}
+    return paid_release(extend, path, asked, ledger, out, run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from louver.topdown.forecast import forecast, total_query
 from louver.topdown.measuring import source_hash
 from louver.topdown.plan import make_plan, measurable
 from louver.topdown.problem import SparseLevel
-from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
+from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, TopDownRelease
 from louver.topdown.shares import equal_shares, with_shares
 from louver.topdown.solve import work_of
 from louver.topdown.stand_in import draw_stand_in
@@ -35,6 +35,7 @@ __all__ = [
     "is_paid",
     "is_sealed_in",
     "moved_spec",
+    "paid_release",
     "planned",
     "released",
 ]
@@ -108,11 +109,18 @@ def is_sealed_in(out: Path, book: Ledger, design: Design, run: Run) -> bool:
 
 def released(path: str, asked: Asked, ledger: str, out: str, run: Run) -> dict[str, Any]:
     """Measure, pay, estimate and publish; the records are those that the spec names."""
-    made = topdown(
+    return paid_release(topdown, path, asked, ledger, out, run)
+
+
+def paid_release(
+    verb: Callable[..., TopDownRelease], path: str, asked: Asked, ledger: str, out: str, run: Run
+) -> dict[str, Any]:
+    """What a verb that pays releases; where it was cancelled after it was paid for, the same noise goes on."""
+    made = verb(
         moved_spec(path, asked),
         ledger=ledger,
         out=out,
-        resume=work_of(Path(out)).exists(),  # cancelled after it was paid for: the same noise goes on
+        resume=work_of(Path(out)).exists(),
         report=topdown_report,
         run=run,
     )

@@ -17,6 +17,7 @@ from louver.privacy.budget import epsilon_at
 from louver.release.manifest import Manifest
 from louver.release.pages.chart import Area, Bars, Mark, Panel, Ranges, across, drawing
 from louver.release.pages.frame import answers, facts, figure, page, table, tiles
+from louver.release.pages.promised import loss_of, not_private
 from louver.release.pages.published import Published
 
 __all__ = ["groups_page"]
@@ -346,13 +347,12 @@ def _bound(privacy: Mapping[str, Any]) -> str:
 
 
 def _verdict(manifest: Manifest) -> str:
-    if manifest.not_for_release:
-        return "NOT PRIVATE and not for release: made to compare with the truth."
-    if manifest.not_private:
-        return "NOT PRIVATE: the noise comes from a seed that anybody can repeat."
+    if warning := not_private(manifest):
+        return warning
     told = manifest.privacy
-    loss = f"{told['measure']} = {told['amount']} ({told['neighbours']})"
-    return f"Promised: {loss}. That is the most that these files can tell of whether {_meaning(told)}."
+    return (
+        f"Promised: {loss_of(told)}. That is the most that these files can tell of whether {_meaning(told)}."
+    )
 
 
 def _meaning(privacy: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from louver.release.manifest import Manifest
 from louver.release.pages.chart import COLOURS, Area, Bars, Line, Panel, drawing
 from louver.release.pages.frame import answers, facts, figure, page, table, tiles
+from louver.release.pages.promised import loss_of, not_private
 from louver.release.pages.published import Published
 
 __all__ = ["topdown_page"]
@@ -108,21 +109,15 @@ def topdown_page(manifest: Manifest, published: Published) -> str:
 # Words
 
 
-def _loss(told: Mapping[str, Any]) -> str:
-    return f"{told['measure']} = {told['amount']} ({told['neighbours']})"
-
-
 def _verdict(manifest: Manifest) -> str:
-    if manifest.not_for_release:
-        return "NOT PRIVATE and not for release: made to compare with the truth."
-    if manifest.not_private:
-        return "NOT PRIVATE: the noise comes from a seed that anybody can repeat."
+    if warning := not_private(manifest):
+        return warning
     privacy = manifest.privacy
     given = ", given the exact counts listed below" if privacy["not_protected"] else ""
     first = privacy.get("first_release")
-    beside = "" if first is None else f" beside {_loss(first)} for the release it extends"
+    beside = "" if first is None else f" beside {loss_of(first)} for the release it extends"
     return (
-        f"Promised: {_loss(privacy)}{beside}. That is the most that these files can tell of whether "
+        f"Promised: {loss_of(privacy)}{beside}. That is the most that these files can tell of whether "
         f"{privacy['meaning']}{given}."
     )
 
@@ -202,7 +197,7 @@ def _guarantee(manifest: Manifest) -> list[tuple[str, str]]:
     privacy = manifest.privacy
     rows = [("neighbours", f"{privacy['neighbours']}: {privacy['meaning']}")]
     if privacy.get("first_release") is not None:
-        lost = _loss(privacy["first_release"])
+        lost = loss_of(privacy["first_release"])
         rows.append(("lost before", f"{lost}, by the release that it extends; both add up"))
     rows += [("not protected", what) for what in privacy["not_protected"]] or [
         ("not protected", "nothing is exact")

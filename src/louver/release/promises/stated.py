@@ -2,11 +2,12 @@
 
 Parameters, results and warnings are read by people and by no promise, so that anything could hide there. Every string must be a name or a
 label of the published files, one of a list, or of a fixed form. What cannot be any of these, such as the labels that a recode united, is
-short, and counted: `verify` tells how many strings it could not trace. A list hardly names anything twice, or records could be spelt with the labels
-that are published anyway; a number has no more digits than a computer's; and the text of the file is as a program writes it, without room
-between its parts.
-Whatever the options of a verb accept must have its place here: a
-release that is refused when it is sealed has been paid for, so that parameters are held to the same form before (`check_parameters`).
+short, and counted: `verify` tells how many strings it could not trace. A list hardly names anything twice, or records could be spelt with
+the labels that are published anyway; a number has no more digits than a computer's; and the text of the file is as a program writes it,
+without room between its parts.
+
+Whatever the options of a verb accept must have its place here: a release that is refused when it is sealed has been paid for, so that
+parameters are held to the same form before (`check_parameters`).
 """
 
 from __future__ import annotations
@@ -180,7 +181,8 @@ TOPDOWN_METHODS = (
 class _Part(BaseModel):
     """Known keys and types; a key that early versions did not write may be missing."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    # Each model is made when it is first asked for: a release needs those of its own verb.
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class Bins(_Part):

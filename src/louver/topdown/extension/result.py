@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from louver.release.manifest import MANIFEST, Manifest
+from louver.release.pages.promised import loss_of
 from louver.release.write import ReleaseWriter
 from louver.topdown.extension.problem import Extension
 from louver.topdown.extension.repair import Edits
@@ -39,8 +40,7 @@ class ExtendedRelease(TopDownRelease):
     @property
     def lost_before(self) -> str:
         """What the first release lost."""
-        told = self.extension.first.manifest.privacy
-        return f"{told['measure']} = {told['amount']} ({told['neighbours']})"
+        return loss_of(self.extension.first.manifest.privacy)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
