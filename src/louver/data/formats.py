@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from louver.data.endings import format_of
-from louver.data.headings import LOOKED_AT_ROWS, Row, check_headings
+from louver.data.headings import HEADER_SAMPLE_ROWS, Row, check_headings
 from louver.errors import InputError
 
 __all__ = ["read_excel", "read_or_refuse", "read_statistical"]
@@ -167,7 +167,7 @@ def _table_of(rows: Sequence[Sequence[Any]], file: str, header_row: int | None) 
     if not numbered:
         raise InputError(f"{file} has an empty sheet; give one with column names and rows.", file=file)
     if header_row is None:
-        check_headings([_shown(n, row) for n, row in numbered[:LOOKED_AT_ROWS]], file)
+        check_headings([_shown(n, row) for n, row in numbered[:HEADER_SAMPLE_ROWS]], file)
     else:
         numbered = [(n, row) for n, row in numbered if n >= header_row]
         if not numbered or numbered[0][0] != header_row:

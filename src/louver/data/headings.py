@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from louver.errors import InputError
 
-__all__ = ["LOOKED_AT_ROWS", "Row", "check_headings"]
+__all__ = ["HEADER_SAMPLE_ROWS", "Row", "check_headings"]
 
-LOOKED_AT_ROWS = 200
+HEADER_SAMPLE_ROWS = 200
 MOST_HEADINGS = 20
 """Rows above the names of the columns that are looked for."""
 LEAST_BELOW = 3

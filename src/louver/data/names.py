@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["no_such_column"]
 
 MAX_SUGGESTED = 3
-LOOKED_AT_ROWS = 10_000
-MOST = 0.5
+NAME_SAMPLE_ROWS = 10_000
+MOSTLY = 0.5
 VALUE = re.compile(r"[+-]?[\d.,:/ -]*\d[\d.,:/ -]*|\S+@\S+")
 """What is a value rather than a name: a number, a date, a time, an address."""
 
@@ -49,8 +49,8 @@ def _suggestion(column: str, names: tuple[str, ...]) -> str:
 def _looks_like_data(source: Source) -> bool:
     """Whether most names look like values, or one of them is a value of its own column further down."""
     names = source.columns
-    if sum(1 for name in names if VALUE.fullmatch(name)) > MOST * len(names):
+    if sum(1 for name in names if VALUE.fullmatch(name)) > MOSTLY * len(names):
         return True
     repeated = " OR ".join(f"CAST({quoted(name)} AS VARCHAR) = {literal(name)}" for name in names)
-    start = f"(SELECT * FROM raw LIMIT {LOOKED_AT_ROWS})"
+    start = f"(SELECT * FROM raw LIMIT {NAME_SAMPLE_ROWS})"
     return source.first_row(f"SELECT 1 FROM {start} WHERE {repeated} LIMIT 1") is not None

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from louver.data.headings import LOOKED_AT_ROWS, Row, check_headings
+from louver.data.headings import HEADER_SAMPLE_ROWS, Row, check_headings
 from louver.errors import InputError
 
 __all__ = ["Header", "TextFile", "check_names", "find_fault", "read_header", "text_file"]
@@ -271,7 +271,7 @@ def _numbered(start: str, separator: str) -> list[Row]:
             if any(fields):
                 rows.append(Row(before + 1, tuple(field.strip() for field in fields)))
             before = reader.line_num
-            if len(rows) == LOOKED_AT_ROWS:
+            if len(rows) == HEADER_SAMPLE_ROWS:
                 break
     except csv.Error:
         return []
