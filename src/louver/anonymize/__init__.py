@@ -30,7 +30,7 @@ from louver.anonymize.result import DATA_FILE, AnonymizedRelease
 from louver.anonymize.solve import form_classes
 from louver.anonymize.stored import StoredRecords
 from louver.anonymize.watch import Watch
-from louver.data.fingerprint import fingerprint
+from louver.data.people import fingerprint
 from louver.data.read import Source, open_source
 from louver.data.restriction import restriction
 from louver.errors import InputError

@@ -21,8 +21,7 @@ from louver.anonymize.recodes import binned, recoded_labels
 from louver.anonymize.requirements import Distance, LKind, Sensitive
 from louver.anonymize.roles import check_roles
 from louver.data.coded import CodedColumn, read_coded
-from louver.data.coding import find_row, in_order, is_numbers, text_sql
-from louver.data.dates import calendar_days, date_form, iso_day
+from louver.data.coding import calendar_days, date_form, find_row, in_order, is_numbers, iso_day, text_sql
 from louver.data.read import Source, open_source
 from louver.data.tabulate import Records, read_codes
 from louver.data.units import find_unit_column

@@ -9,9 +9,8 @@ import pyarrow as pa
 from louver.anonymize.options import NUMBER_CODES, AnonymizeOptions
 from louver.data.coded import coded_column, read_coded
 from louver.data.dependencies import find_dependencies
-from louver.data.kinds import ColumnKind, guess_kind
+from louver.data.kinds import LIKE_A_UNIT, ColumnKind, guess_kind, may_be_unit, why_telling
 from louver.data.read import Source
-from louver.data.telling import LIKE_A_UNIT, may_be_unit, why_telling
 from louver.errors import InputError
 from louver.run import Run
 

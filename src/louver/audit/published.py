@@ -17,7 +17,7 @@ from louver.audit.options import MAX_COUNT, TableOptions
 from louver.audit.pieces import Cross
 from louver.audit.system import IntArray
 from louver.data.read import open_source
-from louver.data.values import read_text
+from louver.data.tabulate import read_text
 from louver.errors import InputError
 from louver.schema.attribute import Attribute
 

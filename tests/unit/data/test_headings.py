@@ -9,7 +9,7 @@ import openpyxl
 import pytest
 
 from louver.data.read import open_source
-from louver.data.values import read_text
+from louver.data.tabulate import read_text
 from louver.errors import InputError
 
 NAMES = ["id", "age", "sex", "town"]

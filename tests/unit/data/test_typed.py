@@ -6,7 +6,7 @@ from itertools import product
 
 import pyarrow as pa
 
-from louver.data.typed import common_type, number_type, typed
+from louver.data.coded import common_type, number_type, typed
 
 PIECES = (["1", None], ["1.5"], ["x"], [None], ["9" * 400 + ".0"])
 

@@ -19,7 +19,7 @@ from louver._arrays import Bools, Ints
 from louver.anonymize.generalise import Published
 from louver.anonymize.parts.spill import KEY, Spill
 from louver.anonymize.publish import published_texts
-from louver.data.typed import common_type, number_type
+from louver.data.coded import common_type, number_type
 from louver.run import Run
 
 __all__ = ["STRETCH_ROWS", "Arranging", "Texts"]
