@@ -18,7 +18,6 @@ import duckdb
 import pyarrow as pa
 
 from louver._words import listed
-from louver.data.decimals import check_commas, no_such_column, with_points
 from louver.data.formats import (
     POSTGRES_SCHEMES,
     Format,
@@ -30,6 +29,7 @@ from louver.data.formats import (
     read_or_refuse,
     read_statistical,
 )
+from louver.data.mistakes import check_commas, no_such_column, with_points
 from louver.data.scratch import Scratch
 from louver.data.separated import Header, TextFile, check_names, find_fault, read_header, text_file
 from louver.data.sql import file_literal, filter_sql, literal, quoted, split_table
