@@ -45,7 +45,7 @@ def check_roles(source: Source, records: pa.Table, options: AnonymizeOptions, ru
 
     Notes
     -----
-    The thresholds are those of `louver.data.telling` and `louver.data.dependencies`, which `louver profile` uses too. A column that
+    The thresholds are those of `louver.data.kinds` and `louver.data.dependencies`, which `louver profile` uses too. A column that
     is rounded or cut off is judged by what is published of it: nobody sees more, and what still is nearly unique is refused.
     """
     listed = {*options.sensitive, *options.keep}

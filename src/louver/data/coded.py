@@ -1,4 +1,4 @@
-"""Columns as codes into the list of their values, for what is to be learnt about a table before it is published."""
+"""Columns in memory: as codes into the list of their values, and with the type of number that their text stands for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""From the text of a column to codes: SQL expressions on one side, label look-up on the other."""
+"""From the text of a column to codes: SQL expressions on one side, label look-up on the other.
+
+A column of dates is read in one form: year first (ISO), day first, month first, digits alone (20200229) or with the name of the month
+(29feb2020). Times of day are dropped. Where day and month cannot be told apart, the user has to say which comes first.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +21,6 @@ from louver.data.sql import literal
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
-
-if TYPE_CHECKING:
-    from louver.data.read import Source
 
 __all__ = [
     "Coder",

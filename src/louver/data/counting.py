@@ -1,4 +1,9 @@
-"""Counts from records: each row is one, or a column holds its count (weight), or one column of counts per cell (wide)."""
+"""Counts from records: each row counts as one, or a column holds its count (weight), or there is one column of counts per cell (wide).
+
+`--weight` names a column with the number of people that a row stands for. A column of incomes holds whole numbers too, and an audit of
+euros says nothing about people; a sampling weight says how many people a record represents, not how many were counted. Columns that
+look like either are refused.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +24,6 @@ from louver.schema.recode import Recode
 
 if TYPE_CHECKING:
     from louver.data.read import Source
-
-if TYPE_CHECKING:
     from louver.schema.spec import Schema
 
 __all__ = ["Wide", "attribute_of", "check_weight", "coder_of", "counted_rows"]

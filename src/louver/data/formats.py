@@ -1,7 +1,11 @@
-"""Files of other programs (Excel, Stata, SPSS, SAS) as Arrow tables; needs the extra `formats`.
+"""Formats that louver reads, and the readers of those that DuckDB does not know.
 
-Numbers stay numbers, codes become their value labels, dates are text in ISO form, and whatever the program calls missing
-is missing. A table is held in memory.
+`FORMATS` is the one list of file formats: `read` dispatches on it, the explorer accepts uploads by it, and messages are written from it. A
+new format is a line there and a reader in `read.READERS`.
+
+Files of Excel, Stata, SPSS and SAS become Arrow tables in memory (extra `formats`): numbers stay numbers, codes become their value
+labels, dates become text in ISO form, and whatever the program calls missing is missing. PostgreSQL results are copied batch by batch
+into the private database (extra `postgres`).
 """
 
 from __future__ import annotations

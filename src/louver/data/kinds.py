@@ -1,7 +1,8 @@
-"""What kind of column it is, guessed from its values.
+"""What kind of data a column holds, and whether it may identify people, guessed from its values and its name.
 
-A guess: nobody can tell from "3" whether it is a number, a rank or the name of a race. The thresholds are stated here, and
-the reason is told in words.
+It is a guess: "3" may be a number, a rank or the code of a category. The thresholds are stated here for every verb, and each guess
+comes with its reason in words. A column identifies people if nearly all its values are different; it reveals another column if its
+value determines the other's (`louver.data.dependencies`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Numbers written with commas: refused where nobody announced them, read as numbers where somebody did.
+"""Common mistakes in files, found by looking at their first rows: a missing header, misspelt columns, numbers with commas.
 
-"16090,69" is text to every reader that expects a point, and a column of exact incomes would pass for categories.
+"16090,69" is text to every reader that expects a point, and a column of exact incomes would pass for categories. So numbers with
+commas are refused unless they are announced, and then read as numbers.
 """
 
 from __future__ import annotations
@@ -12,9 +13,6 @@ from typing import TYPE_CHECKING
 
 from louver.data.sql import literal, quoted
 from louver.errors import InputError
-
-if TYPE_CHECKING:
-    from louver.data.read import Source
 
 if TYPE_CHECKING:
     from louver.data.read import Source

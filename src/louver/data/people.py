@@ -1,8 +1,8 @@
-"""Who is in a set of records: a sketch of keyed hashes by which the same people are known again.
+"""Keyed hashes of confidential data: a fingerprint of a source, and a sketch of the people in it.
 
-Row order does not matter, nor how a value is typed or written (`7`, `7.0` and `007` are one value). Columns may have been
-added, dropped or renamed, and records added or left out: `Census.compare` says how many people two sets have in common. Without
-the key a sketch says nothing about anybody.
+The same data give the same fingerprint. A sketch recognises the same people: row order does not matter, nor how a value is typed or
+written (`7`, `7.0` and `007` are one value). Columns may have been added, dropped or renamed, and records added or removed:
+`Census.compare` says how many people two sets have in common. Without the key, neither reveals anything.
 """
 
 from __future__ import annotations

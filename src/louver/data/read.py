@@ -511,7 +511,7 @@ READERS: dict[str, Callable[[Source, Path, _Reading], None]] = {
     "excel": _attach_excel,
     "statistical": _attach_statistical,
 }
-"""How each kind of file (`endings.FORMATS`) becomes the view `raw`."""
+"""How each kind of file (`formats.FORMATS`) becomes the view `raw`."""
 
 
 def _attach_table(source: Source, table: pa.Table) -> None:

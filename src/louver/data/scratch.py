@@ -1,7 +1,8 @@
-"""Private scratch folders, for what is confidential and shall not outlive the process.
+"""Private scratch folders for confidential data that must not outlive the process, and sorted counts larger than memory.
 
-A folder is its owner's alone (mode 0700), goes with the process that made it, and holds a lock as long as that process
-lives. A process that is killed cannot clean up: the next one that needs a folder sweeps those whose lock is free.
+A folder is accessible to its owner alone (mode 0700), is removed when its process ends, and holds a lock as long as that process
+lives. A process that is killed cannot clean up: the next one that needs a folder removes those whose lock is free. Counts lie in a
+file without a name, which disappears with the process, however that ends.
 """
 
 from __future__ import annotations

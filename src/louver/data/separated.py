@@ -1,8 +1,12 @@
-"""Separated text (CSV, TSV): its header before DuckDB reads it, and its faults after DuckDB could not.
+"""Separated text (CSV, TSV): its header is read before DuckDB reads the file, and its faults are located afterwards.
 
-DuckDB renames duplicate columns and quotes the file in its messages. So the header is read here, and when a
-file turns out to be malformed it is read again, slowly, to name the row. A file that is not UTF-8 is copied: in memory where
-the system can, and otherwise into the private folder of its source.
+DuckDB renames duplicate columns and quotes the file in its messages. So the header is read here, and a malformed file is read
+again, slowly, to name the row. A file that is not UTF-8 is copied: in memory where the system supports it, otherwise into the private
+folder of its source.
+
+Many files start with a title, an empty row or two rows of headings. Taken literally, a heading becomes a record: a person who does
+not exist. The first rows are compared with those below them, and a file that seems to start with headings is refused until the user
+says which row names the columns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How names, texts, numbers and files are written in SQL."""
+"""Names, text, numbers, files and conditions on rows (`louver.schema.where`), written in SQL.
+
+Nothing that a user wrote becomes SQL as it stands: names are looked up and quoted, text and numbers are written as literals.
+"""
 
 from __future__ import annotations
 

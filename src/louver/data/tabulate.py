@@ -1,4 +1,4 @@
-"""Tabulating: from records to a histogram, at once or in parts, and to coded records."""
+"""Tabulating: from records to a histogram, at once or in parts, to coded records, and to small tables of text."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
 from louver.schema.recode import Recode
-
-if TYPE_CHECKING:
-    from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
     from louver.schema.spec import Schema

@@ -205,7 +205,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     from louver.data import read
 
-    opened, hashed = read.open_source, louver.data.fingerprint._file_hash
+    opened, hashed = read.open_source, louver.data.people._file_hash
 
     def opening(data: Any, **more: Any) -> Any:
         seen.append(f"open {read.name_of(data, None)}")
