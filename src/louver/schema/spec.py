@@ -41,7 +41,7 @@ from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.files import read_toml
 from louver.schema.hierarchy import Hierarchy
-from louver.schema.ready import with_ready
+from louver.schema.ready_init import with_ready
 from louver.schema.recode import Recode
 from louver.schema.source import SourceOptions
 from louver.schema.validate import OWN, Options, validated

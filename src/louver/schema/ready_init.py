@@ -17,6 +17,8 @@ __all__ = ["READY", "with_ready"]
 READY = ("pl94", "dhc-persons")
 """Schemas that a spec can name."""
 
+READY_FOLDER = Path(__file__).with_name("ready")
+
 
 def with_ready(mapping: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """A spec with the schema that it names, if any, written out; `where` is what messages call the spec.
@@ -32,7 +34,7 @@ def with_ready(mapping: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     if name not in READY:
         known = " or ".join(f'"{one}"' for one in READY)
         raise InputError(f'{where}: key "schema" must be {known}.', file=where, option="schema")
-    ready = tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+    ready = tomllib.loads((READY_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     return _joined(ready, {key: value for key, value in mapping.items() if key != "schema"}, "")
 
 
