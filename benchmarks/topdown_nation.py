@@ -33,7 +33,7 @@ from synthetic_state import N_HISPANIC, N_RACES, N_VOTING, _facilities
 
 import louver as lv
 from louver.data.scratch import Scratch
-from louver.schema.ready_init import with_ready
+from louver.schema.spec import with_ready
 from louver.topdown.measuring import true_levels
 from louver.topdown.plan import make_plan
 

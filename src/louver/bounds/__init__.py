@@ -31,8 +31,7 @@ from louver.data.read import POSTGRES_SCHEMES
 from louver.errors import InputError
 from louver.release.write import check_out
 from louver.run import Run
-from louver.schema.door import door
-from louver.schema.request import Request, SpecLike, requested
+from louver.schema.request import Request, SpecLike, door, requested
 from louver.schema.source import SourceOptions
 from louver.schema.spec import Schema
 

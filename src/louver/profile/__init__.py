@@ -18,8 +18,7 @@ from louver.profile.result import ColumnProfile, Profile
 from louver.profile.solve import profile_columns
 from louver.profile.spec import write_spec
 from louver.run import Run
-from louver.schema.door import door
-from louver.schema.request import SpecLike, requested
+from louver.schema.request import SpecLike, door, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
