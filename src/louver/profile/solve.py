@@ -8,8 +8,8 @@ from dataclasses import replace
 from louver.data.dependencies import find_dependencies
 from louver.data.kinds import guess_kind
 from louver.profile.distribution import spread
+from louver.profile.load import Problem
 from louver.profile.options import ProfileOptions
-from louver.profile.problem import Problem
 from louver.profile.result import ColumnProfile, Profile
 from louver.profile.roles import Role, find_unit, suggest_roles
 from louver.profile.singling import find_singling_sets
