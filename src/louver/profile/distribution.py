@@ -71,7 +71,7 @@ def _classes(column: CodedColumn) -> Distribution:
     numbers: Floats = np.asarray(np.from_dlpack(pc.cast(column.values, pa.float64())))
     edges = _edges(float(numbers.min(initial=np.inf)), float(numbers.max(initial=-np.inf)))
     counts, _ = np.histogram(numbers, bins=edges, weights=column.counts)
-    labels = tuple(f"{_short(low)} to {_short(high)}" for low, high in pairwise(edges.tolist()))
+    labels = tuple(f"{_short_number(low)} to {_short_number(high)}" for low, high in pairwise(edges.tolist()))
     return Distribution(labels=labels, counts=tuple(int(count) for count in counts))
 
 
@@ -88,7 +88,7 @@ def _edges(least: float, most: float) -> Floats:
     return edges
 
 
-def _short(number: float) -> str:
+def _short_number(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.6g}"
 
 
