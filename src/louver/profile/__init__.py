@@ -1,6 +1,6 @@
 """profile: what is in a table, before anything is published from it.
 
-Columns and their kinds, how identifying they are alone and together, which column tells which, and what role each might play.
+Columns and their kinds, how identifying they are alone and together, which column determines which, and what role each might play.
 A profile stays inside; `write_spec` makes a spec from it that holds nothing of the data but names, kinds and roles.
 """
 
@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from louver._callable import make_callable
 from louver.data.dependencies import find_dependencies
 from louver.data.kinds import guess_kind
-from louver.profile.distribution import spread
 from louver.profile.load import Problem, load
 from louver.profile.options import ProfileOptions
-from louver.profile.result import ColumnProfile, Profile
+from louver.profile.result import ColumnProfile, Profile, spread
 from louver.profile.roles import Role, find_unit, suggest_roles
 from louver.profile.singling import find_singling_sets
 from louver.profile.spec import write_spec
@@ -31,7 +30,11 @@ if TYPE_CHECKING:
 
     Data = str | Path | ArrowStream
 
-__all__ = ["ColumnProfile", "Profile", "ProfileOptions", "profile", "profile_columns", "write_spec"]
+__all__ = ["ColumnProfile", "Profile", "ProfileOptions", "profile", "write_spec"]
+
+
+DROPPED = (Role.IDENTIFYING, Role.UNIT, Role.WEIGHT)
+"""Roles that no release publishes: sets with such columns are listed last, and given as a reason only if there is no other."""
 
 
 @door(ProfileOptions)
@@ -81,17 +84,10 @@ def profile(
     request, run = requested(spec, ProfileOptions), run or Run()
     started = time.perf_counter()
     problem = load(request, run)
-    return profile_columns(problem, request.options, run, started)
+    return _profile_columns(problem, request.options, run, started)
 
 
-make_callable(__name__, profile)
-
-
-DROPPED = (Role.IDENTIFYING, Role.UNIT, Role.WEIGHT)
-"""Roles that no release publishes: sets with such columns are told last, and never as a reason where another is."""
-
-
-def profile_columns(problem: Problem, options: ProfileOptions, run: Run, started: float) -> Profile:
+def _profile_columns(problem: Problem, options: ProfileOptions, run: Run, started: float) -> Profile:
     """Look at every column, at sets of them and at pairs; `started` is when the call began."""
     guesses = []
     for number, column in enumerate(problem.columns):
@@ -139,3 +135,6 @@ def profile_columns(problem: Problem, options: ProfileOptions, run: Run, started
         dependencies=dependencies,
         seconds=time.perf_counter() - started,
     )
+
+
+make_callable(__name__, profile)

@@ -1,4 +1,4 @@
-"""Reading a table once and coding every column."""
+"""Reading a table once and coding every column: the problem that the verb works on."""
 
 from __future__ import annotations
 

@@ -1,8 +1,12 @@
-"""Which columns single people out, alone and together: the smallest sets with enough records alone in them.
+"""Which columns single people out, alone and together: the smallest sets with enough unique records.
 
-A set is listed if at least the share asked for has values that nobody else has, and if none of its parts reaches that. Records
-alone in a set are alone in every larger one, so nothing above a listed set is looked at. Where a column numbers households,
-the records of a household count as one: they are alone where no other household has their values.
+A set is listed if at least the requested share of records has values that no other record has, and none of its subsets reaches that
+share. A record that is unique in a set is unique in every larger one, so no superset of a listed set is examined. Where a column numbers
+households, the records of a household count as one: they are unique if no other household has their values.
+
+Records are compared by random 64-bit numbers, one for each set of columns, equal where all values are equal. Two records with different
+values get the same number with probability 2^-64, so a table of a million records is misjudged about once in forty million tables. A
+sample by the number itself keeps all records of a combination or none: a record that is unique in the sample is unique in the table.
 """
 
 from __future__ import annotations
