@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from louver.audit.cut import cut, tightened
-from louver.audit.decomposable import closed_form
-from louver.audit.domain import Domain
-from louver.audit.pieces import Margin, Piece, Shares
-from louver.audit.system import IntArray, System
 from louver.errors import InfeasibleError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.tables.cut import cut, tightened
+from louver.tables.decomposable import closed_form
+from louver.tables.domain import Domain
+from louver.tables.pieces import Margin, Piece, Shares
+from louver.tables.system import IntArray, System
 
 __all__ = ["Forms", "Problem", "build", "forms_of"]
 

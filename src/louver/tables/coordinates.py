@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csc_array, csr_array, vstack
 
-from louver.audit.system import IntArray, System
-from louver.audit.witnesses import Moves, coefficients
 from louver.optim.kernels.audit.pivots import eliminate
 from louver.optim.kernels.audit.repair import repair_inplace
 from louver.optim.kernels.audit.walk import walk_inplace
 from louver.run import Run
+from louver.tables.system import IntArray, System
+from louver.tables.witnesses import Moves, coefficients
 
 __all__ = ["Coordinates"]
 

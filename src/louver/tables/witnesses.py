@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._mixing import GOLDEN, mixed
-from louver.audit.system import IntArray, System
+from louver.tables.system import IntArray, System
 
 if TYPE_CHECKING:
-    from louver.audit.evidence import Evidence
-    from louver.audit.problem import Problem
+    from louver.tables.evidence import Evidence
+    from louver.tables.problem import Problem
 
 __all__ = ["Moves", "Witnesses", "coefficients"]
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from louver.audit.domain import Domain, cross_attributes
-from louver.audit.pieces import Margin, Piece
-from louver.audit.system import IntArray
+from louver.tables.domain import Domain, cross_attributes
+from louver.tables.pieces import Margin, Piece
+from louver.tables.system import IntArray
 
 __all__ = ["cliques_and_separators", "closed_form"]
 

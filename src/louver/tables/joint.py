@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from louver.audit.enumerate import feasible_point
-from louver.audit.problem import Forms, Problem
-from louver.audit.solve import PATIENCE, Component
-from louver.audit.system import IntArray, System, split
-from louver.audit.witnesses import Witnesses
 from louver.errors import InfeasibleError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
+from louver.tables.enumerate import feasible_point
+from louver.tables.problem import Forms, Problem
+from louver.tables.solve import PATIENCE, Component
+from louver.tables.system import IntArray, System, split
+from louver.tables.witnesses import Witnesses
 
 __all__ = ["Answer", "decide", "fixed", "solve", "walk", "witnesses_of"]
 

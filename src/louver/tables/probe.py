@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.evidence import Sides
-from louver.audit.system import IntArray, Intervals, System
 from louver.run import Run
+from louver.tables.evidence import Sides
+from louver.tables.system import IntArray, Intervals, System
 
 __all__ = ["Probe"]
 

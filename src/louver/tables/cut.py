@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.domain import Domain
-from louver.audit.pieces import Piece, Shares
-from louver.audit.system import IntArray, System
-from louver.audit.totals import MAX_PEOPLE, feasible_totals, row_set, share_bounds
 from louver.errors import InfeasibleError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.tables.domain import Domain
+from louver.tables.pieces import Piece, Shares
+from louver.tables.system import IntArray, System
+from louver.tables.totals import MAX_PEOPLE, feasible_totals, row_set, share_bounds
 
 __all__ = ["Cut", "cut", "tightened"]
 

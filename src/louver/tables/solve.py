@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, vstack
 
-from louver.audit.coordinates import Coordinates
-from louver.audit.enumerate import best_value, feasible_point
-from louver.audit.evidence import Evidence, Sides
-from louver.audit.probe import Probe
-from louver.audit.relax import Relaxed
-from louver.audit.system import IntArray, Intervals, System
 from louver.optim.kernels.audit.fit import fit_inplace
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.warm import Relaxation
 from louver.run import Run
+from louver.tables.coordinates import Coordinates
+from louver.tables.enumerate import best_value, feasible_point
+from louver.tables.evidence import Evidence, Sides
+from louver.tables.probe import Probe
+from louver.tables.relax import Relaxed
+from louver.tables.system import IntArray, Intervals, System
 
 __all__ = ["PATIENCE", "Component"]
 

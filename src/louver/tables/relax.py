@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from louver.audit.enumerate import LARGEST
-from louver.audit.system import IntArray, System, as_floats
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.kernels.audit.safe import scaled_lower_bound
 from louver.optim.status import Status
 from louver.optim.warm import Relaxation, WarmProgram
 from louver.run import Run
+from louver.tables.enumerate import LARGEST
+from louver.tables.system import IntArray, System, as_floats
 
 __all__ = ["Relaxed"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.system import IntArray, System
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
+from louver.tables.system import IntArray, System
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model

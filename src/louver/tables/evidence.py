@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.system import IntArray, System
-from louver.audit.witnesses import Moves, coefficients
 from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.tables.system import IntArray, System
+from louver.tables.witnesses import Moves, coefficients
 
 __all__ = ["Evidence", "Sides"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.system import IntArray
 from louver.schema.recode import Recode
+from louver.tables.system import IntArray
 
 __all__ = ["Cross", "Margin", "Piece", "Shares"]
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.pieces import Cross
-from louver.audit.system import IntArray
 from louver.data.histogram import Histogram
 from louver.errors import InputError
 from louver.schema.attribute import Attribute
+from louver.tables.pieces import Cross
+from louver.tables.system import IntArray
 
 __all__ = ["Domain", "cross_attributes", "recoded", "refined"]
 

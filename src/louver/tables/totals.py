@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from louver.audit.pieces import Shares
-from louver.audit.system import IntArray
 from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.tables.pieces import Shares
+from louver.tables.system import IntArray
 
 __all__ = ["MAX_PEOPLE", "feasible_totals", "row_set", "share_bounds"]
 

@@ -17,13 +17,13 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.domain import Domain
-from louver.audit.pieces import Piece
-from louver.audit.system import IntArray
-from louver.audit.witnesses import Moves
 from louver.optim.kernels.audit.boxes import unmoved_boxes
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
+from louver.tables.domain import Domain
+from louver.tables.pieces import Piece
+from louver.tables.system import IntArray
+from louver.tables.witnesses import Moves
 
 __all__ = ["Box", "Descriptions", "Unmoved", "descriptions"]
 
