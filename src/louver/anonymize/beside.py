@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from louver.anonymize.load import Loaded
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.publish import classes_as_published
+from louver.anonymize.curve import MOST_SECONDS
 from louver.anonymize.solve import form_classes
 from louver.anonymize.watch import Watch
 from louver.run import Run
 
 __all__ = ["Beside", "local_beside"]
 
-MOST_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
