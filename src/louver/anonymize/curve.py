@@ -16,7 +16,7 @@ from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.run import Run
 
-__all__ = ["CURVE_METHODS", "CurvePoint", "Tried", "trace", "try_each_k"]
+__all__ = ["CURVE_METHODS", "Beside", "CurvePoint", "Tried", "local_beside", "trace", "try_each_k"]
 
 CURVE_METHODS = ("auto", "greedy", "sorted", "mondrian-relaxed")
 
@@ -141,4 +141,31 @@ def _point(loaded: Loaded, options: AnonymizeOptions, k: int, tried: Tried) -> C
         highest_risk=risk.prosecutor_highest,
         average_risk=risk.prosecutor_average,
         seconds=tried.seconds,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """The loss of a way of recoding that was not chosen, on the scale of the one that was."""
+
+    recoding: str
+    information_loss: float
+    gcp: float
+    classes: int
+    suppressed: int
+
+
+def local_beside(loaded: Loaded, options: AnonymizeOptions, run: Run) -> Beside | None:
+    """What classes formed one by one would lose, in a short search; None where those are what is published."""
+    if options.recoding == "local":
+        return None
+    watch = Watch(run, min(options.seconds, MOST_SECONDS) if options.steps is None else None)
+    answer = form_classes(loaded, options.model_copy(update={"recoding": "local"}), watch)
+    problem = loaded.problem
+    return Beside(
+        recoding="local",
+        information_loss=problem.information_loss(answer),
+        gcp=float(problem.lost_shares(answer).mean()) / problem.n_records,
+        classes=classes_as_published(loaded, answer, options).n,
+        suppressed=answer.n_suppressed,
     )

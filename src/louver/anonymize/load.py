@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn, given_values
 from louver.anonymize.generalise import SEPARATOR
-from louver.anonymize.number_codes import coded_numbers
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem, Units
-from louver.anonymize.recodes import binned, recoded_labels
+from louver.anonymize.recodes import binned, coded_numbers, recoded_labels
 from louver.anonymize.requirements import Distance, LKind, Sensitive
 from louver.anonymize.roles import check_roles
 from louver.data.coded import CodedColumn, read_coded

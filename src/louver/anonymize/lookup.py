@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import given_values
 from louver.anonymize.load import MISSING, Loaded
-from louver.anonymize.number_codes import coded_numbers
 from louver.anonymize.options import NUMBER_CODES, AnonymizeOptions
+from louver.anonymize.recodes import coded_numbers
 from louver.data.coded import CodedColumn, read_coded, typed
 from louver.data.coding import date_form, iso_day
 from louver.data.read import Source, open_source

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
 from louver.anonymize.harmonised import Recoded, Whole, _words
 from louver.anonymize.methods import harmonise
-from louver.anonymize.methods.lattice import Lattice, all_codings
+from louver.anonymize.methods.harmonise import Lattice, all_codings
 from louver.anonymize.problem import Problem
 from louver.anonymize.requirements import LKind, Sensitive
 from louver.anonymize.watch import Watch

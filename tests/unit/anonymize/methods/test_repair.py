@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from louver.anonymize.methods import repair
+from louver.anonymize.methods import method as repair
 from louver.anonymize.watch import Watch
 from small_people import problem_of
 
