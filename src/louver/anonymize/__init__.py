@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
 from louver._words import counted
-from louver.anonymize.curve import CURVE_METHODS, Tried, local_beside, trace, try_each_k
+from louver.anonymize.alternatives import CURVE_METHODS, Tried, local_beside, trace, try_each_k
 from louver.anonymize.entry import entry_of
 from louver.anonymize.intersection import Earlier, as_earlier, check_source, intersect, read_earlier
 from louver.anonymize.load import Loaded, load

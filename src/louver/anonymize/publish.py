@@ -14,6 +14,7 @@ from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import given_values
 from louver.anonymize.comparison import Bins, Comparison, compare, tally
 from louver.anonymize.generalise import Published, generalise, mapping_table, released_table
+from louver.anonymize.inference import count_alike, count_alone, worked_out
 from louver.anonymize.load import Loaded, shown_codes
 from louver.anonymize.methods import METHODS
 from louver.anonymize.methods.freeform import Freeform
@@ -39,7 +40,6 @@ from louver.anonymize.result import (
     AnonymizedRelease,
 )
 from louver.anonymize.roles import dictionary, unchanged
-from louver.anonymize.worked_out import count_alike, count_alone, worked_out
 from louver.run import Run
 
 __all__ = [

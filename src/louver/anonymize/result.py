@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 from louver._html import Shown
 from louver._verdict import Verdict
 from louver.anonymize.comparison import Comparison
+from louver.anonymize.inference import WorkedOut
 from louver.anonymize.metrics import Reached, Risk, UnitsFound, Utility
 from louver.anonymize.requirements import Guarantee
 from louver.anonymize.verdict import judge
 from louver.anonymize.watch import Stopped
-from louver.anonymize.worked_out import WorkedOut
 from louver.data.write import write_csv
 from louver.optim.status import Status
 from louver.privacy.ledger import KeyedHash, Ledger, People
@@ -33,7 +33,7 @@ from louver.run import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from louver.anonymize.curve import Beside, CurvePoint
+    from louver.anonymize.alternatives import Beside, CurvePoint
     from louver.anonymize.intersection import Intersection
     from louver.release.memory import Memory
 

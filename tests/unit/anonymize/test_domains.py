@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
-from louver.anonymize.harmonised import domain_of
+from louver.anonymize.recoding import domain_of
 from mixed_records import TREE
 
 ROWS = np.arange(5)

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
-from louver.anonymize.harmonised import Recoded, Whole, _words
-from louver.anonymize.methods import harmonise
-from louver.anonymize.methods.harmonise import Lattice, all_codings
+from louver.anonymize.methods import global_recoding as harmonise
+from louver.anonymize.methods.global_recoding import Lattice, all_codings
 from louver.anonymize.problem import Problem
+from louver.anonymize.recoding import Recoded, Whole, _words
 from louver.anonymize.requirements import LKind, Sensitive
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from louver._arrays import Bools, Floats, Ints
-from louver.anonymize.harmonised import Codings, Recoded, Recoding, Whole
 from louver.anonymize.methods.method import Method
 from louver.anonymize.problem import Problem
+from louver.anonymize.recoding import Codings, Recoded, Recoding, Whole
 from louver.anonymize.watch import Stopped, Watch
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
