@@ -1,4 +1,4 @@
-"""The risk-utility curve: what other choices of k and method would lose, on the same data."""
+"""What other choices would lose on the same data: the risk-utility curve over k and methods, and local beside global recoding."""
 
 from __future__ import annotations
 

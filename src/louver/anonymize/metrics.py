@@ -1,4 +1,8 @@
-"""Risk and utility of a partition into classes, by the names the field uses."""
+"""Risk and utility of the classes that a reader of the file sees, by the names the field uses.
+
+Such a class is all records with equal published quasi-identifiers. A method may form several classes that publish the same values: for a
+reader they are one, and every figure about classes counts them as one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recodes that are applied to quasi-identifiers before anything else, in the format of `bounds`."""
+"""What is coded before classes are formed: recodes of quasi-identifiers, and rounding and top-coding of numbers published unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""One recoding for the whole file: the coded problem seen by columns, what a recoding loses, and the answer it makes."""
+"""One recoding for the whole file: the codings of each column, what a recoding loses, and the answer it makes.
+
+A *coding* gives every value of a column, its *atom*, a block, and all records of a block publish the same: numbers and
+ordered labels are cut into runs of neighbours, labels under a hierarchy climb to one level of it, other labels are put
+into sets. Codings of one column are partially ordered from the coarsest, which has one block, to the finest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a class must meet beside its size: l-diversity, t-closeness, and matches in a population."""
+"""What a release guarantees, and what a class must meet besides its size: l-diversity, t-closeness, and matches in a population."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every column has a role: those that nobody listed are looked at before anything is published."""
+"""Every column has a role: the check of columns without one, and the dictionary that lists the role and treatment of each column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the registry says of a method."""
+"""What the registry says of a method, and the steps that methods share: uniting and suppressing until classes may be published."""
 
 from __future__ import annotations
 

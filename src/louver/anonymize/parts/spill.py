@@ -1,7 +1,10 @@
-"""The records of each part on disk, between the pass that cuts the file and the part's turn.
+"""Records of the parts on disk, and the published file that is assembled from them.
 
-Everything lies in one private folder that goes with the run. The codes of a part, which whoever forms its classes reads, lie apart from
-the columns that are published unchanged and from the place of each record, which only the run itself reads.
+All files are in one private folder that is removed with the run. The codes of a part, which the worker that forms its classes reads, are
+separate from the columns that are published unchanged and from the position of each record, which only the run itself reads.
+
+Every record has a key: its number in the source, or a random one. The records of each part are sorted by it and stored in stretches of
+keys; then the file is written one stretch at a time, taken from all parts together. So no more than a part or a stretch is in memory.
 """
 
 from __future__ import annotations
