@@ -30,7 +30,14 @@ from louver._callable import make_callable
 from louver.protect.load import load
 from louver.protect.options import ProtectOptions
 from louver.protect.release import publish
-from louver.protect.result import HiddenCell, ProtectedTable, ProtectedTables, ProtectSummary, result_of
+from louver.protect.result import (
+    HiddenCell,
+    ProtectedTable,
+    ProtectedTables,
+    ProtectSummary,
+    RoundingFigures,
+    result_of,
+)
 from louver.protect.solve import solve
 from louver.protect.verdict import Question, question_of
 from louver.release.write import check_out
@@ -50,6 +57,7 @@ __all__ = [
     "ProtectedTable",
     "ProtectedTables",
     "Question",
+    "RoundingFigures",
     "protect",
 ]
 
@@ -75,6 +83,7 @@ def protect(
     rules: Sequence[Mapping[str, Any]] = (),
     status: Sequence[Mapping[str, Any]] = (),
     method: str = "hide",
+    base: int | None = None,
     minimise: str = "number",
     holding: str | None = None,
     sampling_weight: str | None = None,
@@ -147,7 +156,7 @@ def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedT
     found = result_of(options, loaded, solved, question, time.perf_counter() - started)
     if out is None or not found.is_protected:
         return found
-    publish(out, options, loaded, solved.hiding.hidden, run)
+    publish(out, options, loaded, solved, run)
     return replace(found, published=str(out))
 
 

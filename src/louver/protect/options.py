@@ -14,6 +14,7 @@ from louver.schema.validate import OWN, Options
 __all__ = ["CodesOptions", "ProtectOptions", "RuleOptions", "StatusOptions", "TableOptions"]
 
 MAX_DECIMALS = 6
+MAX_BASE = 1_000_000_000
 
 
 def _as_tuple(value: Any) -> Any:
@@ -51,6 +52,7 @@ class TableOptions(Options):
     cost: Text | None = None
     depth: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     decimals: Annotated[int, Field(ge=0, le=MAX_DECIMALS)] | None = None
+    base: Annotated[int, Field(ge=2, le=MAX_BASE)] | None = None
     negative: bool = False
 
     @property
@@ -172,8 +174,19 @@ class ProtectOptions(VerbOptions):
     codes: dict[str, CodesOptions] = Field(default_factory=dict)
     rules: Annotated[tuple[RuleOptions, ...], BeforeValidator(_as_tuple)] = ()
     status: Annotated[tuple[StatusOptions, ...], BeforeValidator(_as_tuple)] = ()
-    method: Literal["hide"] = option(
-        "hide", "How the tables are protected: hide further cells.", metavar="hide", group="search"
+    method: Literal["hide", "round"] = option(
+        "hide",
+        "How the tables are protected: hide further cells, or round all numbers to multiples of a base so that they add up.",
+        metavar="hide|round",
+        group="search",
+    )
+    base: int | None = option(
+        None,
+        "Round to multiples of this number (default 5); a table may have a base of its own.",
+        metavar="B",
+        group="rounding",
+        ge=2,
+        le=MAX_BASE,
     )
     minimise: Literal["number", "value", "cost"] = option(
         "number",
@@ -230,8 +243,10 @@ class ProtectOptions(VerbOptions):
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f'two tables have the name "{name}"; names must differ.', option="tables")
+        self._check_method()
         if (
-            not self.rules
+            self.method == "hide"
+            and not self.rules
             and not any(one.set == "hide" for one in self.status)
             and not any(table.status for table in self.tables)
         ):
@@ -267,3 +282,16 @@ class ProtectOptions(VerbOptions):
             if all(from_files) and getattr(self, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise InputError(f"option {flag} is about records, and every table has a file.", option=flag)
+
+    def _check_method(self) -> None:
+        """Refuse options of another method."""
+        if self.method == "round":
+            if any(one.set != "hide" for one in self.status):
+                raise InputError(
+                    '--method round changes every number, so no cell can be set to "publish" or "cost".', option="status"
+                )
+            return
+        if self.base is not None:
+            raise InputError("option --base is for --method round; leave it out.", option="--base")
+        if any(table.base is not None for table in self.tables):
+            raise InputError("a table has a base, which only --method round uses; leave it out.", option="tables")

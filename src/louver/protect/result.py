@@ -14,6 +14,7 @@ from louver._html import Shown
 from louver._verdict import Verdict
 from louver._words import counted
 from louver.errors import printable
+from louver.protect.solve import bases_of
 from louver.protect.verdict import Question, verdict
 
 if TYPE_CHECKING:
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
     from louver.protect.options import ProtectOptions
     from louver.protect.solve import Solved
 
-__all__ = ["HiddenCell", "ProtectSummary", "ProtectedTable", "ProtectedTables", "result_of"]
+__all__ = ["HiddenCell", "ProtectSummary", "ProtectedTable", "ProtectedTables", "RoundingFigures", "result_of"]
 
 SHOWN_TABLES = 8
-NOUNS = {"number": "number of hidden cells", "value": "hidden value", "cost": "cost"}
+NOUNS = {
+    "number": "number of hidden cells",
+    "value": "hidden value",
+    "cost": "cost",
+    "distance": "total distance of the rounded numbers",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +85,31 @@ class ProtectedTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundingFigures:
+    """What rounding did to the numbers of all tables; a cell that several tables show counts once.
+
+    Attributes
+    ----------
+    bases : dict
+        What is measured -> its base.
+    changed : int
+        Numbers that are not their true ones.
+    beyond : int
+        Multiples beyond the two next to its value that the furthest number went; 0 where all are next multiples.
+    far : int
+        Numbers that are not a next multiple.
+    mean_change : dict
+        What is measured -> mean distance from the true numbers.
+    """
+
+    bases: dict[str, int]
+    changed: int
+    beyond: int
+    far: int
+    mean_change: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectSummary:
     """Figures of all tables together; a cell that several tables show counts once.
 
@@ -115,6 +146,10 @@ class ProtectedTables(Shown):
     question : Question
         What was asked.
     minimise : str
+        What few of was looked for; `distance` of rounded numbers.
+    method : str
+    rounding : RoundingFigures or None
+        Of `--method round`.
     published : str or None
         Folder that the tables were written to.
     """
@@ -125,6 +160,8 @@ class ProtectedTables(Shown):
     decided: tuple[tuple[str, str, str], ...]
     question: Question
     minimise: str
+    method: str = "hide"
+    rounding: RoundingFigures | None = None
     published: str | None = None
 
     @property
@@ -138,6 +175,7 @@ class ProtectedTables(Shown):
             gap=s.gap,
             n_open=s.unprotected,
             noun=NOUNS[self.minimise],
+            rounding=None if self.rounding is None else self.rounding.beyond,
         )
 
     @property
@@ -157,6 +195,8 @@ class ProtectedTables(Shown):
             "summary": asdict(self.summary),
             "tables": [asdict(table) for table in self.tables],
             "cells": [cell.to_dict() for cell in self.cells],
+            "method": self.method,
+            "rounding": None if self.rounding is None else asdict(self.rounding),
             "published": self.published,
         }
 
@@ -182,18 +222,21 @@ class ProtectedTables(Shown):
 
     def __repr__(self) -> str:
         s = self.summary
-        best = "proved best" if s.optimal else f"at least {s.bound:,.6g} in any pattern, gap {s.gap:.1%}"
+        what = "pattern" if self.rounding is None else "table"
+        best = "proved best" if s.optimal else f"at least {s.bound:,.6g} in any {what}, gap {s.gap:.1%}"
+        done = f"{s.secondary:,} secondary" if self.rounding is None else f"{self.rounding.changed:,} rounded"
         lines = [
             str(self.verdict),
             f"ProtectedTables: {counted(len(self.tables), 'table')}, {counted(s.cells, 'cell')}, {s.primary:,} primary, "
-            f"{s.secondary:,} secondary",
+            f"{done}",
             f"  {NOUNS[self.minimise]} {s.cost:,.10g} ({best})",
             f"  {s.certified:,} of {counted(s.demands, 'demand')} certified, {counted(s.attackers, 'attacker')}",
         ]
-        lines += [
-            f"  {table.table}: {table.primary:,} + {table.secondary:,} of {counted(table.cells, 'cell')} hidden"
-            for table in self.tables[:SHOWN_TABLES]
-        ]
+        for table in self.tables[:SHOWN_TABLES]:
+            own = f"{table.primary:,} + {table.secondary:,} of {counted(table.cells, 'cell')} hidden"
+            if self.rounding is not None:
+                own = f"{table.primary:,} primary of {counted(table.cells, 'cell')}"
+            lines.append(f"  {table.table}: {own}")
         if len(self.tables) > SHOWN_TABLES:
             lines.append("  ... --html lists more")
         return "\n".join(map(printable, lines))
@@ -218,10 +261,10 @@ def result_of(
                 for axis, places, label in zip(table.grid.axes, finest, line.labels, strict=True)
             )
             whole += abs(cell.value) * is_leaf
-            if not hidden[line.cell]:
-                continue
-            gone += abs(cell.value) * is_leaf
             why = primary.get(line.cell)
+            if not hidden[line.cell] and (why is None or solved.rounding is None):
+                continue
+            gone += abs(cell.value) * is_leaf * bool(hidden[line.cell])
             own = own[0] + (why is not None), own[1] + (why is None)
             cells.append(
                 HiddenCell(
@@ -246,7 +289,7 @@ def result_of(
     summary = ProtectSummary(
         cells=int(is_shown.sum()),
         primary=len(primary),
-        secondary=int(hidden.sum()) - len(primary),
+        secondary=int(hidden.sum()) - len(primary) if solved.rounding is None else 0,
         cost=hiding.cost,
         bound=hiding.bound,
         gap=hiding.gap,
@@ -264,7 +307,30 @@ def result_of(
         cells=tuple(cells),
         decided=tuple(_decided(loaded, solved)),
         question=question,
-        minimise=options.minimise,
+        minimise=options.minimise if solved.rounding is None else "distance",
+        method=options.method,
+        rounding=_rounding_figures(options, loaded, solved),
+    )
+
+
+def _rounding_figures(options: ProtectOptions, loaded: Loaded, solved: Solved) -> RoundingFigures | None:
+    if solved.rounding is None:
+        return None
+    bases = bases_of(options, loaded)
+    changes: dict[str, list[float]] = {name: [] for name in bases}
+    far = 0
+    for cell, number in zip(loaded.cells, solved.rounding.numbers.tolist(), strict=True):
+        if cell.is_shown:
+            unit = 10**cell.decimals
+            change = abs(number - cell.value)
+            changes[cell.measured].append(change / unit)
+            far += change >= bases[cell.measured] * unit
+    return RoundingFigures(
+        bases=bases,
+        changed=sum(change > 0 for own in changes.values() for change in own),
+        beyond=solved.rounding.beyond,
+        far=far,
+        mean_change={name: sum(own) / len(own) if own else 0.0 for name, own in changes.items()},
     )
 
 

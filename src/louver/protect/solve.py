@@ -8,19 +8,22 @@ import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
 from louver._arrays import Bools
+from louver.errors import InputError
 from louver.optim.program import Program
 from louver.optim.status import Status
+from louver.protect.attack import find_witnesses
+from louver.protect.build import build_problem
 from louver.protect.certify import Certificate, certify
 from louver.protect.hide import Hiding, hide
 from louver.protect.load import Loaded
 from louver.protect.options import ProtectOptions
 from louver.protect.outsider import Witness
-from louver.protect.pose import pose
-from louver.protect.problem import Demand, Problem
+from louver.protect.problem import LARGEST, Demand, Problem
+from louver.protect.round import Rounding, round_cells
 from louver.protect.rules import Judged, judge_cells
 from louver.run import Run
 
-__all__ = ["Solved", "solve"]
+__all__ = ["Solved", "bases_of", "solve"]
 
 MOST_MOVED = 64
 """Units, and times what a demand needs, that a cell may move in a witness which is looked for in whole numbers."""
@@ -36,6 +39,7 @@ class Solved:
     problem: Problem
     hiding: Hiding
     certificate: Certificate
+    rounding: Rounding | None = None
 
     @property
     def open_cells(self) -> dict[int, list[str]]:
@@ -51,9 +55,11 @@ class Solved:
 
 
 def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
-    """Find primary cells, hide further ones, and prove that this protects."""
+    """Find primary cells, hide further ones or round all numbers, and prove that this protects."""
     judged = judge_cells(options, loaded)
-    problem = pose(options, loaded, judged)
+    if options.method == "round":
+        return _rounded(options, loaded, judged, run)
+    problem = build_problem(options, loaded, judged)
     hiding = hide(problem, run, steps=options.steps, seconds=options.seconds)
     certificate = certify(problem, hiding.hidden, hiding.witnesses, run)
     repaired = _repaired(problem, hiding, certificate, run)
@@ -61,6 +67,55 @@ def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
         certificate = certify(problem, repaired.hidden, repaired.witnesses, run)
     hiding = _trimmed(problem, repaired, certificate)
     return Solved(judged=judged, problem=problem, hiding=hiding, certificate=certificate)
+
+
+def _rounded(options: ProtectOptions, loaded: Loaded, judged: Judged, run: Run) -> Solved:
+    """Round every number, and ask what readers of the rounded ones learn about primary cells."""
+    cells = loaded.cells
+    bases = bases_of(options, loaded)
+    base = np.array([bases[cell.measured] * 10**cell.decimals for cell in cells], dtype=np.int64)
+    rounding = round_cells(
+        np.array([cell.value for cell in cells], dtype=np.int64),
+        loaded.sums,
+        base,
+        np.array([cell.is_negative for cell in cells], dtype=bool),
+        run,
+        seconds=options.seconds,
+    )
+    # Less than a multiple from its value, or as many more as the furthest number went.
+    reach = base * (1 + rounding.beyond) - 1
+    is_shown = np.array([cell.is_shown for cell in cells], dtype=bool)
+    least = np.where(is_shown, rounding.numbers - reach, -LARGEST)
+    most = np.where(is_shown, rounding.numbers + reach, LARGEST)
+    problem = build_problem(options, loaded, judged, (least, most))
+    witnesses = find_witnesses(problem, run)
+    nothing = np.zeros(len(cells), dtype=bool)
+    hiding = Hiding(
+        hidden=nothing,
+        witnesses=witnesses,
+        cost=rounding.distance,
+        bound=rounding.bound,
+        is_optimal=rounding.is_optimal,
+        rounds=0,
+    )
+    certificate = certify(problem, problem.must_hide, witnesses, run)
+    return Solved(judged=judged, problem=problem, hiding=hiding, certificate=certificate, rounding=rounding)
+
+
+DEFAULT_BASE = 5
+
+
+def bases_of(options: ProtectOptions, loaded: Loaded) -> dict[str, int]:
+    """The base of what each table measures."""
+    found: dict[str, int] = {}
+    for table in loaded.tables:
+        base = table.options.base or options.base or DEFAULT_BASE
+        if found.setdefault(table.options.quantity, base) != base:
+            raise InputError(
+                f'table "{table.options.name}" has another base than an earlier table of the same variable; give both the same.',
+                option="tables",
+            )
+    return found
 
 
 def _repaired(problem: Problem, hiding: Hiding, certificate: Certificate, run: Run) -> Hiding:

@@ -155,9 +155,18 @@ def closes_a_circle(sets: Sequence[frozenset[str]]) -> bool:
 
 
 def verdict(
-    question: Question, *, secondary: int, is_optimal: bool, gap: float, n_open: int, noun: str
+    question: Question,
+    *,
+    secondary: int,
+    is_optimal: bool,
+    gap: float,
+    n_open: int,
+    noun: str,
+    rounding: int | None = None,
 ) -> Verdict:
     """What the outcome amounts to: fit for publication only where every demand has a witness."""
+    if rounding is not None:
+        return _rounded_verdict(question, is_optimal=is_optimal, gap=gap, n_open=n_open, beyond=rounding)
     if n_open:
         return Verdict(
             Level.STOP,
@@ -185,3 +194,29 @@ def verdict(
             Level.CARE, "Every primary cell is protected as far as asked; read what was not.", tuple(reasons)
         )
     return Verdict(Level.OK, "Every primary cell is protected.", tuple(reasons))
+
+
+def _rounded_verdict(
+    question: Question, *, is_optimal: bool, gap: float, n_open: int, beyond: int
+) -> Verdict:
+    """What rounded tables amount to: readers know how far a number can be from its value, and that the true ones add up."""
+    near = "less than the base" if not beyond else f"less than {beyond + 1} times the base"
+    best = "no table that adds up is nearer" if is_optimal else f"a nearer table could save at most {gap:.1%} of the distance"
+    told = [f"Every number is {near} from its value, which readers know; all sums hold, and {best}."]
+    if n_open:
+        return Verdict(
+            Level.STOP,
+            "Do not publish: choose a larger base, or coarsen the codes.",
+            (
+                *told,
+                f"Readers can locate more closely than their ranges allow: {counted(n_open, 'primary cell')}.",
+                *question.not_asked(),
+            ),
+        )
+    if not question.primary:
+        reasons = (*told, "No rule says which numbers tell too much, so nothing was asked about them.", *question.not_asked())
+        return Verdict(Level.CARE, "The tables are rounded and add up; what readers learn was not asked.", reasons)
+    reasons = (*told, *question.asked(), *question.not_asked())
+    if question.doubts():
+        return Verdict(Level.CARE, "Every primary cell is protected as far as asked; read what was not.", reasons)
+    return Verdict(Level.OK, "Every primary cell is protected.", reasons)

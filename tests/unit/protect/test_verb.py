@@ -18,7 +18,7 @@ from louver.protect.hide import hide
 from louver.protect.load import load
 from louver.protect.options import ProtectOptions
 from louver.protect.outsider import Witness
-from louver.protect.pose import pose
+from louver.protect.build import build_problem
 from louver.protect.problem import Attacker, Demand, Problem
 from louver.protect.rules import judge_cells
 from louver.protect.solve import _repaired, solve
@@ -88,7 +88,7 @@ def posed(folder: Path, table: dict, **more: object) -> tuple[object, Problem]:
     given = {"tables": [{**TABLE, "file": str(folder / "firms.csv"), **table}], "rules": [FEW], **more}
     request = ask(ProtectOptions, None, None, given)
     loaded = load(request.options, None, request.source.opening(), Path(), Run())
-    return loaded, pose(request.options, loaded, judge_cells(request.options, loaded))
+    return loaded, build_problem(request.options, loaded, judge_cells(request.options, loaded))
 
 
 @pytest.mark.parametrize(("number", "cells"), [(40, [1, 1, 2]), (400_000, [2]), (0, [1, 1])])

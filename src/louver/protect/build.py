@@ -17,11 +17,17 @@ from louver.protect.options import ProtectOptions
 from louver.protect.problem import UNBOUNDED, Attacker, Demand, Problem
 from louver.protect.rules import Judged
 
-__all__ = ["pose"]
+__all__ = ["build_problem"]
 
 
-def pose(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Problem:
-    """The problem of hiding cells of these tables."""
+def build_problem(
+    options: ProtectOptions, loaded: Loaded, judged: Judged, published: tuple[Ints, Ints] | None = None
+) -> Problem:
+    """The problem of hiding cells of these tables.
+
+    With `published`, the least and the most that each number can be for whoever reads a changed one, nothing is hidden: every number is
+    open between these.
+    """
     cells = loaded.cells
     values = np.array([cell.value for cell in cells], dtype=np.int64)
     must = np.array([n in judged.primary or not cell.is_shown for n, cell in enumerate(cells)], dtype=bool)
@@ -30,6 +36,10 @@ def pose(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Problem:
         [cell.is_shown and cell.value != 0 and n not in kept for n, cell in enumerate(cells)], dtype=bool
     )
     down, up = _outsider(options, loaded)
+    if published is not None:
+        must, may = np.ones(len(cells), dtype=bool), np.zeros(len(cells), dtype=bool)
+        down = np.minimum(down, values - published[0])
+        up = np.minimum(up, published[1] - values)
     nothing = np.zeros(0, dtype=np.int64)
     attackers = [Attacker("an outsider", nothing, nothing, nothing)]
     demands = [

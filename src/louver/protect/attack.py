@@ -1,0 +1,73 @@
+"""What readers of changed numbers learn: for every demand a table that agrees with all that they know, where there is one.
+
+Rounded numbers, and numbers with noise of a known size, leave every true number an interval; the true numbers add up. One linear program
+asks for many cells at once, and the rest are asked about one by one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from louver.optim.program import Program
+from louver.optim.status import Status
+from louver.protect.outsider import ENOUGH, Outsider, Witness
+from louver.protect.problem import UNBOUNDED, Problem
+from louver.run import Run
+
+__all__ = ["find_witnesses"]
+
+
+def find_witnesses(problem: Problem, run: Run) -> tuple[Witness | None, ...]:
+    """A witness for every demand that is met with every cell open."""
+    found: list[Witness | None] = [None] * len(problem.demands)
+    outsider = Outsider(problem, run)
+    _together(problem, outsider, found, run)
+    every = np.ones(problem.n_cells)
+    waiting = [n for n, witness in enumerate(found) if witness is None]
+    for place, n in enumerate(waiting):
+        run.check()
+        run.report("asking what readers learn", place, len(waiting))
+        found[n] = outsider.reach(problem.demands[n], every).witness
+    return tuple(found)
+
+
+def _together(problem: Problem, outsider: Outsider, found: list[Witness | None], run: Run) -> None:
+    """Move many cells at once, as far as each needs; what one table shows for several demands need not be asked again."""
+    if not problem.demands:
+        return
+    scale = float(np.median([demand.need for demand in problem.demands]))
+    nothing = np.zeros(problem.sums.shape[0])
+    sums = problem.sums.astype(np.float64)
+    down, up = (np.where(room >= UNBOUNDED, np.inf, room / scale) for room in (problem.down, problem.up))
+    program = Program(sums, nothing, nothing, -down, up, run=run)
+    for sign in (1, -1):
+        pending = [n for n, demand in enumerate(problem.demands) if demand.sign == sign]
+        while pending:
+            run.check()
+            lower, upper, cost = -down, up.copy(), np.zeros(problem.n_cells)
+            for n in pending:
+                demand = problem.demands[n]
+                cell, need = demand.cell, demand.need / scale
+                cost[cell] = -sign / need
+                if sign > 0:
+                    upper[cell] = min(upper[cell], need)
+                else:
+                    lower[cell] = max(lower[cell], -need)
+            program.set_bounds(lower, upper)
+            program.set_cost(cost)
+            solved = program.solve()
+            if solved.status is not Status.OPTIMAL:
+                break
+            change = np.where(np.abs(solved.point) < 1e-11, 0.0, solved.point) * scale
+            witness = Witness.of(change)
+            left = []
+            is_accepted = outsider.accepted(problem.demands[pending[0]], witness)
+            for n in pending:
+                demand = problem.demands[n]
+                if is_accepted[demand.attacker] and sign * change[demand.cell] >= demand.need * ENOUGH:
+                    found[n] = witness
+                else:
+                    left.append(n)
+            if len(left) == len(pending):
+                break
+            pending = left

@@ -1,0 +1,283 @@
+"""Controlled rounding: every number a multiple of its base, all sums exact, as near to the true numbers as can be found.
+
+A number goes to one of the two multiples next to it, or stays if it is a multiple; among the tables that add up, one of least total distance
+is looked for. Where no table adds up so, numbers may go one multiple further, then further still.
+
+1. **Linear program.** In tables of two attributes its answer is whole, and then the best one.
+2. **Annealing** over the finest cells, where every number is a sum of those: additive at every moment, and quick.
+3. **Integer program**, for tables of up to `SMALL` cells, or where 2 does not apply.
+
+Notes
+-----
+**Implements**: Cox & Ernst (1982), "Controlled rounding", for two-way tables; Salazar-González et al. (2004), "Controlled rounding and cell
+perturbation: statistical disclosure limitation methods for tabular data", for linked ones.
+**Cost**: a linear program with a variable per cell; the annealing makes about 10^4 moves for each finest cell.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from louver._arrays import Bools, Floats, Ints
+from louver.errors import InfeasibleError
+from louver.optim.kernels.rounding.descent import SCALE, anneal_inplace
+from louver.optim.program import Program
+from louver.optim.status import Status
+from louver.run import Run
+
+__all__ = ["Rounding", "round_cells"]
+
+SMALL = 2_000
+"""Cells up to which an integer program is solved after an annealing."""
+
+NODES = 500
+WIDER = (0, 1, 3, 7)
+"""Multiples beyond the two next ones that a number may go, tried in this order."""
+
+UNIT = 4096
+"""A base in the annealing, whatever it is in the table."""
+
+PASSES, TRIES, HOT, COLD, PENALTY, PARTS = 1_000, 10, 1.0, 0.1, 1, 20
+"""Of the annealing: passes, moves of each finest cell in a pass, first and last temperature and penalty in bases, parts of the work."""
+
+SEED = 88172645463325252
+WHOLE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rounding:
+    """Rounded numbers.
+
+    Attributes
+    ----------
+    numbers : int array
+        In units, multiples of the base of each cell.
+    distance, bound : float
+        Sum of all distances in units, and what it is at least in any table that adds up with numbers as far from the true ones.
+    is_optimal : bool
+        Whether no such table has a smaller sum, and no table that adds up keeps nearer multiples.
+    beyond : int
+        Multiples beyond the two next ones that the furthest number went; 0 where all are next multiples.
+    """
+
+    numbers: Ints
+    distance: float
+    bound: float
+    is_optimal: bool
+    beyond: int
+
+    @property
+    def gap(self) -> float:
+        """Share of the distance that a better table could save at most."""
+        return 0.0 if self.is_optimal or not self.distance else max(0.0, 1 - self.bound / self.distance)
+
+
+def round_cells(
+    values: Ints,
+    sums: csr_array,
+    base: Ints,
+    is_negative: Bools,
+    run: Run,
+    *,
+    nodes: int = NODES,
+    seconds: float | None = None,
+) -> Rounding:
+    """Round numbers so that all sums hold.
+
+    Parameters
+    ----------
+    values, base : int arrays
+        Of each cell, in units.
+    sums : csr_array
+        One row per sum: 1 for the total, -1 for each part.
+    is_negative : bool array
+        Cells that may become negative.
+    nodes : int
+        Limit of an integer program.
+    """
+    model = _Model(values, sums, base, is_negative, run)
+    found = model.linear(0)
+    if found is not None and found.is_optimal:
+        return found
+    annealed = model.annealed()
+    if annealed is not None and len(values) > SMALL:
+        return model.with_bound(annealed)
+    left = math.inf if seconds is None else seconds
+    for beyond in WIDER:
+        whole, is_impossible = model.whole(beyond, nodes, left)
+        if whole is not None:
+            return whole
+        if not is_impossible and annealed is not None:
+            return model.with_bound(annealed)
+    raise InfeasibleError(
+        f"no table was found that adds up with every number at most {WIDER[-1] + 1} multiples from its value; choose another base."
+    )
+
+
+class _Model:
+    """Steps of each cell from the multiple at or below its value."""
+
+    def __init__(self, values: Ints, sums: csr_array, base: Ints, is_negative: Bools, run: Run) -> None:
+        self.values, self.base, self.run = values, base, run
+        self.sums = sums.astype(np.int64)
+        self.lowest = np.floor_divide(values, base)
+        self.rest = values - self.lowest * base
+        self.next = (self.rest > 0).astype(np.int64)
+        self.least = np.where(is_negative, -(1 << 40), -self.lowest)
+        self.right = -(self.sums @ self.lowest)
+
+    def _program(self, beyond: int, is_whole: bool) -> Program:
+        """Steps to the next multiple, and steps further up and down, each with its share of the distance."""
+        n = len(self.values)
+        rows = self.sums.astype(np.float64)
+        up = np.full(n, float(beyond))
+        down = np.minimum(float(beyond), -self.least.astype(np.float64))
+        if beyond:
+            rows = csr_array(hstack([rows, rows, -rows]))
+            upper = np.concatenate([self.next.astype(np.float64), up, down])
+        else:
+            upper = self.next.astype(np.float64)
+        program = Program(
+            rows,
+            self.right,
+            self.right,
+            np.zeros(len(upper)),
+            upper,
+            is_integer=np.ones(len(upper), dtype=bool) if is_whole else None,
+            run=self.run,
+        )
+        slope = (self.base - 2 * self.rest) / self.unit
+        further = self.base / self.unit
+        program.set_cost(np.concatenate([slope, further, further]) if beyond else slope)
+        return program
+
+    @property
+    def unit(self) -> float:
+        """What distances are divided by in programs."""
+        return float(self.base.max(initial=1))
+
+    def _steps(self, point: Floats, beyond: int) -> Ints:
+        n = len(self.values)
+        found = np.rint(point[:n] + point[n : 2 * n] - point[2 * n :] if beyond else point)
+        return found.astype(np.int64)
+
+    def _bound(self, value: float) -> float:
+        bound = value * self.unit + float(self.rest.sum())
+        return math.ceil(bound - WHOLE * max(1.0, abs(bound)))
+
+    def _rounding(self, steps: Ints, bound: float, *, is_proved: bool) -> Rounding | None:
+        """Steps as numbers, if all sums hold; checked in integers."""
+        numbers = (self.lowest + steps) * self.base
+        if (self.sums @ numbers).any() or (steps < self.least).any():
+            return None
+        distance = float(np.abs(numbers - self.values).sum())
+        beyond = int(np.maximum(-steps, steps - self.next).max(initial=0))
+        bound = min(bound, distance)
+        return Rounding(
+            numbers=numbers,
+            distance=distance,
+            bound=bound,
+            is_optimal=is_proved and bound >= distance,
+            beyond=beyond,
+        )
+
+    def linear(self, beyond: int) -> Rounding | None:
+        """The answer of the linear program, where it is whole."""
+        found = self._program(beyond, False).solve()
+        if found.status is not Status.OPTIMAL or np.abs(found.point - np.rint(found.point)).max(initial=0) > WHOLE:
+            return None
+        return self._rounding(self._steps(found.point, beyond), self._bound(found.objective), is_proved=True)
+
+    def whole(self, beyond: int, nodes: int, seconds: float) -> tuple[Rounding | None, bool]:
+        """The answer of the integer program, and whether it is proved that there is none."""
+        found = self._program(beyond, True).solve(nodes=nodes, seconds=seconds)
+        if found.status not in (Status.OPTIMAL, Status.FEASIBLE):
+            return None, found.status is Status.INFEASIBLE
+        rounding = self._rounding(
+            self._steps(found.point, beyond), self._bound(found.bound), is_proved=found.status is Status.OPTIMAL
+        )
+        return rounding, False
+
+    def with_bound(self, steps: Ints) -> Rounding:
+        """Steps of an annealing, with the bound of the linear program that allows as far ones."""
+        first = self._rounding(steps, 0.0, is_proved=False)
+        assert first is not None  # every step of the annealing is additive
+        found = self._program(first.beyond, False).solve()
+        bound = self._bound(found.bound) if found.status is Status.OPTIMAL else 0.0
+        second = self._rounding(steps, bound, is_proved=first.beyond == 0)
+        assert second is not None
+        return second
+
+    def annealed(self) -> Ints | None:
+        """Steps by annealing; None where the numbers are not all sums of the finest ones."""
+        moved = _moved(self.sums, len(self.values))
+        if moved is None:
+            return None
+        finest, matrix = moved
+        start = self.lowest[finest] + (2 * self.rest[finest] > self.base[finest])
+        steps = matrix.T @ start - self.lowest
+        steps = np.ascontiguousarray(steps, dtype=np.int64)
+        scaled = np.where(self.rest > 0, np.maximum(1, self.rest * UNIT // self.base), 0)
+        temperatures = (np.geomspace(UNIT * HOT, UNIT * COLD, PASSES) * SCALE).astype(np.int64)
+        n = len(self.values)
+        best, lowest = steps.copy(), math.inf
+        for number, part in enumerate(np.array_split(temperatures, PARTS)):
+            self.run.check()
+            self.run.report("rounding", number, PARTS)
+            found = steps.copy()
+            anneal_inplace(
+                matrix.indptr.astype(np.int64),
+                matrix.indices.astype(np.int64),
+                steps,
+                self.least,
+                scaled,
+                np.full(n, UNIT),
+                np.full(n, UNIT * PENALTY),
+                part,
+                TRIES * len(finest),
+                SEED + number,
+                found,
+            )
+            distance = self._penalised(found)
+            if distance < lowest:
+                best, lowest = found, distance
+        return best
+
+    def _penalised(self, steps: Ints) -> float:
+        """Total distance with the penalty of the annealing, in bases."""
+        beyond = np.maximum(0, np.maximum(-steps, steps - self.next))
+        return float((np.abs(steps - self.rest / self.base) + PENALTY * beyond).sum())
+
+
+def _moved(sums: csr_array, n_cells: int) -> tuple[Ints, csr_array] | None:
+    """Finest cells and, a row for each, the cells whose sums they are part of; None where sums of different tables cross.
+
+    Cells move along the first sum that each is the total of. Whether all other sums then hold is checked.
+    """
+    totals = sums.indices[sums.data > 0]  # one in each row
+    _, first = np.unique(totals, return_index=True)
+    above: list[list[int]] = [[] for _ in range(n_cells)]
+    for row in np.sort(first):
+        own = slice(sums.indptr[row], sums.indptr[row + 1])
+        for part, sign in zip(sums.indices[own].tolist(), sums.data[own].tolist(), strict=True):
+            if sign < 0:
+                above[part].append(int(totals[row]))
+    finest = np.setdiff1d(np.arange(n_cells), totals)
+    listed = []
+    for cell in finest.tolist():
+        seen, waiting = {cell}, [cell]
+        while waiting:
+            for total in above[waiting.pop()]:
+                if total in seen:
+                    continue
+                seen.add(total)
+                waiting.append(total)
+        listed.append(sorted(seen))
+    ends = np.cumsum([0, *map(len, listed)])
+    cells = np.array([cell for own in listed for cell in own], dtype=np.int64)
+    matrix = csr_array((np.ones(len(cells), dtype=np.int64), cells, ends), shape=(len(finest), n_cells))
+    return None if (sums @ matrix.T).count_nonzero() else (finest, matrix)
