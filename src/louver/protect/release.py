@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from louver._arrays import Bools
+from louver._arrays import Bools, Ints
 from louver.data.write import write_csv
 from louver.protect.load import Loaded, LoadedTable
 from louver.protect.options import ProtectOptions
 from louver.release.manifest import Manifest
-from louver.release.sentences import HIDDEN_CELLS
+from louver.protect.solve import Solved, bases_of
+from louver.release.sentences import HIDDEN_CELLS, ROUNDED_CELLS
 from louver.release.write import ReleaseWriter
 from louver.run import Run
 
@@ -27,27 +28,33 @@ FREE, CONFIDENTIAL = "F", "C"
 DIGITS = 38
 
 
-def publish(out: Path, options: ProtectOptions, loaded: Loaded, hidden: Bools, run: Run) -> Manifest:
+def publish(out: Path, options: ProtectOptions, loaded: Loaded, solved: Solved, run: Run) -> Manifest:
     """Write the tables; nothing appears where a promise would not hold."""
     described = []
     with ReleaseWriter(out, run) as writer:
         for number, table in enumerate(loaded.tables, start=1):
             file = f"data/{number:02d}-{_slug(table.options.name)}.parquet"
-            shown = run.attend(_shown, loaded, table, hidden)
+            shown = run.attend(_table, options, loaded, table, solved)
             path = writer.path(file)
             pq.write_table(shown, path)
             write_csv(shown, path.with_suffix(".csv"))
-            described.append(_described(table, file, loaded))
+            described.append(_described(options, table, file, loaded))
         manifest = Manifest(
             verb="protect",
             method=options.method,
             parameters={
                 "tables": [{"name": t.options.name, "by": list(t.options.by)} for t in loaded.tables]
             },
-            promises=[{"promise": "protected-tables", "tables": described, "codes": _codes(loaded)}],
-            disclosures=(HIDDEN_CELLS,),
+            promises=[_promise(solved, described, _codes(loaded))],
+            disclosures=(HIDDEN_CELLS if solved.rounding is None else ROUNDED_CELLS,),
         )
         return writer.seal(manifest)
+
+
+def _promise(solved: Solved, tables: list[dict[str, Any]], codes: dict[str, Any]) -> dict[str, Any]:
+    if solved.rounding is None:
+        return {"promise": "protected-tables", "tables": tables, "codes": codes}
+    return {"promise": "rounded-tables", "tables": tables, "codes": codes, "beyond": solved.rounding.beyond}
 
 
 def _slug(name: str) -> str:
@@ -61,8 +68,8 @@ def value_name(table: LoadedTable) -> str:
     return f"{name}_value" if name in taken else name
 
 
-def _described(table: LoadedTable, file: str, loaded: Loaded) -> dict[str, Any]:
-    return {
+def _described(options: ProtectOptions, table: LoadedTable, file: str, loaded: Loaded) -> dict[str, Any]:
+    found = {
         "name": table.options.name,
         "file": file,
         "by": list(table.options.by),
@@ -73,6 +80,9 @@ def _described(table: LoadedTable, file: str, loaded: Loaded) -> dict[str, Any]:
         "decimals": loaded.cells[table.lines[0].cell].decimals,
         "depth": dict(table.options.depth),
     }
+    if options.method == "round":
+        found |= {"base": bases_of(options, loaded)[table.options.quantity], "decimals": 0}
+    return found
 
 
 def _codes(loaded: Loaded) -> dict[str, Any]:
@@ -92,6 +102,23 @@ def _codes(loaded: Loaded) -> dict[str, Any]:
                 ],
             }
     return found
+
+
+def _table(options: ProtectOptions, loaded: Loaded, table: LoadedTable, solved: Solved) -> pa.Table:
+    if solved.rounding is None:
+        return _shown(loaded, table, solved.hiding.hidden)
+    return _rounded(loaded, table, solved.rounding.numbers)
+
+
+def _rounded(loaded: Loaded, table: LoadedTable, numbers: Ints) -> pa.Table:
+    """Codes and rounded numbers, which have no decimals: a base is a whole number."""
+    unit = 10 ** loaded.cells[table.lines[0].cell].decimals
+    columns = [
+        pa.array([line.labels[place] for line in table.lines], pa.string())
+        for place in range(len(table.options.by))
+    ]
+    rounded = pa.array([int(numbers[line.cell]) // unit for line in table.lines], pa.int64())
+    return pa.table([*columns, rounded], names=[*table.options.by, value_name(table)])
 
 
 def _shown(loaded: Loaded, table: LoadedTable, hidden: Bools) -> pa.Table:

@@ -8,6 +8,7 @@ __all__ = [
     "IN_ORDER",
     "NOT_PRIVATE",
     "ROUNDED_ALONE",
+    "ROUNDED_CELLS",
     "TABLES",
     "WEAKER",
     "column_disclosed",
@@ -24,6 +25,7 @@ NOT_PRIVATE = "The noise is not private: do not publish."
 CHAIN = "M_c^ch with its published noise loses far more than it claims (ERRATA G1)."
 ROUNDED_ALONE = "Regions need not add up to those above them: every number was rounded by itself."
 HIDDEN_CELLS = "numbers of the tables, exact wherever they are not hidden"
+ROUNDED_CELLS = "numbers of the tables, each rounded to a multiple of a base that is told"
 TABLES = "counts of people, exact or rounded as told, audited together with all that is in the register"
 
 

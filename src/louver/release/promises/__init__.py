@@ -36,6 +36,7 @@ from louver.release.promises.mapping import MappingPromise, check_mapping
 from louver.release.promises.one_recoding import OneRecoding, check_one_recoding
 from louver.release.promises.protected import ProtectedTablesPromise, check_protected
 from louver.release.promises.records import Records, check_records
+from louver.release.promises.rounded import RoundedTablesPromise, check_rounded
 from louver.release.promises.tables import PublishedTables, check_tables
 from louver.release.promises.topdown import TopDown, check_topdown
 
@@ -61,7 +62,8 @@ PROMISES: Mapping[str, Registered] = {
     "edit-rules": Registered(EditRules, check_edit_rules),
     "households": Registered(Households, check_households),
     "tables": Registered(PublishedTables, check_tables),
-    "protected-tables": Registered(ProtectedTablesPromise, check_protected),
+    "protected-tables": Registered(ProtectedTablesPromise, check_protected, only=frozenset({"hide"})),
+    "rounded-tables": Registered(RoundedTablesPromise, check_rounded, only=frozenset({"round"})),
 }
 
 
@@ -81,7 +83,7 @@ REQUIRED: Mapping[str, Required] = {
         may=frozenset({"l-diversity", "t-closeness", "columns", "csv", "one-recoding"}),
     ),
     "groups": Required(always=frozenset(), one_of=frozenset({"group-table", "group-counts"})),
-    "protect": Required(always=frozenset(), one_of=frozenset({"protected-tables"})),
+    "protect": Required(always=frozenset(), one_of=frozenset({"protected-tables", "rounded-tables"})),
     "audit": Required(always=frozenset(), one_of=frozenset({"tables"})),
     "topdown": Required(
         always=frozenset(),

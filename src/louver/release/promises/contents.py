@@ -118,7 +118,8 @@ def _audit(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[s
 
 
 def _protect(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[str, Columns]]:
-    for table in by_name.get("protected-tables", {}).get("tables", ()):
+    entry = by_name.get("protected-tables") or by_name.get("rounded-tables") or {}
+    for table in entry.get("tables", ()):
         yield str(table["file"]), ()  # its own check knows its columns
         yield csv_of(str(table["file"])), ()
 

@@ -20,7 +20,14 @@ from louver.release.folder import Malformed
 from louver.release.promises.base import Context, Outcome, Promise
 from louver.release.promises.csv_copy import csv_of, csv_problem
 
-__all__ = ["ProtectedTablesPromise", "check_protected"]
+__all__ = [
+    "Knowledge",
+    "ProtectedTable",
+    "ProtectedTablesPromise",
+    "PublishedCodes",
+    "check_protected",
+    "learn",
+]
 
 MOST_DECIMALS = 6
 MOST_LINES = 2_000_000
@@ -69,7 +76,7 @@ Meaning = tuple[str, tuple[tuple[str, frozenset[str]], ...]]
 
 
 @dataclass(slots=True)
-class _Knowledge:
+class Knowledge:
     """All numbers by what they mean: shown ones in units, hidden ones, and totals that nobody lists."""
 
     shown: dict[Meaning, int] = field(default_factory=dict)
@@ -80,7 +87,7 @@ class _Knowledge:
 
 def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcome:
     """Read every table, then everything together."""
-    knowledge = _Knowledge()
+    knowledge = Knowledge()
     n_lines = 0
     for table in promise.tables:
         cells = _cells(context, table)
@@ -88,7 +95,7 @@ def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcom
         csv = csv_of(table.file)
         if csv in context.folder.files and (problem := csv_problem(context.folder, csv, table.file)):
             return Outcome(False, problem)
-        problem = _learn(knowledge, table, promise.codes, cells)
+        problem = learn(knowledge, table, promise.codes, cells)
         if problem is not None:
             return Outcome(False, problem)
     for (total, parts), file in knowledge.sums.items():
@@ -169,8 +176,8 @@ def _downwards(tree: Mapping[str, tuple[str, ...]], total: str) -> Iterator[str]
         waiting += tree.get(code, ())
 
 
-def _learn(
-    knowledge: _Knowledge,
+def learn(
+    knowledge: Knowledge,
     table: ProtectedTable,
     codes: Mapping[str, PublishedCodes],
     cells: Mapping[tuple[str, ...], int | None],
@@ -223,7 +230,7 @@ def _order(one: tuple[str, frozenset[str]]) -> tuple[str, list[str]]:
     return one[0], sorted(one[1])
 
 
-def _single(knowledge: _Knowledge) -> str | None:
+def _single(knowledge: Knowledge) -> str | None:
     """A sum in which all numbers but one are shown."""
     for (total, parts), file in knowledge.sums.items():
         unknown = [one for one in {total, *parts} if one not in knowledge.shown]
@@ -232,7 +239,7 @@ def _single(knowledge: _Knowledge) -> str | None:
     return None
 
 
-def _given_away(knowledge: _Knowledge) -> str | None:
+def _given_away(knowledge: Knowledge) -> str | None:
     """A hidden number that all others together determine; None where there is none."""
     import numpy as np
     from scipy.optimize import linprog

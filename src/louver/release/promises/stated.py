@@ -37,6 +37,7 @@ from louver.release.sentences import (
     IN_ORDER,
     NOT_PRIVATE,
     ROUNDED_ALONE,
+    ROUNDED_CELLS,
     TABLES,
     WEAKER,
     column_disclosed,
@@ -661,7 +662,7 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
 METHODS: Mapping[str, str] = {
     "anonymize": METHOD_USED,
     "audit": "tables",
-    "protect": "hide",
+    "protect": "hide|round",
     "groups": "|".join(map(re.escape, Mechanism.__args__)),  # type: ignore[attr-defined]
     "topdown": "|".join(map(re.escape, TOPDOWN_METHODS)),
 }
@@ -694,7 +695,7 @@ def _disclosures(manifest: Manifest) -> list[list[str]]:
     if manifest.verb == "audit":
         return [[TABLES], []]
     if manifest.verb == "protect":
-        return [[HIDDEN_CELLS]]
+        return [[ROUNDED_CELLS if manifest.method == "round" else HIDDEN_CELLS]]
     named = [column_disclosed(name) for name in manifest.results.get("unchanged", ())]
     return [named] if "unchanged" in manifest.results else [[EARLIER_DISCLOSURE]]
 
@@ -749,7 +750,7 @@ def _audit_labels(folder: Folder, tables: Sequence[Mapping[str, Any]]) -> Iterat
 
 def _protect_known(folder: Folder, manifest: Manifest) -> Known:
     """Codes of the hierarchies that no table shows are public all the same; they are counted."""
-    promise = promise_of(manifest, "protected-tables")
+    promise = promise_of(manifest, "rounded-tables" if manifest.method == "round" else "protected-tables")
     tables = promise["tables"]
     names = {name for table in tables for name in (*table["by"], table["name"])}
     known = Known(frozenset(names), frozenset(_audit_labels(folder, tables)))
