@@ -66,6 +66,19 @@ def test_what_cannot_be_protected_exits_with_1(call_louver: Runner, tmp_path: Pa
     assert not (tmp_path / "out").exists()
 
 
+def test_rounded_tables(call_louver: Runner, tmp_path: Path) -> None:
+    spec = write(tmp_path)
+    out, page = tmp_path / "out", tmp_path / "inside.html"
+    done = call_louver("protect", spec, "--method=round", "--base=10", "--out", out, "--html", page)
+    assert (done.code, done.err) == (0, "") and "less than the base from its value" in done.out
+    assert "How the tables were rounded" in page.read_text() and "base 10" in page.read_text()
+    assert call_louver("verify", out).code == 0
+    lines = (out / "data/01-turnover.csv").read_text().splitlines()
+    assert lines[0] == '"trade","size","turnover"' and all(line.endswith("0") for line in lines[1:])
+    told = json.loads(call_louver("protect", spec, "--method=round", "--base=10", "--json").out)
+    assert told["method"] == "round" and told["rounding"]["beyond"] == 0
+
+
 def test_bad_calls(call_louver: Runner, tmp_path: Path) -> None:
     spec = write(tmp_path)
     for arguments, says in (
@@ -75,6 +88,9 @@ def test_bad_calls(call_louver: Runner, tmp_path: Path) -> None:
         ((spec, "--out", tmp_path), "exists already"),
         ((spec, "--html", spec), "would replace protect.toml"),
         ((spec, "--known-percent=0"), "option --known-percent must be greater than 0"),
+        ((spec, "--method=guess"), "option --method must be"),
+        ((spec, "--method=round", "--base=1"), "option --base must be at least 2"),
+        ((spec, "--base=5"), "option --base is for --method round"),
         ((spec, "--steps=-1"), "option --steps must be at least 0"),
     ):
         done = call_louver("protect", *arguments)

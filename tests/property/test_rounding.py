@@ -100,7 +100,9 @@ def test_what_is_published_adds_up_and_readers_learn_no_more_than_is_said(tmp_pa
         assert abs(shown.get((row, column), 0) - true) < 5 and shown.get((row, column), 0) % 5 == 0
     for row in (*rows, "Total"):
         assert sum(shown.get((row, column), 0) for column in columns) == shown[row, "Total"]
-    again = lv.protect(table, tables=tables, rules=[{"rule": "frequency", "minimum": 3}], method="round", base=5)
+    again = lv.protect(
+        table, tables=tables, rules=[{"rule": "frequency", "minimum": 3}], method="round", base=5
+    )
     assert again.summary == found.summary and again.rounding == found.rounding
 
 

@@ -288,10 +288,13 @@ class ProtectOptions(VerbOptions):
         if self.method == "round":
             if any(one.set != "hide" for one in self.status):
                 raise InputError(
-                    '--method round changes every number, so no cell can be set to "publish" or "cost".', option="status"
+                    '--method round changes every number, so no cell can be set to "publish" or "cost".',
+                    option="status",
                 )
             return
         if self.base is not None:
             raise InputError("option --base is for --method round; leave it out.", option="--base")
         if any(table.base is not None for table in self.tables):
-            raise InputError("a table has a base, which only --method round uses; leave it out.", option="tables")
+            raise InputError(
+                "a table has a base, which only --method round uses; leave it out.", option="tables"
+            )

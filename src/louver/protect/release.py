@@ -14,8 +14,8 @@ from louver._arrays import Bools, Ints
 from louver.data.write import write_csv
 from louver.protect.load import Loaded, LoadedTable
 from louver.protect.options import ProtectOptions
-from louver.release.manifest import Manifest
 from louver.protect.solve import Solved, bases_of
+from louver.release.manifest import Manifest
 from louver.release.sentences import HIDDEN_CELLS, ROUNDED_CELLS
 from louver.release.write import ReleaseWriter
 from louver.run import Run

@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from louver.protect.options import ProtectOptions
     from louver.protect.solve import Solved
 
-__all__ = ["HiddenCell", "ProtectSummary", "ProtectedTable", "ProtectedTables", "RoundingFigures", "result_of"]
+__all__ = [
+    "HiddenCell",
+    "ProtectSummary",
+    "ProtectedTable",
+    "ProtectedTables",
+    "RoundingFigures",
+    "result_of",
+]
 
 SHOWN_TABLES = 8
 NOUNS = {

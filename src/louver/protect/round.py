@@ -188,7 +188,10 @@ class _Model:
     def linear(self, beyond: int) -> Rounding | None:
         """The answer of the linear program, where it is whole."""
         found = self._program(beyond, False).solve()
-        if found.status is not Status.OPTIMAL or np.abs(found.point - np.rint(found.point)).max(initial=0) > WHOLE:
+        if (
+            found.status is not Status.OPTIMAL
+            or np.abs(found.point - np.rint(found.point)).max(initial=0) > WHOLE
+        ):
             return None
         return self._rounding(self._steps(found.point, beyond), self._bound(found.objective), is_proved=True)
 
@@ -198,7 +201,9 @@ class _Model:
         if found.status not in (Status.OPTIMAL, Status.FEASIBLE):
             return None, found.status is Status.INFEASIBLE
         rounding = self._rounding(
-            self._steps(found.point, beyond), self._bound(found.bound), is_proved=found.status is Status.OPTIMAL
+            self._steps(found.point, beyond),
+            self._bound(found.bound),
+            is_proved=found.status is Status.OPTIMAL,
         )
         return rounding, False
 

@@ -201,7 +201,11 @@ def _rounded_verdict(
 ) -> Verdict:
     """What rounded tables amount to: readers know how far a number can be from its value, and that the true ones add up."""
     near = "less than the base" if not beyond else f"less than {beyond + 1} times the base"
-    best = "no table that adds up is nearer" if is_optimal else f"a nearer table could save at most {gap:.1%} of the distance"
+    best = (
+        "no table that adds up is nearer"
+        if is_optimal
+        else f"a nearer table could save at most {gap:.1%} of the distance"
+    )
     told = [f"Every number is {near} from its value, which readers know; all sums hold, and {best}."]
     if n_open:
         return Verdict(
@@ -214,9 +218,17 @@ def _rounded_verdict(
             ),
         )
     if not question.primary:
-        reasons = (*told, "No rule says which numbers tell too much, so nothing was asked about them.", *question.not_asked())
-        return Verdict(Level.CARE, "The tables are rounded and add up; what readers learn was not asked.", reasons)
+        reasons = (
+            *told,
+            "No rule says which numbers tell too much, so nothing was asked about them.",
+            *question.not_asked(),
+        )
+        return Verdict(
+            Level.CARE, "The tables are rounded and add up; what readers learn was not asked.", reasons
+        )
     reasons = (*told, *question.asked(), *question.not_asked())
     if question.doubts():
-        return Verdict(Level.CARE, "Every primary cell is protected as far as asked; read what was not.", reasons)
+        return Verdict(
+            Level.CARE, "Every primary cell is protected as far as asked; read what was not.", reasons
+        )
     return Verdict(Level.OK, "Every primary cell is protected.", reasons)

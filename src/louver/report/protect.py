@@ -23,22 +23,34 @@ METHOD = (
 )
 
 
+ROUNDING = (
+    "<h2>How it was done</h2><p>Every number became a multiple of its base so that all sums hold. The total distance from the true numbers "
+    "was made small by a linear program, an annealing over the finest cells and, for small tables, an integer program; the bound is "
+    "that of a program. All sums were checked in whole numbers. For every primary cell, every attacker and both directions a table was "
+    "looked for that agrees with the rounded numbers and all that the attacker knows, and in which the cell is as far from its value as "
+    "its safety range asks.</p>"
+)
+
+
 def protect_report(found: ProtectedTables, source: str) -> str:
     """The report as HTML."""
-    sections = [verdict(found.verdict), _tiles(found), "<h2>What hiding costs</h2>", _tables(found)]
+    costs = "What hiding costs" if found.rounding is None else "Tables"
+    sections = [verdict(found.verdict), _tiles(found), f"<h2>{costs}</h2>", _tables(found)]
     still_open = list(found.unprotected())
     if still_open:
         sections += ["<h2>Cells that are not shown to be protected</h2>", _cells(still_open)]
     if found.decided:
         sections += ["<h2>What was decided by hand</h2>", table(("table", "cell", "decision"), found.decided)]
     if found.cells:
-        sections += ["<h2>Hidden cells, and why</h2>", _cells(found.cells)]
-    sections += [_facts(found), METHOD]
+        listed = "Hidden cells, and why" if found.rounding is None else "Primary cells, and why"
+        sections += [f"<h2>{listed}</h2>", _cells(found.cells)]
+    sections += [_facts(found), METHOD if found.rounding is None else ROUNDING]
     subtitle = (
         f"Protected tables of {source}. For the data steward only: it shows confidential numbers, tells primary cells from others, "
         "and is not for release."
     )
-    return page("What is hidden, and why", subtitle, sections, f"Made by louver {__version__}.")
+    title = "What is hidden, and why" if found.rounding is None else "How the tables were rounded"
+    return page(title, subtitle, sections, f"Made by louver {__version__}.")
 
 
 def write_protect_report(
@@ -52,10 +64,13 @@ def write_protect_report(
 def _tiles(found: ProtectedTables) -> str:
     s = found.summary
     best = "proved best" if s.optimal else f"gap {s.gap:.1%}"
+    changed = (s.secondary, f"secondary cells ({best})", False)
+    if found.rounding is not None:
+        changed = (found.rounding.changed, f"of {s.cells:,} numbers changed ({best})", False)
     return tiles(
         [
             (s.primary, "primary cells", False),
-            (s.secondary, f"secondary cells ({best})", False),
+            changed,
             (s.unprotected, "primary cells not shown to be protected", s.unprotected > 0),
             (s.certified, f"of {s.demands:,} demands certified", False),
             (s.attackers, "attackers", False),
@@ -87,11 +102,28 @@ def _cells(cells: tuple[HiddenCell, ...] | list[HiddenCell]) -> str:
 
 def _facts(found: ProtectedTables) -> str:
     s = found.summary
+    what = "no pattern that protects costs less than"
+    if found.rounding is not None:
+        what = "in units of the last decimal; no table that adds up has a smaller distance than"
     entries = [
         ("Asked", " ".join(found.question.asked())),
         ("Not asked", " ".join(found.question.not_asked())),
-        ("Cost and bound", f"{s.cost:,.10g}; no pattern that protects costs less than {s.bound:,.10g}"),
+        ("Cost and bound", f"{s.cost:,.10g}; {what} {s.bound:,.10g}"),
+        *_rounding(found),
         ("Rounds", f"{s.rounds:,}"),
         ("Seconds", f"{s.seconds:.1f}"),
     ]
     return f"<h2>What was asked</h2>{facts(entries)}"
+
+
+def _rounding(found: ProtectedTables) -> list[tuple[str, str]]:
+    if found.rounding is None:
+        return []
+    own = found.rounding
+    changes = "; ".join(
+        f"{name}: base {base:,}, {own.mean_change[name]:,.4g}" for name, base in own.bases.items()
+    )
+    return [
+        ("Mean change", changes),
+        ("Numbers that are not a next multiple", f"{own.far:,}, up to {own.beyond:,} multiples further"),
+    ]

@@ -12,13 +12,13 @@ import pytest
 from scipy.sparse import csr_array
 
 import louver as lv
-from louver.errors import Cancelled, InputError
+from louver.errors import Cancelled, InfeasibleError, InputError
+from louver.protect.build import build_problem
 from louver.protect.certify import certify
 from louver.protect.hide import hide
 from louver.protect.load import load
 from louver.protect.options import ProtectOptions
 from louver.protect.outsider import Witness
-from louver.protect.build import build_problem
 from louver.protect.problem import Attacker, Demand, Problem
 from louver.protect.rules import judge_cells
 from louver.protect.solve import _repaired, solve
@@ -277,3 +277,23 @@ def test_the_result_says_what_it_is(tmp_path: Path) -> None:
     assert len(repr(found).splitlines()) <= 10 and "proved best" in repr(found)
     assert "<table" in found._repr_html_()
     assert found.tables[0].hidden_share == pytest.approx(sum(int(c.value) for c in found.cells) / 1800)
+
+
+def test_what_cannot_be_rounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path)
+    with pytest.raises(InputError, match="a table has a base"):
+        protect(tmp_path, table={"base": 5})
+    kept = [{"table": "firms", "cell": {"trade": "wood", "size": "small"}, "set": "publish", "reason": "law"}]
+    with pytest.raises(InputError, match="changes every number"):
+        protect(tmp_path, method="round", status=kept)
+    both = [
+        {**TABLE, "file": str(tmp_path / "firms.csv"), "base": 5},
+        {**TABLE, "name": "again", "file": str(tmp_path / "firms.csv"), "base": 10},
+    ]
+    with pytest.raises(InputError, match='"again" has another base'):
+        lv.protect(tables=both, rules=[FEW], method="round")
+    monkeypatch.setattr("louver.protect.round._Model.linear", lambda self, beyond: None)
+    monkeypatch.setattr("louver.protect.round.WIDER", (0,))
+    monkeypatch.setattr("louver.protect.round._Model.whole", lambda self, *rest: (None, True))
+    with pytest.raises(InfeasibleError, match="choose another base"):
+        protect(tmp_path, method="round")

@@ -22,7 +22,10 @@ def release(tmp_path: Path) -> Path:
     (tmp_path / "trade.hrc").write_text("soft\n@food\n@wood\nhard\n@iron\n@steel\n")
     trades = ["food", "wood", "iron", "steel"]
     records = pa.table(
-        {"trade": [t for t in trades for _ in range(9)], "size": [s for _ in trades for s in "xyz" for _ in range(3)]}
+        {
+            "trade": [t for t in trades for _ in range(9)],
+            "size": [s for _ in trades for s in "xyz" for _ in range(3)],
+        }
     )
     found = lv.protect(
         records,

@@ -20,7 +20,7 @@ QUANTILES = np.rint(-np.log((np.arange(512) + 0.5) / 512) * SCALE).astype(np.int
 
 
 @inner
-def next_word(state):  # type: ignore[no-untyped-def]
+def next_word(state):
     """The next 64 bits of a xorshift stream."""
     state ^= state << np.uint64(13)
     state ^= state >> np.uint64(7)
@@ -29,7 +29,7 @@ def next_word(state):  # type: ignore[no-untyped-def]
 
 
 @inner
-def cost_at(steps, remainder, base, penalty):  # type: ignore[no-untyped-def]
+def cost_at(steps, remainder, base, penalty):
     """Distance of a cell that is `steps` multiples above the one below its value, with the penalty of going too far."""
     distance = abs(steps * base - remainder)
     if steps < 0:
@@ -39,9 +39,7 @@ def cost_at(steps, remainder, base, penalty):  # type: ignore[no-untyped-def]
 
 
 @inner
-def change_of(  # type: ignore[no-untyped-def]
-    finest, sign, starts, cells, steps, least, remainders, base, penalties
-):
+def change_of(finest, sign, starts, cells, steps, least, remainders, base, penalties):
     """What moving a finest cell by one multiple adds to the cost; a very large number where it must not."""
     change = 0
     for at in range(starts[finest], starts[finest + 1]):
@@ -56,7 +54,7 @@ def change_of(  # type: ignore[no-untyped-def]
 
 
 @inner
-def move_inplace(finest, sign, starts, cells, steps):  # type: ignore[no-untyped-def]
+def move_inplace(finest, sign, starts, cells, steps):
     for at in range(starts[finest], starts[finest + 1]):
         steps[cells[at]] += sign
 
