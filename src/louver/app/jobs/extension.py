@@ -24,7 +24,7 @@ from louver.topdown.extension.problem import Extension, read_extension
 from louver.topdown.extension.repair import check_extendable
 from louver.topdown.extension.solve import check_payer
 from louver.topdown.load import read_design
-from louver.topdown.plan import make_plan
+from louver.topdown.measuring.noise_plan import make_plan
 
 __all__ = [
     "extendable",
