@@ -33,7 +33,7 @@ from synthetic_state import N_HISPANIC, N_RACES, N_VOTING, _facilities
 
 import louver as lv
 from louver.data.scratch import Scratch
-from louver.schema.ready import with_ready
+from louver.schema.spec import with_ready
 from louver.topdown.measuring.noise_plan import make_plan
 from louver.topdown.measuring.true_counts import true_levels
 

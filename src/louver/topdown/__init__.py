@@ -20,7 +20,7 @@ from louver.errors import InputError, one_sentence
 from louver.privacy.measurements import Measured
 from louver.release.write import check_out
 from louver.run import Run
-from louver.schema.door import documented
+from louver.schema.request import documented
 from louver.schema.spec import as_spec
 from louver.schema.validate import validated
 from louver.topdown.errors.area import Area, read_area

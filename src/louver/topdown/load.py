@@ -18,7 +18,7 @@ from louver._arrays import Bools, Ints
 from louver.data.coding import text_sql
 from louver.data.read import open_source
 from louver.data.regions import RegionTree
-from louver.data.values import read_text
+from louver.data.tabulate import read_text
 from louver.errors import InputError
 from louver.privacy.budget import fraction_of
 from louver.privacy.neighbours import Relation, check_filter

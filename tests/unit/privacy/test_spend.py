@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import louver.data.fingerprint
+import louver.data.people
 from louver.errors import BudgetError, InputError, LouverError
 from louver.groups import groups
 from louver.groups.load import NOT_IN_REQUEST, Asked
@@ -205,7 +205,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     from louver.data import read
 
-    opened, hashed = read.open_source, louver.data.fingerprint._file_hash
+    opened, hashed = read.open_source, louver.data.people._file_hash
 
     def opening(data: Any, **more: Any) -> Any:
         seen.append(f"open {read.name_of(data, None)}")
@@ -217,7 +217,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     for module in ("louver.groups.load", "louver.topdown.measuring.true_counts", "louver.topdown.load"):
         monkeypatch.setattr(f"{module}.open_source", opening)
-    monkeypatch.setattr("louver.data.fingerprint._file_hash", hashing)
+    monkeypatch.setattr("louver.data.people._file_hash", hashing)
     return seen
 
 

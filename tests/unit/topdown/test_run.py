@@ -93,7 +93,7 @@ def test_results_do_not_depend_on_the_workers(town, tmp_path, monkeypatch):
 def test_what_is_counted_and_bounded_in_small_parts_is_the_same_release(town, tmp_path, monkeypatch):
     topdown(town, out=tmp_path / "whole", seed=3)
     monkeypatch.setattr("louver.data.read.BATCH_ROWS", 5)
-    monkeypatch.setattr("louver.data.spilling.AT_ONCE", 2)
+    monkeypatch.setattr("louver.data.scratch.AT_ONCE", 2)
     for name, at_once in (("PARENT_CHUNK", 1), ("LEAF_CHUNK", 2), ("MOST_HELD", 0)):
         monkeypatch.setattr(f"louver.topdown.knowledge.implied.{name}", at_once)
     topdown(town, out=tmp_path / "parts", seed=3)

@@ -14,8 +14,8 @@ from louver.errors import LouverError
 from louver.privacy.ledger import Ledger
 from louver.release.open import open_release
 from louver.run import Run
-from louver.schema.files import read_toml
-from louver.schema.ready import READY, with_ready
+from louver.schema.spec import READY, with_ready
+from louver.schema.validate import read_toml
 from louver.topdown import extend
 from louver.topdown.design import Design
 from louver.topdown.extension.first import refinement_of

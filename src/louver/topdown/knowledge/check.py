@@ -18,8 +18,7 @@ import numpy as np
 from louver._arrays import Ints
 from louver.data.read import open_source
 from louver.data.regions import RegionTree
-from louver.data.tabulate import tabulate
-from louver.data.values import read_text
+from louver.data.tabulate import read_text, tabulate
 from louver.errors import InfeasibleError, InputError, printable
 from louver.schema.attribute import Attribute
 from louver.topdown.design import Design

@@ -8,7 +8,7 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.data.regions import RegionTree
-from louver.data.spilling import PairFile, SortedCounts
+from louver.data.scratch import PairFile, SortedCounts
 from louver.run import Run
 from louver.topdown.problem import SparseLevel
 

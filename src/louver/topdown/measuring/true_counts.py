@@ -18,10 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
-from louver.data.fingerprint import fingerprint
+from louver.data.people import fingerprint
 from louver.data.read import open_source
-from louver.data.scratch import Scratch
-from louver.data.spilling import SortedCounts
+from louver.data.scratch import Scratch, SortedCounts
 from louver.data.tabulate import tabulate_in_parts
 from louver.data.write import replacing
 from louver.errors import InputError

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from louver._arrays import Floats, Ints
-from louver.data.fingerprint import has_same_records
+from louver.data.people import has_same_records
 from louver.data.read import open_source
 from louver.data.regions import RegionTree
-from louver.data.values import read_text
+from louver.data.tabulate import read_text
 from louver.errors import InputError
 from louver.release.open import open_release
 from louver.run import Run
