@@ -23,7 +23,6 @@ from topdown_estimators import PLANS
 from topdown_specs import GROUPS, write_rhode_island, write_sample
 
 import louver as lv
-from louver.topdown.design import Design
 from louver.topdown.estimation.subspaces import Subspaces, mask_of
 from louver.topdown.load import read_design
 from louver.topdown.measuring.noise_plan import make_plan, measurable
@@ -38,6 +37,7 @@ from louver.topdown.planning.shares import (
     with_shares,
 )
 from louver.topdown.planning.stand_in import read_stand_in
+from louver.topdown.problem import Design
 
 CELLS = list(product(("18+", "<18"), GROUPS))
 

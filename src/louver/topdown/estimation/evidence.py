@@ -11,6 +11,8 @@ slightly negative where sibling subtrees differ; it is then set to almost nothin
 queries are added up one by one. That is the same where the precisions of siblings are proportional; otherwise it is less
 precise, not biased.
 
+The rows of a whole level lie in a scratch file (`RowFile`), read and written some regions at a time.
+
 Notes
 -----
 **Implements**: Hay et al. (2010), section 4.2, for several marginals with unequal variances.
@@ -18,23 +20,26 @@ Notes
 
 from __future__ import annotations
 
+import secrets
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from louver._arrays import Floats
 from louver.data.regions import RegionTree
+from louver.data.scratch import Scratch
 from louver.engine.engines import ONE_CORE, Engine, Shared
 from louver.run import Run
 from louver.topdown.estimation.batches import Known, Span
-from louver.topdown.estimation.row_file import RowFile
 from louver.topdown.estimation.subspaces import Subspaces, mask_of, precisions_above
 from louver.topdown.problem import Evidence, NoisyCounts, Problem, Query, region_range, split_batches
 
-__all__ = ["TreeEvidence", "gather_evidence"]
+__all__ = ["RowFile", "TreeEvidence", "gather_evidence"]
 
 LEAST_WEIGHT = 1e-7  # of a marginal beside the cells it sums; what is below counts as none
 WIDEST_ADDED = 64  # rows of a marginal that nobody measured but whose weight is not zero
@@ -350,3 +355,53 @@ def _climb_queries(known: Shared[Known], step: Shared[_QueryStep], span: Span, r
             total = total + sums[query.name] / own.held[query.name][part]
         values.append(total / weight[part])
     return np.concatenate(values, axis=1)
+
+
+class RowFile:
+    """Rows of real numbers of one width, in a file that goes with whoever made it.
+
+    A copy, on this machine or another that sees the folder, reads the same file.
+
+    Parameters
+    ----------
+    width : int
+        Numbers of a row.
+    folder : Path, optional
+        Where the file lies; a scratch folder of its own by default.
+
+    Examples
+    --------
+    >>> rows = RowFile(2)
+    >>> rows.write(1, np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> rows.read(2, 3).tolist()
+    [[3.0, 4.0]]
+    """
+
+    def __init__(self, width: int, folder: Path | None = None) -> None:
+        self.width = width
+        self._scratch = Scratch() if folder is None else None  # swept after a process that was killed
+        place = self._scratch.path if self._scratch is not None else folder
+        assert place is not None
+        self.path = place.absolute() / f".rows-{secrets.token_hex(8)}"
+        self.path.touch(exist_ok=False)
+        if self._scratch is None:
+            weakref.finalize(self, self.path.unlink, missing_ok=True)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"width": self.width, "path": self.path, "_scratch": None}
+
+    def write(self, start: int, rows: Floats) -> None:
+        """Put rows at the places from `start` on."""
+        with self.path.open("r+b") as file:
+            file.seek(8 * self.width * start)
+            file.write(np.ascontiguousarray(rows, np.float64).data)
+
+    def read(self, start: int, stop: int) -> Floats:
+        """The rows start to stop."""
+        rows = np.empty((stop - start, self.width))
+        with self.path.open("rb") as file:
+            file.seek(8 * self.width * start)
+            n_read = file.readinto(rows.data)
+        if n_read != rows.nbytes:  # what memory held before must never be taken for rows
+            raise OSError(f"{self.path.name} ends before its rows do")
+        return rows

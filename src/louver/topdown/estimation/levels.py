@@ -3,6 +3,8 @@
 It never opens the records. What it computes depends on the problem and the noisy answers alone: not on the
 number of workers, on where it was interrupted, or on the machine's load.
 
+On the first run the solver is compiled by a child process while the rounding is compiled here.
+
 Notes
 -----
 **Implements**: Abowd et al. (2019), Algorithm 1, TopDownPostprocess.
@@ -24,16 +26,17 @@ from louver._arrays import Ints
 from louver.engine.checkpoint import Checkpoints
 from louver.engine.engines import ONE_CORE, Engine, Shared
 from louver.errors import InfeasibleError
+from louver.optim.aside import compiled_aside
+from louver.optim.kernels import is_kept
+from louver.optim.kernels.families.batches import Batch, round_batch_inplace, solve_batch_inplace
 from louver.optim.status import Status
 from louver.run import Run
-from louver.topdown.estimation import failsafe
 from louver.topdown.estimation.batches import Known, LevelSource, Span
 from louver.topdown.estimation.bayes import FEWEST, LevelPrior, learn_level
 from louver.topdown.estimation.draws import Draws
 from louver.topdown.estimation.evidence import TreeEvidence, gather_evidence
 from louver.topdown.estimation.least_squares import encode, solve
-from louver.topdown.estimation.rounding import round_counts
-from louver.topdown.estimation.warm_up import warm_up
+from louver.topdown.estimation.rounding import Rescue, rescue, round_counts
 from louver.topdown.options import Estimator
 from louver.topdown.problem import (
     Families,
@@ -43,7 +46,7 @@ from louver.topdown.problem import (
     split_batches,
 )
 
-__all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate", "estimate_by_level"]
+__all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate", "estimate_by_level", "warm_up"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +300,7 @@ def _solve_batch(problem: Problem, families: Families, margin: Ints) -> _Piece:
         if status[family] is Status.INFEASIBLE:
             if families.parents is None:
                 raise InfeasibleError("no histogram of the root fits the public knowledge about it.")
-            found = failsafe.rescue(problem, families, family, margin)
+            found = rescue(problem, families, family, margin)
             cells, block = found.cells, found.counts
             rescued.append(_rescued(found))
         elif real.status[family] is Status.FEASIBLE:
@@ -317,7 +320,7 @@ def _parent_code(problem: Problem, families: Families, family: int) -> str:
     return problem.spine.codes[families.level - 1][families.first_parent + family]
 
 
-def _rescued(found: failsafe.Rescue) -> RescuedRegion:
+def _rescued(found: Rescue) -> RescuedRegion:
     return RescuedRegion(
         level=found.level,
         region=found.region,
@@ -369,3 +372,36 @@ def _restore(arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> tuple[Sp
         seconds=facts["seconds"],
     )
     return SparseLevel(**arrays), report
+
+
+def warm_up(run: Run | None) -> None:
+    """Have the kernels of a level compiled, unless they were before."""
+    whole, real = np.zeros(0, np.int64), np.zeros(0)
+    with compiled_aside(run or Run(), (solve_batch_inplace, (nobody(), 1e-8, real, whole, whole, real))):
+        if not is_kept(round_batch_inplace):
+            round_batch_inplace(nobody(), real, 0, whole, whole)
+
+
+def nobody() -> Batch:
+    """A batch without parents, in arrays of the kinds that all batches have."""
+    whole, real = np.zeros(1, np.int64), np.zeros(1)
+    table, counts = np.zeros((1, 1), np.int64), np.zeros((1, 1))
+    return Batch(
+        has_parent=True,
+        cell_start=whole,
+        cell=whole,
+        parent=real,
+        child_start=whole,
+        a=counts,
+        detail=counts,
+        v=real,
+        grouped=counts,
+        group_of=whole,
+        link_row=table,
+        weight=counts,
+        noisy=counts,
+        n_types=1,
+        is_bounded=False,
+        lower=table,
+        upper=table,
+    )

@@ -21,7 +21,6 @@ from louver.data.regions import RegionTree
 from louver.data.tabulate import read_text, tabulate
 from louver.errors import InfeasibleError, InputError, printable
 from louver.schema.attribute import Attribute
-from louver.topdown.design import Design
 from louver.topdown.knowledge.implied import (
     UNBOUNDED,
     Implied,
@@ -33,6 +32,7 @@ from louver.topdown.knowledge.implied import (
     is_laminar,
 )
 from louver.topdown.measuring.noise_plan import QueryPlan
+from louver.topdown.problem import Design
 
 __all__ = [
     "Clash",

@@ -33,13 +33,13 @@ from louver.data.regions import RegionTree
 from louver.errors import InfeasibleError, InputError
 from louver.optim.elimination import Row
 from louver.optim.kernels.families.polymatroid import box_inplace
-from louver.topdown.knowledge.elimination import eliminate
-from louver.topdown.knowledge.type_bounds import (
+from louver.topdown.knowledge.elimination import (
     UNBOUNDED,
     Bounds,
     bit,
     bound_union,
     cut_total,
+    eliminate,
     is_laminar,
     is_two_by_two,
     leaf_bounds,

@@ -25,9 +25,8 @@ from louver.privacy.composition import Changes, largest_rho
 from louver.privacy.distributions import DiscreteGaussian, Distribution, noise_for
 from louver.privacy.neighbours import Relation
 from louver.privacy.spend import request_of
-from louver.topdown.design import Design, Statement
 from louver.topdown.knowledge.implied import MAX_TYPES, UNBOUNDED, Implied, LevelStatements, derive
-from louver.topdown.problem import Problem, Query, Workload
+from louver.topdown.problem import Design, Problem, Query, Statement, Workload
 
 __all__ = ["MeasuredQuery", "QueryPlan", "make_plan", "measurable", "sensitivity"]
 

@@ -2,6 +2,8 @@
 
 The functions that take a `Design` and return true counts stand inside the wall; a file of measurements and the
 invariants are all that leaves it.
+
+The true histograms of a level are confidential, and lie on disk: a nation's do not fit into memory.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ import pyarrow.parquet as pq
 from louver._arrays import Ints
 from louver.data.people import fingerprint
 from louver.data.read import open_source
-from louver.data.scratch import Scratch, SortedCounts
+from louver.data.regions import RegionTree
+from louver.data.scratch import PairFile, Scratch, SortedCounts
 from louver.data.tabulate import tabulate_in_parts
 from louver.data.write import replacing
 from louver.errors import InputError
@@ -29,19 +32,19 @@ from louver.privacy.measurements import TrueBatch
 from louver.privacy.noise import Nonce
 from louver.run import Run
 from louver.schema.attribute import Attribute
-from louver.topdown.design import Design
 from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.measuring.noise_plan import QueryPlan
-from louver.topdown.measuring.stored_level import StoredLevel, store_levels
-from louver.topdown.problem import Histograms, Query, SparseLevel, region_range, split_batches
+from louver.topdown.problem import Design, Histograms, Query, SparseLevel, region_range, split_batches
 
 __all__ = [
     "SealedCounts",
+    "StoredLevel",
     "batches_of",
     "invariant_values",
     "read_invariants",
     "source_hash",
     "source_people",
+    "store_levels",
     "true_batches",
     "true_leaves",
     "true_levels",
@@ -306,3 +309,59 @@ class SealedCounts:
 def _footer(path: Path, changed: int) -> pq.FileMetaData:
     """What a file says of its row groups, read once: a nation's measurements have a hundred thousand of them."""
     return pq.read_metadata(path)
+
+
+class StoredLevel:
+    """Histograms of all regions of a level, zeros left out, read some regions at a time.
+
+    Parameters
+    ----------
+    folder : Path
+        Private. The file in it has no name, and goes with the process.
+    n_regions : int
+    """
+
+    def __init__(self, folder: Path, n_regions: int) -> None:
+        self.n_regions = n_regions
+        self._pairs = PairFile(folder)
+        self._start = np.zeros(n_regions + 1, dtype=np.int64)  # lengths, one place on, until all is there
+
+    def append(self, region: Ints, cell: Ints, count: Ints) -> None:
+        """Write counts after those that are there, in the order of regions and cells."""
+        if len(region):
+            length = np.bincount(region - region[0])
+            self._start[region[0] + 1 : region[-1] + 2] += length
+            self._pairs.append(cell, count)
+
+    def finish(self) -> None:
+        """Say that all is there."""
+        np.cumsum(self._start, out=self._start)
+
+    def part(self, first: int, last: int) -> SparseLevel:
+        """The regions first to last."""
+        start = self._start[first : last + 1]
+        cell, count = self._pairs.read(int(start[0]), int(start[-1]))
+        return SparseLevel(start=start - start[0], cell=cell, count=count)
+
+    def whole(self) -> SparseLevel:
+        """All regions, in memory."""
+        return self.part(0, self.n_regions)
+
+
+def store_levels(
+    spine: RegionTree, counts: SortedCounts, n_cells: int, folder: Path, run: Run
+) -> tuple[StoredLevel, ...]:
+    """Histograms of every level, the root first, from counts by leaf * n_cells + cell, which are used up."""
+    levels: list[StoredLevel] = []
+    for level in range(spine.n_levels - 1, -1, -1):
+        own, above = StoredLevel(folder, spine.sizes[level]), SortedCounts(folder, run)
+        for key, count in counts.merged():
+            region, cell = np.divmod(key, n_cells)
+            own.append(region, cell, count)
+            if level > 0:
+                parent = np.searchsorted(spine.starts[level - 1], region, side="right") - 1
+                above.add(parent * n_cells + cell, count)
+        own.finish()
+        levels.insert(0, own)
+        counts = above
+    return tuple(levels)

@@ -1,11 +1,20 @@
 """Errors that `bayes` will have, in closed form: what shares are chosen by. They are for comparing plans; errors are simulated.
 
+Three parts, none of them private: variances of least squares in a tree whose regions of one level are all alike; how regions depart
+from their parents, as a sample from a stand-in or a made-up one; and the errors that follow from both.
+
 Notes
 -----
 **Implements**: a count that departs by d from what its parent leads to expect, known with the variance v of least squares, is estimated
 with a mean square error of d^2 v / (d^2 + v) where one knows how far such counts depart (ideal shrinkage; Donoho and Johnstone, 1994,
 who show that estimators which do not know come within a factor that is nearly the same for all). Departures are those of a sample of
 regions. In leaves cells are estimated first, each for itself, and sums add up their errors; above them totals are those of least squares.
+**Implements**: `least_squares_variances` (Hay et al., 2010, on every subspace) for one region of each level, which has as many
+children as the level's regions have on average: microseconds in place of milliseconds, and smooth in the precisions, which may
+be complex, so that derivatives are exact.
+**Implements**: made-up regions have the parent's composition, tilted by a factor for every label of every attribute and a smaller one
+for every cell, logarithmically normal; leaves of very unequal size, some of them empty. How far they are tilted was read from Hawaii in
+2020, a public census: labels by 0.2 to 0.6 at every level, cells within a label by 0.1 to 0.3.
 """
 
 from __future__ import annotations
@@ -15,13 +24,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, pdtrik
 
-from louver._arrays import Floats, Ints
-from louver.topdown.planning.departures import Departures
-from louver.topdown.planning.scalar_tree import Numbers, ScalarTree
-from louver.topdown.problem import Query
+from louver._arrays import Bools, Floats, Ints
+from louver.topdown.estimation.draws import Draws
+from louver.topdown.problem import Design, Query, SparseLevel, add_levels
 
-__all__ = ["BayesErrors"]
+__all__ = ["BayesErrors", "Departures", "Numbers", "ScalarTree", "made_up_departures", "stand_in_departures"]
 
 GRID = np.arange(-6.0, 30.0, 0.5)
 """Logarithms of variances at which errors are tabulated."""
@@ -226,3 +236,164 @@ def _coarser(fine: Query, coarse: Query, values: Floats) -> Floats:
 
 def _curve(function: Any) -> Curve:
     return Curve(np.log(np.maximum([function(float(v)) for v in np.exp(GRID)], TINY)))
+
+
+Numbers = NDArray[np.inexact[Any]]
+"""Real, or complex where a derivative is taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScalarTree:
+    """What variances depend on beside the noise.
+
+    Parameters
+    ----------
+    children : ndarray of float64, shape (levels - 1,)
+        Mean number of children of a region.
+    gain : ndarray of float64, shape (queries, sets)
+        What one unit of a query's precision tells about each subspace.
+    spread : ndarray of float64, shape (sets, wanted)
+        What the variance of each subspace adds to that of one row of a wanted query.
+    is_known : ndarray of bool, shape (levels, sets)
+        Subspaces that invariants fix.
+    live : ndarray of float64, shape (levels, queries)
+        Share of the rows of a query that are not empty. Counts cannot be negative, so empty rows add next to no error to a region
+        that is solved; sums that pass upward keep their whole noise.
+    """
+
+    children: Floats
+    gain: Floats
+    spread: Floats
+    is_known: Bools
+    live: Floats
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels."""
+        return len(self.children) + 1
+
+    def variances(self, precision: Numbers, *, is_plain: bool = False) -> Numbers:
+        """Variances (..., levels, wanted) of one row, from the precisions (..., levels, queries) of all measurements.
+
+        With `is_plain` every level is fitted to its own measurements alone, as the paper has it.
+        """
+        own = precision @ self.gain
+        solved = (precision / self.live) @ self.gain
+        whole = own[..., -1, :]
+        up = [1.0 / solved[..., -1, :]]
+        for level in range(self.n_levels - 2, -1, -1):
+            below = whole / self.children[level]
+            up.insert(0, 1.0 / (solved[..., level, :] + (0.0 if is_plain else below)))
+            whole = own[..., level, :] + below
+        final = np.where(self.is_known[0], 0.0, up[0])
+        found = [final @ self.spread]
+        for level, (v, k) in enumerate(zip(up[1:], self.children, strict=True), start=1):
+            # v - (v / s)^2 (s - V) with s = k v
+            final = np.where(self.is_known[level], 0.0, v - (v - final / k) / k)
+            found.append(final @ self.spread)
+        return np.stack(found, axis=-2)
+
+
+MOST_ENTRIES, MOST_REGIONS, LEAST_REGIONS = 40_000, 400, 40  # sampled at a level
+LABEL_TILT, CELL_TILT = 0.45, 0.2
+NEXT_LABEL = 0.4  # people of a label over those of the one before, from the most frequent on
+EMPTY, LEAF_SPREAD, REGION_SPREAD = (
+    0.3,
+    1.2,
+    0.6,
+)  # share of leaves without people; spread of logarithms of sizes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Departures:
+    """Regions of one level: their counts, and what their parents lead to expect, (regions, cells) both."""
+
+    counts: Floats
+    expected: Floats
+
+    def with_own_totals(self) -> Departures:
+        """The same where a region's total is known: only its composition is expected of the parent."""
+        own, held = (x.sum(axis=1, keepdims=True) for x in (self.counts, self.expected))
+        return Departures(self.counts, self.expected * own / np.where(held > 0.0, held, 1.0))
+
+
+def made_up_departures(design: Design, people: float) -> list[Departures]:
+    """Regions of every level, each below the one of the level above."""
+    spine, draws = design.spine, Draws(0)
+    n = _number(design.n_cells)
+    usual = design.is_possible.astype(np.float64)
+    for labels in np.indices(design.shape).reshape(len(design.shape), -1):
+        usual = usual * NEXT_LABEL**labels
+    composition = np.tile(usual / usual.sum(), (n, 1))
+    found, size = [], np.full(n, float(people))
+    for level in range(spine.n_levels):
+        own, above = draws.at(level), composition
+        if level > 0:
+            composition = _tilted(design, composition, own)
+            size = people / spine.sizes[level] * _sizes(own, n, is_leaf=level == spine.n_levels - 1)
+        mean = composition * size[:, None]
+        counts = _poisson(mean, own.uniform("counts", *_places(mean.shape)).reshape(mean.shape))
+        is_even = level == spine.n_levels - 1
+        expected = above * (people / spine.sizes[level] if is_even else counts.sum(axis=1, keepdims=True))
+        found.append(Departures(counts, expected))
+    return found
+
+
+def stand_in_departures(design: Design, leaves: SparseLevel) -> list[Departures]:
+    """Regions of a stand-in, spread over every level."""
+    levels = add_levels(design.spine, leaves, design.n_cells)
+    found, n = [], _number(design.n_cells)
+    for level, table in enumerate(levels):
+        chosen = np.unique(np.linspace(0, table.n_regions - 1, n).astype(np.int64))
+        counts = _dense(table, chosen, design.n_cells)
+        if level == 0:
+            found.append(Departures(counts, counts))
+            continue
+        parent = np.searchsorted(design.spine.starts[level - 1], chosen, side="right") - 1
+        above = _dense(levels[level - 1], parent, design.n_cells)
+        if level == len(levels) - 1:
+            factor = 1.0 / np.diff(design.spine.starts[level - 1])[parent]
+        else:
+            factor = counts.sum(axis=1) / np.maximum(above.sum(axis=1), 1.0)
+        found.append(Departures(counts, above * factor[:, None]))
+    return found
+
+
+def _number(n_cells: int) -> int:
+    return int(np.clip(MOST_ENTRIES // n_cells, LEAST_REGIONS, MOST_REGIONS))
+
+
+def _dense(table: SparseLevel, chosen: Ints, n_cells: int) -> Floats:
+    return np.asarray(table.take(chosen).to_dense(n_cells), np.float64)
+
+
+def _tilted(design: Design, composition: Floats, draws: Draws) -> Floats:
+    """Compositions of children of regions with these."""
+    n = len(composition)
+    logs = CELL_TILT * ndtri(draws.uniform("cells", *_places(composition.shape))).reshape(composition.shape)
+    for axis, labels in enumerate(np.indices(design.shape).reshape(len(design.shape), -1)):
+        shape = (n, design.shape[axis])
+        logs = (
+            logs
+            + LABEL_TILT * ndtri(draws.uniform(f"axis {axis}", *_places(shape))).reshape(shape)[:, labels]
+        )
+    tilted = composition * np.exp(logs)
+    return np.asarray(tilted / tilted.sum(axis=1, keepdims=True))
+
+
+def _sizes(draws: Draws, n: int, *, is_leaf: bool) -> Floats:
+    """Sizes over their mean."""
+    spread = LEAF_SPREAD if is_leaf else REGION_SPREAD
+    sizes = np.exp(spread * ndtri(draws.uniform("sizes", np.arange(n))))
+    if is_leaf:
+        sizes = sizes * (draws.uniform("empty", np.arange(n)) >= EMPTY)
+    return np.asarray(sizes / sizes.mean())
+
+
+def _places(shape: Sequence[int]) -> tuple[Ints, ...]:
+    return tuple(np.indices(tuple(shape)).reshape(len(shape), -1))
+
+
+def _poisson(mean: Floats, uniform: Floats) -> Floats:
+    """The count of this mean that stands at this quantile."""
+    return np.where(mean > 0.0, np.maximum(np.ceil(pdtrik(uniform, np.maximum(mean, 1e-12))), 0.0), 0.0)

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from louver.data.regions import SEPARATOR
 from louver.errors import InputError
 from louver.privacy.neighbours import Relation
-from louver.topdown.design import Design
 from louver.topdown.options import MAX_CELLS
+from louver.topdown.problem import Design
 
 __all__ = ["Protection", "check_extension", "check_together", "invariant_records", "judge", "space_of"]
 

@@ -24,14 +24,17 @@ from louver._arrays import Bools, Floats
 from louver.errors import InputError
 from louver.privacy.budget import Measure
 from louver.privacy.neighbours import Relation
-from louver.topdown.design import Design
 from louver.topdown.estimation.bayes import FEWEST
 from louver.topdown.estimation.subspaces import Subspaces, mask_of
 from louver.topdown.options import SharesOptions
-from louver.topdown.planning.bayes_errors import BayesErrors
-from louver.topdown.planning.departures import Departures, made_up_departures
-from louver.topdown.planning.scalar_tree import Numbers, ScalarTree
-from louver.topdown.problem import Query
+from louver.topdown.planning.bayes_errors import (
+    BayesErrors,
+    Departures,
+    Numbers,
+    ScalarTree,
+    made_up_departures,
+)
+from louver.topdown.problem import Design, Query
 
 __all__ = [
     "DEFAULT_PEOPLE",

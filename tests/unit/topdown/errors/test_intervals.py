@@ -13,17 +13,25 @@ import pytest
 from louver.errors import InputError
 from louver.report.topdown import topdown_report
 from louver.topdown import topdown
-from louver.topdown.errors.error_model import NORMAL_HALF, ErrorClasses, ErrorModel
+from louver.topdown.errors.error_model import (
+    NORMAL_HALF,
+    NORMAL_TENTH,
+    ErrorClasses,
+    ErrorModel,
+    _left,
+    family_of,
+    union_error,
+)
 from louver.topdown.errors.intervals import (
     Sample,
+    Squares,
     class_starts,
     fit_classes,
     least_squares_units,
+    roughness,
     simulate_errors,
 )
-from louver.topdown.errors.residuals import Squares, roughness
 from louver.topdown.errors.simulate import AssumedTruth
-from louver.topdown.errors.unions import NORMAL_TENTH, _left, family_of, union_error
 from louver.topdown.estimation.subspaces import Subspaces
 from louver.topdown.load import read_design
 from louver.topdown.measuring.noise_plan import make_plan

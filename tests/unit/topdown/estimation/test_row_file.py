@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from louver.topdown.estimation.row_file import RowFile
+from louver.topdown.estimation.evidence import RowFile
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -21,7 +21,8 @@ from louver.release.manifest import file_entry
 from louver.release.verify import verify
 from louver.report.topdown import topdown_report
 from louver.topdown import estimate, extend, measure, topdown
-from louver.topdown.extension import problem, repair, solve
+from louver.topdown.extension import problem, repair
+from louver.topdown.extension import result as solve
 from louver.topdown.extension.constraints import Constraints
 from louver.topdown.measuring import sealing
 from releases import doubt, edit

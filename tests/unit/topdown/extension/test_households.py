@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from louver.topdown.extension.constraints import Constraints
-from louver.topdown.extension.finder import Finder
-from louver.topdown.extension.gaps import settle
-from louver.topdown.extension.household import Gap, Household
+from louver.topdown.extension.constraints import Constraints, Finder
+from louver.topdown.extension.problem import Gap, Household
+from louver.topdown.extension.repair import settle
 from louver.topdown.problem import SparseLevel
 from oracles.households import fewest_changes
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from louver.errors import InputError
 from louver.privacy.neighbours import Relation
-from louver.topdown.design import Design
 from louver.topdown.load import read_design
 from louver.topdown.planning.composition import (
     Protection,
@@ -23,6 +22,7 @@ from louver.topdown.planning.composition import (
     judge,
     space_of,
 )
+from louver.topdown.problem import Design
 from oracles.composition import every_spec_has_neighbours
 from topdown_town import SPEC, write_town
 

@@ -12,8 +12,14 @@ from louver.errors import InputError
 from louver.topdown.estimation.subspaces import least_squares_variances
 from louver.topdown.load import read_design
 from louver.topdown.measuring.noise_plan import make_plan, measurable
-from louver.topdown.planning.bayes_errors import LITTLE, BayesErrors, LeafErrors
-from louver.topdown.planning.departures import Departures, made_up_departures, stand_in_departures
+from louver.topdown.planning.bayes_errors import (
+    LITTLE,
+    BayesErrors,
+    Departures,
+    LeafErrors,
+    made_up_departures,
+    stand_in_departures,
+)
 from louver.topdown.planning.shares import (
     Aim,
     _objective,

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from louver.topdown.planning.bend import bent, by_popularity, gathered, leaf_of, rounded
+from louver.topdown.planning.stand_in import bent, by_popularity, gathered, leaf_of, rounded
 from louver.topdown.problem import SparseLevel
 
 RNG = np.random.default_rng(5)

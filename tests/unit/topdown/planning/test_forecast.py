@@ -22,7 +22,7 @@ from louver.topdown.load import read_design
 from louver.topdown.measuring import sealing
 from louver.topdown.measuring.noise_plan import make_plan
 from louver.topdown.measuring.true_counts import true_leaves
-from louver.topdown.planning import side_by_side as planning
+from louver.topdown.planning import forecast as planning
 from louver.topdown.planning.forecast import forecast
 from louver.topdown.planning.stand_in import draw_stand_in, read_stand_in
 from topdown_town import SPEC, people, write_town

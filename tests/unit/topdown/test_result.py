@@ -9,7 +9,7 @@ import pytest
 
 from louver.topdown.load import read_design
 from louver.topdown.problem import SparseLevel
-from louver.topdown.row_groups import answers_of, microdata, statements, write_row_groups
+from louver.topdown.result import answers_of, microdata, statements, write_row_groups
 from topdown_town import BLOCKS, write_town
 
 TEXT = pa.schema([(name, pa.string()) for name in ("block", "quarters", "age", "race")])
@@ -54,7 +54,7 @@ def test_answers_some_regions_at_a_time_are_all_answers(tmp_path, monkeypatch):
     leaves = SparseLevel.from_dense(np.random.default_rng(3).integers(0, 2, (len(BLOCKS), design.n_cells)))
     query = design.queries[1]
     (whole,) = answers_of(query, leaves)
-    monkeypatch.setattr("louver.topdown.row_groups.MOST_ANSWERS", 2 * query.n_rows)
+    monkeypatch.setattr("louver.topdown.result.MOST_ANSWERS", 2 * query.n_rows)
     parts = list(answers_of(query, leaves))
     assert len(parts) == 5
     assert all(

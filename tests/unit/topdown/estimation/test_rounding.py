@@ -14,8 +14,8 @@ from louver.errors import InfeasibleError, InputError, SolverError
 from louver.release.verify import verify
 from louver.report.topdown import topdown_report
 from louver.topdown import topdown
-from louver.topdown.estimation.failsafe import distance_to_feasibility, rescue
 from louver.topdown.estimation.levels import estimate
+from louver.topdown.estimation.rounding import distance_to_feasibility, rescue
 from louver.topdown.knowledge.implied import UNBOUNDED, LevelStatements, derive
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.problem import Families, Problem, Query, SparseLevel, Workload
