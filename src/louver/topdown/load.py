@@ -27,8 +27,8 @@ from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.schema.spec import Spec, as_spec
 from louver.schema.validate import validated
-from louver.topdown.design import DETAILED, Design, Statement
-from louver.topdown.implied import UNBOUNDED
+from louver.topdown.knowledge.implied import UNBOUNDED
+from louver.topdown.measuring.noise_plan import measurable
 from louver.topdown.options import (
     BoundOptions,
     GeographyOptions,
@@ -36,9 +36,8 @@ from louver.topdown.options import (
     SharesOptions,
     TopDownOptions,
 )
-from louver.topdown.plan import measurable
-from louver.topdown.problem import Query
-from louver.topdown.shares import Aim, choose_shares, with_shares
+from louver.topdown.planning.shares import Aim, choose_shares, with_shares
+from louver.topdown.problem import DETAILED, Design, Query, Statement
 
 __all__ = ["SpecLike", "cell_set", "read_design"]
 

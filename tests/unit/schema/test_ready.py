@@ -10,8 +10,8 @@ import pytest
 from louver.errors import InputError
 from louver.schema.spec import READY, as_spec
 from louver.topdown.extension.first import refinement_of
-from louver.topdown.extension.household import read_household
 from louver.topdown.extension.options import ExtendOptions
+from louver.topdown.extension.problem import read_household
 from louver.topdown.load import read_design
 
 REST = {

@@ -17,14 +17,14 @@ from louver.run import Run
 from louver.schema.spec import READY, with_ready
 from louver.schema.validate import read_toml
 from louver.topdown import extend
-from louver.topdown.design import Design
 from louver.topdown.extension.first import refinement_of
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.extension.problem import Extension, read_extension
 from louver.topdown.extension.repair import check_extendable
-from louver.topdown.extension.solve import check_payer
+from louver.topdown.extension.result import check_payer
 from louver.topdown.load import read_design
-from louver.topdown.plan import make_plan
+from louver.topdown.measuring.noise_plan import make_plan
+from louver.topdown.problem import Design
 
 __all__ = [
     "extendable",

@@ -1,4 +1,7 @@
-"""Bounds and edit rules of an extension as rows over kinds of cells."""
+"""Bounds and edit rules of an extension as rows over kinds of cells.
+
+And the cells that the people of a class can have, and which of them is nearest.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ import numpy as np
 
 from louver._arrays import Bools, Ints
 from louver.topdown.extension.problem import Extension
-from louver.topdown.implied import UNBOUNDED
+from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.problem import SparseLevel
 
-__all__ = ["Constraints"]
+__all__ = ["Constraints", "Finder", "allowed_kinds"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,3 +74,46 @@ class Constraints:
             upper = np.add.reduceat(upper, starts[:-1], axis=1) if len(upper) else upper[:, : len(starts) - 1]
             upper = np.minimum(upper, UNBOUNDED)
         return np.ascontiguousarray(lower), np.ascontiguousarray(upper)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Finder:
+    """The possible cells of every class."""
+
+    allowed: Bools
+    shape: tuple[int, ...]
+    kind_of: Ints
+    cell: Ints  # possible cells, by classes
+    start: Ints
+
+    @classmethod
+    def of(cls, extension: Extension, known: Constraints) -> Finder:
+        class_of = extension.refinement.class_of
+        cell = np.flatnonzero(extension.design.is_possible)
+        cell = cell[np.argsort(class_of[cell], kind="stable")]
+        start = np.searchsorted(class_of[cell], np.arange(extension.first.n_cells + 1))
+        return cls(
+            allowed=allowed_kinds(extension, known),
+            shape=extension.design.shape,
+            kind_of=known.kind_of,
+            cell=cell,
+            start=start,
+        )
+
+    def cells(self, of_class: int) -> Ints:
+        """The possible cells of a class."""
+        return self.cell[self.start[of_class] : self.start[of_class + 1]]
+
+    def nearest(self, found: Ints, cell: int) -> int:
+        """The one among cells that differs from a cell in the fewest attributes, and in these the least."""
+        pairs = zip(np.unravel_index(cell, self.shape), np.unravel_index(found, self.shape), strict=True)
+        steps = np.array([np.abs(theirs - mine) for mine, theirs in pairs])
+        return int(found[np.lexsort((steps.sum(axis=0), (steps > 0).sum(axis=0)))[0]])
+
+
+def allowed_kinds(extension: Extension, known: Constraints) -> Bools:
+    """Which kinds of cells the people of each class can have, (classes, kinds)."""
+    allowed = np.zeros((extension.first.n_cells, known.coefficient.shape[1]), dtype=np.bool_)
+    possible = extension.design.is_possible
+    allowed[extension.refinement.class_of[possible], known.kind_of[possible]] = True
+    return allowed

@@ -18,9 +18,8 @@ from louver.errors import InputError
 from louver.release.manifest import MANIFEST, Manifest, is_plain, read_content, read_manifest
 from louver.release.verify import STATUS, verify
 from louver.run import Run
-from louver.topdown.design import Design
 from louver.topdown.extension.options import ExtendOptions
-from louver.topdown.problem import SparseLevel
+from louver.topdown.problem import Design, SparseLevel
 from louver.topdown.result import MEASUREMENTS_FILE, MICRODATA_FILE
 
 __all__ = ["First", "Refinement", "read_first", "refinement_of"]

@@ -23,13 +23,13 @@ from louver._arrays import Bools, Ints
 from louver.errors import InputError, SolverError
 from louver.optim.elimination import Row, project
 from louver.run import Run
-from louver.topdown.design import Design, Statement
 from louver.topdown.extension.first import refinement_of
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.extension.problem import Rule, read_rules
-from louver.topdown.implied import UNBOUNDED
+from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.load import SpecLike, read_design
 from louver.topdown.options import SharesOptions
+from louver.topdown.problem import Design, Statement
 
 __all__ = ["read_first_design"]
 

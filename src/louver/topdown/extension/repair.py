@@ -2,12 +2,23 @@
 
 In every such leaf as few people as possible get another cell of their own class of the first release, so that all bounds hold and,
 where that can be done, all rules; nothing that the first release says changes. The regions above are the sums of the leaves; for everybody
-who was changed somebody near is changed the other way (`balance`).
+who was changed somebody near is changed the other way.
+
+Edits that all go one way would show in the regions above: each is answered by the opposite change of somebody else.
+
+A leaf with more householders than homes loses some, and none gains any; a state would lose hundreds. So for every person who was
+changed, a person of the same class in the nearest region, in a leaf that nobody had to edit, is changed the other way, if that leaf keeps
+its bounds and rules: regions that hold both have what was estimated for them.
+
+In leaves of one household ages, or else places in it, are changed until they fit the head's.
 
 Notes
 -----
 **Implements**: Abowd et al. (2019), section 8.2.3, the edit phase after Fellegi & Holt, for items 4 to 6 (ERRATA T2) and for bounds that
-sharing out could not keep; items 8 to 10 are in `gaps`.
+sharing out could not keep; items 8 to 10 follow.
+**Implements**: Abowd et al. (2019), section 8.2.2, for items 8 to 10, on a best-effort basis. The head stays the head, at any age that
+its class allows; beside a head of a given age everybody is judged alone, so the ages are tried in the order of the people who would
+have to change. Bounds and rules are broken by no more than before: cells that they treat alike are taken first.
 """
 
 from __future__ import annotations
@@ -24,15 +35,12 @@ from louver.errors import InfeasibleError
 from louver.optim.highs import solve_linear
 from louver.optim.status import Status
 from louver.run import Run
-from louver.topdown.extension.balance import balance, people_of
-from louver.topdown.extension.constraints import Constraints
-from louver.topdown.extension.finder import Finder, allowed_kinds
-from louver.topdown.extension.gaps import People, settle
-from louver.topdown.extension.problem import Extension
-from louver.topdown.implied import UNBOUNDED
+from louver.topdown.extension.constraints import Constraints, Finder, allowed_kinds
+from louver.topdown.extension.problem import Extension, Household
+from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.problem import SparseLevel
 
-__all__ = ["Edits", "check_extendable", "repair"]
+__all__ = ["Edits", "People", "balance", "check_extendable", "people_of", "repair", "settle"]
 
 BROKEN = 1e4
 """What it costs to leave a rule broken by one person, in people changed."""
@@ -261,3 +269,222 @@ def _replaced(leaves: SparseLevel, edited: dict[int, tuple[Ints, Ints]]) -> Spar
         begun = leaf + 1
     parts.append(leaves.part(begun, leaves.n_regions))
     return SparseLevel.concatenate(parts)
+
+
+People = dict[int, int]
+"""How many people of a leaf are in each cell that somebody is in."""
+
+
+def settle(
+    household: Household, known: Constraints, finder: Finder, class_of: Ints, leaf: int, people: People
+) -> tuple[People, int]:
+    """A leaf of one household in which as many fit as possible and few were changed, and how many those are."""
+    cells = np.array(list(people), dtype=np.int64)
+    counts = np.array(list(people.values()), dtype=np.int64)
+    head = int(cells[household.head[cells]][0])
+    seats = finder.cells(int(class_of[head]))
+    seats = seats[household.head[seats] & (finder.kind_of[seats] == finder.kind_of[head])]
+    ages, age_now = np.unique(household.years[seats]), household.years[head]
+    misfit = np.array([household.misfits(cells, np.full(len(cells), age)).any(axis=0) for age in ages])
+    least = misfit @ counts + (ages != age_now)
+    best, price = people, (int(counts.sum()), 0)  # people who do not fit, people changed
+    for number in np.lexsort((np.abs(ages - age_now), least)).tolist():
+        if (0, least[number]) >= price:
+            break
+        age = int(ages[number])
+        tried = _Leaf(household, known, finder, class_of, leaf, dict(people))
+        if age != age_now:
+            tried.move(head, finder.nearest(seats[household.years[seats] == age], head))
+        n_left = tried.place_all(cells[misfit[number]].tolist(), age)
+        if (n_left, least[number] - n_left) < price:
+            best, price = tried.people, (n_left, int(least[number]) - n_left)
+    return best, price[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A leaf while it is changed."""
+
+    household: Household
+    known: Constraints
+    finder: Finder
+    class_of: Ints
+    leaf: int
+    people: People
+
+    def move(self, old: int, new: int) -> None:
+        """Give one person another cell."""
+        self.people[old] -= 1
+        if not self.people[old]:
+            del self.people[old]
+        self.people[new] = self.people.get(new, 0) + 1
+
+    def place_all(self, cells: list[int], age: int) -> int:
+        """Give everybody in some cells one that fits; who moves may make room for others. The people for whom there is none."""
+        n_left = sum(self.people[cell] for cell in cells)
+        while n_left:
+            left = {cell: self.place(cell, age) for cell in cells}
+            if sum(left.values()) == n_left:
+                break
+            n_left, cells = sum(left.values()), [cell for cell in cells if left[cell]]
+        return n_left
+
+    def place(self, cell: int, age: int) -> int:
+        """Give everybody in a cell one that fits a head of an age; the people for whom there is none."""
+        found = self.finder.cells(int(self.class_of[cell]))
+        found = found[self.household.members[found] & ~self.household.head[found]]
+        found = found[~self.household.misfits(found, np.full(len(found), age)).any(axis=0)]
+        alike = found[self.finder.kind_of[found] == self.finder.kind_of[cell]]
+        others = self.household.apart_from_years
+        aged = alike[others[alike] == others[cell]]
+        alike = aged if len(aged) else alike
+        for n_left in range(self.people[cell], 0, -1):
+            kept = alike if len(alike) else found[self._excess(cell, found) <= 0]
+            if not len(kept):
+                return n_left
+            self.move(cell, self.finder.nearest(kept, cell))
+        return 0
+
+    def _excess(self, cell: int, found: Ints) -> Ints:
+        """By how much more some bound or rule is broken with one person in each of some cells instead."""
+        kinds = self.finder.kind_of
+        now = np.array(list(self.people), dtype=np.int64)
+        counts = np.array(list(self.people.values()), dtype=np.int64)
+        coefficient = self.known.coefficient
+        held = (coefficient[:, kinds[now]] @ counts)[:, None]
+        then = held + coefficient[:, kinds[found]] - coefficient[:, [kinds[cell]]]
+        lower, upper = self.known.lower[:, [self.leaf]], self.known.upper[:, [self.leaf]]
+        more = [np.maximum(lower - x, 0) + np.maximum(x - upper, 0) for x in (then, held)]
+        return np.asarray((more[0] - more[1]).max(axis=0, initial=0))
+
+
+def balance(
+    extension: Extension,
+    known: Constraints,
+    finder: Finder,
+    leaves: SparseLevel,
+    edited: Mapping[int, tuple[People, People]],
+) -> dict[int, tuple[People, int]]:
+    """Leaves that are changed for others: their people, and how many of them were changed.
+
+    Parameters
+    ----------
+    leaves : SparseLevel
+        As estimated.
+    edited : mapping of int to (People, People)
+        Leaves that were edited, before and after.
+    """
+    class_of = extension.refinement.class_of
+    others = _Others.of(extension, known, finder, leaves, set(edited))
+    answers: dict[int, tuple[People, int]] = {}
+    for leaf, old, new in _one_way(class_of, known.kind_of, edited):
+        found = others.find(leaf, old, new)
+        if found is None:
+            continue
+        there, mine = found
+        choices = finder.cells(int(class_of[old]))
+        target = finder.nearest(choices[known.kind_of[choices] == known.kind_of[old]], mine)
+        target = old if mine == new else target
+        people, n_changed = answers.get(there, (people_of(leaves, there), 0))
+        people[mine] -= 1
+        people[target] = people.get(target, 0) + 1
+        answers[there] = ({cell: count for cell, count in people.items() if count}, n_changed + 1)
+    return answers
+
+
+def people_of(leaves: SparseLevel, leaf: int) -> People:
+    """The people of a leaf by cell."""
+    span = slice(leaves.start[leaf], leaves.start[leaf + 1])
+    return dict(zip(leaves.cell[span].tolist(), leaves.count[span].tolist(), strict=True))
+
+
+def _one_way(
+    class_of: Ints, kind_of: Ints, edited: Mapping[int, tuple[People, People]]
+) -> list[tuple[int, int, int]]:
+    """Leaf, old and new cell of everybody who was changed, less those whom an edit of another leaf answers already."""
+    waiting: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
+    for leaf, (before, after) in sorted(edited.items()):
+        for old, new in _moves_back(class_of, before, after):
+            of_class, kinds = int(class_of[old]), (int(kind_of[old]), int(kind_of[new]))
+            opposite = waiting.get((of_class, *kinds[::-1]))
+            if opposite:
+                opposite.pop()
+            else:
+                waiting.setdefault((of_class, *kinds), []).append((leaf, old, new))
+    return [move for moves in waiting.values() for move in moves]
+
+
+def _moves_back(class_of: Ints, before: People, after: People) -> Iterator[tuple[int, int]]:
+    """Old and new cell of everybody who was changed."""
+    left: dict[int, list[int]] = {}
+    for cell, count in before.items():
+        left.setdefault(int(class_of[cell]), []).extend([cell] * max(count - after.get(cell, 0), 0))
+    for cell, count in sorted(after.items()):
+        for _ in range(max(count - before.get(cell, 0), 0)):
+            yield left[int(class_of[cell])].pop(0), cell
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Others:
+    """People who can be changed for others: entries of leaves that were not edited, by class and kind."""
+
+    extension: Extension
+    known: Constraints
+    finder: Finder
+    ancestor: Ints  # (levels, leaves)
+    leaf: Ints  # of every entry
+    cell: Ints
+    left: Ints  # people of every entry who are as they were
+    entry: Ints  # entries by class and kind
+    key: Ints  # class and kind of those
+    held: Ints  # (rows, leaves)
+
+    @classmethod
+    def of(
+        cls, extension: Extension, known: Constraints, finder: Finder, leaves: SparseLevel, edited: set[int]
+    ) -> _Others:
+        spine = extension.design.spine
+        ancestor = [np.arange(spine.sizes[-1])]
+        for starts in reversed(spine.starts):
+            ancestor.insert(0, np.repeat(np.arange(len(starts) - 1), np.diff(starts))[ancestor[0]])
+        leaf = np.repeat(np.arange(leaves.n_regions), np.diff(leaves.start))
+        kind = known.kind_of[leaves.cell]
+        key = extension.refinement.class_of[leaves.cell] * known.coefficient.shape[1] + kind
+        entry = np.flatnonzero(~np.isin(leaf, list(edited)))
+        entry = entry[np.argsort(key[entry], kind="stable")]
+        held = np.zeros(known.lower.shape, dtype=np.int64)
+        np.add.at(held.T, leaf, known.coefficient[:, kind].T * leaves.count[:, None])
+        return cls(
+            extension,
+            known,
+            finder,
+            np.array(ancestor),
+            leaf,
+            leaves.cell,
+            leaves.count.copy(),
+            entry,
+            key[entry],
+            held,
+        )
+
+    def find(self, leaf: int, old: int, new: int) -> tuple[int, int] | None:
+        """Leaf and cell of the nearest person who can go from a cell like `new` to one like `old`; nobody is found twice."""
+        kinds, coefficient = self.known.kind_of, self.known.coefficient
+        key = self.extension.refinement.class_of[old] * coefficient.shape[1] + kinds[new]
+        found = self.entry[slice(*np.searchsorted(self.key, [key, key + 1]))]
+        found = found[self.left[found] > 0]
+        change = coefficient[:, kinds[old]] - coefficient[:, kinds[new]]
+        rows = np.flatnonzero(change)
+        limited = np.ix_(rows, self.leaf[found])
+        then = self.held[limited] + change[rows, None]
+        is_kept = (then >= self.known.lower[limited]) & (then <= self.known.upper[limited])
+        found = found[is_kept.all(axis=0)]
+        if not len(found):
+            return None
+        shared = (self.ancestor[:, self.leaf[found]] == self.ancestor[:, [leaf]]).sum(axis=0)
+        found = found[shared == shared.max()]
+        cell = self.finder.nearest(self.cell[found], new)
+        chosen = int(found[self.cell[found] == cell][0])
+        self.left[chosen] -= 1
+        self.held[:, self.leaf[chosen]] += change
+        return int(self.leaf[chosen]), cell

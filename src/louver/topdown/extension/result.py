@@ -1,19 +1,44 @@
-"""An extended release: that of TopDown, with the first release beside it and the promise that nobody in it changed."""
+"""An extended release: that of TopDown, with the first release beside it and the promise that nobody in it changed.
+
+The way there: measure with the ledger that paid for the first release, share out, edit.
+"""
 
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from louver.engine.engines import Engine
+from louver.errors import InputError
+from louver.privacy.ledger import Head, Ledger
+from louver.privacy.measurements import Measurements
+from louver.privacy.spend import Payment
 from louver.release.manifest import MANIFEST, Manifest
 from louver.release.pages.promised import loss_of
 from louver.release.write import ReleaseWriter
+from louver.run import Run
+from louver.topdown.estimation.levels import Estimate
+from louver.topdown.extension.estimation import estimate_classes
 from louver.topdown.extension.problem import Extension
-from louver.topdown.extension.repair import Edits
-from louver.topdown.result import MICRODATA_FILE, TopDownRelease
+from louver.topdown.extension.repair import Edits, repair
+from louver.topdown.measuring.noise_plan import QueryPlan
+from louver.topdown.measuring.sealing import measure_paid
+from louver.topdown.measuring.true_counts import SealedCounts
+from louver.topdown.planning.composition import check_extension
+from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, MICRODATA_FILE, TopDownRelease
 
-__all__ = ["FIRST_MANIFEST", "FIRST_MICRODATA", "ExtendedRelease"]
+__all__ = [
+    "FIRST_MANIFEST",
+    "FIRST_MICRODATA",
+    "ExtendedRelease",
+    "check_payer",
+    "estimate_extension",
+    "measure_extension",
+]
 
 FIRST_MANIFEST = "first/manifest.json"
 FIRST_MICRODATA = "first/microdata.parquet"
@@ -150,3 +175,68 @@ class ExtendedRelease(TopDownRelease):
                 edits,
             ]
         )
+
+
+def check_payer(extension: Extension, ledger: Ledger) -> None:
+    """Refuse a ledger that did not pay for the first release: what both lose would stand nowhere.
+
+    Raises
+    ------
+    InputError
+        If the first release was not sealed by this ledger.
+    """
+    manifest = extension.first.manifest
+    head = None if manifest.ledger_head is None else Head.parse(manifest.ledger_head)
+    sealed = {} if head is None else ledger.state().sealed.get(head.entry, {})
+    files = (MEASUREMENTS_FILE, INVARIANTS_FILE)
+    if any(sealed.get(Path(name).name) != manifest.files[name].sha256 for name in files):
+        message = (
+            f"this ledger did not pay for {extension.first.path.name}; name the one that did with --ledger."
+        )
+        raise InputError(message, option="--ledger")
+
+
+def measure_extension(
+    extension: Extension, plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None
+) -> Measurements:
+    """Measurements of an extension in a folder, paid for once.
+
+    Notes
+    -----
+    **Privacy**: nothing is published exactly, so no invariants join those before, but all of them bind its neighbours, too; the two
+    releases compose sequentially.
+    """
+    payment = Payment(
+        loss=plan.loss,
+        request=plan.request(),
+        purpose="TopDown extension",
+        composed=partial(check_extension, plan.design, extension.refinement.class_of),
+    )
+    return measure_paid(plan, folder, ledger, payment, lambda levels: {}, run)
+
+
+def estimate_extension(
+    extension: Extension,
+    plan: QueryPlan,
+    folder: Path,
+    engine: Engine,
+    run: Run | None,
+    seconds: dict[str, float],
+) -> ExtendedRelease:
+    """Share out and edit from the measurements of a folder."""
+    path = folder / MEASUREMENTS_FILE
+    began = time.perf_counter()
+    measured = Measurements.of_design(path, plan.design.measured_fingerprint())
+    shared = estimate_classes(extension, SealedCounts(path, plan), engine=engine, run=run)
+    estimated = time.perf_counter()
+    leaves, edits = repair(extension, shared.leaves, run)
+    return ExtendedRelease(
+        plan=plan,
+        estimate=Estimate(leaves=leaves, levels=shared.levels),
+        is_private=measured.is_private,
+        head=measured.head,
+        debited=measured.debited,
+        seconds={**seconds, "estimate": estimated - began, "edit": time.perf_counter() - estimated},
+        extension=extension,
+        edits=edits,
+    )
