@@ -30,16 +30,16 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from louver.audit.joint import Answer, solve
 from louver.audit.load import Loaded, attribute_names, load
 from louver.audit.options import AuditOptions
-from louver.audit.problem import Problem, build, forms_of
 from louver.data.read import open_source
 from louver.data.samples import sample_path
 from louver.data.tabulate import tabulate
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 from louver.schema.validate import validated
+from louver.tables.joint import Answer, solve
+from louver.tables.problem import Problem, build, forms_of
 
 NLTCS = Path(__file__).resolve().parents[1] / "tests" / "data" / "nltcs.csv.gz"
 PEER_SIDES = 12

@@ -21,9 +21,10 @@ import pyarrow as pa
 import pyarrow.csv
 
 from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn
-from louver.anonymize.harmonised import Whole
-from louver.anonymize.methods import auto, harmonise
+from louver.anonymize.methods import auto
+from louver.anonymize.methods import global_recoding as harmonise
 from louver.anonymize.problem import Problem
+from louver.anonymize.recoding import Whole
 from louver.anonymize.watch import Watch
 from louver.data.samples import sample_path
 from louver.run import Run

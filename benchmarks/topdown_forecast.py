@@ -24,10 +24,11 @@ from topdown_specs import GROUPS, write_rhode_island, write_sample
 
 import louver as lv
 from louver.topdown.design import Design
-from louver.topdown.forecast import forecast
+from louver.topdown.estimation.subspaces import Subspaces, mask_of
 from louver.topdown.load import read_design
-from louver.topdown.plan import make_plan, measurable
-from louver.topdown.shares import (
+from louver.topdown.measuring.noise_plan import make_plan, measurable
+from louver.topdown.planning.forecast import forecast
+from louver.topdown.planning.shares import (
     Aim,
     choose_shares,
     guessed_live,
@@ -36,8 +37,7 @@ from louver.topdown.shares import (
     wanted_queries,
     with_shares,
 )
-from louver.topdown.stand_in import read_stand_in
-from louver.topdown.subspaces import Subspaces, mask_of
+from louver.topdown.planning.stand_in import read_stand_in
 
 CELLS = list(product(("18+", "<18"), GROUPS))
 

@@ -21,13 +21,13 @@ import numpy as np
 from topdown_estimators import PLANS
 from topdown_specs import write_rhode_island
 
-from louver.topdown.area import ErrorTree
-from louver.topdown.intervals import KnownError, simulate_errors
+from louver.topdown.errors.area import ErrorTree
+from louver.topdown.errors.intervals import KnownError, simulate_errors
+from louver.topdown.errors.simulate import AssumedTruth
 from louver.topdown.load import read_design
-from louver.topdown.measuring import true_leaves
-from louver.topdown.plan import QueryPlan, make_plan
+from louver.topdown.measuring.noise_plan import QueryPlan, make_plan
+from louver.topdown.measuring.true_counts import true_leaves
 from louver.topdown.problem import SparseLevel
-from louver.topdown.simulate import AssumedTruth
 
 BLOCKS = {"rhode-island": "ri_2010_blocks.csv.gz", "hawaii": "hi_2020_blocks.csv.gz"}
 SIZES = (1, 10, 50, 100, 250, 1_000)

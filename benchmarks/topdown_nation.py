@@ -33,9 +33,9 @@ from synthetic_state import N_HISPANIC, N_RACES, N_VOTING, _facilities
 
 import louver as lv
 from louver.data.scratch import Scratch
-from louver.schema.ready import with_ready
-from louver.topdown.measuring import true_levels
-from louver.topdown.plan import make_plan
+from louver.schema.spec import with_ready
+from louver.topdown.measuring.noise_plan import make_plan
+from louver.topdown.measuring.true_counts import true_levels
 
 PEOPLE_PER_BLOCK, EMPTY = 50, 1 / 3
 BLOCKS_PER = {"county": 1_970, "tract": 74, "group": 26}

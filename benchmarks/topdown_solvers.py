@@ -27,13 +27,13 @@ from louver.optim.flow import min_cost_flow
 from louver.optim.kernels.families.rounding import rank_of, split_count
 from louver.privacy.measurements import write_measurements
 from louver.privacy.noise import KeyedNoise
-from louver.topdown.implied import UNBOUNDED
-from louver.topdown.least_squares import Fractional, TypeRows, encode, objective, solve
+from louver.topdown.estimation.least_squares import Fractional, TypeRows, encode, objective, solve
+from louver.topdown.estimation.rounding import round_counts
+from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.load import read_design
-from louver.topdown.measuring import SealedCounts, invariant_values, true_batches, true_leaves
-from louver.topdown.plan import make_plan
+from louver.topdown.measuring.noise_plan import make_plan
+from louver.topdown.measuring.true_counts import SealedCounts, invariant_values, true_batches, true_leaves
 from louver.topdown.problem import Families, Problem, SparseLevel, add_levels, region_range, split_batches
-from louver.topdown.rounding import round_counts
 
 TOLERANCE = 1e-8  # asked of every peer, relative
 REPEATS = 3

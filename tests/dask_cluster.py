@@ -135,7 +135,7 @@ def stop_for_good(folder, piece, run):
 
 def die_at(name: str) -> None:
     """On a worker: end without a word in the middle of the first batch of a level."""
-    from louver.topdown import estimation
+    from louver.topdown.estimation import levels as estimation
 
     solve = estimation._solve_batch
 

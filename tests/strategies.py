@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from louver.data.regions import RegionTree
-from louver.topdown.implied import UNBOUNDED, LevelStatements
+from louver.topdown.knowledge.implied import UNBOUNDED, LevelStatements
 
 
 @st.composite

@@ -25,7 +25,7 @@ from louver.errors import InputError
 from louver.groups import groups
 from louver.run import Run
 from louver.topdown import area, topdown
-from louver.topdown.totals import region_totals
+from louver.topdown.errors.totals import region_totals
 from topdown_town import SPEC, write_town
 
 

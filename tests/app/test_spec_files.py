@@ -13,8 +13,8 @@ from louver.app.jobs.topdown import described
 from louver.app.spec_files import SpecFiles, moved, written
 from louver.errors import InputError
 from louver.run import Run
-from louver.schema.files import read_toml
 from louver.schema.spec import SpecOptions, read_spec
+from louver.schema.validate import read_toml
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.options import TopDownOptions
 from topdown_town import SPEC, write_town

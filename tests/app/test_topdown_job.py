@@ -18,7 +18,7 @@ from louver.release.verify import verify
 from louver.run import Run
 from louver.topdown import topdown
 from louver.topdown.load import read_design
-from louver.topdown.measuring import source_hash
+from louver.topdown.measuring.true_counts import source_hash
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
 from louver.topdown.solve import work_of
 from topdown_town import write_town

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louver.data.regions import RegionTree
-from louver.topdown.implied import UNBOUNDED, Kind, LevelStatements, derive, set_sums
+from louver.topdown.knowledge.implied import UNBOUNDED, Kind, LevelStatements, derive, set_sums
 from oracles import topdown as oracle
 
 FEMALE, COED, MALE = 0b001, 0b010, 0b100

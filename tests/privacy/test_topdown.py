@@ -25,8 +25,8 @@ from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from louver.topdown import topdown
 from louver.topdown.load import read_design
-from louver.topdown.measuring import invariant_values, true_batches
-from louver.topdown.plan import QueryPlan, make_plan, sensitivity
+from louver.topdown.measuring.noise_plan import QueryPlan, make_plan, sensitivity
+from louver.topdown.measuring.true_counts import invariant_values, true_batches
 from louver.topdown.problem import SparseLevel
 from privacy.topdown_crash import N_KILLS, NAMED
 from topdown_town import write_town

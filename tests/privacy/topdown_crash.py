@@ -24,10 +24,10 @@ from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KeyedNoise, Nonce
 from louver.release.verify import verify
 from louver.topdown import estimate, problem, topdown
-from louver.topdown.estimation import estimate as estimate_levels
+from louver.topdown.estimation.levels import estimate as estimate_levels
 from louver.topdown.load import read_design
-from louver.topdown.measuring import SealedCounts
-from louver.topdown.plan import make_plan
+from louver.topdown.measuring.noise_plan import make_plan
+from louver.topdown.measuring.true_counts import SealedCounts
 from privacy.workers import Moment, events_until, in_child, killed_in_child
 from topdown_town import write_town
 

@@ -12,16 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
-from louver.anonymize.methods import (
-    auto,
-    exact,
-    freeform,
-    greedy,
-    k_member,
-    mondrian,
-    neighbourhood,
-    split_carry,
-)
+from louver.anonymize.methods import auto, exact, freeform, greedy, k_member, mondrian, split_carry
+from louver.anonymize.methods import auto as neighbourhood
 from louver.anonymize.methods import sorted_cut as sorted_method
 from louver.anonymize.methods.freeform import Matching
 from louver.anonymize.methods.split_carry import Carry

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import louver.audit.descriptions as descriptions
+import louver.tables.descriptions as descriptions
 from louver._verdict import Level
 from louver.audit import audit
 from oracles.descriptions import all_groups, determined

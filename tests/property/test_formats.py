@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver.data.read import open_source
-from louver.data.values import read_text
+from louver.data.tabulate import read_text
 from louver.profile import profile
 
 NUMERIC = ("BIGINT", "DOUBLE")

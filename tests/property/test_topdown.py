@@ -11,13 +11,13 @@ from louver.data.regions import RegionTree
 from louver.errors import InfeasibleError
 from louver.optim.kernels.families.rounding import rank_of, split_count
 from louver.optim.status import Status
-from louver.topdown import least_squares
-from louver.topdown.estimation import estimate
-from louver.topdown.failsafe import distance_to_feasibility
-from louver.topdown.implied import Kind, LevelStatements, derive, leaf_bounds, set_sums
-from louver.topdown.least_squares import encode, solve
+from louver.topdown.estimation import least_squares
+from louver.topdown.estimation.failsafe import distance_to_feasibility
+from louver.topdown.estimation.least_squares import encode, solve
+from louver.topdown.estimation.levels import estimate
+from louver.topdown.estimation.rounding import round_counts
+from louver.topdown.knowledge.implied import Kind, LevelStatements, derive, leaf_bounds, set_sums
 from louver.topdown.problem import Families, Problem, Query, SparseLevel, Workload
-from louver.topdown.rounding import round_counts
 from oracles import topdown as oracle
 from strategies import bounds_around, laminar_masks, stated_trees
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
 from louver._words import counted
-from louver.anonymize.beside import local_beside
-from louver.anonymize.curve import CURVE_METHODS, Tried, trace, try_each_k
+from louver.anonymize.alternatives import CURVE_METHODS, Tried, local_beside, trace, try_each_k
 from louver.anonymize.entry import entry_of
 from louver.anonymize.intersection import Earlier, as_earlier, check_source, intersect, read_earlier
 from louver.anonymize.load import Loaded, load
@@ -26,11 +25,10 @@ from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.parts import in_parts
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.publish import publish
-from louver.anonymize.result import DATA_FILE, AnonymizedRelease
+from louver.anonymize.result import DATA_FILE, AnonymizedRelease, StoredRecords
 from louver.anonymize.solve import form_classes
-from louver.anonymize.stored import StoredRecords
 from louver.anonymize.watch import Watch
-from louver.data.fingerprint import fingerprint
+from louver.data.people import fingerprint
 from louver.data.read import Source, open_source
 from louver.data.restriction import restriction
 from louver.errors import InputError
@@ -39,8 +37,7 @@ from louver.privacy.ledger_finding import find_ledger
 from louver.release.memory import Memory
 from louver.release.write import check_out
 from louver.run import Run
-from louver.schema.door import door
-from louver.schema.request import Request, SpecLike, requested
+from louver.schema.request import Request, SpecLike, door, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from louver._arrays import Ints
 from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn
-from louver.data.typed import typed
+from louver.data.coded import typed
 from louver.schema.attribute import Attribute
 
 __all__ = [

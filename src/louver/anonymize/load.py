@@ -14,15 +14,13 @@ import pyarrow.compute as pc
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn, given_values
 from louver.anonymize.generalise import SEPARATOR
-from louver.anonymize.number_codes import coded_numbers
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Problem, Units
-from louver.anonymize.recodes import binned, recoded_labels
+from louver.anonymize.recodes import binned, coded_numbers, recoded_labels
 from louver.anonymize.requirements import Distance, LKind, Sensitive
 from louver.anonymize.roles import check_roles
 from louver.data.coded import CodedColumn, read_coded
-from louver.data.coding import find_row, in_order, is_numbers, text_sql
-from louver.data.dates import calendar_days, date_form, iso_day
+from louver.data.coding import calendar_days, date_form, find_row, in_order, is_numbers, iso_day, text_sql
 from louver.data.read import Source, open_source
 from louver.data.tabulate import Records, read_codes
 from louver.data.units import find_unit_column

@@ -19,13 +19,12 @@ import pyarrow.compute as pc
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import given_values
 from louver.anonymize.load import MISSING, Loaded
-from louver.anonymize.number_codes import coded_numbers
 from louver.anonymize.options import NUMBER_CODES, AnonymizeOptions
-from louver.data.coded import CodedColumn, read_coded
-from louver.data.dates import date_form, iso_day
+from louver.anonymize.recodes import coded_numbers
+from louver.data.coded import CodedColumn, read_coded, typed
+from louver.data.coding import date_form, iso_day
 from louver.data.read import Source, open_source
 from louver.data.tabulate import read_codes
-from louver.data.typed import typed
 from louver.errors import InputError
 from louver.run import Run
 from louver.schema.attribute import Attribute

@@ -1,8 +1,14 @@
-"""Risk and utility of a partition into classes, by the names the field uses."""
+"""Risk and utility of the classes that a reader of the file sees, by the names the field uses.
+
+Such a class is all records with equal published quasi-identifiers. A method may form several classes that publish the same values: for a
+reader they are one, and every figure about classes counts them as one.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp, inf
 from typing import Any
 
 import numpy as np
@@ -10,8 +16,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver._arrays import Floats, Ints
+from louver.anonymize.generalise import Published
+from louver.anonymize.problem import SUPPRESSED, Answer, Problem
+from louver.anonymize.requirements import Distance, LKind
+from louver.optim.kernels.classes.diversity import count_inplace, distance, n_sensitive_values, variety
 
-__all__ = ["Risk", "Utility", "published_losses", "risk_of", "utility_of"]
+__all__ = [
+    "PublishedClasses",
+    "Reached",
+    "Risk",
+    "UnitsFound",
+    "Utility",
+    "published_classes",
+    "published_losses",
+    "reached_by",
+    "risk_of",
+    "utility_of",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,3 +199,148 @@ def _shares(lines: list[dict[str, Any]]) -> list[float]:
                 (line["upper"] - line["lower"]) / span if line["lower"] is not None and span else 0.0
             )
     return shares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitsFound:
+    """How classes that were formed without regard to units hold them, by a column that looks like the number of a household.
+
+    Attributes
+    ----------
+    column : str
+    classes : int
+    below_k, single : int
+        Classes with records of fewer than k units, and of one.
+    """
+
+    column: str
+    k: int
+    classes: int
+    below_k: int
+    single: int
+
+    def __str__(self) -> str:
+        return (
+            f'{self.below_k:,} of {self.classes:,} classes have records of fewer than {self.k} households by column "{self.column}", '
+            f"{self.single:,} of a single one, and relatives do not hide each other: name it in --unit, so that k counts households"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublishedClasses:
+    """Classes as published.
+
+    Attributes
+    ----------
+    of_group : int64 (groups,)
+        The class of each group that a method formed.
+    first : int64 (classes,)
+        A group of each class.
+    sizes : int64 (classes,)
+        Records in each.
+    """
+
+    of_group: Ints
+    first: Ints
+    sizes: Ints
+
+    @property
+    def n(self) -> int:
+        return len(self.sizes)
+
+    def of_records(self, labels: Ints) -> Ints:
+        """The class of each record, by its group; -1 where it is left out."""
+        return np.where(labels >= 0, np.append(self.of_group, 0)[labels], -1)
+
+    def count_units(self, labels: Ints, units: Ints) -> Ints:
+        """Different units with records in each class; `units` has the unit of each record."""
+        of_record, is_kept = self.of_records(labels), labels >= 0
+        pairs = np.unique(np.stack([of_record[is_kept], units[is_kept]], axis=1), axis=0)
+        return np.bincount(pairs[:, 0], minlength=self.n)
+
+
+def published_classes(published: Sequence[Published], sizes: Ints, *, as_bounds: bool) -> PublishedClasses:
+    """Classes of equal published values.
+
+    Parameters
+    ----------
+    sizes : int64 (groups,)
+        Records published as each group.
+    """
+    if not len(sizes):
+        nothing = np.zeros(0, np.int64)
+        return PublishedClasses(of_group=nothing, first=nothing, sizes=nothing)
+    of_group = np.zeros(len(sizes), np.int64)
+    for p in published:
+        printed = _printed(p, as_bounds)
+        of_group = of_group * (int(printed.max()) + 1) + printed[p.of_group]
+        _, first, of_group = np.unique(of_group, return_index=True, return_inverse=True)
+    counted = np.bincount(of_group, sizes, minlength=len(first)).astype(np.int64)
+    return PublishedClasses(of_group=of_group, first=first, sizes=counted)
+
+
+def _printed(published: Published, as_bounds: bool) -> Ints:
+    """A number for each meaning of a column, equal where the same is printed."""
+    every = replace(published, of_group=np.arange(len(published.meanings)))
+    columns = [values.to_pylist() for _, values in every.columns(as_bounds)]
+    number: dict[tuple[object, ...], int] = {}
+    return np.array(
+        [number.setdefault(line, len(number)) for line in zip(*columns, strict=True)], dtype=np.int64
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """What the least diverse and the farthest class of a release have in one sensitive column.
+
+    Attributes
+    ----------
+    l : float or None
+        Fewest distinct values, or the exponential of the least entropy; None where none is asked for.
+    t : float or None
+        Largest distance from the published table; None where none is asked for.
+    distance : str
+        The distance that t is measured by.
+    """
+
+    name: str
+    l: float | None  # noqa: E741 - the field's own name
+    t: float | None
+    distance: str
+
+    def __str__(self) -> str:
+        told = [] if self.l is None else [f"l = {self.l:.4g} reached"]
+        told += [] if self.t is None else [f"t = {self.t:.4g} reached, {self.distance} distance"]
+        return f"{self.name}: {', '.join(told)}"
+
+
+def reached_by(problem: Problem, answer: Answer) -> tuple[Reached, ...]:
+    """What is reached, measured by the published records alone."""
+    members = np.flatnonzero(answer.labels != SUPPRESSED)
+    if not problem.sensitive or not len(members):
+        return ()
+    requirements = problem.kept(members).requirements
+    limits, labels = requirements.limits, answer.labels[members]
+    order = np.argsort(labels, kind="stable")
+    starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
+    worst = [(inf, inf, 0.0)] * len(problem.sensitive)
+    for records in np.split(requirements.sensitive[order], starts[1:]):
+        counts = np.zeros(n_sensitive_values(limits), np.int64)
+        for codes in records:
+            count_inplace(limits, counts, codes, 1)
+        for s, (fewest, entropy, farthest) in enumerate(worst):
+            n_distinct, spread = variety(limits, s, counts)
+            worst[s] = (
+                min(fewest, n_distinct),
+                min(entropy, spread),
+                max(farthest, distance(limits, s, counts)),
+            )
+    return tuple(
+        Reached(
+            name=asked.name,
+            l=None if asked.l is None else exp(entropy) if asked.l_kind is LKind.ENTROPY else float(fewest),
+            t=None if asked.t is None else float(farthest),
+            distance=Distance(asked.distance).value,
+        )
+        for asked, (fewest, entropy, farthest) in zip(problem.sensitive, worst, strict=True)
+    )

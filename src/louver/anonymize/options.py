@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 
-from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.methods import METHODS
+from louver.anonymize.requirements import Guarantee
 from louver.errors import InputError
 from louver.schema import register
 from louver.schema.options import Names, Orders, Table, VerbOptions, option

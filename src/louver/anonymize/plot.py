@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from louver.anonymize.curve import CurvePoint
+    from louver.anonymize.alternatives import CurvePoint
     from louver.anonymize.result import AnonymizedRelease
 
 __all__ = ["plot_comparison", "plot_curve", "plot_release"]

@@ -13,18 +13,24 @@ import pyarrow as pa
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import given_values
 from louver.anonymize.comparison import Bins, Comparison, compare, tally
-from louver.anonymize.dictionary import dictionary
 from louver.anonymize.generalise import Published, generalise, mapping_table, released_table
-from louver.anonymize.guarantee import Guarantee
+from louver.anonymize.inference import count_alike, count_alone, worked_out
 from louver.anonymize.load import Loaded, shown_codes
 from louver.anonymize.methods import METHODS
 from louver.anonymize.methods.freeform import Freeform
-from louver.anonymize.metrics import Risk, published_losses, risk_of, utility_of
+from louver.anonymize.metrics import (
+    PublishedClasses,
+    Risk,
+    UnitsFound,
+    published_classes,
+    published_losses,
+    reached_by,
+    risk_of,
+    utility_of,
+)
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, column_as_published
-from louver.anonymize.published_classes import PublishedClasses, UnitsFound, published_classes
-from louver.anonymize.reached import reached_by
-from louver.anonymize.requirements import Sensitive
+from louver.anonymize.requirements import Guarantee, Sensitive
 from louver.anonymize.result import (
     CLASSES_FILE,
     COLUMNS_FILE,
@@ -33,8 +39,7 @@ from louver.anonymize.result import (
     MAPPING_FILE,
     AnonymizedRelease,
 )
-from louver.anonymize.roles import unchanged
-from louver.anonymize.worked_out import count_alike, count_alone, worked_out
+from louver.anonymize.roles import dictionary, unchanged
 from louver.run import Run
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What a class must meet beside its size: l-diversity, t-closeness, and matches in a population."""
+"""What a release guarantees, and what a class must meet besides its size: l-diversity, t-closeness, and matches in a population."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from louver.optim.kernels.classes.diversity import (
     Requirements,
 )
 
-__all__ = ["Distance", "LKind", "Sensitive", "build_requirements"]
+__all__ = ["Distance", "Guarantee", "LKind", "Sensitive", "build_requirements"]
 
 
 class LKind(StrEnum):
@@ -123,3 +123,12 @@ def _limits(sensitive: Sequence[Sensitive], coded: Sequence[NDArray[np.int32]]) 
         start += s.n_values
         table += s.n_values * (1 + len(s.ancestors))
     return np.concatenate([[len(sensitive)], fields.ravel(), *tables])
+
+
+class Guarantee(StrEnum):
+    """What a release promises."""
+
+    K_ANONYMITY = "k-anonymity"
+    K_MAP = "k-map"
+    K_UNITS = "k-units"
+    FREEFORM = "freeform"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -16,14 +17,11 @@ import pyarrow.parquet as pq
 from louver._html import Shown
 from louver._verdict import Verdict
 from louver.anonymize.comparison import Comparison
-from louver.anonymize.guarantee import Guarantee
-from louver.anonymize.metrics import Risk, Utility
-from louver.anonymize.published_classes import UnitsFound
-from louver.anonymize.reached import Reached
-from louver.anonymize.stored import StoredRecords
+from louver.anonymize.inference import WorkedOut
+from louver.anonymize.metrics import Reached, Risk, UnitsFound, Utility
+from louver.anonymize.requirements import Guarantee
 from louver.anonymize.verdict import judge
 from louver.anonymize.watch import Stopped
-from louver.anonymize.worked_out import WorkedOut
 from louver.data.write import write_csv
 from louver.optim.status import Status
 from louver.privacy.ledger import KeyedHash, Ledger, People
@@ -35,12 +33,19 @@ from louver.run import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from louver.anonymize.beside import Beside
-    from louver.anonymize.curve import CurvePoint
+    from louver.anonymize.alternatives import Beside, CurvePoint
     from louver.anonymize.intersection import Intersection
     from louver.release.memory import Memory
 
-__all__ = ["CLASSES_FILE", "COLUMNS_FILE", "CSV_FILE", "DATA_FILE", "MAPPING_FILE", "AnonymizedRelease"]
+__all__ = [
+    "CLASSES_FILE",
+    "COLUMNS_FILE",
+    "CSV_FILE",
+    "DATA_FILE",
+    "MAPPING_FILE",
+    "AnonymizedRelease",
+    "StoredRecords",
+]
 
 DATA_FILE = "data/anonymized.parquet"
 MAPPING_FILE = "data/mapping.parquet"
@@ -400,3 +405,26 @@ def _kinds(lines: list[dict[str, str]]) -> str:
 def _told(stages: Mapping[str, float]) -> str:
     """How long each stage took."""
     return "seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in stages.items())
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecords:
+    """A Parquet file of records, in the place of the table that it holds."""
+
+    path: Path
+
+    @property
+    def num_rows(self) -> int:
+        return int(pq.read_metadata(self.path).num_rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pq.read_schema(self.path)
+
+    def read(self) -> pa.Table:
+        """All records, in memory."""
+        return pq.read_table(self.path)
+
+    def write(self, path: Path) -> None:
+        """Copy the file."""
+        shutil.copyfile(self.path, path)

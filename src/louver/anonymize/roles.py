@@ -1,4 +1,4 @@
-"""Every column has a role: those that nobody listed are looked at before anything is published."""
+"""Every column has a role: the check of columns without one, and the dictionary that lists the role and treatment of each column."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from louver.anonymize.columns import Column, NumericColumn, TreeColumn
 from louver.anonymize.options import NUMBER_CODES, AnonymizeOptions
+from louver.anonymize.recodes import done_to
 from louver.data.coded import coded_column, read_coded
 from louver.data.dependencies import find_dependencies
-from louver.data.kinds import ColumnKind, guess_kind
+from louver.data.kinds import LIKE_A_UNIT, ColumnKind, guess_kind, may_be_unit, why_telling
 from louver.data.read import Source
-from louver.data.telling import LIKE_A_UNIT, may_be_unit, why_telling
 from louver.errors import InputError
 from louver.run import Run
+from louver.schema.attribute import Attribute, Kind
 
-__all__ = ["check_roles", "dropped", "unchanged"]
+__all__ = ["check_roles", "dictionary", "dropped", "unchanged"]
 
 EXACT_DATES = "exact dates, which others may know"
 
@@ -46,7 +48,7 @@ def check_roles(source: Source, records: pa.Table, options: AnonymizeOptions, ru
 
     Notes
     -----
-    The thresholds are those of `louver.data.telling` and `louver.data.dependencies`, which `louver profile` uses too. A column that
+    The thresholds are those of `louver.data.kinds` and `louver.data.dependencies`, which `louver profile` uses too. A column that
     is rounded or cut off is judged by what is published of it: nobody sees more, and what still is nearly unique is refused.
     """
     listed = {*options.sensitive, *options.keep}
@@ -90,3 +92,68 @@ def check_roles(source: Source, records: pa.Table, options: AnonymizeOptions, ru
             column=next(iter(telling)),
             option="--keep",
         )
+
+
+SCHEMA = pa.schema([(name, pa.string()) for name in ("name", "role", "kind", "done")])
+
+
+def dictionary(
+    names: Sequence[str],
+    attributes: Sequence[Attribute],
+    columns: Sequence[Column],
+    published: pa.Schema,
+    options: AnonymizeOptions,
+) -> pa.Table:
+    """One line for each of the source's columns, by its name; quasi-identifiers are given as attributes and columns."""
+    quasi = {
+        attribute.name: _quasi(attribute, column)
+        for attribute, column in zip(attributes, columns, strict=True)
+    }
+    lines = []
+    for name in names:
+        if name in quasi:
+            role, (kind, done) = "quasi", quasi[name]
+        elif name in dropped(options):
+            role, kind, done = _role_of_dropped(name, options), "", "dropped"
+        else:
+            role = "sensitive" if name in options.sensitive else "keep"
+            kind, done = kind_of(published.field(name).type), done_to(name, options)
+        lines.append({"name": name, "role": role, "kind": kind, "done": done})
+    return pa.Table.from_pylist(lines, SCHEMA)
+
+
+def kind_of(kind: pa.DataType) -> str:
+    """The kind of a column in words, by its type.
+
+    Examples
+    --------
+    >>> kind_of(pa.int8()), kind_of(pa.date32()), kind_of(pa.string())
+    ('whole number', 'date', 'text')
+    """
+    for is_kind, name in (
+        (pa.types.is_integer, "whole number"),
+        (pa.types.is_floating, "number"),
+        (pa.types.is_decimal, "number"),
+        (pa.types.is_boolean, "truth value"),
+        (pa.types.is_temporal, "date"),
+    ):
+        if is_kind(kind):
+            return name
+    return "text"
+
+
+def _quasi(attribute: Attribute, column: Column) -> tuple[str, str]:
+    """What a quasi-identifier was taken for, and what it became."""
+    if isinstance(column, NumericColumn):
+        return ("ordered" if attribute.labels else "number"), "generalised to intervals"
+    if attribute.kind is Kind.DATE and isinstance(column, TreeColumn):
+        return "date", "generalised to months, quarters, years or decades"
+    if isinstance(column, TreeColumn):
+        return "hierarchy", "generalised along the hierarchy"
+    return "category", "generalised to sets"
+
+
+def _role_of_dropped(name: str, options: AnonymizeOptions) -> str:
+    if name in options.identifying:
+        return "identifying"
+    return "unit" if name == options.unit else "weight"

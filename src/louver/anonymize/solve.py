@@ -9,8 +9,9 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.anonymize.load import Loaded, shown_codes, up_to_root
-from louver.anonymize.methods import METHODS, Method, harmonise, units
-from louver.anonymize.methods.repair import close_as_published
+from louver.anonymize.methods import METHODS, Method, units
+from louver.anonymize.methods import global_recoding as harmonise
+from louver.anonymize.methods.method import close_as_published
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import Answer, Partition, Problem
 from louver.anonymize.requirements import Distance, Sensitive

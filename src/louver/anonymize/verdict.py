@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from louver._verdict import Level, Verdict
 from louver._words import counted, listed
-from louver.anonymize.guarantee import Guarantee
+from louver.anonymize.requirements import Guarantee
 from louver.anonymize.watch import Stopped
 from louver.release.sentences import WEAKER
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from pprint import pformat
 from typing import Any, Protocol
 
-from louver.schema.files import toml_text
 from louver.schema.options import Described, VerbOptions, described
 from louver.schema.source import SourceOptions
+from louver.schema.validate import toml_text
 
 __all__ = [
     "BY_TIME",

@@ -14,7 +14,7 @@ from louver._arrays import Floats
 from louver.app.regions import WORDS, Regions
 from louver.errors import InputError
 from louver.run import Run
-from louver.schema.files import decode_text, read_bytes
+from louver.schema.validate import decode_text, read_bytes
 
 __all__ = ["MAX_OUTLINES", "Match", "Outlines", "coloured", "matched", "read_outlines"]
 

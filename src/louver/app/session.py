@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from louver.app.work import Progress, Standing, Worker
-from louver.data.endings import UPLOADS, names_of
+from louver.data.formats import UPLOADS, names_of
 from louver.data.samples import sample_path
 from louver.errors import Cancelled, InputError, LouverError, printable
 from louver.schema.source import SourceOptions

@@ -17,8 +17,8 @@ from typing import Any
 from louver.app.copying import toml
 from louver.data.write import replacing
 from louver.errors import InputError, printable
-from louver.schema.files import read_toml, toml_text
 from louver.schema.spec import VERBS
+from louver.schema.validate import read_toml, toml_text
 
 __all__ = ["ENDING", "MAX_SPEC", "Named", "SpecFiles", "moved", "written"]
 

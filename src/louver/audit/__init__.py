@@ -30,8 +30,7 @@ from louver.errors import InputError
 from louver.release.memory import Memory
 from louver.release.write import check_out
 from louver.run import Run
-from louver.schema.door import door
-from louver.schema.request import Request, SpecLike, requested
+from louver.schema.request import Request, SpecLike, door, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from functools import partial
 import numpy as np
 
 from louver.audit.coarsen import finest_safe
-from louver.audit.domain import Domain
 from louver.audit.explain import Cells, Reason, explain, forms_for
-from louver.audit.joint import decide
 from louver.audit.load import Loaded
-from louver.audit.pieces import Piece
-from louver.audit.problem import build
 from louver.audit.result import Advice
-from louver.audit.system import IntArray
 from louver.run import Run
+from louver.tables.domain import Domain
+from louver.tables.joint import decide
+from louver.tables.pieces import Piece
+from louver.tables.problem import build
+from louver.tables.system import IntArray
 
 __all__ = ["Ask", "Small", "advise"]
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from louver.audit.domain import Domain
 from louver.audit.explain import Cells
-from louver.audit.pieces import Margin, Piece
-from louver.audit.system import IntArray
 from louver.audit.units import Units
+from louver.tables.domain import Domain
+from louver.tables.pieces import Margin, Piece
+from louver.tables.system import IntArray
 
 __all__ = ["as_cells", "known_already"]
 

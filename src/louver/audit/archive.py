@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from louver.audit.domain import cross_attributes
 from louver.audit.filed import check_described, file_columns, file_piece
-from louver.audit.pieces import Cross, Margin, Piece, Shares
-from louver.audit.system import IntArray
 from louver.errors import InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.release import told
 from louver.release.register import Entry
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
+from louver.tables.domain import cross_attributes
+from louver.tables.pieces import Cross, Margin, Piece, Shares
+from louver.tables.system import IntArray
 
 __all__ = ["check_columns", "earlier_names", "from_entries", "n_published", "to_content"]
 

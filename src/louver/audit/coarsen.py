@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from louver.audit.domain import Domain, cross_attributes
 from louver.audit.load import Loaded
-from louver.audit.pieces import Cross, Margin, Piece
-from louver.audit.system import IntArray
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
+from louver.tables.domain import Domain, cross_attributes
+from louver.tables.pieces import Cross, Margin, Piece
+from louver.tables.system import IntArray
 
 __all__ = ["Coarser", "finest_safe"]
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import comb
 
-from louver.audit.enumerate import feasible_point
 from louver.audit.load import Loaded
-from louver.audit.problem import build
-from louver.audit.system import split
 from louver.errors import InfeasibleError
 from louver.run import Run
+from louver.tables.enumerate import feasible_point
+from louver.tables.problem import build
+from louver.tables.system import split
 
 __all__ = ["contradiction"]
 

@@ -14,11 +14,11 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.domain import Domain
-from louver.audit.system import IntArray
 from louver.data.dependencies import is_function, near_function
 from louver.data.histogram import Histogram
 from louver.schema.attribute import Attribute
+from louver.tables.domain import Domain
+from louver.tables.system import IntArray
 
 __all__ = ["Known", "known_dependencies", "near_dependencies", "possible_cells"]
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from louver.audit.joint import decide
 from louver.audit.load import Loaded
-from louver.audit.problem import Forms, Problem, build, forms_of
-from louver.audit.system import IntArray
 from louver.run import Run
+from louver.tables.joint import decide
+from louver.tables.problem import Forms, Problem, build, forms_of
+from louver.tables.system import IntArray
 
 __all__ = ["Cells", "Reason", "explain", "forms_for", "verdicts"]
 

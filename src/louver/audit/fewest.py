@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from louver.audit.system import IntArray, System
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
+from louver.tables.system import IntArray, System
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.domain import recoded, refined
-from louver.audit.pieces import Cross, Margin, Piece
-from louver.audit.system import IntArray
 from louver.errors import InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
+from louver.tables.domain import recoded, refined
+from louver.tables.pieces import Cross, Margin, Piece
+from louver.tables.system import IntArray
 
 __all__ = ["check_described", "file_columns", "file_piece"]
 

@@ -21,18 +21,18 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 from louver.audit.advise import Small
 from louver.audit.explain import Cells, forms_for
 from louver.audit.fewest import Copy, Rules, fewest
-from louver.audit.joint import decide
 from louver.audit.load import Loaded
 from louver.audit.marks import HIDDEN, told_by_mark
 from louver.audit.options import MAX_COUNT, TableOptions
-from louver.audit.pieces import Margin, Piece
-from louver.audit.problem import Problem, build
-from louver.audit.system import IntArray, as_floats
 from louver.audit.window import window
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.status import Status
 from louver.optim.warm import WarmProgram
 from louver.run import Run
+from louver.tables.joint import decide
+from louver.tables.pieces import Margin, Piece
+from louver.tables.problem import Problem, build
+from louver.tables.system import IntArray, as_floats
 
 __all__ = ["Ask", "Pattern", "hide"]
 

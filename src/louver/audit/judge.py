@@ -16,26 +16,26 @@ from scipy.sparse import csr_array, vstack
 from louver.audit.advise import Small, advise
 from louver.audit.already import as_cells, known_already
 from louver.audit.contradiction import contradiction
-from louver.audit.descriptions import Box
-from louver.audit.domain import Domain
 from louver.audit.explain import Cells, Reason, explain, forms_for
 from louver.audit.groups import Asked, ask, box_cells
 from louver.audit.hide import Pattern, hide
-from louver.audit.joint import decide, solve, witnesses_of
 from louver.audit.load import Loaded
 from louver.audit.nearly import followers
 from louver.audit.options import AuditOptions
-from louver.audit.pieces import Cross, Piece
-from louver.audit.problem import Problem, build
 from louver.audit.result import Advice, AuditedCell, HidingPlan
-from louver.audit.system import IntArray
 from louver.audit.verdict import Question
 from louver.audit.window import window
-from louver.audit.witnesses import Witnesses
 from louver.audit.words import in_words
 from louver.errors import InfeasibleError, InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
+from louver.tables.descriptions import Box
+from louver.tables.domain import Domain
+from louver.tables.joint import decide, solve, witnesses_of
+from louver.tables.pieces import Cross, Piece
+from louver.tables.problem import Problem, build
+from louver.tables.system import IntArray
+from louver.tables.witnesses import Witnesses
 
 __all__ = ["Findings", "judge"]
 

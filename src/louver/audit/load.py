@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.audit.dependencies import Known, known_dependencies, near_dependencies, possible_cells
-from louver.audit.domain import Domain, cross_attributes, refined
 from louver.audit.marks import HIDDEN, told_by_mark, told_by_rule
 from louver.audit.options import MAX_COUNT, AuditOptions, KnownOptions, TableOptions, TargetOptions
-from louver.audit.pieces import Cross, Margin, Piece, Shares
 from louver.audit.published import Listed, ListedShares, read_counts, read_shares
-from louver.audit.system import IntArray
 from louver.audit.units import Units
 from louver.data.histogram import Histogram
 from louver.errors import InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.schema.attribute import Attribute
 from louver.schema.recode import parse_recodes
+from louver.tables.domain import Domain, cross_attributes, refined
+from louver.tables.pieces import Cross, Margin, Piece, Shares
+from louver.tables.system import IntArray
 
 __all__ = ["Loaded", "Target", "attribute_names", "crosses_of", "load"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from louver.audit.options import TableOptions
-from louver.audit.system import IntArray
 from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.tables.system import IntArray
 
 __all__ = ["HIDDEN", "told_by_mark", "told_by_rule"]
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from louver.audit.dependencies import possible_cells
 from louver.audit.load import Loaded
-from louver.audit.pieces import Margin
-from louver.audit.system import IntArray
 from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.tables.pieces import Margin
+from louver.tables.system import IntArray
 
 __all__ = ["followers"]
 

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
 from pydantic_core import PydanticCustomError
 
 from louver.errors import InputError
-from louver.schema import register, units
+from louver.schema import register
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.validate import OWN, Options
 
@@ -221,7 +221,7 @@ class AuditOptions(VerbOptions):
     )
     person: str | None = register.person("publication")
     new_population: bool = register.new_population("publication")
-    unit: str | None = units.unit("limits")
+    unit: str | None = register.unit("limits")
     count_people: bool = register.count_people("publication")
     publish: str | None = option(
         None,
@@ -255,7 +255,7 @@ class AuditOptions(VerbOptions):
         if self.publish is not None:
             self._check_published()
         register.check_register(self.registry, self.person, self.new_population)
-        units.check_units(self.unit, self.count_people)
+        register.check_units(self.unit, self.count_people)
         if self.hide and not any(piece.below is not None for piece in self.tables):
             raise InputError(
                 "option --hide needs a table with below, whose small cells are hidden.", option="--hide"

@@ -11,11 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from louver.audit.domain import cross_attributes
 from louver.audit.load import Loaded
 from louver.audit.marks import HIDDEN
 from louver.audit.options import AuditOptions, TableOptions
-from louver.audit.pieces import Piece
 from louver.data.write import write_csv
 from louver.errors import InputError
 from louver.release.manifest import Manifest
@@ -23,6 +21,8 @@ from louver.release.pages import Published, in_memory
 from louver.release.sentences import TABLES
 from louver.release.write import ReleaseWriter
 from louver.run import Run
+from louver.tables.domain import cross_attributes
+from louver.tables.pieces import Piece
 
 __all__ = ["Report", "publish"]
 

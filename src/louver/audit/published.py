@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.domain import Domain, cross_attributes
 from louver.audit.options import MAX_COUNT, TableOptions
-from louver.audit.pieces import Cross
-from louver.audit.system import IntArray
 from louver.data.read import open_source
-from louver.data.values import read_text
+from louver.data.tabulate import read_text
 from louver.errors import InputError
 from louver.schema.attribute import Attribute
+from louver.tables.domain import Domain, cross_attributes
+from louver.tables.pieces import Cross
+from louver.tables.system import IntArray
 
 __all__ = ["Listed", "ListedShares", "read_counts", "read_shares"]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.domain import Domain
-from louver.audit.system import IntArray
 from louver.data.histogram import Histogram
+from louver.tables.domain import Domain
+from louver.tables.system import IntArray
 
 __all__ = ["Units", "units_of"]
 

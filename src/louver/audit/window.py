@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from louver.audit.system import IntArray
+from louver.tables.system import IntArray
 
 __all__ = ["window"]
 

@@ -26,13 +26,12 @@ from louver.bounds.result import BoundsAudit, Comparison
 from louver.bounds.suggest import suggest as suggest_redesigns
 from louver.bounds.suggestions import Suggestion, Suggestions
 from louver.bounds.summary import Summary
+from louver.data.kinds import is_named_like_weight
 from louver.data.read import POSTGRES_SCHEMES
-from louver.data.telling import is_named_like_weight
 from louver.errors import InputError
 from louver.release.write import check_out
 from louver.run import Run
-from louver.schema.door import door
-from louver.schema.request import Request, SpecLike, requested
+from louver.schema.request import Request, SpecLike, door, requested
 from louver.schema.source import SourceOptions
 from louver.schema.spec import Schema
 

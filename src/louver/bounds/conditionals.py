@@ -15,7 +15,7 @@ from louver.bounds.options import BoundsOptions
 from louver.bounds.problem import Arrangement, TwoWayTable, check_size, mixed_radix
 from louver.bounds.rounded import Rounding
 from louver.data.read import Source
-from louver.data.values import read_labelled_text
+from louver.data.tabulate import read_labelled_text
 from louver.errors import InputError
 from louver.optim.kernels.semigroups.rounded_conditionals import count_interval
 from louver.schema.attribute import Attribute

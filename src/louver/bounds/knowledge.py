@@ -21,8 +21,7 @@ from louver._arrays import Bools, Ints
 from louver.bounds.problem import TwoWayTable
 from louver.errors import InfeasibleError, InputError
 from louver.schema.attribute import Attribute
-from louver.schema.files import read_toml
-from louver.schema.validate import OWN, validated
+from louver.schema.validate import OWN, read_toml, validated
 
 __all__ = [
     "NO_LIMIT",

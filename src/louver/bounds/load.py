@@ -14,8 +14,7 @@ from louver.bounds.problem import Arrangement, TwoWayTable, arrange
 from louver.bounds.redesigns import Wishes
 from louver.data.histogram import Histogram
 from louver.data.read import Source, open_source
-from louver.data.tabulate import tabulate
-from louver.data.values import read_text
+from louver.data.tabulate import read_text, tabulate
 from louver.errors import InputError
 from louver.run import Run
 from louver.schema.attribute import Attribute

@@ -13,12 +13,11 @@ from pydantic_core import PydanticCustomError
 from louver.bounds.problem import Arrangement, ZeroRows
 from louver.bounds.rounded import Rounding
 from louver.errors import InputError
-from louver.schema import register, units
-from louver.schema.files import read_toml
+from louver.schema import register
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.recode import Recode, RecodeTable, parse_recodes, recodes_of
 from louver.schema.source import SourceKeywords, SourceOptions
-from louver.schema.validate import OWN, Options, file_or, validated
+from louver.schema.validate import OWN, Options, file_or, read_toml, validated
 
 __all__ = ["BoundsOptions", "TableKeywords", "parse_arrangements", "read_arrangements"]
 
@@ -184,7 +183,7 @@ class BoundsOptions(VerbOptions):
     )
     person: str | None = register.person("release")
     new_population: bool = register.new_population("release")
-    unit: str | None = units.unit("release")
+    unit: str | None = register.unit("release")
     count_people: bool = register.count_people("release")
     publish: str | None = option(
         None,
@@ -210,7 +209,7 @@ class BoundsOptions(VerbOptions):
             if is_missing:
                 raise InputError(f"option {first} needs {second}.", option=first)
         register.check_register(self.registry, self.person, self.new_population)
-        units.check_units(self.unit, self.count_people)
+        register.check_units(self.unit, self.count_people)
         if self.conditionals and self.n is None and self.row_n is None:
             raise InputError(
                 "option --conditionals needs --n, the sample size, or --row-n, a column of row totals.",

@@ -11,7 +11,7 @@ from louver.bounds.suggestions import Suggestion, Suggestions
 from louver.data.write import replacing
 from louver.errors import InputError, printable
 from louver.release.write import check_out
-from louver.schema.files import toml_text
+from louver.schema.validate import toml_text
 
 __all__ = ["recode_text", "write_recodes"]
 

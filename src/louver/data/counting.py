@@ -1,4 +1,9 @@
-"""Counts from records: each row is one, or a column holds its count (weight), or one column of counts per cell (wide)."""
+"""Counts from records: each row counts as one, or a column holds its count (weight), or there is one column of counts per cell (wide).
+
+`--weight` names a column with the number of people that a row stands for. A column of incomes holds whole numbers too, and an audit of
+euros says nothing about people; a sampling weight says how many people a record represents, not how many were counted. Columns that
+look like either are refused.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,18 @@ import numpy as np
 import pyarrow as pa
 
 from louver._arrays import Ints
-from louver.data.coding import Coder, binned_sql, find_row, text_sql
-from louver.data.dates import date_sql
+from louver.data.coding import Coder, binned_sql, date_sql, find_row, text_sql
+from louver.data.kinds import is_named_like_money, is_named_like_weight
 from louver.data.read import Source
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
 
 if TYPE_CHECKING:
+    from louver.data.read import Source
     from louver.schema.spec import Schema
 
-__all__ = ["Wide", "attribute_of", "coder_of", "counted_rows"]
+__all__ = ["Wide", "attribute_of", "check_weight", "coder_of", "counted_rows"]
 
 COUNT_PROBLEMS = {
     "missing": "has no value on row {row}; give every row a count",
@@ -172,3 +178,55 @@ def _count_error(source: Source, column: str, sql: str) -> InputError:
     problem = COUNT_PROBLEMS[found["kind"]].format(row=row)
     message = f'column "{column}" in {source.name} {problem}.'
     return InputError(message, file=source.name, column=column, row=row)
+
+
+LOOKED_AT_ROWS = 100_000
+ROUND = 100
+MOSTLY = 0.5
+LARGE = 1000
+FEWEST = 10
+"""Counts of people are seldom multiples of 100: where most are, and half of them are 1,000 or more, they look like money. Fewer rows
+than `FEWEST` say nothing."""
+
+
+def check_weight(source: Source, column: str) -> None:
+    """Refuse a column that looks like money or like a sampling weight, unless somebody says that it counts people.
+
+    Raises
+    ------
+    InputError
+        Naming the column and what makes it suspicious.
+    """
+    source.check_column(column)
+    if source.is_weight_count:
+        return
+    reason = _reason(source, column)
+    if reason is None:
+        return
+    raise InputError(
+        f'column "{column}" in {source.name} {reason}, so it may not count people; name a column of counts, leave --weight out '
+        "where a row is one person, or give --weight-is-count if every row stands for that many people.",
+        file=source.name,
+        column=column,
+        option="weight",
+    )
+
+
+def _reason(source: Source, column: str) -> str | None:
+    if is_named_like_money(column):
+        return "is named like an amount of money"
+    if is_named_like_weight(column):
+        return "is named like a sampling weight"
+    from louver.data.coding import text_sql
+
+    value = f"TRY_CAST({text_sql(source, column)} AS DOUBLE)"
+    found = source.first_row(
+        f"SELECT count(*) >= {FEWEST} AND count_if(v % {ROUND} = 0) >= {MOSTLY} * count(*) AND median(v) >= {LARGE} AS is_round"
+        f" FROM (SELECT {value} AS v FROM records LIMIT {LOOKED_AT_ROWS}) WHERE v > 0"
+    )
+    assert found is not None
+    return (
+        f"holds large numbers that are mostly multiples of {ROUND}, as amounts of money are"
+        if found["is_round"]
+        else None
+    )

@@ -1,24 +1,44 @@
-"""Files of other programs (Excel, Stata, SPSS, SAS) as Arrow tables; needs the extra `formats`.
+"""Formats that louver reads, and the readers of those that DuckDB does not know.
 
-Numbers stay numbers, codes become their value labels, dates are text in ISO form, and whatever the program calls missing
-is missing. A table is held in memory.
+`FORMATS` is the one list of file formats: `read` dispatches on it, the explorer accepts uploads by it, and messages are written from it. A
+new format is a line there and a reader in `read.READERS`.
+
+Files of Excel, Stata, SPSS and SAS become Arrow tables in memory (extra `formats`): numbers stay numbers, codes become their value
+labels, dates become text in ISO form, and whatever the program calls missing is missing. PostgreSQL results are copied batch by batch
+into the private database (extra `postgres`).
 """
 
 from __future__ import annotations
 
 import datetime
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
-from louver.data.endings import format_of
-from louver.data.headings import LOOKED_AT_ROWS, Row, check_headings
+from louver.data.separated import HEADER_SAMPLE_ROWS, Row, check_headings, check_names
+from louver.data.sql import quoted, split_table
 from louver.errors import InputError
+from louver.run import Run
 
-__all__ = ["read_excel", "read_or_refuse", "read_statistical"]
+__all__ = [
+    "FORMATS",
+    "POSTGRES_SCHEMES",
+    "UPLOADS",
+    "Format",
+    "copy_postgres",
+    "endings_of",
+    "format_of",
+    "names_of",
+    "read_excel",
+    "read_or_refuse",
+    "read_statistical",
+]
 
 MAX_WHOLE = 2**53  # largest range in which every whole number is a double
 
@@ -167,7 +187,7 @@ def _table_of(rows: Sequence[Sequence[Any]], file: str, header_row: int | None) 
     if not numbered:
         raise InputError(f"{file} has an empty sheet; give one with column names and rows.", file=file)
     if header_row is None:
-        check_headings([_shown(n, row) for n, row in numbered[:LOOKED_AT_ROWS]], file)
+        check_headings([_shown(n, row) for n, row in numbered[:HEADER_SAMPLE_ROWS]], file)
     else:
         numbered = [(n, row) for n, row in numbered if n >= header_row]
         if not numbered or numbered[0][0] != header_row:
@@ -210,3 +230,141 @@ TEXTS: Mapping[type, Callable[[Any], str]] = {
 
 def _text(value: Any) -> str:
     return TEXTS.get(type(value), str)(value)
+
+
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+UNDEFINED_TABLE = "42P01"  # SQLSTATE
+
+
+def copy_postgres(
+    connection: duckdb.DuckDBPyConnection,
+    target: str,
+    name: str,
+    uri: str,
+    table: str | None,
+    query: str | None,
+    run: Run,
+) -> None:
+    """Make the temporary table `target` from a table or query; messages call it `name`.
+
+    Cancelling the run leaves a connection that is not made yet to itself, and cancels the query on the server.
+    """
+    if (table is None) == (query is None):
+        raise InputError(
+            "a PostgreSQL address needs either a table or a query (--table or --query).", option="table"
+        )
+    try:
+        from adbc_driver_manager import Error as DriverError
+        from adbc_driver_postgresql import dbapi
+    except ImportError:
+        message = "reading PostgreSQL needs the extra; install louver[postgres]."
+        raise InputError(message) from None
+    if query is None:
+        assert table is not None
+        schema, relation = split_table(table, "")
+        query = "SELECT * FROM " + (f"{quoted(schema)}." if schema else "") + quoted(relation)
+    problem = None
+    try:
+        with (
+            run.attend(dbapi.connect, uri) as server,
+            server.cursor() as cursor,
+            run.interrupting(cursor.adbc_cancel),
+            run.interrupting(connection.interrupt),
+        ):
+            cursor.execute("SET TRANSACTION READ ONLY")
+            cursor.execute(query)
+            reader = cursor.fetch_record_batch()
+            check_names(reader.schema.names, name)
+            connection.register("stream", reader)
+            connection.execute(f"CREATE TEMP TABLE {target} AS SELECT * FROM stream")
+            connection.unregister("stream")
+    except DriverError as error:
+        problem = _problem(name, error.sqlstate)
+    except (duckdb.Error, pa.ArrowException, OSError):
+        problem = f"{name} broke off while it was read; run it on the server to see why."
+    if problem is not None:
+        raise InputError(problem)
+
+
+def _problem(name: str, sqlstate: str | None) -> str:
+    """Our sentence for a PostgreSQL error, of which only the code is safe to repeat."""
+    if not sqlstate or sqlstate.startswith(("08", "28", "3D")):
+        return "the PostgreSQL server cannot be reached with this address, user and password."
+    if sqlstate == UNDEFINED_TABLE:
+        return f"{name} does not exist; check the name and its schema."
+    return f"{name} failed on the server (SQLSTATE {sqlstate}); run it there to see why."
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file.
+
+    Attributes
+    ----------
+    name : str
+        What people call it.
+    endings : tuple of str
+        In lower case.
+    reader : str
+        Its reader in `read.READERS`.
+    options : frozenset of str
+        Options of reading that apply to it, besides those that apply to all.
+    function : str
+        For files of statistics programs, the function of pyreadstat.
+    is_uploaded : bool
+        Whether the explorer takes it. A database holds more than one table, and views on other files.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    reader: str
+    options: frozenset[str] = frozenset()
+    function: str = ""
+    is_uploaded: bool = True
+
+
+TEXT = frozenset({"delimiter", "encoding", "header_row"})
+CODED = frozenset({"encoding", "keep_codes"})
+SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+
+FORMATS = (
+    Format("CSV", (".csv", ".csv.gz"), "separated", TEXT),
+    Format("TSV", (".tsv", ".tsv.gz"), "separated", TEXT),
+    Format("Parquet", (".parquet",), "parquet"),
+    Format("DuckDB", (".duckdb", ".db"), "database", frozenset({"table"}), is_uploaded=False),
+    Format("Excel", SHEETS, "excel", frozenset({"table", "header_row"})),
+    Format("Stata", (".dta",), "statistical", CODED, "read_dta"),
+    Format("SPSS", (".sav", ".zsav"), "statistical", CODED, "read_sav"),
+    Format("SPSS", (".por",), "statistical", CODED, "read_por"),
+    Format("SAS", (".sas7bdat",), "statistical", CODED, "read_sas7bdat"),
+    Format("SAS", (".xpt",), "statistical", CODED, "read_xport"),
+)
+
+
+def format_of(path: str | os.PathLike[str]) -> Format | None:
+    """The kind of a file by its ending; None where no kind has it.
+
+    Examples
+    --------
+    >>> format_of("People.CSV.gz").name, format_of("people.txt")
+    ('CSV', None)
+    """
+    last = Path(path)
+    ending = last.suffix.lower()
+    if ending == ".gz":
+        ending = last.with_suffix("").suffix.lower() + ending
+    return next((one for one in FORMATS if ending in one.endings), None)
+
+
+def endings_of(applies: Callable[[Format], bool] = lambda one: True) -> tuple[str, ...]:
+    """Endings of the kinds to which something applies."""
+    return tuple(ending for one in FORMATS if applies(one) for ending in one.endings)
+
+
+def names_of(applies: Callable[[Format], bool] = lambda one: True) -> list[str]:
+    """What these kinds are called, each once."""
+    return list(dict.fromkeys(one.name for one in FORMATS if applies(one)))
+
+
+UPLOADS = endings_of(lambda one: one.is_uploaded)
+"""Endings of files that the explorer takes as data."""

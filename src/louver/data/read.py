@@ -18,15 +18,21 @@ import duckdb
 import pyarrow as pa
 
 from louver._words import listed
-from louver.data.decimals import check_commas, with_points
-from louver.data.endings import Format, endings_of, format_of, names_of
-from louver.data.filter import filter_sql
-from louver.data.formats import read_excel, read_or_refuse, read_statistical
-from louver.data.names import no_such_column
-from louver.data.postgres import POSTGRES_SCHEMES, copy_postgres
+from louver.data.formats import (
+    POSTGRES_SCHEMES,
+    Format,
+    copy_postgres,
+    endings_of,
+    format_of,
+    names_of,
+    read_excel,
+    read_or_refuse,
+    read_statistical,
+)
+from louver.data.mistakes import check_commas, no_such_column, with_points
 from louver.data.scratch import Scratch
 from louver.data.separated import Header, TextFile, check_names, find_fault, read_header, text_file
-from louver.data.sql import file_literal, literal, quoted, split_table
+from louver.data.sql import file_literal, filter_sql, literal, quoted, split_table
 from louver.errors import InputError
 from louver.run import Run
 from louver.schema.source import ALL_COLUMNS
@@ -505,7 +511,7 @@ READERS: dict[str, Callable[[Source, Path, _Reading], None]] = {
     "excel": _attach_excel,
     "statistical": _attach_statistical,
 }
-"""How each kind of file (`endings.FORMATS`) becomes the view `raw`."""
+"""How each kind of file (`formats.FORMATS`) becomes the view `raw`."""
 
 
 def _attach_table(source: Source, table: pa.Table) -> None:

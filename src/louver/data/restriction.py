@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from louver.data.filter import filter_sql
 from louver.data.read import RECORDS, Source
+from louver.data.sql import filter_sql
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
 from louver.schema.where import All, Among, Column, Compare, Condition, Missing, Not, Some, parse_where

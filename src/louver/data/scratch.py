@@ -1,7 +1,8 @@
-"""Private scratch folders, for what is confidential and shall not outlive the process.
+"""Private scratch folders for confidential data that must not outlive the process, and sorted counts larger than memory.
 
-A folder is its owner's alone (mode 0700), goes with the process that made it, and holds a lock as long as that process
-lives. A process that is killed cannot clean up: the next one that needs a folder sweeps those whose lock is free.
+A folder is accessible to its owner alone (mode 0700), is removed when its process ends, and holds a lock as long as that process
+lives. A process that is killed cannot clean up: the next one that needs a folder removes those whose lock is free. Counts lie in a
+file without a name, which disappears with the process, however that ends.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ import shutil
 import sys
 import tempfile
 import weakref
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 
-from louver.errors import InputError
+import numpy as np
 
-__all__ = ["Scratch", "try_lock"]
+from louver._arrays import Ints
+from louver.errors import InputError
+from louver.run import Run
+
+__all__ = ["PairFile", "Scratch", "SortedCounts", "added_up", "try_lock"]
 
 PREFIX = "louver-scratch-"
 UNLOCKED = "louver-new-"  # a name that no sweep takes, until the lock is held
@@ -125,3 +131,143 @@ def try_lock(descriptor: int) -> bool:
     except OSError:
         return False
     return True
+
+
+AT_ONCE = 1 << 20
+"""Numbers that are sorted together, and that are read together when stretches are merged."""
+
+PAIR_BYTES = 16
+
+
+class PairFile:
+    """Pairs of whole numbers in a file without a name, written one after another and read in any order.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pairs = PairFile(Path(folder))
+    ...     pairs.append(np.array([1, 2, 3]), np.array([10, 20, 30]))
+    ...     pairs.read(1, 3)
+    ...     list(Path(folder).iterdir())
+    (array([2, 3]), array([20, 30]))
+    []
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - it is open as long as we are
+        self.size = 0
+
+    def append(self, first: Ints, second: Ints) -> None:
+        """Write pairs after those that are there."""
+        self._file.seek(PAIR_BYTES * self.size)
+        self._file.write(np.column_stack([first, second]).data)
+        self.size += len(first)
+
+    def read(self, start: int, stop: int) -> tuple[Ints, Ints]:
+        """First and second numbers of the pairs start to stop."""
+        pairs = np.empty((stop - start, 2), dtype=np.int64)
+        self._file.seek(PAIR_BYTES * start)
+        self._file.readinto(pairs.data)
+        return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+    def close(self) -> None:
+        """Give the disk back."""
+        self._file.close()
+
+
+class SortedCounts:
+    """Adds up counts by key, and gives them back in ascending order of the keys.
+
+    Parameters
+    ----------
+    folder : Path
+        Private; where keys and counts lie as soon as there are many.
+    run : Run
+        Asked before every sort whether to go on.
+
+    Notes
+    -----
+    **Cost**: O(n log n) time for n counts; memory for `AT_ONCE` of them; disk for 16 bytes of each key that occurs in a stretch.
+    """
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        self._folder, self._run = folder, run
+        self._held: list[tuple[Ints, Ints]] = []
+        self._n_held = 0
+        self._spilled: PairFile | None = None
+        self._ends: list[int] = []  # of the stretches in the file
+
+    def add(self, key: Ints, count: Ints) -> None:
+        """Count some more; keys may come again, and in any order."""
+        self._held.append((key, count))
+        self._n_held += len(key)
+        if self._n_held >= AT_ONCE:
+            self._add_up()
+            if 2 * self._n_held >= AT_ONCE:
+                self._spill()
+
+    def merged(self) -> Iterator[tuple[Ints, Ints]]:
+        """Keys, each once and ascending, and their counts, some at a time; what was counted is used up."""
+        self._add_up()
+        if self._spilled is None:
+            yield from self._held
+            return
+        self._spill()
+        yield from self._merge(self._spilled)
+        self._spilled.close()
+
+    def _add_up(self) -> None:
+        self._run.check()
+        if self._held:
+            parts = zip(*self._held, strict=True)
+            self._held = [added_up(*(np.concatenate(part) for part in parts))]
+            self._n_held = len(self._held[0][0])
+
+    def _spill(self) -> None:
+        self._spilled = self._spilled or PairFile(self._folder)
+        for key, count in self._held:
+            self._spilled.append(key, count)
+        self._ends.append(self._spilled.size)
+        self._held, self._n_held = [], 0
+
+    def _merge(self, spilled: PairFile) -> Iterator[tuple[Ints, Ints]]:
+        """Read all stretches side by side.
+
+        Invariant: every key up to the least of the last ones read of stretches that go on has been read from all of them.
+        """
+        step = max(1, AT_ONCE // len(self._ends))
+        place = [0, *self._ends[:-1]]
+        none = np.zeros(0, dtype=np.int64)
+        read = [(none, none)] * len(place)
+        while True:
+            self._run.check()
+            for i, end in enumerate(self._ends):
+                if not len(read[i][0]) and place[i] < end:
+                    stop = min(place[i] + step, end)
+                    read[i], place[i] = spilled.read(place[i], stop), stop
+            if not any(len(key) for key, _ in read):
+                return
+            going_on = [
+                key[-1] for (key, _), at, end in zip(read, place, self._ends, strict=True) if at < end
+            ]
+            upto = min(going_on, default=np.iinfo(np.int64).max)
+            cuts = [int(np.searchsorted(key, upto, side="right")) for key, _ in read]
+            taken = [(key[:cut], count[:cut]) for (key, count), cut in zip(read, cuts, strict=True)]
+            read = [(key[cut:], count[cut:]) for (key, count), cut in zip(read, cuts, strict=True)]
+            yield added_up(*(np.concatenate(part) for part in zip(*taken, strict=True)))
+
+
+def added_up(key: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """Each key once, ascending, with the sum of its counts.
+
+    Examples
+    --------
+    >>> added_up(np.array([7, 3, 7]), np.array([1, 1, 4]))
+    (array([3, 7]), array([1, 5]))
+    """
+    if len(key) == 0 or (key[1:] > key[:-1]).all():
+        return key, count
+    order = np.argsort(key, kind="stable")  # stretches that are in order already are merged
+    key = key[order]
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
+    return key[first], np.add.reduceat(count[order], first)

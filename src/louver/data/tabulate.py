@@ -1,4 +1,4 @@
-"""Tabulating: from records to a histogram, at once or in parts, and to coded records."""
+"""Tabulating: from records to a histogram, at once or in parts, to coded records, and to small tables of text."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
 from louver.data.coding import Coder, find_row, number_sql, text_sql
-from louver.data.counting import Wide, attribute_of, coder_of, counted_rows
+from louver.data.counting import Wide, attribute_of, check_weight, coder_of, counted_rows
 from louver.data.histogram import Histogram
 from louver.data.read import Source, quoted
-from louver.data.weights import check_weight
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
@@ -24,7 +23,16 @@ from louver.schema.recode import Recode
 if TYPE_CHECKING:
     from louver.schema.spec import Schema
 
-__all__ = ["Records", "coded_batches", "read_codes", "read_values", "tabulate", "tabulate_in_parts"]
+__all__ = [
+    "Records",
+    "coded_batches",
+    "read_codes",
+    "read_labelled_text",
+    "read_text",
+    "read_values",
+    "tabulate",
+    "tabulate_in_parts",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -399,3 +407,30 @@ def _assemble(
     for values in numbers.values():
         values.flags.writeable = False
     return Records(attributes=tuple(attributes), codes=codes, numbers=numbers)
+
+
+def read_text(source: Source, columns: Sequence[str]) -> list[tuple[str | None, ...]]:
+    """Rows of some columns as text, None where a value is missing."""
+    fields = ", ".join(text_sql(source, column) for column in columns)
+    rows: list[tuple[str | None, ...]] = []
+    for batch in source.batches(f"SELECT {fields} FROM records"):
+        rows.extend(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    return rows
+
+
+def read_labelled_text(
+    source: Source, names: Sequence[str], values: Sequence[str], schema: Schema | None = None
+) -> tuple[Records, list[tuple[str | None, ...]]]:
+    """Codes of the columns `names`, and the text of the columns `values`, row by row."""
+    labelled = None if schema is None else _labelled(schema)
+    return read_codes(source, names, labelled), read_text(source, values)
+
+
+def _labelled(schema: Schema) -> Schema:
+    """The schema with its unlisted numbers as categories: each number that occurs is a label."""
+    recoded = {recode.attribute for recode in schema.recodes}
+    attributes = [
+        attribute if attribute.labels or attribute.name in recoded else replace(attribute, kind=Kind.CATEGORY)
+        for attribute in schema.attributes
+    ]
+    return replace(schema, attributes=tuple(attributes))

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from louver.data.coded import CodedColumn, read_coded
 from louver.data.coding import find_row, number_sql, text_sql
-from louver.data.kinds import guess_kind
+from louver.data.kinds import guess_kind, is_named_like_unit, is_unit
 from louver.data.read import Source, quoted
-from louver.data.telling import is_named_like_unit, is_unit
 from louver.errors import InputError
 from louver.run import Run
 from louver.schema.attribute import Kind

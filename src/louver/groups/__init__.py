@@ -26,8 +26,7 @@ from louver.privacy.measurements import Measured
 from louver.privacy.spend import measure_into
 from louver.release.write import check_out
 from louver.run import Run
-from louver.schema.door import door
-from louver.schema.request import SpecLike, requested
+from louver.schema.request import SpecLike, door, requested
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

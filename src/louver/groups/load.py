@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from louver.data.fingerprint import fingerprint
+from louver.data.people import fingerprint
 from louver.data.read import open_source
 from louver.data.regions import RegionTree
+from louver.data.tabulate import read_text
 from louver.data.units import UnitCells, count_units, read_unit_counts
-from louver.data.values import read_text
 from louver.errors import InputError
 from louver.groups.mechanisms import find_mechanism
 from louver.groups.options import GroupsOptions

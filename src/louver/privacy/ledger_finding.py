@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from louver.data.fingerprint import fingerprint
+from louver.data.people import fingerprint
 from louver.errors import BudgetError, InputError
 from louver.privacy.ledger import (
     Ledger,

@@ -1,6 +1,6 @@
 """profile: what is in a table, before anything is published from it.
 
-Columns and their kinds, how identifying they are alone and together, which column tells which, and what role each might play.
+Columns and their kinds, how identifying they are alone and together, which column determines which, and what role each might play.
 A profile stays inside; `write_spec` makes a spec from it that holds nothing of the data but names, kinds and roles.
 """
 
@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from louver._callable import make_callable
-from louver.profile.load import load
+from louver.data.dependencies import find_dependencies
+from louver.data.kinds import guess_kind
+from louver.profile.load import Problem, load
 from louver.profile.options import ProfileOptions
-from louver.profile.result import ColumnProfile, Profile
-from louver.profile.solve import profile_columns
+from louver.profile.result import ColumnProfile, Profile, spread
+from louver.profile.roles import Role, find_unit, suggest_roles
+from louver.profile.singling import find_singling_sets
 from louver.profile.spec import write_spec
 from louver.run import Run
-from louver.schema.door import door
-from louver.schema.request import SpecLike, requested
+from louver.schema.request import SpecLike, door, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
     Data = str | Path | ArrowStream
 
 __all__ = ["ColumnProfile", "Profile", "ProfileOptions", "profile", "write_spec"]
+
+
+DROPPED = (Role.IDENTIFYING, Role.UNIT, Role.WEIGHT)
+"""Roles that no release publishes: sets with such columns are listed last, and given as a reason only if there is no other."""
 
 
 @door(ProfileOptions)
@@ -77,7 +84,57 @@ def profile(
     request, run = requested(spec, ProfileOptions), run or Run()
     started = time.perf_counter()
     problem = load(request, run)
-    return profile_columns(problem, request.options, run, started)
+    return _profile_columns(problem, request.options, run, started)
+
+
+def _profile_columns(problem: Problem, options: ProfileOptions, run: Run, started: float) -> Profile:
+    """Look at every column, at sets of them and at pairs; `started` is when the call began."""
+    guesses = []
+    for number, column in enumerate(problem.columns):
+        run.report("kinds of columns", number, len(problem.columns))
+        guesses.append(guess_kind(column))
+    kinds = [kind for kind, _ in guesses]
+    dependencies = find_dependencies(problem.columns, run)
+    problem = replace(problem, unit=find_unit(problem.columns, kinds, dependencies))
+    singling = find_singling_sets(problem, options.largest, options.alone, run)
+    roles = suggest_roles(problem.columns, kinds, singling.sets, dependencies)
+    dropped = {
+        column.name for column, told in zip(problem.columns, roles, strict=True) if told.role in DROPPED
+    }
+    sets = tuple(
+        sorted(singling.sets, key=lambda one: len(one.columns) > 1 and not dropped.isdisjoint(one.columns))
+    )
+    roles = suggest_roles(problem.columns, kinds, sets, dependencies)
+    columns = tuple(
+        ColumnProfile(
+            name=column.name,
+            kind=kind,
+            kind_reason=why,
+            distinct=column.n_values,
+            missing=column.n_missing,
+            alone=alone,
+            share_alone=alone / problem.n_rows,
+            role=told.role,
+            reason=told.reason,
+            distribution=spread(column, kind),
+        )
+        for column, (kind, why), told, alone in zip(
+            problem.columns, guesses, roles, singling.alone, strict=True
+        )
+    )
+    return Profile(
+        source=problem.name,
+        n_rows=problem.n_rows,
+        unit=None if problem.unit is None else problem.columns[problem.unit].name,
+        columns=columns,
+        sets=sets,
+        n_sets=singling.n_found,
+        share=options.alone,
+        largest=options.largest,
+        is_complete=singling.is_complete,
+        dependencies=dependencies,
+        seconds=time.perf_counter() - started,
+    )
 
 
 make_callable(__name__, profile)

@@ -1,16 +1,20 @@
-"""Reading a table once and coding every column."""
+"""Reading a table once and coding every column: the problem that the verb works on."""
 
 from __future__ import annotations
 
-from louver.data.coded import read_coded
+from dataclasses import dataclass
+
+import numpy as np
+
+from louver._arrays import Ints
+from louver.data.coded import CodedColumn, read_coded
 from louver.data.read import open_source
 from louver.errors import InputError
 from louver.profile.options import ProfileOptions
-from louver.profile.problem import Problem
 from louver.run import Run
 from louver.schema.request import Request
 
-__all__ = ["load"]
+__all__ = ["Problem", "load"]
 
 
 def load(request: Request[ProfileOptions], run: Run) -> Problem:
@@ -22,3 +26,32 @@ def load(request: Request[ProfileOptions], run: Run) -> Problem:
         columns = read_coded(source, names, run)
         name = source.name
     return Problem(name=name, n_rows=len(columns[0].codes), columns=columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Problem:
+    """A table of records, coded. Confidential.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the source.
+    n_rows : int
+    columns : tuple of CodedColumn
+    unit : int or None
+        Place of the column that numbers households, whose records count as one.
+    """
+
+    name: str
+    n_rows: int
+    columns: tuple[CodedColumn, ...]
+    unit: int | None = None
+
+    def units(self) -> Ints | None:
+        """The household of each record, where one is numbered; a record without a number is one of its own."""
+        if self.unit is None:
+            return None
+        column = self.columns[self.unit]
+        codes = column.codes.astype(np.int64)
+        is_missing = codes == column.n_values
+        return np.where(is_missing, column.n_values + np.arange(len(codes)), codes)

@@ -15,9 +15,11 @@ import pyarrow.compute as pc
 from louver._words import listed
 from louver.data.coded import CodedColumn
 from louver.data.dependencies import Dependency
-from louver.data.kinds import LEAST_RECORDS, NEARLY_ALL, ColumnKind
-from louver.data.telling import (
+from louver.data.kinds import (
+    LEAST_RECORDS,
+    NEARLY_ALL,
     WORDS,
+    ColumnKind,
     is_named_like_money,
     is_named_like_unit,
     is_named_like_weight,

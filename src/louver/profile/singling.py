@@ -1,8 +1,12 @@
-"""Which columns single people out, alone and together: the smallest sets with enough records alone in them.
+"""Which columns single people out, alone and together: the smallest sets with enough unique records.
 
-A set is listed if at least the share asked for has values that nobody else has, and if none of its parts reaches that. Records
-alone in a set are alone in every larger one, so nothing above a listed set is looked at. Where a column numbers households,
-the records of a household count as one: they are alone where no other household has their values.
+A set is listed if at least the requested share of records has values that no other record has, and none of its subsets reaches that
+share. A record that is unique in a set is unique in every larger one, so no superset of a listed set is examined. Where a column numbers
+households, the records of a household count as one: they are unique if no other household has their values.
+
+Records are compared by random 64-bit numbers, one for each set of columns, equal where all values are equal. Two records with different
+values get the same number with probability 2^-64, so a table of a million records is misjudged about once in forty million tables. A
+sample by the number itself keeps all records of a combination or none: a record that is unique in the sample is unique in the table.
 """
 
 from __future__ import annotations
@@ -11,12 +15,23 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from louver.profile.hashing import RecordHash, distinct_and_alone, sampled
-from louver.profile.problem import Problem
+from louver._arrays import Ints
+from louver._mixing import GOLDEN, mixed
+from louver.data.coded import CodedColumn
+from louver.profile.load import Problem
 from louver.run import Run
 
-__all__ = ["SinglingSet", "SinglingSets", "find_singling_sets"]
+__all__ = [
+    "Numbers",
+    "RecordHash",
+    "SinglingSet",
+    "SinglingSets",
+    "distinct_and_alone",
+    "find_singling_sets",
+    "sampled",
+]
 
 MAX_EXAMINED = 600
 """Sets of one size that are tried at most, those with most combinations of values first."""
@@ -180,3 +195,59 @@ class _Search:
             n_alone=n_alone,
             share=n_alone / self._problem.n_rows,
         )
+
+
+Numbers = NDArray[np.uint64]
+
+SAMPLED_FROM = 2**18  # records
+SAMPLE = 2**16
+
+
+class RecordHash:
+    """Sums of a random number for every value of every column."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._columns = problem.columns
+        self._kept: dict[int, Numbers] = {}
+
+    def of(self, *columns: int) -> Numbers:
+        """One number a record, for the columns at these positions."""
+        total = self._of_one(columns[0])
+        for column in columns[1:]:
+            total = total + self._of_one(column)
+        return total
+
+    def _of_one(self, column: int) -> Numbers:
+        if column not in self._kept:
+            self._kept[column] = _mixed(self._columns[column], column)
+        return self._kept[column]
+
+
+def _mixed(column: CodedColumn, seed: int) -> Numbers:
+    """A well spread number for each (column, code)."""
+    pairs = np.arange(column.n_values + 1, dtype=np.uint64) + np.uint64((seed + 1) << 32)
+    return mixed(pairs * np.uint64(GOLDEN))[column.codes]
+
+
+def sampled(numbers: Numbers, units: Ints | None = None) -> tuple[Numbers, Ints | None, int]:
+    """About 100,000 records with their units, and one in how many they are; all of a table that is not much larger."""
+    if len(numbers) <= SAMPLED_FROM:
+        return numbers, units, 1
+    every = 1 << ((len(numbers) // SAMPLE).bit_length() - 1)
+    chosen = (numbers & np.uint64(every - 1)) == 0
+    return numbers[chosen], None if units is None else units[chosen], every
+
+
+def distinct_and_alone(numbers: Numbers, units: Ints | None = None) -> tuple[int, int]:
+    """How many different numbers there are, and how many records have one that nobody else has, outside of their unit."""
+    if not len(numbers):
+        return 0, 0
+    if units is None:
+        ordered = np.sort(numbers)
+        is_first = np.concatenate([[True], ordered[1:] != ordered[:-1], [True]])
+        return int(is_first[:-1].sum()), int((is_first[:-1] & is_first[1:]).sum())
+    order = np.lexsort((units, numbers))
+    ordered, of = numbers[order], units[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    sizes = np.diff(np.append(starts, len(ordered)))
+    return len(starts), int(sizes[of[starts] == of[starts + sizes - 1]].sum())

@@ -14,10 +14,10 @@ from louver.data.kinds import ColumnKind
 from louver.errors import InputError
 from louver.profile.result import ColumnProfile, Profile
 from louver.profile.roles import Role
-from louver.schema.files import toml_text
 from louver.schema.options import described
 from louver.schema.source import SourceOptions
 from louver.schema.spec import PLACEHOLDER
+from louver.schema.validate import toml_text
 
 __all__ = ["spec_text", "write_spec"]
 

@@ -35,8 +35,7 @@ from louver.protect.solve import solve
 from louver.protect.verdict import Question, question_of
 from louver.release.write import check_out
 from louver.run import Run
-from louver.schema.door import door
-from louver.schema.request import Request, SpecLike, requested
+from louver.schema.request import Request, SpecLike, door, requested
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from louver.errors import InputError
-from louver.schema.files import decode_text, read_bytes
+from louver.schema.validate import decode_text, read_bytes
 
 __all__ = ["Tree", "read_tree"]
 

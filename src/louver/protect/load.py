@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from louver._arrays import Ints
 from louver.data.read import Source, open_source
-from louver.data.values import read_text
+from louver.data.tabulate import read_text
 from louver.errors import InputError
 from louver.protect.cells import Attribute, Axis, CellIndex, Grid, axis_of, check_size, sums_of
 from louver.protect.hierarchy import Tree, read_tree

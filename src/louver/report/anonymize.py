@@ -8,9 +8,9 @@ from html import escape
 from pathlib import Path
 
 from louver import __version__
+from louver.anonymize.inference import NEARLY
 from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import COLUMNS_FILE, AnonymizedRelease
-from louver.anonymize.worked_out import NEARLY
 from louver.data.write import replacing
 from louver.release.pages import Published, in_memory, page_of
 from louver.release.pages.anonymize import TITLE, Told, optimality

@@ -7,8 +7,7 @@ from html import escape
 from louver._version import __version__
 from louver._words import listed
 from louver.data.dependencies import CHANCE, LEAST_ACCURACY, LEAST_GAIN
-from louver.profile.distribution import Distribution
-from louver.profile.result import Profile, percent, told_dependencies
+from louver.profile.result import Distribution, Profile, percent, told_dependencies
 from louver.profile.roles import MOSTLY_ALONE, Role
 from louver.report.page import page, picture, table, tiles
 

@@ -6,7 +6,7 @@ from html import escape
 
 from louver import __version__
 from louver.report.page import page, picture, table
-from louver.topdown.forecast import PlanForecast, percent
+from louver.topdown.planning.forecast import PlanForecast, percent
 
 __all__ = ["plan_report"]
 

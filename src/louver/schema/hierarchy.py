@@ -21,7 +21,7 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.errors import InputError
-from louver.schema.files import decode_text, read_bytes
+from louver.schema.validate import decode_text, read_bytes
 
 __all__ = ["Hierarchy", "is_day"]
 

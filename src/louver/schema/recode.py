@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from louver.errors import InputError
-from louver.schema.files import read_toml
-from louver.schema.validate import file_or
+from louver.schema.validate import file_or, read_toml
 
 __all__ = ["Recode", "RecodeTable", "bin_labels", "parse_recodes", "read_recodes", "recodes_of"]
 

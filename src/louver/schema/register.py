@@ -1,4 +1,4 @@
-"""Options of every verb that keeps a register: who the people of the records are."""
+"""Options that several verbs share: who the people of a register are, and which units (households) they belong to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from louver.errors import InputError
 from louver.schema.options import option
 
-__all__ = ["check_register", "count_people", "new_population", "person"]
+__all__ = ["check_register", "check_units", "count_people", "new_population", "person", "unit"]
 
 
 def person(group: str) -> Any:
@@ -43,3 +43,19 @@ def check_register(registry: str | None, person: str | None, is_new: bool) -> No
     for flag, is_given in (("--person", person is not None), ("--new-population", is_new)):
         if is_given and registry is None:
             raise InputError(f"option {flag} needs --register.", option=flag)
+
+
+def unit(group: str) -> Any:
+    """The field `unit`."""
+    return option(
+        None,
+        "Column of households or other units: a group is small if its members belong to fewer than --small of them.",
+        metavar="COLUMN",
+        group=group,
+    )
+
+
+def check_units(unit: str | None, is_by_people: bool) -> None:
+    """Refuse to count both ways."""
+    if unit is not None and is_by_people:
+        raise InputError("options --unit and --count-people contradict; keep one.", option="--count-people")

@@ -1,6 +1,6 @@
 """The spec file: source, attributes, structural zeros and the options of each verb, in TOML.
 
-schema = "pl94"                  # optional: a ready schema, see `schema.ready`
+schema = "pl94"                  # optional: a ready-made schema, see `READY`
 
 [source]
 file = "patients.csv"
@@ -25,6 +25,7 @@ small = 5
 from __future__ import annotations
 
 import copy
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -39,15 +40,14 @@ from pydantic_core import PydanticCustomError
 from louver._arrays import Bools
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
-from louver.schema.files import read_toml
 from louver.schema.hierarchy import Hierarchy
-from louver.schema.ready import with_ready
 from louver.schema.recode import Recode
 from louver.schema.source import SourceOptions
-from louver.schema.validate import OWN, Options, validated
+from louver.schema.validate import OWN, Options, read_toml, validated
 
 __all__ = [
     "PLACEHOLDER",
+    "READY",
     "HierarchyRule",
     "Schema",
     "SourceOptions",
@@ -55,6 +55,7 @@ __all__ = [
     "as_spec",
     "read_spec",
     "validated",
+    "with_ready",
 ]
 
 VERBS = ("profile", "bounds", "audit", "protect", "anonymize", "groups", "topdown")
@@ -395,3 +396,41 @@ def _build_recode(name: str, given: AttributeOptions) -> list[Recode]:
     if given.level is not None:
         return [Recode(name, level=given.level)]
     return []
+
+
+READY = ("pl94", "dhc-persons")
+"""Schemas that a spec can name."""
+
+READY_FOLDER = Path(__file__).with_name("ready")
+
+
+def with_ready(mapping: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """A spec with the schema that it names, if any, written out; `where` is what messages call the spec.
+
+    Raises
+    ------
+    InputError
+        If there is no schema of that name.
+    """
+    if "schema" not in mapping:
+        return mapping
+    name = mapping["schema"]
+    if name not in READY:
+        known = " or ".join(f'"{one}"' for one in READY)
+        raise InputError(f'{where}: key "schema" must be {known}.', file=where, option="schema")
+    ready = tomllib.loads((READY_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return _joined(ready, {key: value for key, value in mapping.items() if key != "schema"}, "")
+
+
+def _joined(ready: Mapping[str, Any], own: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Two tables as one: below `[attributes]` and `[topdown]` by key, lists of tables one after another."""
+    joined = dict(ready)
+    for key, value in own.items():
+        before = ready.get(key)
+        if isinstance(before, list) and isinstance(value, list) and key in ("structural_zeros", "rules"):
+            joined[key] = [*before, *value]
+        elif isinstance(before, Mapping) and isinstance(value, Mapping) and place in ("", "topdown"):
+            joined[key] = _joined(before, value, key)
+        else:
+            joined[key] = value
+    return joined

@@ -20,23 +20,23 @@ from louver.errors import InputError, one_sentence
 from louver.privacy.measurements import Measured
 from louver.release.write import check_out
 from louver.run import Run
-from louver.schema.door import documented
+from louver.schema.request import documented
 from louver.schema.spec import as_spec
 from louver.schema.validate import validated
-from louver.topdown.area import Area, read_area
-from louver.topdown.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
+from louver.topdown.errors.area import Area, read_area
 from louver.topdown.extension.problem import Extension, read_extension
 from louver.topdown.extension.project import read_first_design
 from louver.topdown.extension.repair import check_extendable
 from louver.topdown.extension.solve import check_payer, estimate_extension, measure_extension
-from louver.topdown.forecast import ForecastLine, PlanForecast
+from louver.topdown.knowledge.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
 from louver.topdown.load import SpecLike
+from louver.topdown.measuring.noise_plan import QueryPlan, make_plan
+from louver.topdown.measuring.sealing import measure_into, noted_shares
 from louver.topdown.options import AreaOptions, Estimator, PlanOptions, RunOptions
-from louver.topdown.plan import QueryPlan, make_plan
-from louver.topdown.planning import plan_for
+from louver.topdown.planning.forecast import ForecastLine, PlanForecast
+from louver.topdown.planning.shares import plain_words
+from louver.topdown.planning.side_by_side import plan_for
 from louver.topdown.result import QueryError, TopDownRelease
-from louver.topdown.sealing import measure_into, noted_shares
-from louver.topdown.shares import plain_words
 from louver.topdown.solve import (
     Report,
     estimate_from,

@@ -18,7 +18,7 @@ from louver._arrays import Bools, Ints
 from louver.data.coding import text_sql
 from louver.data.read import open_source
 from louver.data.regions import RegionTree
-from louver.data.values import read_text
+from louver.data.tabulate import read_text
 from louver.errors import InputError
 from louver.privacy.budget import fraction_of
 from louver.privacy.neighbours import Relation, check_filter
@@ -28,7 +28,8 @@ from louver.schema.recode import Recode
 from louver.schema.spec import Spec, as_spec
 from louver.schema.validate import validated
 from louver.topdown.design import DETAILED, Design, Statement
-from louver.topdown.implied import UNBOUNDED
+from louver.topdown.knowledge.implied import UNBOUNDED
+from louver.topdown.measuring.noise_plan import measurable
 from louver.topdown.options import (
     BoundOptions,
     GeographyOptions,
@@ -36,9 +37,8 @@ from louver.topdown.options import (
     SharesOptions,
     TopDownOptions,
 )
-from louver.topdown.plan import measurable
+from louver.topdown.planning.shares import Aim, choose_shares, with_shares
 from louver.topdown.problem import Query
-from louver.topdown.shares import Aim, choose_shares, with_shares
 
 __all__ = ["SpecLike", "cell_set", "read_design"]
 

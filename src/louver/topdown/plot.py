@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from louver.topdown.forecast import PlanForecast
+    from louver.topdown.planning.forecast import PlanForecast
     from louver.topdown.result import TopDownRelease
 
 __all__ = ["plot_forecast", "plot_release"]

@@ -11,7 +11,7 @@ import numpy as np
 from louver._arrays import Bools, Floats, Ints
 from louver.data.regions import RegionTree
 from louver.errors import InputError
-from louver.topdown.implied import Implied
+from louver.topdown.knowledge.implied import Implied
 
 __all__ = [
     "Evidence",

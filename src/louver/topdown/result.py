@@ -25,9 +25,9 @@ from louver.release.sentences import NOT_PRIVATE, failsafe_used, invariant_discl
 from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
 from louver.topdown.design import DETAILED
-from louver.topdown.estimation import Estimate
-from louver.topdown.intervals import KnownError
-from louver.topdown.plan import QueryPlan
+from louver.topdown.errors.intervals import KnownError
+from louver.topdown.estimation.levels import Estimate
+from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.problem import Histograms, Query, SparseLevel
 from louver.topdown.row_groups import Part, answers_of, microdata, row_labels, statements, write_row_groups
 from louver.topdown.shown import level_figures, release_figures

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from louver._arrays import Ints
 from louver.schema.attribute import Attribute
 from louver.topdown.design import Design
-from louver.topdown.implied import UNBOUNDED
+from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.problem import Query, SparseLevel
 
 __all__ = ["ROWS", "answers_of", "labelled", "microdata", "row_labels", "statements", "write_row_groups"]

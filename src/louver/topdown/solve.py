@@ -20,9 +20,11 @@ from louver.privacy.noise import KeyedNoise
 from louver.privacy.spend import Account, open_ledger
 from louver.release.write import ReleaseWriter, check_out
 from louver.run import Run
-from louver.topdown.estimation import estimate as estimate_levels
-from louver.topdown.intervals import simulate_errors
-from louver.topdown.measuring import (
+from louver.topdown.errors.intervals import simulate_errors
+from louver.topdown.estimation.levels import estimate as estimate_levels
+from louver.topdown.measuring.noise_plan import QueryPlan
+from louver.topdown.measuring.sealing import checkpoints_of, is_finished, measure_into, measurements_path
+from louver.topdown.measuring.true_counts import (
     SealedCounts,
     invariant_values,
     read_invariants,
@@ -31,7 +33,6 @@ from louver.topdown.measuring import (
     true_levels,
     write_invariants,
 )
-from louver.topdown.plan import QueryPlan
 from louver.topdown.problem import Histograms
 from louver.topdown.result import (
     INVARIANTS_FILE,
@@ -40,7 +41,6 @@ from louver.topdown.result import (
     TopDownRelease,
     mean_errors,
 )
-from louver.topdown.sealing import checkpoints_of, is_finished, measure_into, measurements_path
 
 __all__ = [
     "Estimation",

@@ -13,13 +13,13 @@ import louver as lv
 from louver.anonymize import entry as entry_module
 from louver.audit import filed
 from louver.audit.archive import earlier_names, from_entries
-from louver.audit.pieces import Cross, Margin
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
 from louver.release.register import Entry, Register
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
+from louver.tables.pieces import Cross, Margin
 
 TOWNS = {"A": "north", "B": "north", "C": "south"}
 

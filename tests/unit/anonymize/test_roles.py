@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import louver as lv
-from louver.anonymize.worked_out import worked_out
+from louver.anonymize.inference import worked_out
 from louver.errors import InputError
 from louver.report.anonymize import anonymize_report, inside_report
 from louver.run import Run

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import louver as lv
 from louver.anonymize.generalise import interval_label
-from louver.data.typed import typed
+from louver.data.coded import typed
 from releases import doubt
 from small_people import written
 

@@ -12,11 +12,11 @@ import pytest
 
 import louver as lv
 from louver._verdict import Level
-from louver.audit import solve as solving
-from louver.audit.descriptions import descriptions
-from louver.audit.domain import refined
-from louver.audit.pieces import Cross, Margin, Piece
 from louver.schema.attribute import Attribute
+from louver.tables import solve as solving
+from louver.tables.descriptions import descriptions
+from louver.tables.domain import refined
+from louver.tables.pieces import Cross, Margin, Piece
 
 FEW = [9, 1, 1, 2, 30, 40, 50]
 
@@ -24,7 +24,7 @@ FEW = [9, 1, 1, 2, 30, 40, 50]
 @pytest.fixture
 def few_sets(monkeypatch):
     """No attribute is small enough for every set of its labels."""
-    monkeypatch.setattr(sys.modules["louver.audit.descriptions"], "EVERY_SET", ())
+    monkeypatch.setattr(sys.modules["louver.tables.descriptions"], "EVERY_SET", ())
 
 
 def people(counts=FEW, sexes="fm"):
@@ -72,7 +72,7 @@ def test_sets_that_pieces_form_are_asked_for():
 
 
 def test_too_many_descriptions_are_not_safe(monkeypatch):
-    module = sys.modules["louver.audit.descriptions"]
+    module = sys.modules["louver.tables.descriptions"]
     monkeypatch.setattr(module, "MAX_WORK", 10)
     table = {"name": "t", "by": ["part", "sex"], "base": 5}
     found = lv.audit(people(), weight="n", tables=[table], fail_on="small", no_advice=True)

@@ -9,7 +9,7 @@ import pytest
 
 from louver.app.session import Receiver
 from louver.app.spec_files import ENDING
-from louver.data.endings import FORMATS, UPLOADS, endings_of, format_of
+from louver.data.formats import FORMATS, UPLOADS, endings_of, format_of
 from louver.data.read import READERS, open_source
 from louver.errors import InputError
 

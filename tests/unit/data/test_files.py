@@ -12,8 +12,7 @@ import pytest
 from louver.anonymize import anonymize
 from louver.bounds import bounds
 from louver.data.read import open_source
-from louver.data.tabulate import tabulate
-from louver.data.values import read_text
+from louver.data.tabulate import read_text, tabulate
 from louver.errors import InputError
 
 SECRET = "Zwürgl-4711"

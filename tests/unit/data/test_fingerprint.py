@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from louver.data.fingerprint import fingerprint, has_same_records
+from louver.data.people import fingerprint, has_same_records
 from louver.errors import Cancelled
 from louver.run import Run
 

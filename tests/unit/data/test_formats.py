@@ -15,7 +15,7 @@ import pytest
 from louver.data import read
 from louver.data.formats import column_of, labelled
 from louver.data.read import open_source
-from louver.data.values import read_text
+from louver.data.tabulate import read_text
 from louver.errors import InputError
 
 DAY = datetime.date(2020, 2, 29)

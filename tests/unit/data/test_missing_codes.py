@@ -9,8 +9,7 @@ import pytest
 
 import louver as lv
 from louver.data.read import open_source
-from louver.data.tabulate import read_codes
-from louver.data.values import read_text
+from louver.data.tabulate import read_codes, read_text
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.spec import Schema

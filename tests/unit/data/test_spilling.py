@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from louver.data import spilling
-from louver.data.spilling import SortedCounts, added_up
+from louver.data import scratch as spilling
+from louver.data.scratch import SortedCounts, added_up
 from louver.errors import Cancelled
 from louver.run import Run
 

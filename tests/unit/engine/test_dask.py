@@ -34,10 +34,10 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.run import Run
 from louver.topdown import estimate, extend, plan, topdown
+from louver.topdown.errors.simulate import AssumedTruth
 from louver.topdown.load import read_design
-from louver.topdown.measuring import true_leaves
-from louver.topdown.plan import make_plan
-from louver.topdown.simulate import AssumedTruth
+from louver.topdown.measuring.noise_plan import make_plan
+from louver.topdown.measuring.true_counts import true_leaves
 from topdown_larger import write_larger
 from topdown_town import write_town
 
@@ -64,7 +64,7 @@ def cluster(started: Cluster):
 def town(tmp_path, monkeypatch):
     """A town of several batches to a level, with a prior at the last."""
     monkeypatch.setattr("louver.topdown.problem.BATCH_VALUES", 60)
-    monkeypatch.setattr("louver.topdown.estimation.FEWEST", 4)
+    monkeypatch.setattr("louver.topdown.estimation.levels.FEWEST", 4)
     return write_town(tmp_path / "town")
 
 

@@ -13,7 +13,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
-from louver.data.fingerprint import fingerprint
+from louver.data.people import fingerprint
 from louver.errors import BudgetError, Cancelled, InputError
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Debit, Ledger, People

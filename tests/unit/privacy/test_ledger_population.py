@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from louver.data.fingerprint import fingerprint
+from louver.data.people import fingerprint
 from louver.errors import BudgetError, InputError
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import KeyedHash, Ledger, ledgers_in

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import louver.data.fingerprint
+import louver.data.people
 from louver.errors import BudgetError, InputError, LouverError
 from louver.groups import groups
 from louver.groups.load import NOT_IN_REQUEST, Asked
@@ -25,8 +25,8 @@ from louver.run import Run
 from louver.schema.request import ask
 from louver.schema.spec import SourceOptions
 from louver.topdown import measure, topdown
+from louver.topdown.measuring.noise_plan import NOT_IN_REQUEST as NOT_IN_TOPDOWN
 from louver.topdown.options import TopDownOptions
-from louver.topdown.plan import NOT_IN_REQUEST as NOT_IN_TOPDOWN
 from topdown_town import SPEC, write_town
 
 """Files that louver wrote before requests named every option."""
@@ -205,7 +205,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     from louver.data import read
 
-    opened, hashed = read.open_source, louver.data.fingerprint._file_hash
+    opened, hashed = read.open_source, louver.data.people._file_hash
 
     def opening(data: Any, **more: Any) -> Any:
         seen.append(f"open {read.name_of(data, None)}")
@@ -215,9 +215,9 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(f"hash {path.name}")
         return hashed(path, secret, run)
 
-    for module in ("louver.groups.load", "louver.topdown.measuring", "louver.topdown.load"):
+    for module in ("louver.groups.load", "louver.topdown.measuring.true_counts", "louver.topdown.load"):
         monkeypatch.setattr(f"{module}.open_source", opening)
-    monkeypatch.setattr("louver.data.fingerprint._file_hash", hashing)
+    monkeypatch.setattr("louver.data.people._file_hash", hashing)
     return seen
 
 

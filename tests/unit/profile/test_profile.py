@@ -18,7 +18,8 @@ from louver.data import dependencies as dependencies_module
 from louver.data.dependencies import Dependency
 from louver.data.kinds import ColumnKind
 from louver.errors import Cancelled, InputError
-from louver.profile import Profile, ProfileOptions, hashing, profile, singling, write_spec
+from louver.profile import Profile, ProfileOptions, profile, singling, write_spec
+from louver.profile import singling as hashing
 from louver.profile.result import percent
 from louver.profile.roles import Role
 from louver.report.profile import profile_report

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from louver.errors import InputError
-from louver.schema.files import read_bytes, read_toml
+from louver.schema.validate import read_bytes, read_toml
 
 
 def test_a_byte_order_mark_is_no_fault(tmp_path):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from louver.errors import InputError
-from louver.schema.ready import READY
-from louver.schema.spec import as_spec
+from louver.schema.spec import READY, as_spec
 from louver.topdown.extension.first import refinement_of
 from louver.topdown.extension.household import read_household
 from louver.topdown.extension.options import ExtendOptions

@@ -9,7 +9,7 @@ import pytest
 
 from louver.errors import InputError
 from louver.topdown.load import read_design
-from louver.topdown.plan import make_plan
+from louver.topdown.measuring.noise_plan import make_plan
 from topdown_town import SPEC, write_town
 
 SECRET = "s3cr3t"

@@ -20,10 +20,12 @@ from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from louver.report.topdown import topdown_report
 from louver.schema.spec import AttributeOptions, SourceOptions
-from louver.topdown import check, estimate, estimation, measure, sealing, topdown
+from louver.topdown import check, estimate, measure, topdown
+from louver.topdown.estimation import levels as estimation
 from louver.topdown.load import read_design
-from louver.topdown.measuring import SealedCounts
-from louver.topdown.plan import make_plan
+from louver.topdown.measuring import sealing
+from louver.topdown.measuring.noise_plan import make_plan
+from louver.topdown.measuring.true_counts import SealedCounts
 from releases import doubt, edit
 from topdown_town import BLOCKS, FACILITIES, SPEC, people, write_town
 
@@ -91,9 +93,9 @@ def test_results_do_not_depend_on_the_workers(town, tmp_path, monkeypatch):
 def test_what_is_counted_and_bounded_in_small_parts_is_the_same_release(town, tmp_path, monkeypatch):
     topdown(town, out=tmp_path / "whole", seed=3)
     monkeypatch.setattr("louver.data.read.BATCH_ROWS", 5)
-    monkeypatch.setattr("louver.data.spilling.AT_ONCE", 2)
+    monkeypatch.setattr("louver.data.scratch.AT_ONCE", 2)
     for name, at_once in (("PARENT_CHUNK", 1), ("LEAF_CHUNK", 2), ("MOST_HELD", 0)):
-        monkeypatch.setattr(f"louver.topdown.implied.{name}", at_once)
+        monkeypatch.setattr(f"louver.topdown.knowledge.implied.{name}", at_once)
     topdown(town, out=tmp_path / "parts", seed=3)
     assert data_bytes(tmp_path / "parts") == data_bytes(tmp_path / "whole")
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Ints
-from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.methods import sorted_cut
 from louver.anonymize.methods.method import Method
 from louver.anonymize.problem import Problem
+from louver.anonymize.requirements import Guarantee
 from louver.anonymize.watch import Watch
 from louver.errors import InputError
 from louver.optim.kernels.classes.freeform import (

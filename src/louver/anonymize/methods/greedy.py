@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from louver._arrays import Ints
-from louver.anonymize.methods.method import Method
-from louver.anonymize.methods.repair import repaired
+from louver.anonymize.methods.method import Method, repaired
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.consecutive_classes import best_segments

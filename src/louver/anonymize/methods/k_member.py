@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from louver.anonymize.methods.greedy import grown_classes
-from louver.anonymize.methods.method import Method
-from louver.anonymize.methods.repair import repaired
+from louver.anonymize.methods.method import Method, repaired
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.watch import Watch
 

@@ -1,4 +1,4 @@
-"""What the registry says of a method."""
+"""What the registry says of a method, and the steps that methods share: uniting and suppressing until classes may be published."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from louver.anonymize.guarantee import Guarantee
-from louver.anonymize.problem import Answer, Problem
+import numpy as np
+
+from louver._arrays import Ints
+from louver.anonymize.problem import SUPPRESSED, Answer, Partition, Problem
+from louver.anonymize.requirements import Guarantee
 from louver.anonymize.watch import Watch
+from louver.errors import InfeasibleError
+from louver.optim.kernels.classes.publishable import suppress_inplace, unite_inplace
 from louver.run import Run
 
 if TYPE_CHECKING:
     from louver.anonymize.options import AnonymizeOptions
 
-__all__ = ["Method"]
+__all__ = ["Method", "close_as_published", "repaired"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,3 +48,58 @@ class Method:
     own_options: tuple[str, ...] = ()
     refuses: tuple[str, ...] = ()
     warm_up: Callable[[Problem, Run], None] | None = None
+
+
+def repaired(problem: Problem, labels: Ints, watch: Watch) -> Ints:
+    """Labels whose classes all meet the problem's requirements.
+
+    Notes
+    -----
+    Every requirement is closed under uniting classes, so uniting each failing class with its cheapest partner ends
+    with classes that all pass, or with one class that does not. Then records whose absence saves more than they
+    themselves cost are left out, as far as the problem allows.
+
+    Once the time is up, failing classes are united with the next in order, and no more records are left out.
+
+    **Cost**: O(failing classes x 8,192 x m) and what is counted in `louver.optim.kernels.classes.value_runs`;
+    suppression O(records left out x n).
+
+    Raises
+    ------
+    InfeasibleError
+        If even the whole table, less what may be left out, does not meet the requirements.
+    """
+    if problem.is_plain:
+        return labels
+    labels = np.array(labels, np.int64)
+    n_classes = int(labels.max(initial=-1)) + 1
+    about = (problem.geometry, problem.requirements, problem.codes, labels, n_classes, problem.least_size)
+    spare = problem.max_suppressed - int((labels == SUPPRESSED).sum())
+    n_failing = unite_inplace(*about, spare, watch.stop)
+    watch.run.check()
+    if n_failing:
+        raise InfeasibleError(
+            "no classes of these records meet the requirements, not even all records together; ask for a smaller k or --l (no "
+            "more than a sensitive column has values), or a larger --t."
+        )
+    spare = problem.max_suppressed - int((labels == SUPPRESSED).sum())
+    if spare > 0:
+        suppress_inplace(*about, spare, watch.stop)
+        watch.run.check()
+    return labels
+
+
+def close_as_published(problem: Problem, partition: Partition, watch: Watch) -> Partition:
+    """The partition with classes united that are close to the whole table, but not to what is published of it.
+
+    The records left out stay the same, and with them the table that closeness is measured by.
+    """
+    members = np.flatnonzero(partition.labels != SUPPRESSED)
+    if len(members) in (0, problem.n_records):
+        return partition
+    united = repaired(problem.kept(members), partition.labels[members], watch)
+    if len(np.unique(united)) == partition.n_classes:
+        return partition
+    labels = partition.labels.copy()
+    labels[members] = united
+    return problem.partition(labels, method=partition.method, subproblem_sizes=partition.subproblem_sizes)

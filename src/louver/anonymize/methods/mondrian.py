@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from louver.anonymize.methods.method import Method
-from louver.anonymize.methods.repair import repaired
+from louver.anonymize.methods.method import Method, repaired
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.mondrian import mondrian_labels

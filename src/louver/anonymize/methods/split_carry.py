@@ -9,8 +9,7 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.anonymize.methods import exact, sorted_cut
-from louver.anonymize.methods.method import Method
-from louver.anonymize.methods.repair import repaired
+from louver.anonymize.methods.method import Method, repaired
 from louver.anonymize.problem import Partition, Problem
 from louver.anonymize.watch import NODES_PER_SECOND, Watch
 

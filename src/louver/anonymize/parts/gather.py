@@ -11,22 +11,17 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.anonymize.comparison import compare
-from louver.anonymize.dictionary import dictionary
 from louver.anonymize.generalise import Meaning, Published, Sort, mapping_table
-from louver.anonymize.guarantee import Guarantee
 from louver.anonymize.load import shown_codes
-from louver.anonymize.metrics import published_losses, risk_of, utility_of
+from louver.anonymize.metrics import Reached, published_classes, published_losses, risk_of, utility_of
 from louver.anonymize.options import AnonymizeOptions
-from louver.anonymize.parts.arrange import Arranging, Texts
 from louver.anonymize.parts.domain import Domain
 from louver.anonymize.parts.part import PartAnswer, Piece, bins_of_domain
-from louver.anonymize.parts.spill import Spill
+from louver.anonymize.parts.spill import Arranging, Spill, Texts
 from louver.anonymize.publish import Shown, parameters_of, promises_of, shuffled
-from louver.anonymize.published_classes import published_classes
-from louver.anonymize.reached import Reached
-from louver.anonymize.result import AnonymizedRelease
-from louver.anonymize.roles import unchanged
-from louver.anonymize.stored import StoredRecords
+from louver.anonymize.requirements import Guarantee
+from louver.anonymize.result import AnonymizedRelease, StoredRecords
+from louver.anonymize.roles import dictionary, unchanged
 from louver.anonymize.watch import Stopped
 from louver.data.read import open_source, quoted
 from louver.optim.status import Status

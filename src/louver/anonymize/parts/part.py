@@ -11,11 +11,11 @@ from louver._arrays import Floats, Ints
 from louver.anonymize.columns import NumericColumn, given_values
 from louver.anonymize.comparison import Bins, Tally, tally
 from louver.anonymize.generalise import Published, generalise
+from louver.anonymize.metrics import Reached, reached_by
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.parts.domain import Domain
 from louver.anonymize.parts.spill import Spill
 from louver.anonymize.problem import Partition, Problem
-from louver.anonymize.reached import Reached, reached_by
 from louver.anonymize.solve import solve
 from louver.anonymize.watch import Stopped, Watch
 from louver.engine.engines import Shared

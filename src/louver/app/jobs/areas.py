@@ -11,7 +11,7 @@ from louver.app.jobs.books import release_folder
 from louver.release.open import open_release
 from louver.run import Run
 from louver.topdown import area
-from louver.topdown.area import read_leaves
+from louver.topdown.errors.area import read_leaves
 
 __all__ = ["LIST", "area_of", "area_of_file", "area_of_text"]
 

@@ -15,7 +15,7 @@ from louver.data.kinds import ColumnKind
 from louver.data.read import open_source, quoted
 from louver.errors import InputError
 from louver.profile import profile
-from louver.profile.distribution import Distribution
+from louver.profile.result import Distribution
 from louver.run import Run
 from louver.schema.source import SourceOptions
 

@@ -14,8 +14,8 @@ from louver.errors import LouverError
 from louver.privacy.ledger import Ledger
 from louver.release.open import open_release
 from louver.run import Run
-from louver.schema.files import read_toml
-from louver.schema.ready import READY, with_ready
+from louver.schema.spec import READY, with_ready
+from louver.schema.validate import read_toml
 from louver.topdown import extend
 from louver.topdown.design import Design
 from louver.topdown.extension.first import refinement_of
@@ -24,7 +24,7 @@ from louver.topdown.extension.problem import Extension, read_extension
 from louver.topdown.extension.repair import check_extendable
 from louver.topdown.extension.solve import check_payer
 from louver.topdown.load import read_design
-from louver.topdown.plan import make_plan
+from louver.topdown.measuring.noise_plan import make_plan
 
 __all__ = [
     "extendable",

@@ -10,7 +10,7 @@ from louver.app.regions import Region, Regions
 from louver.errors import InputError
 from louver.release.open import Release, open_release
 from louver.run import Run
-from louver.topdown.totals import region_totals
+from louver.topdown.errors.totals import region_totals
 
 __all__ = ["outlined", "regions_of"]
 

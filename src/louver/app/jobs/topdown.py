@@ -18,14 +18,14 @@ from louver.schema.spec import Spec, read_spec
 from louver.topdown import check, topdown
 from louver.topdown.design import Design
 from louver.topdown.extension.project import read_first_design
-from louver.topdown.forecast import forecast, total_query
-from louver.topdown.measuring import source_hash
-from louver.topdown.plan import make_plan, measurable
+from louver.topdown.measuring.noise_plan import make_plan, measurable
+from louver.topdown.measuring.true_counts import source_hash
+from louver.topdown.planning.forecast import forecast, total_query
+from louver.topdown.planning.shares import equal_shares, with_shares
+from louver.topdown.planning.stand_in import draw_stand_in
 from louver.topdown.problem import SparseLevel
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, TopDownRelease
-from louver.topdown.shares import equal_shares, with_shares
 from louver.topdown.solve import work_of
-from louver.topdown.stand_in import draw_stand_in
 
 __all__ = [
     "CHOICES",

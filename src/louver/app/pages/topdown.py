@@ -28,7 +28,7 @@ from louver.app.pages.topdown_state import Asked, extends_of, repeated
 from louver.app.session import MAX_UPLOAD, Receiver, Session
 from louver.app.spec_files import ENDING, SpecFiles
 from louver.app.spending import Strip, loss_of, tell_in_words
-from louver.data.endings import UPLOADS
+from louver.data.formats import UPLOADS
 from louver.errors import LouverError
 from louver.schema.options import described as options_of
 from louver.topdown.options import Estimator, RunOptions

@@ -13,7 +13,7 @@ from louver.app.shares import shares_of
 from louver.app.spec_files import SpecFiles, moved, written
 from louver.errors import LouverError
 from louver.privacy.budget import Loss
-from louver.schema.files import read_toml
+from louver.schema.validate import read_toml
 
 __all__ = ["Asked", "extends_of", "repeated", "spec_text"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from louver._arrays import Bools, Ints
 from louver.topdown.extension.problem import Extension
-from louver.topdown.implied import UNBOUNDED
+from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.problem import SparseLevel
 
 __all__ = ["Constraints"]

@@ -26,11 +26,11 @@ from louver.engine.engines import ONE_CORE, Engine, Shared
 from louver.optim.entropy import Inequality, NoisySums, Sums, fit
 from louver.optim.kernels.sharing.people import draw_cells_inplace, share_out_inplace
 from louver.run import Run
-from louver.topdown.batches import Span
-from louver.topdown.estimation import Estimate, LevelReport
+from louver.topdown.estimation.batches import Span
+from louver.topdown.estimation.levels import Estimate, LevelReport
 from louver.topdown.extension.constraints import Constraints
 from louver.topdown.extension.problem import Extension
-from louver.topdown.implied import UNBOUNDED
+from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.problem import NoisyCounts, SparseLevel, region_range, split_batches
 
 __all__ = ["estimate_classes"]

@@ -14,9 +14,9 @@ from louver.topdown.design import Design
 from louver.topdown.extension.first import First, Refinement, read_first
 from louver.topdown.extension.household import Household, read_household
 from louver.topdown.extension.options import ExtendOptions
-from louver.topdown.implied import UNBOUNDED
+from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.load import SpecLike, cell_set, read_design
-from louver.topdown.plan import QueryPlan, make_plan
+from louver.topdown.measuring.noise_plan import QueryPlan, make_plan
 from louver.topdown.problem import SparseLevel, add_levels
 from louver.topdown.result import MEASUREMENTS_FILE
 

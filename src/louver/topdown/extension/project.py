@@ -27,7 +27,7 @@ from louver.topdown.design import Design, Statement
 from louver.topdown.extension.first import refinement_of
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.extension.problem import Rule, read_rules
-from louver.topdown.implied import UNBOUNDED
+from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.load import SpecLike, read_design
 from louver.topdown.options import SharesOptions
 

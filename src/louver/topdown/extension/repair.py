@@ -29,7 +29,7 @@ from louver.topdown.extension.constraints import Constraints
 from louver.topdown.extension.finder import Finder, allowed_kinds
 from louver.topdown.extension.gaps import People, settle
 from louver.topdown.extension.problem import Extension
-from louver.topdown.implied import UNBOUNDED
+from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.problem import SparseLevel
 
 __all__ = ["Edits", "check_extendable", "repair"]

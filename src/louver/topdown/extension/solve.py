@@ -12,16 +12,16 @@ from louver.privacy.ledger import Head, Ledger
 from louver.privacy.measurements import Measurements
 from louver.privacy.spend import Payment
 from louver.run import Run
-from louver.topdown.composition import check_extension
-from louver.topdown.estimation import Estimate
+from louver.topdown.estimation.levels import Estimate
 from louver.topdown.extension.estimation import estimate_classes
 from louver.topdown.extension.problem import Extension
 from louver.topdown.extension.repair import repair
 from louver.topdown.extension.result import ExtendedRelease
-from louver.topdown.measuring import SealedCounts
-from louver.topdown.plan import QueryPlan
+from louver.topdown.measuring.noise_plan import QueryPlan
+from louver.topdown.measuring.sealing import measure_paid
+from louver.topdown.measuring.true_counts import SealedCounts
+from louver.topdown.planning.composition import check_extension
 from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
-from louver.topdown.sealing import measure_paid
 
 __all__ = ["check_payer", "estimate_extension", "measure_extension"]
 

@@ -10,7 +10,7 @@ import pytest
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
 from louver.anonymize.methods import auto, exact, greedy, k_member
 from louver.anonymize.methods import sorted_cut as sorted_method
-from louver.anonymize.methods.neighbourhood import find_neighbours
+from louver.anonymize.methods.auto import find_neighbours
 from louver.anonymize.problem import SUPPRESSED, Problem
 from louver.anonymize.requirements import Sensitive
 from louver.anonymize.watch import Watch

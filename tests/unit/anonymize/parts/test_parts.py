@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import louver as lv
-from louver.anonymize.parts import arrange, spill
+from louver.anonymize.parts import spill
+from louver.anonymize.parts import spill as arrange
 from louver.errors import Cancelled, InfeasibleError, InputError
 from louver.run import Run
 

@@ -8,11 +8,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from louver.audit.coordinates import Coordinates
-from louver.audit.descriptions import _every_set
-from louver.audit.enumerate import feasible_point
-from louver.audit.probe import Probe
-from louver.audit.system import Intervals, System
 from louver.errors import Cancelled
 from louver.optim.kernels.audit.boxes import unmoved_boxes
 from louver.optim.kernels.audit.fit import fit_inplace
@@ -22,6 +17,11 @@ from louver.optim.kernels.audit.safe import scaled_lower_bound
 from louver.optim.status import Status
 from louver.optim.warm import WarmProgram, _cold
 from louver.run import Run
+from louver.tables.coordinates import Coordinates
+from louver.tables.descriptions import _every_set
+from louver.tables.enumerate import feasible_point
+from louver.tables.probe import Probe
+from louver.tables.system import Intervals, System
 
 FLAG = np.zeros(1, dtype=np.uint8)
 

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from louver.optim.kernels.posteriors.cells import draws_inplace, likelihoods_inplace, posteriors_inplace
 from louver.optim.kernels.posteriors.leaves import draw_leaves_inplace, leaves_inplace, totals_inplace
-from louver.topdown.noise_tables import STEP, column_of, tabulate_noise
+from louver.topdown.estimation.noise_tables import STEP, column_of, tabulate_noise
 from oracles.posteriors import cell_posterior, leaf_posterior
 
 FACTORS = np.array([0.0, 0.5, 1.0, 2.0])

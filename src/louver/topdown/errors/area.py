@@ -1,0 +1,446 @@
+"""Counts of any union of leaves of a release, with standard errors and 90 % intervals, from the release folder alone.
+
+A union is taken apart into whole regions and what is left in partly covered families (`unions`); what is known of their errors lies in
+`data/errors.parquet` and `data/regions.parquet`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import ValidationError
+
+from louver._arrays import Bools, Floats, Ints
+from louver._html import Shown
+from louver.errors import InputError, printable
+from louver.release.folder import Folder, Malformed, plain_files, without_dictionary
+from louver.release.manifest import read_manifest
+from louver.release.promises.topdown import People, TopDown, count_people, merged_cells
+from louver.run import Run
+from louver.topdown.design import DETAILED
+from louver.topdown.errors.error_model import ErrorModel, Family, Interval, in_units
+from louver.topdown.errors.unions import family_of, union_error
+from louver.topdown.problem import Query, SparseLevel
+
+__all__ = ["Area", "AreaCount", "damaged", "open_errors", "read_area", "read_leaves"]
+
+MOST_ROWS = 100
+"""Rows of a query that are told with their zeros; of longer ones only those with anybody in them."""
+
+MOST_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True)
+class AreaCount:
+    """People of the area in one row of a query, named by its labels."""
+
+    query: str
+    labels: dict[str, str]
+    count: int
+    standard_error: float
+    lower_90: int
+    upper_90: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Area(Shown):
+    """What a release says of some of its leaves together.
+
+    Parameters
+    ----------
+    leaves : int
+        How many they are.
+    total : AreaCount
+        All people of the area.
+    counts : tuple of AreaCount
+        Every row of every query.
+    """
+
+    leaves: int
+    total: AreaCount
+    counts: tuple[AreaCount, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the JSON result; its keys are stable."""
+        told = {key: value for key, value in asdict(self.total).items() if key not in ("query", "labels")}
+        return {"leaves": self.leaves, "total": told, "counts": [asdict(count) for count in self.counts]}
+
+    def to_json(self) -> str:
+        """The result as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_frame(self) -> pa.Table:
+        """One row for each count."""
+        rows = [asdict(count) for count in (self.total, *self.counts)]
+        for row in rows:
+            row["labels"] = ", ".join(f"{name} {label}" for name, label in row["labels"].items())
+        return pa.Table.from_pylist(rows)
+
+    def __repr__(self) -> str:
+        total = self.total
+        lines = [
+            f"{self.leaves:,} leaves: {total.count:,} people, standard error {total.standard_error:g}, "
+            f"90 % interval {total.lower_90:,} to {total.upper_90:,}"
+        ]
+        for count in self.counts[:MOST_SHOWN]:
+            name = " ".join([f"{count.query}:", *count.labels.values()])
+            told = f"{count.count:,} ({count.lower_90:,} to {count.upper_90:,})"
+            lines.append(f"  {name} {told}")
+        if len(self.counts) > MOST_SHOWN:
+            lines.append(f"  and {len(self.counts) - MOST_SHOWN:,} more; --json has them all")
+        return "\n".join(map(printable, lines))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ErrorTree:
+    """Regions of a release, its counts, and what is known of their errors.
+
+    Parameters
+    ----------
+    starts : tuple of ndarray
+        For each level but the last, where the children of every region begin.
+    levels : tuple of SparseLevel
+        Histograms, the root first.
+    own, final : tuple of ndarray, shape (regions, queries)
+    model : ErrorModel
+    """
+
+    starts: tuple[Ints, ...]
+    levels: tuple[SparseLevel, ...]
+    own: tuple[Floats, ...]
+    final: tuple[Floats, ...]
+    model: ErrorModel
+
+    def union(self, leaves: Ints, query: Query, place: int) -> tuple[Ints, Interval]:
+        """Counts (rows,) of some leaves, ascending, and their intervals."""
+        whole = self.region_of(leaves)
+        if whole is not None:
+            level, region = whole
+            number = query.answer(self.levels[level].part(region, region + 1))[0]
+            units = np.full(len(number), np.sqrt(self.final[level][region, place]))
+            return number, self.model.classes[level, place].intervals(number, units)
+        last = self.levels[-1]
+        parts = [query.answer(last.part(a, b)).sum(axis=0) for a, b in _runs(leaves)]
+        count: Ints = np.sum(parts, axis=0)
+        variance, bias = union_error(
+            self.starts, leaves, self._family(query, place), self._root(query, place)
+        )
+        classes, deviation = self.model.unions[place], np.sqrt(variance)
+        own = classes.place(np.full(1, float(len(leaves))))
+        lower = np.rint(count + bias + classes.lower[own] * deviation)
+        left = np.where(lower <= 0, classes.within[own], 1.0)
+        upper = np.rint(count + bias + left * classes.upper[own] * deviation)
+        return count, Interval(
+            np.asarray(np.hypot(classes.error[own] * deviation, bias).round(2), np.float64),
+            np.minimum(np.maximum(lower, 0), count).astype(np.int64),
+            np.maximum(upper, count).astype(np.int64),
+        )
+
+    def region_of(self, leaves: Ints) -> tuple[int, int] | None:
+        """The one region that some leaves are, if they are one."""
+        first, last = int(leaves[0]), int(leaves[-1]) + 1
+        if last - first != len(leaves):
+            return None
+        for level in range(len(self.levels) - 1, -1, -1):
+            if level < len(self.starts):
+                parents = [int(np.searchsorted(self.starts[level], x)) for x in (first, last)]
+                if any(self.starts[level][i] != x for i, x in zip(parents, (first, last), strict=True)):
+                    return None
+                first, last = parents
+            if last - first == 1:
+                return level, first
+        return None
+
+    def _family(self, query: Query, place: int) -> Any:
+        def family(level: int, parent: int) -> Family:
+            first, last = self.starts[level - 1][parent : parent + 2]
+            numbers = query.answer(self.levels[level].part(first, last))
+            return family_of(
+                self.model.classes[level, place],
+                numbers,
+                self.own[level][first:last, place],
+                self.final[level][first:last, place],
+            )
+
+        return family
+
+    def _root(self, query: Query, place: int) -> tuple[Floats, Floats]:
+        classes, unit = self.model.classes[0, place], np.sqrt(self.final[0][:1, place])
+        own = classes.place(in_units(query.answer(self.levels[0])[0], unit))
+        return np.square(classes.error[own] * unit), classes.bias[own] * unit
+
+
+def _runs(leaves: Ints) -> list[tuple[int, int]]:
+    """Stretches of leaves that follow each other."""
+    ends = np.flatnonzero(np.diff(leaves, append=leaves[-1] + 2) != 1)
+    firsts = np.concatenate([[0], ends[:-1] + 1])
+    return [(int(leaves[a]), int(leaves[b]) + 1) for a, b in zip(firsts, ends, strict=True)]
+
+
+def read_area(release: Path, leaves: str | Path | Sequence[str], run: Run | None = None) -> Area:
+    """What a release says of the leaves and regions that a file, or a list, names."""
+    promise, folder = _promise(release)
+    codes, tree, queries = open_errors(folder, promise, run)
+    columns, name = promise.regions, "leaves"
+    if isinstance(leaves, str | Path):
+        name = Path(leaves).name
+        named = read_leaves(Path(leaves), columns)
+    else:
+        named = [(number, str(leaf)) for number, leaf in enumerate(leaves, start=1)]
+    chosen = _places(named, _leaves_of(codes, tree.starts), name, promise.levels[-1])
+    is_possible, whole = ~_structural_zeros(promise), tree.region_of(chosen)
+    counts: list[AreaCount] = []
+    total: AreaCount | None = None
+    for place, (query, labels) in enumerate(queries):
+        if run is not None:
+            run.report("adding up the area", place, len(queries))
+        count, interval = tree.union(chosen, query, place)
+        if whole is not None and query.name in promise.tables:
+            interval = _published(folder, promise, query.name, whole, labels, interval)
+        rows = np.flatnonzero(count) if query.n_rows > MOST_ROWS else np.unique(query.row_of[is_possible])
+        found = _counts(query, labels, rows, count, interval)
+        total = found[0] if query.n_rows == 1 and total is None else total
+        is_own = query.name in promise.tables or query.name == DETAILED
+        counts += found if is_own and query.n_rows > 1 else []
+    assert total is not None
+    return Area(leaves=len(chosen), total=total, counts=tuple(counts))
+
+
+def _published(
+    folder: Folder,
+    promise: TopDown,
+    query: str,
+    whole: tuple[int, int],
+    labels: list[dict[str, str]],
+    interval: Interval,
+) -> Interval:
+    """Intervals of a whole region as its tables have them, which know of bounds too; of zeros, which they leave out, as they are."""
+    assert promise.errors is not None
+    level = promise.levels[whole[0]]
+    regions = without_dictionary(folder.table(promise.errors.regions))
+    code = regions.filter(pc.equal(regions["level"], level))["region"][whole[1]]
+    rows = without_dictionary(folder.table(promise.tables[query].file))
+    rows = rows.filter(pc.and_(pc.equal(rows["level"], level), pc.equal(rows["region"], code)))
+    place = {tuple(own.values()): i for i, own in enumerate(labels)}
+    error, lower, upper = interval.standard_error.copy(), interval.lower.copy(), interval.upper.copy()
+    for row in rows.to_pylist():
+        i = place[tuple(row[name] for name in promise.tables[query].attributes)]
+        error[i], lower[i], upper[i] = row["standard_error"], row["lower_90"], row["upper_90"]
+    return Interval(error, lower, upper)
+
+
+def _counts(
+    query: Query, labels: list[dict[str, str]], rows: Ints, count: Ints, interval: Interval
+) -> list[AreaCount]:
+    return [
+        AreaCount(
+            query.name,
+            labels[row],
+            int(count[row]),
+            float(interval.standard_error[row]),
+            int(interval.lower[row]),
+            int(interval.upper[row]),
+        )
+        for row in rows.tolist()
+    ]
+
+
+def _promise(release: Path) -> tuple[TopDown, Folder]:
+    """What a release says of itself."""
+    manifest = read_manifest(release)
+    if manifest.verb != "topdown":
+        raise InputError(
+            f"{release.name} is no TopDown release; give the folder of one.",
+            option="RELEASE",
+            file=release.name,
+        )
+    try:
+        promise = TopDown.model_validate(json.loads(json.dumps(manifest.promises[0])), strict=False)
+    except (ValidationError, IndexError):
+        raise damaged(release.name) from None
+    if promise.errors is None and any(one.get("promise") == "extension" for one in manifest.promises):
+        message = (
+            f"{release.name} is an extension, which has no intervals; ask about the release that it extends."
+        )
+        raise InputError(message, option="RELEASE", file=release.name)
+    if promise.errors is None:
+        message = f"{release.name} was released without intervals; estimate it again from its measurements, with --intervals 3."
+        raise InputError(message, option="RELEASE", file=release.name)
+    return promise, Folder(release, plain_files(release)[0])
+
+
+def damaged(name: str) -> InputError:
+    """What is said of a release that cannot be read."""
+    return InputError(f"{name} is damaged; check it with `louver verify`.", option="RELEASE", file=name)
+
+
+def open_errors(
+    folder: Folder, promise: TopDown, run: Run | None = None
+) -> tuple[list[list[str]], ErrorTree, list[tuple[Query, list[dict[str, str]]]]]:
+    """Codes of the regions by level, the tree with its counts and errors, and the queries with labels of their rows."""
+    assert promise.errors is not None
+    names = promise.errors.queries
+    try:
+        model = ErrorModel.from_table(
+            without_dictionary(folder.table(promise.errors.file)), promise.levels, names
+        )
+        codes, starts, own, final = _regions(folder, promise, len(names))
+        people = count_people(folder, promise, pa.array(codes[-1]))
+        if isinstance(people, str):
+            raise Malformed(people)
+    except (OSError, ValueError, KeyError, pa.ArrowException):
+        raise damaged(folder.path.name) from None
+    if run is not None:
+        run.check()
+    levels = [_leaf_histograms(people, len(codes[-1]), prod(people.shape))]
+    for start in reversed(starts):
+        levels.insert(0, levels[0].add_up(start, prod(people.shape)))
+    queries = [_query(name, promise) for name in names]
+    tree = ErrorTree(starts=tuple(starts), levels=tuple(levels), own=own, final=final, model=model)
+    return codes, tree, queries
+
+
+def _regions(
+    folder: Folder, promise: TopDown, n_queries: int
+) -> tuple[list[list[str]], list[Ints], tuple[Floats, ...], tuple[Floats, ...]]:
+    """Codes, where children begin, and variances, level by level."""
+    assert promise.errors is not None
+    table = folder.table(promise.errors.regions)
+    values = [
+        table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(len(table), n_queries)
+        for name in ("own_variance", "variance")
+    ]
+    rows = without_dictionary(table.select(["level", "region", "parent"]))
+    level = np.array(rows["level"].to_pylist())
+    spans = [np.flatnonzero(level == name) for name in promise.levels]
+    if any(len(span) == 0 or span[-1] - span[0] + 1 != len(span) for span in spans):
+        raise Malformed("the regions of a level do not stand together")
+    codes, parents = rows["region"].to_pylist(), rows["parent"].to_pylist()
+    starts = []
+    for above, here in pairwise(spans):
+        place = {codes[i]: k for k, i in enumerate(above)}
+        parent = np.array([place[parents[i]] for i in here])
+        if (np.diff(parent) < 0).any() or len(np.unique(parent)) != len(above):
+            raise Malformed("the regions do not stand in the order of their parents")
+        starts.append(np.searchsorted(parent, np.arange(len(above) + 1)).astype(np.int64))
+    own, final = (tuple(part[span] for span in spans) for part in values)
+    return [[codes[i] for i in span] for span in spans], starts, own, final
+
+
+def _leaf_histograms(people: People, n_leaves: int, n_cells: int) -> SparseLevel:
+    start = np.searchsorted(people.leaf, np.arange(n_leaves + 1)).astype(np.int64)
+    return SparseLevel(start=start, cell=people.cell % n_cells, count=people.count)
+
+
+def _every_cell(promise: TopDown) -> People:
+    """One person in each cell."""
+    n_cells = prod(len(labels) for labels in promise.attributes.values())
+    return People(
+        leaf=np.zeros(n_cells, np.int64),
+        cell=np.arange(n_cells),
+        count=np.ones(n_cells, np.int64),
+        attributes=promise.attributes,
+        region_of=(),
+        regions=(),
+    )
+
+
+def _structural_zeros(promise: TopDown) -> Bools:
+    """Cells that nobody can be in."""
+    every = _every_cell(promise)
+    zero = np.zeros(len(every.cell), np.bool_)
+    for cells in promise.structural_zeros:
+        zero |= every.inside(cells)
+    return zero
+
+
+def _query(name: str, promise: TopDown) -> tuple[Query, list[dict[str, str]]]:
+    """A query of the release, and what its rows are called."""
+    every = _every_cell(promise)
+    n_cells = len(every.cell)
+    table = promise.tables.get(name)
+    attributes: dict[str, list[str]] = {}
+    row_of = np.zeros(n_cells, np.int64)
+    if table is not None:
+        attributes = {attribute: list(merged) for attribute, merged in table.attributes.items()}
+        row_of = merged_cells(every, table, [len(labels) for labels in attributes.values()])
+    elif name == DETAILED:
+        attributes = {attribute: list(labels) for attribute, labels in promise.attributes.items()}
+        row_of = np.arange(n_cells)
+    shape = [len(labels) for labels in attributes.values()]
+    rows = [
+        {
+            a: labels[i]
+            for (a, labels), i in zip(attributes.items(), np.unravel_index(row, shape), strict=True)
+        }
+        if shape
+        else {}
+        for row in range(prod(shape))
+    ]
+    return Query(name=name, row_of=np.asarray(row_of, np.int64), n_rows=prod(shape)), rows
+
+
+def read_leaves(path: Path, columns: Sequence[str]) -> list[tuple[int, str]]:
+    """Rows of a file with their numbers: one leaf or region a line, or the release's geography columns under their names.
+
+    A row that is empty in the last columns names the region above.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        rows = [(i, row) for i, row in enumerate(csv.reader(text.splitlines()), start=1) if any(row)]
+    except FileNotFoundError:
+        raise InputError(
+            f"{path.name} does not exist; correct the name.", file=path.name, option="--leaves"
+        ) from None
+    except (OSError, ValueError, csv.Error):
+        message = f"{path.name} is no text with one leaf a line; give one."
+        raise InputError(message, file=path.name, option="--leaves") from None
+    if rows and set(columns) <= set(rows[0][1]):
+        places = [rows[0][1].index(column) for column in columns]
+        rows = [(i, [row[k] if k < len(row) else "" for k in places]) for i, row in rows[1:]]
+    for number, row in rows:
+        if len(row) not in (1, len(columns)):
+            message = f'{path.name} has {len(row)} columns on row {number}; give one leaf a line, or a header with "{columns[-1]}".'
+            raise InputError(message, file=path.name, row=number)
+    return [(number, "/".join(row).rstrip("/")) for number, row in rows]
+
+
+def _leaves_of(codes: Sequence[Sequence[str]], starts: Sequence[Ints]) -> dict[str, tuple[int, int]]:
+    """The first leaf of every region and the one after its last, by code; a leaf goes before a region of the same code."""
+    found: dict[str, tuple[int, int]] = {}
+    first = np.arange(len(codes[-1]) + 1)
+    for level in range(len(codes) - 1, -1, -1):
+        first = first if level == len(starts) else first[starts[level]]
+        ends = first.tolist()
+        for code, span in zip(codes[level], pairwise(ends), strict=True):
+            found.setdefault(code, span)
+    return found
+
+
+def _places(
+    rows: Sequence[tuple[int, str]], leaves_of: dict[str, tuple[int, int]], name: str, level: str
+) -> Ints:
+    """Numbers of the leaves named, ascending."""
+    found: dict[int, int] = {}
+    for number, code in rows:
+        if code == "" or code not in leaves_of:
+            message = f"{name} has no region of the release (such as a {level}) on row {number}; correct it."
+            raise InputError(message, file=name, row=number)
+        for leaf in range(*leaves_of[code]):
+            if leaf in found:
+                message = f"{name} has a leaf on row {number} that row {found[leaf]} has too; list each once."
+                raise InputError(message, file=name, row=number)
+            found[leaf] = number
+    if not found:
+        raise InputError(f"{name} lists no leaves; give one a line.", file=name, option="--leaves")
+    return np.array(sorted(found), np.int64)

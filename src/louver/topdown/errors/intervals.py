@@ -1,0 +1,473 @@
+"""How far off every published number may be: a standard error and a 90 % interval, simulated from the measurements themselves.
+
+A truth is drawn that is as likely as any given the measurements, by what "bayes" learns from them, whatever the release was estimated
+by: a release is smoother than the truth it came from, and errors simulated from it are too small. The draw is measured again with noise of
+the same distributions under public seeds, and estimated by the release's estimator. Every simulation gives pairs, what was true
+and what came out, for all regions above the leaves and some thousand leaves. A published number is off as the truth was off where
+the same came out, in units of what least squares leave uncertain (`error_model`). Where too few numbers come out to be pooled, least
+squares themselves are relied on. Whether the truth is still rougher than the draws, the measurements tell (`residuals`).
+
+Notes
+-----
+**Privacy**: a function of the measurements, the released counts, the public plan and public seeds, and of nothing else: post-processing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from louver._arrays import Floats, Ints
+from louver.data.regions import RegionTree
+from louver.engine.engines import ONE_CORE, Engine
+from louver.run import Run
+from louver.topdown.errors.error_model import COVERAGE, ErrorClasses, ErrorModel, Interval, in_units
+from louver.topdown.errors.residuals import Squares, own_answers, roughness
+from louver.topdown.errors.simulate import AssumedTruth, Simulated, public_seed
+from louver.topdown.errors.unions import calibrate_unions
+from louver.topdown.estimation.subspaces import Subspaces, tree_variances
+from louver.topdown.measuring.noise_plan import QueryPlan
+from louver.topdown.problem import NoisyCounts, Problem, Query, SparseLevel
+
+__all__ = ["KnownError", "Sample", "simulate_errors"]
+
+MOST_LEAVES = 3_000
+"""Leaves of one simulation, about."""
+
+MOST_VALUES = 300_000
+"""Numbers of one level and query that a simulation is looked at for, about."""
+
+LARGEST = 30
+"""Leaves that are in every simulation, because so few of their size would come by chance."""
+
+POOLED = 80
+"""Least pairs that an interval is read from."""
+
+ENOUGH_VALUES = 600_000
+"""Cells that came out of simulations, after which there are no more of them."""
+
+MOST_RUNS = 12
+"""Simulations that are added where leaves are so few that errors of their totals could not be pooled."""
+
+TAIL = (1.0 - COVERAGE) / 2
+GROWTH = 1.3  # from one class to the next
+N_STEPS = 8  # of finding how errors divide among siblings
+BOUNDED_AT_ONCE = 50_000  # regions
+
+SIZES = (0, 1, 10, 50, 100, 250, 1_000)
+"""Where the size classes begin by which bias is reported."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Numbers of one query in whole families of one level that came out of a simulation, and what was true.
+
+    Parameters
+    ----------
+    regions : ndarray of int64
+    starts : ndarray of int64
+        Where each family begins.
+    number, off : ndarray of int64, shape (regions, rows)
+        What came out, and the truth less that.
+    is_fixed : ndarray of bool, shape (regions, rows)
+        Whether public knowledge leaves one number alone.
+    seen, simulated : Squares
+        Of a region's own noisy answers less what was published, and of simulated ones less what came out; where anybody is.
+    """
+
+    regions: Ints
+    starts: Ints
+    number: Ints
+    off: Ints
+    is_fixed: NDArray[np.bool_]
+    seen: Squares
+    simulated: Squares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KnownError:
+    """What simulations tell of a release.
+
+    Parameters
+    ----------
+    problem : Problem
+    queries : tuple of Query
+        Those of the design, and the total where none of them is.
+    model : ErrorModel
+    own, final : tuple of ndarray, shape (regions, queries)
+        For each level the variances of least squares: from a region's subtree alone, and in the end.
+    simulations : int
+    bias : tuple of (level, query, size from, numbers, mean truth less published)
+        In people, by size class of the published number.
+    """
+
+    problem: Problem
+    queries: tuple[Query, ...]
+    model: ErrorModel
+    own: tuple[Floats, ...]
+    final: tuple[Floats, ...]
+    simulations: int
+    bias: tuple[tuple[str, str, int, int, float], ...]
+
+    def typical_error(self, level: int, place: int) -> float:
+        """Typical standard error of a number of one query at one level; 0 where all are exact."""
+        classes = self.model.classes[level, place]
+        unit = float(np.sqrt(np.median(self.final[level][:, place])))
+        weight = np.maximum(classes.pairs, 1)
+        return float(np.sqrt(np.average(np.square(classes.error), weights=weight))) * unit
+
+    def intervals(self, level: int, query: Query, region: Ints, row: Ints, number: Ints) -> Interval:
+        """Of published numbers: rows of a query in regions of a level. Public knowledge cuts them, and may make them exact."""
+        place = next(i for i, own in enumerate(self.queries) if own.name == query.name)
+        units = np.sqrt(self.final[level][region, place])
+        found = self.model.classes[level, place].intervals(number, units)
+        least, most = _known_bounds(self.problem, level, query, region, row)
+        lower, upper = np.maximum(found.lower, least), np.minimum(found.upper, most)
+        error = np.where(least == most, 0.0, found.standard_error)
+        return Interval(error, np.minimum(lower, number), np.maximum(upper, number))
+
+    def to_tables(self, spine: RegionTree) -> tuple[pa.Table, pa.Table]:
+        """The model, and every region with its parent and its variances, query by query, in the order of the tree."""
+        levels: list[str] = []
+        codes: list[str] = []
+        parents: list[str | None] = []
+        for level, own in enumerate(spine.codes):
+            levels += [spine.names[level]] * len(own)
+            codes += own
+            if level == 0:
+                parents += [None] * len(own)
+                continue
+            for parent, n in zip(spine.codes[level - 1], np.diff(spine.starts[level - 1]), strict=True):
+                parents += [parent] * int(n)
+        regions = {
+            "level": pa.array(levels, pa.string()).dictionary_encode(),
+            "region": pa.array(codes, pa.string()),
+            "parent": pa.array(parents, pa.string()).dictionary_encode(),
+        }
+        for name, parts in (("own_variance", self.own), ("variance", self.final)):
+            values = np.concatenate(parts)
+            regions[name] = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
+        return self.model.to_table(), pa.table(regions)
+
+
+def simulate_errors(
+    plan: QueryPlan,
+    leaves: SparseLevel,
+    noisy: NoisyCounts,
+    *,
+    engine: Engine = ONE_CORE,
+    run: Run | None = None,
+) -> KnownError | None:
+    """Simulate a release about as often as its design says, beside the measurements it came from; None where it says never.
+
+    Where leaves are few there are more simulations, where cells are many fewer.
+    """
+    n_runs, spine = plan.design.options.intervals, plan.design.spine
+    if n_runs == 0:
+        return None
+    n_runs = max(n_runs, min(MOST_RUNS, -(-POOLED // spine.sizes[-1])))
+    truth = AssumedTruth.of(plan, leaves)
+    queries = _with_total(plan)
+    own, final = least_squares_units(plan, queries)
+    digest, most = _digest(leaves), min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells))
+    samples: dict[tuple[int, int], list[Sample]] = {}
+    n_seen = 0
+    for i in range(n_runs):
+        if n_seen > ENOUGH_VALUES:
+            n_runs = i
+            break
+        among = truth.families(most, largest=LARGEST, turn=i)
+        seeds = (public_seed("louver " + what, digest, str(i)) for what in ("truth", "intervals"))
+        drawn = truth.drawn(noisy, next(seeds), among=among, engine=engine, run=run)
+        found = drawn.simulate(next(seeds), among=among, engine=engine, run=run)
+        for level in range(spine.n_levels):
+            for place, sample in enumerate(_samples(drawn, found, (truth.levels, noisy), level, queries)):
+                samples.setdefault((level, place), []).append(sample)
+            n_seen += sample.number.size
+    model = ErrorModel(
+        levels=spine.names,
+        queries=tuple(query.name for query in queries),
+        classes={
+            (level, place): fit_classes(parts, own[level][:, place], final[level][:, place])
+            for (level, place), parts in samples.items()
+        },
+        unions={},
+    )
+    unions = {}
+    for place in range(len(queries)):
+        by_level = [samples[level, place] for level in range(spine.n_levels)]
+        unions[place] = calibrate_unions(model, spine, place, by_level, own, final, least_pairs=POOLED)
+    return KnownError(
+        problem=truth.problem,
+        queries=queries,
+        model=_roughened(replace(model, unions=unions), samples),
+        own=own,
+        final=final,
+        simulations=n_runs,
+        bias=_bias(plan, queries, samples),
+    )
+
+
+def _roughened(model: ErrorModel, samples: dict[tuple[int, int], list[Sample]]) -> ErrorModel:
+    """The model with errors as much larger as the measurements say that the truth is rougher than the release."""
+    classes = {}
+    for key, parts in samples.items():
+        n_repeats = (
+            1 if key[0] == len(model.levels) - 1 else len(parts)
+        )  # above the leaves all simulations see the same regions
+        error = float(np.concatenate([np.square(s.off[s.number > 0]) for s in parts] or [np.zeros(1)]).mean())
+        ratio = roughness(
+            _together([s.seen for s in parts], n_repeats), _together([s.simulated for s in parts]), error
+        )
+        classes[key] = model.classes[key].widened(ratio)
+    return replace(model, classes=classes)
+
+
+def _together(parts: Sequence[Squares], repeats: int = 1) -> Squares:
+    """Squares of several samples, each value of which is there so many times."""
+    n = sum(part.n for part in parts)
+    if not n:
+        return Squares(0.0, 0.0, 0)
+    mean = sum(part.n * part.mean for part in parts) / n
+    return Squares(mean, repeats * sum((part.n / n) ** 2 * part.variance for part in parts), n)
+
+
+def _digest(leaves: SparseLevel) -> str:
+    """Hash of the released counts: simulations belong to them."""
+    hasher = hashlib.sha256()
+    for part in (leaves.start, leaves.cell, leaves.count):
+        hasher.update(np.ascontiguousarray(part, "<i8").tobytes())
+    return hasher.hexdigest()
+
+
+def _with_total(plan: QueryPlan) -> tuple[Query, ...]:
+    """The queries of a design, and one for the number of people where there is none."""
+    queries = plan.design.queries
+    if any(query.n_rows == 1 for query in queries):
+        return queries
+    names = {query.name for query in queries}
+    name = "total" if "total" not in names else "(total)"
+    return (Query(name=name, row_of=np.zeros(plan.design.n_cells, np.int64), n_rows=1, axes=()), *queries)
+
+
+def least_squares_units(
+    plan: QueryPlan, queries: Sequence[Query]
+) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
+    """Variances (regions, queries) of a row by least squares, for each level: own, and in the end.
+
+    Queries that merge labels are not counted as measured here, which errs on the side of caution.
+    """
+    design = plan.design
+    subspaces = Subspaces(design.shape)
+    loads = []
+    for load in plan.workloads():
+        kept = [i for i, query in enumerate(load.queries) if query.axes is not None]
+        loads.append(
+            replace(
+                load,
+                queries=tuple(load.queries[i] for i in kept),
+                variances=tuple(load.variances[i] for i in kept),
+            )
+        )
+    everyone = Query(name="all", row_of=np.zeros(design.n_cells, np.int64), n_rows=1, axes=())
+    known = max((s.level for s in plan.invariants if not s.labels), default=-1)
+    exact = [[everyone] if level <= known else [] for level in range(design.spine.n_levels)]
+    up, final = tree_variances(
+        design.spine, subspaces, loads, exact=exact, is_climbing=design.options.estimator != "plain"
+    )
+    spreads = [
+        subspaces.spread_of_rows(query) if query.axes is None else subspaces.spread(query)
+        for query in queries
+    ]
+    spread = np.stack(spreads, axis=1)
+    return tuple(part @ spread for part in up), tuple(part @ spread for part in final)
+
+
+def _samples(
+    truth: AssumedTruth,
+    found: Simulated,
+    release: tuple[Sequence[SparseLevel], NoisyCounts],
+    level: int,
+    queries: Sequence[Query],
+) -> Iterator[Sample]:
+    """Whole families of a level, as many as are looked at, for every query."""
+    spine = truth.problem.spine
+    regions = found.leaves if level == spine.n_levels - 1 else np.arange(spine.sizes[level])
+    starts = np.zeros(1, np.int64)
+    if level > 0:
+        parent = np.searchsorted(spine.starts[level - 1], regions, side="right") - 1
+        starts = np.flatnonzero(np.diff(parent, prepend=-1)).astype(np.int64)
+    n_kept = int(np.searchsorted(starts, max(1, MOST_VALUES // truth.plan.design.n_cells)))
+    if n_kept < len(starts):
+        regions, starts = regions[: starts[n_kept]], starts[:n_kept]
+    first, last = int(regions[0]), int(regions[-1]) + 1
+    true, published = (levels[level].part(first, last) for levels in (truth.levels, release[0]))
+    out = found.levels[level].part(0, len(regions))
+    seen, simulated = (own_answers(truth.plan, x, level, queries, regions) for x in (release[1], found.noisy))
+    for place, query in enumerate(queries):
+        number = query.answer(out)
+        region, row = np.indices(number.shape).reshape(2, -1)
+        least, most = _known_bounds(truth.problem, level, query, regions[region], row)
+        yield Sample(
+            regions,
+            starts,
+            number,
+            query.answer(true)[regions - first] - number,
+            (least == most).reshape(number.shape),
+            _residuals(seen[place], query.answer(published)[regions - first]),
+            _residuals(simulated[place], number),
+        )
+
+
+def _residuals(answers: Floats, numbers: Ints) -> Squares:
+    """Of noisy answers less numbers, where anybody is."""
+    held = numbers[: len(answers)]
+    return Squares.of((answers - held)[held > 0])
+
+
+def fit_classes(samples: Sequence[Sample], own: Floats, final: Floats) -> ErrorClasses:
+    """Classes of the numbers of one level and query, from all simulations; those of least squares where pairs are few.
+
+    Numbers that public knowledge fixes are not among them: they are exact, and say nothing about the others. Where zero keeps
+    the truth from being below an interval, its upper end may leave out the whole tenth.
+    """
+    unit = np.concatenate(
+        [np.repeat(np.sqrt(final[s.regions])[:, None], s.number.shape[1], 1) for s in samples]
+    )
+    number = np.concatenate([s.number for s in samples])
+    off = np.concatenate([s.off for s in samples])
+    is_fixed = np.concatenate([s.is_fixed for s in samples])
+    is_open = (unit > 0) & ~is_fixed
+    unit, number, off = unit[is_open], number[is_open], off[is_open]
+    size, error = in_units(number, unit), off / unit
+    if len(size) < POOLED:
+        linear = ErrorClasses.linear()
+        return replace(linear, within=_within(linear, samples, own, final)) if is_fixed.any() else linear
+    first = class_starts(size, POOLED)
+    place = np.searchsorted(first, size, side="right") - 1
+    told = []
+    for i in range(len(first)):
+        here = place == i
+        lower = _tail(error[here], TAIL)
+        least = np.maximum(np.rint(number[here] + lower * unit[here]), 0)
+        freed = TAIL - float((number[here] + off[here] < least).mean())
+        rms = float(np.sqrt(np.square(error[here]).mean()))
+        told.append((float(error[here].mean()), rms, lower, -_tail(-error[here], TAIL + max(freed, 0.0))))
+    bias, rms, lower, upper = np.array(told).T
+    classes = ErrorClasses(
+        first=first,
+        pairs=np.bincount(place, minlength=len(first)),
+        bias=bias,
+        error=rms,
+        lower=lower,
+        upper=upper,
+        within=np.ones(len(first)),
+    )
+    return replace(classes, within=_within(classes, samples, own, final))
+
+
+def class_starts(size: Floats, least: int) -> Floats:
+    """Where classes begin, each a little wider than the one before and of `least` sizes or more; zero is one if it can be."""
+    positive = size[size > 0]
+    edges = [0.0]
+    if len(positive):
+        low, high = positive.min() * (1 - 1e-9), positive.max()
+        edges += list(low * GROWTH ** np.arange(max(1, int(np.log(high / low) / np.log(GROWTH)) + 1)))
+    counts = np.histogram(size, bins=[*edges, np.inf])[0]
+    kept, held = [0.0], 0
+    for edge, count, left in zip(edges, counts, np.cumsum(counts[::-1])[::-1], strict=True):
+        if held >= least and left >= least:
+            kept.append(edge)
+            held = 0
+        held += int(count)
+    return np.array(kept)
+
+
+def _tail(errors: Floats, tail: float) -> float:
+    """The quantile that one more error would lie below so often at most."""
+    return float(np.sort(errors)[max(int(np.floor(tail * (len(errors) + 1))) - 1, 0)])
+
+
+def _within(classes: ErrorClasses, samples: Sequence[Sample], own: Floats, final: Floats) -> Floats:
+    """Ratio of every class that makes errors apart from the parents' as large as they were.
+
+    Notes
+    -----
+    With w = v / s, E (e_c - w_c e_p)^2 = v_c (1 - w_c): solved for the ratios by repetition.
+    """
+    ratio = np.ones(len(classes.first))
+    for _ in range(N_STEPS):
+        found, expected = np.zeros(len(ratio)), np.zeros(len(ratio))
+        for sample in samples:
+            units = np.sqrt(final[sample.regions])[:, None]
+            base = np.broadcast_to(own[sample.regions][:, None], sample.number.shape)
+            place = classes.place(in_units(sample.number, units))
+            lengths = np.diff(np.append(sample.starts, len(sample.regions)))
+            v = ratio[place] * base
+            summed = np.repeat(np.add.reduceat(v, sample.starts, axis=0), lengths, axis=0)
+            above = np.repeat(np.add.reduceat(sample.off, sample.starts, axis=0), lengths, axis=0)
+            share = v / np.where(summed > 0, summed, 1.0)
+            apart = np.square(sample.off - share * above)
+            found += np.bincount(place.ravel(), apart.ravel(), len(ratio))
+            expected += np.bincount(place.ravel(), (base * (1.0 - share)).ravel(), len(ratio))
+        ratio = np.where(expected > 1e-9, found / np.maximum(expected, 1e-9), ratio)
+    return ratio
+
+
+def _known_bounds(problem: Problem, level: int, query: Query, region: Ints, row: Ints) -> tuple[Ints, Ints]:
+    """What public knowledge says of some rows: none below zero, and sets of types within their bounds."""
+    least, most = np.zeros(len(region), np.int64), np.full(len(region), np.iinfo(np.int64).max)
+    if not problem.implied.constrained[level] or not len(region):
+        return least, most
+    masks = _masks(problem, query)
+    for first in range(0, problem.spine.sizes[level], BOUNDED_AT_ONCE):
+        last = min(first + BOUNDED_AT_ONCE, problem.spine.sizes[level])
+        here = np.flatnonzero((region >= first) & (region < last) & (masks[row] > 0))
+        if len(here):
+            lower, upper = problem.implied.bounds(level, first, last)
+            place = (region[here] - first, masks[row[here]])
+            least[here], most[here] = lower[place], upper[place]
+    return least, most
+
+
+def _masks(problem: Problem, query: Query) -> Ints:
+    """The set of types that each row of a query is; 0 where it is none."""
+    masks = np.zeros(query.n_rows, np.int64)
+    n_types = problem.implied.n_types
+    cells = np.flatnonzero(problem.is_possible)
+    held = np.zeros((query.n_rows, n_types), np.int64)
+    np.add.at(held, (query.row_of[cells], problem.type_of[cells]), 1)
+    whole = np.bincount(problem.type_of[cells], minlength=n_types)
+    for row in range(query.n_rows):
+        inside = held[row] > 0
+        if inside.any() and np.array_equal(held[row][inside], whole[inside]):
+            masks[row] = int(np.sum(1 << np.flatnonzero(inside)))
+    return masks
+
+
+def _bias(
+    plan: QueryPlan, queries: Sequence[Query], samples: dict[tuple[int, int], list[Sample]]
+) -> tuple[tuple[str, str, int, int, float], ...]:
+    """Mean truth less published number by size class of the true number: what non-negativity and shrinking do."""
+    lines = []
+    for (level, place), parts in samples.items():
+        off = np.concatenate([s.off.ravel() for s in parts])
+        true = off + np.concatenate([s.number.ravel() for s in parts])
+        size = np.searchsorted(SIZES, true, side="right") - 1
+        for i in np.unique(size):
+            here = off[size == i]
+            lines.append(
+                (
+                    plan.design.spine.names[level],
+                    queries[place].name,
+                    SIZES[i],
+                    len(here),
+                    float(-here.mean()),
+                )
+            )
+    return tuple(lines)

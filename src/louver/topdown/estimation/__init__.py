@@ -1,0 +1,1 @@
+"""Estimating: from noisy answers to integer counts of every region, without opening the records."""

@@ -1,0 +1,164 @@
+"""Empirical Bayes: posterior means of the children's counts, with priors learnt from the measurements of their level.
+
+A child is expected to be composed as its parent. How far children depart from that is learnt, for all children of a level
+together, from the noisy answers and the parents' estimates alone; the records are never looked at. The posterior means,
+each with its variance, then take the place of the evidence in the constrained least squares, which rounding follows
+as ever: invariants, bounds, zeros and sums hold whatever the prior says.
+
+Notes
+-----
+**Privacy**: post-processing of what was measured and published.
+**Departs**: from Abowd et al. (2019), whose objective is the measurements alone; that is the estimator "plain".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from louver._arrays import Floats
+from louver.engine.engines import Engine, Shared
+from louver.run import Run
+from louver.topdown.estimation.batches import LevelSource, Span
+from louver.topdown.estimation.bayes_cells import CellPrior, cell_evidence, learn_cells
+from louver.topdown.estimation.bayes_leaves import MOST_LEAVES, LeafPrior, learn_leaves
+from louver.topdown.estimation.draws import Draws
+from louver.topdown.estimation.entries import Entries
+from louver.topdown.estimation.evidence import TreeEvidence
+from louver.topdown.estimation.least_squares import Fractional, solve
+from louver.topdown.problem import Families, Problem, region_range
+
+__all__ = ["FEWEST", "LevelPrior", "learn_level", "learning_stride"]
+
+FEWEST = 20
+"""Regions a level must have for a prior to be learnt; smaller levels keep least squares."""
+
+MOST_REGIONS = 4_000  # whose cells a prior is learnt from
+
+_Sample = tuple[Families | None, Entries, Floats, Floats]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LevelPrior:
+    """What was learnt about a level: a prior, and its regions' people (regions, types) by least squares; and what steers a draw."""
+
+    prior: CellPrior | LeafPrior
+    totals: Floats
+    variances: Floats
+    shrink: float | None
+    draws: Draws | None = None
+
+    def improve(self, problem: Problem, families: Families, run: Run) -> Families:
+        """The same families with posterior means for evidence, or with one draw of the posteriors."""
+        own = slice(families.first_child, families.first_child + int(families.child_start[-1]))
+        entries = Entries.of(problem, families, self.totals[own])
+        prior, draws = self.prior, self.draws
+        if isinstance(prior, LeafPrior):
+            evidence = (
+                prior.improve(problem, families, entries, self.shrink, run)
+                if draws is None
+                else prior.draw(problem, families, entries, draws, run)
+            )
+        else:
+            variances = np.broadcast_to(self.variances, len(self.totals))[own]
+            evidence = (
+                prior.improve(problem, families, entries, variances, self.shrink)
+                if draws is None
+                else prior.draw(problem, families, entries, variances, draws)
+            )
+        return replace(families, evidence=evidence)
+
+
+def learn_level(
+    problem: Problem,
+    tree: TreeEvidence,
+    level: int,
+    source: Shared[LevelSource],
+    batches: Sequence[Span],
+    *,
+    shrink: float | None,
+    engine: Engine,
+    run: Run | None = None,
+) -> LevelPrior:
+    """Learn a level's prior: one pass over its batches, least squares where totals are needed, then EM on a sample.
+
+    Parameters
+    ----------
+    problem : Problem
+    tree : TreeEvidence
+    level : int
+        Not the root.
+    source : Shared of LevelSource
+        Makes the families of a batch, with the tree's evidence.
+    batches : sequence
+    shrink : float or None
+        Standard deviations by which a cell of small share may be moved below its evidence; None for any.
+    engine : Engine
+    run : Run, optional
+        Asked whether to go on.
+    """
+    is_last, variances = _is_leaf_prior(problem, level), tree.cell_variance[level]
+    looking = engine.map(partial(_look_at_batch, source, engine.share(variances)), batches, run)
+    totals = np.zeros((problem.spine.sizes[level], problem.implied.n_types))
+    samples: list[_Sample] = []
+    for span, (own, sample) in zip(batches, looking, strict=True):
+        totals[slice(*region_range(problem.spine, level, span))] = own
+        samples += [sample] if sample is not None else []
+    prior: CellPrior | LeafPrior
+    if is_last:
+        prior = learn_leaves(
+            problem,
+            problem.workloads[level],
+            [(families, entries) for families, entries, _, _ in samples if families is not None],
+            run,
+        )
+    else:
+        prior = learn_cells([(entries, values, noise) for _, entries, values, noise in samples])
+    return LevelPrior(prior=prior, totals=totals, variances=variances, shrink=shrink)
+
+
+def _look_at_batch(
+    source: Shared[LevelSource], variances: Shared[Floats], span: Span, run: Run
+) -> tuple[Floats, _Sample | None]:
+    """What a prior is learnt from, of one batch: all totals, and what is sampled, if anything is."""
+    problem, level = source.value.known.value.problem, source.value.level
+    is_last, every = _is_leaf_prior(problem, level), learning_stride(problem, level)
+    start, stop = region_range(problem.spine, level, span)
+    totals = np.zeros((stop - start, problem.implied.n_types))
+    is_sampled = -(-span[0] // every) * every < span[1]
+    if is_last and not is_sampled:
+        return totals, None
+    families = source.value.gather(span, run)
+    if not is_last:
+        totals = _totals(problem, families, solve(problem, families))
+    if not is_sampled:
+        return totals, None
+    entries = Entries.of(problem, families, totals)
+    entries = entries.part((families.first_parent + entries.family) % every == 0)
+    if is_last:
+        return totals, (families, entries, np.zeros(0), np.zeros(0)) if len(entries.child) else None
+    variance = np.broadcast_to(variances.value, problem.spine.sizes[level])[start:stop]
+    values, noise, _ = cell_evidence(problem, families, entries, variance)
+    return totals, (None, entries, values, noise)
+
+
+def learning_stride(problem: Problem, level: int) -> int:
+    """A prior of a level is learnt from the children of every so many-th parent."""
+    most = MOST_LEAVES if _is_leaf_prior(problem, level) else MOST_REGIONS
+    return max(1, -(-problem.spine.sizes[level] // most))
+
+
+def _is_leaf_prior(problem: Problem, level: int) -> bool:
+    return level == problem.spine.n_levels - 1 and not problem.implied.constrained[level]
+
+
+def _totals(problem: Problem, families: Families, real: Fractional) -> Floats:
+    """People of the children by type (children, types), from real counts."""
+    n_children = int(families.child_start[-1])
+    entries = Entries.of(problem, families, np.zeros((n_children, problem.implied.n_types)))
+    totals = np.zeros((n_children, problem.implied.n_types))
+    np.add.at(totals, (entries.child, problem.type_of[entries.cell]), real.counts)
+    return totals

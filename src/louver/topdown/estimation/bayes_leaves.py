@@ -1,0 +1,336 @@
+"""Empirical Bayes in leaves: an unknown size, common to all cells, and a factor common to each group of cells.
+
+Totals are chosen at one quantile of all siblings' posteriors: means would draw large leaves down and empty ones up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from louver._arrays import Bools, Floats, Ints
+from louver.optim.kernels.posteriors.leaves import Seen, draw_leaves_inplace, leaves_inplace, totals_inplace
+from louver.run import Run
+from louver.topdown.estimation.draws import Draws
+from louver.topdown.estimation.entries import (
+    SHARE_CUTS,
+    Entries,
+    capped,
+    normalised,
+    posterior_evidence,
+    usual_weights,
+)
+from louver.topdown.estimation.noise_tables import STEP, column_of, tabulate_noise
+from louver.topdown.problem import Evidence, Families, Problem, Query, Workload
+
+__all__ = ["MOST_LEAVES", "LeafPrior", "learn_leaves"]
+
+SIZE_STEPS = np.concatenate(
+    [[0], 3 * np.arange(-13, 11)]
+)  # exponents, in steps of the tables; the first is zero itself
+FACTOR_STEPS = np.concatenate([[0], 4 * np.arange(-7, 8)])
+VARIATION = 0.2  # of a count's mean beyond Poisson's
+N_STEPS = 12  # of the EM algorithm
+LEAST_VARIANCE, MOST_VARIANCE = 0.01, 100.0
+AT_ONCE = 1_000  # leaves between two looks whether to go on
+MOST_LEAVES = 2_000
+"""Leaves that a prior is learnt from, about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LeafPrior:
+    """How leaves depart from their parents.
+
+    Parameters
+    ----------
+    seen : Seen
+        What noisy counts say about counts.
+    sizes : ndarray, shape (classes, sizes)
+        Weights of a leaf's size over the mean of its siblings, by that mean.
+    cuts : ndarray
+        Between the classes.
+    factors : ndarray, shape (classes, factors)
+        Weights of what is common to a group of cells, by its share.
+    """
+
+    seen: Seen
+    sizes: Floats
+    cuts: Floats
+    factors: Floats
+
+    def improve(
+        self, problem: Problem, families: Families, entries: Entries, shrink: float | None, run: Run | None
+    ) -> Evidence:
+        """Evidence for the constrained solve: posterior means, and totals at one quantile."""
+        leaves = _Leaves.of(problem, families, entries, self.seen)
+        mean, variance, mixture = leaves.posterior(self, int(families.child_start[-1]), run)
+        totals = _totals(families, mixture, np.ones(mixture.shape[1]))
+        evidence = families.evidence
+        values = np.asarray(evidence.values[evidence.detailed][entries.child, entries.cell], np.float64)
+        noise = np.full(len(values), leaves.cell_variance)
+        mean = capped(mean, values, noise, entries.share, shrink)
+        mean = _adding_up(problem, entries, mean)
+        weight = 1.0 / np.clip(variance, LEAST_VARIANCE, MOST_VARIANCE)
+        return posterior_evidence(
+            problem, families, entries, mean, weight, totals[:, None], used=leaves.primary
+        )
+
+    def draw(
+        self, problem: Problem, families: Families, entries: Entries, draws: Draws, run: Run | None
+    ) -> Evidence:
+        """The same with a draw for everything: totals, sizes that lead to them, factors and cells."""
+        leaves = _Leaves.of(problem, families, entries, self.seen)
+        _, _, mixture = leaves.posterior(self, int(families.child_start[-1]), run)
+        number = families.first_child + np.arange(mixture.shape[1])
+        uniform = draws.uniform("totals", number)
+        totals = _totals(families, mixture, uniform / (1.0 - uniform))
+        size = _sizes(mixture, totals, draws.uniform("sizes", number))
+        drawn, variance = leaves.drawn(self, size, draws, families.first_child)
+        weight = 1.0 / np.clip(variance, LEAST_VARIANCE, MOST_VARIANCE)
+        return posterior_evidence(problem, families, entries, drawn, weight, totals[:, None], alone=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Leaves:
+    """Entries leaf by leaf and, within a leaf, group by group and unit by unit, as the kernel takes them.
+
+    A unit is a row of the query whose answers tell most about a leaf (`primary_query`): a cell, or several cells whose sum was
+    measured better than they were.
+    """
+
+    primary: Query
+    order: Ints
+    unit_of: Ints
+    part: Floats
+    children: Ints
+    start: Ints
+    group_start: Ints
+    values: Floats
+    place: Ints
+    kind: Ints
+    mean_size: Floats
+    total: Floats
+    total_variance: float
+    cell_value: Floats
+    cell_variance: float
+
+    @classmethod
+    def of(cls, problem: Problem, families: Families, entries: Entries, seen: Seen) -> _Leaves:
+        evidence = families.evidence
+        variances = [1.0 / float(weight[0, 0]) for weight in evidence.weights]
+        primary = primary_query(evidence.queries, variances)
+        row = evidence.queries[primary].row_of[entries.cell]
+        group = _groups(problem, evidence.queries[primary])[entries.cell]
+        order = np.lexsort((entries.cell, row, group, entries.child))
+        first_unit = _changes(entries.child[order], group[order], row[order])
+        unit_of = np.cumsum(first_unit) - 1
+        begin = np.flatnonzero(first_unit)
+        even, share = (
+            np.add.reduceat(x[order], begin) if len(order) else x for x in (entries.even, entries.share)
+        )
+        child, own = entries.child[order][begin], group[order][begin]
+        children, first = np.unique(child, return_index=True)
+        start = np.append(first, len(child)).astype(np.int64)
+        group_start = np.append(np.flatnonzero(_changes(child, own)), len(child)).astype(np.int64)
+        by_group = np.add.reduceat(share, group_start[:-1]) if len(child) else np.zeros(0)
+        total, total_variance = _whole(evidence, variances, primary)
+        cells = np.asarray(evidence.values[evidence.detailed], np.float64)[entries.child, entries.cell][order]
+        return cls(
+            primary=evidence.queries[primary],
+            order=order,
+            unit_of=unit_of,
+            part=entries.even[order] / even[unit_of],
+            children=children,
+            start=start,
+            group_start=group_start,
+            values=np.asarray(evidence.values[primary], np.float64)[child, row[order][begin]],
+            place=column_of(even, seen),
+            kind=np.searchsorted(SHARE_CUTS, by_group).astype(np.int64),
+            mean_size=np.add.reduceat(even, start[:-1]) if len(child) else np.zeros(0),
+            total=total[children],
+            total_variance=total_variance,
+            cell_value=cells,
+            cell_variance=variances[evidence.detailed],
+        )
+
+    def work(
+        self, prior: LeafPrior, run: Run | None
+    ) -> tuple[Floats, Floats, NDArray[np.float64], Ints, Floats]:
+        """Posteriors: mean and variance of units, the mixtures of sizes (3, leaves, sizes), their classes, factors added up."""
+        n = len(self.start) - 1
+        size_kind = np.searchsorted(prior.cuts, self.mean_size).astype(np.int64)
+        mean, variance = np.empty(len(self.values)), np.empty(len(self.values))
+        mixture = np.empty((3, n, len(SIZE_STEPS)))
+        added = np.zeros(prior.factors.shape)
+        for first in range(0, n, AT_ONCE):
+            if run is not None:
+                run.check()
+            last = min(first + AT_ONCE, n)
+            own = slice(self.start[first], self.start[last])
+            groups = slice(*np.searchsorted(self.group_start, [own.start, own.stop]))
+            leaves_inplace(
+                prior.seen, self.start[first : last + 1] - own.start, self.group_start[groups.start : groups.stop + 1] - own.start,
+                self.values[own], self.place[own], self.kind[groups], SIZE_STEPS, np.log(prior.sizes), size_kind[first:last],
+                FACTOR_STEPS, np.log(prior.factors), self.total[first:last], self.total_variance, mean[own], variance[own],
+                mixture[0, first:last], mixture[1, first:last], mixture[2, first:last], added,
+            )  # fmt: skip
+        return mean, variance, mixture, size_kind, added
+
+    def posterior(
+        self, prior: LeafPrior, n_children: int, run: Run | None
+    ) -> tuple[Floats, Floats, NDArray[np.float64]]:
+        """Mean and variance of every entry in its own order, and the mixtures of all children's totals."""
+        mean, variance, own, _, _ = self.work(prior, run)
+        means, variances = np.empty(len(self.order)), np.empty(len(self.order))
+        means[self.order], variances[self.order] = self.divided(mean, variance)
+        mixture = np.zeros((3, n_children, own.shape[2]))
+        mixture[:, self.children] = own
+        return means, variances, mixture
+
+    def divided(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of entries from those of their units: parts as in the parent, and as far as cells were measured."""
+        if len(mean) == len(self.order):
+            return mean, variance
+        part, whole = self.part, mean[self.unit_of]
+        apart = part * (1.0 - part) * (whole + 2.0 * part * (1.0 - part) * (VARIATION * whole) ** 2)
+        measured = np.bincount(self.unit_of, self.cell_value, minlength=len(mean))[self.unit_of]
+        gain = apart / (apart + self.cell_variance)
+        found = np.maximum(part * whole + gain * (self.cell_value - part * measured), 0.0)
+        held = np.bincount(self.unit_of, found, minlength=len(mean))[self.unit_of]
+        found = np.where(held > 0.0, found * whole / np.where(held > 0.0, held, 1.0), part * whole)
+        return found, part**2 * variance[self.unit_of] + apart * (1.0 - gain)
+
+    def drawn(self, prior: LeafPrior, size: Ints, draws: Draws, first_child: int) -> tuple[Floats, Floats]:
+        """Counts of every entry, in its own order, drawn given all children's sizes; and the variances they then have."""
+        lengths, groups = np.diff(self.start), self.group_start[:-1]
+        child = first_child + np.repeat(self.children, lengths)
+        place = np.arange(len(child)) - np.repeat(self.start[:-1], lengths)
+        uniform = draws.uniform("counts", child, place)
+        by_group = draws.uniform("factors", child[groups], place[groups])
+        offset = np.where(size == 0, -(1 << 40), SIZE_STEPS[size])[self.children]
+        drawn, variance = np.empty(len(child)), np.empty(len(child))
+        draw_leaves_inplace(
+            prior.seen, self.start, self.group_start, self.values, self.place, self.kind, offset, FACTOR_STEPS,
+            np.log(prior.factors), by_group, uniform, ndtri(uniform), drawn, variance,
+        )  # fmt: skip
+        counts, variances = np.empty(len(self.order)), np.empty(len(self.order))
+        counts[self.order], variances[self.order] = self.divided_draw(drawn, variance, child, draws)
+        return counts, variances
+
+    def divided_draw(
+        self, drawn: Floats, variance: Floats, child: Ints, draws: Draws
+    ) -> tuple[Floats, Floats]:
+        """Counts of entries drawn given those of their units, around the means that the unit has; and their variances."""
+        if len(drawn) == len(self.order):
+            return drawn, variance
+        mean, left = self.divided(drawn, variance)
+        cell = np.arange(len(self.order)) - np.flatnonzero(_changes(self.unit_of))[self.unit_of]
+        steer = ndtri(draws.uniform("parts", child[self.unit_of], self.place[self.unit_of] + (1 << 41), cell))
+        apart = left - self.part**2 * variance[self.unit_of]
+        found = np.maximum(mean + np.sqrt(np.maximum(apart, 0.0)) * steer, 0.0)
+        held = np.bincount(self.unit_of, found, minlength=len(drawn))[self.unit_of]
+        found = np.where(held > 0.0, found * drawn[self.unit_of] / np.where(held > 0.0, held, 1.0), mean)
+        return found, left
+
+
+def learn_leaves(
+    problem: Problem,
+    workload: Workload,
+    samples: Sequence[tuple[Families, Entries]],
+    run: Run | None = None,
+) -> LeafPrior:
+    """Learn how leaves depart from their parents, from entries of some of them.
+
+    Notes
+    -----
+    **Implements**: maximum likelihood of a mixture by EM; classes of sizes by terciles of the siblings' mean, of factors by
+    the group's share.
+    """
+    primary = primary_query(workload.queries, workload.variances)
+    seen = tabulate_noise(workload.variances[primary], workload.is_gaussian, VARIATION)
+    leaves = [_Leaves.of(problem, families, entries, seen) for families, entries in samples]
+    cuts = np.quantile(np.concatenate([*(part.mean_size for part in leaves), np.zeros(1)]), [1 / 3, 2 / 3])
+    usual_factor = usual_weights(STEP * FACTOR_STEPS[1:], empty=0.1, scale=0.6)
+    usual_size = usual_weights(STEP * SIZE_STEPS[1:], empty=0.1, scale=1.2)
+    sizes, factors = np.tile(usual_size, (len(cuts) + 1, 1)), np.tile(usual_factor, (len(SHARE_CUTS) + 1, 1))
+    prior = LeafPrior(seen=seen, sizes=sizes, cuts=cuts, factors=factors)
+    for _ in range(N_STEPS):
+        size_counts, factor_counts = np.zeros(sizes.shape), np.zeros(factors.shape)
+        for part in leaves:
+            _, _, mixture, size_kind, added = part.work(prior, run)
+            np.add.at(size_counts, size_kind, mixture[0])
+            factor_counts += added
+        sizes, factors = normalised(size_counts, usual_size), normalised(factor_counts, usual_factor)
+        prior = replace(prior, sizes=sizes, factors=factors)
+    return prior
+
+
+def _adding_up(problem: Problem, entries: Entries, mean: Floats) -> Floats:
+    """Posterior means with one factor for each cell of a family, so that its children add up to the parent.
+
+    The constrained solve would have them add up too, but by shifts that take no heed of how large a mean is.
+    """
+    place = entries.family * problem.n_cells + entries.cell
+    held, wanted = np.bincount(place, mean)[place], np.bincount(place, entries.even)[place]
+    return np.where(held > 0.0, mean * wanted / np.where(held > 0.0, held, 1.0), mean)
+
+
+def _totals(families: Families, mixture: NDArray[np.float64], odds: Floats) -> Floats:
+    """Totals of all children, at these odds to the one quantile at which they add up."""
+    assert families.parents is not None
+    totals = np.empty(mixture.shape[1])
+    people = families.parents.people.astype(np.float64)
+    totals_inplace(families.child_start.copy(), people, mixture[0], mixture[1], mixture[2], odds, totals)
+    return totals
+
+
+def _sizes(mixture: NDArray[np.float64], totals: Floats, uniform: Floats) -> Ints:
+    """A size for each child, drawn given its total."""
+    weight, mean, variance = mixture
+    spread = variance + LEAST_VARIANCE
+    logs = np.log(np.maximum(weight, 1e-300)) - 0.5 * (
+        np.square(totals[:, None] - mean) / spread + np.log(spread)
+    )
+    chance = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
+    return np.asarray((chance < uniform[:, None] * chance[:, -1:]).sum(axis=1))
+
+
+def primary_query(queries: Sequence[Query], variances: Sequence[float]) -> int:
+    """The query whose rows the posteriors are taken of: the most precise one, and of equally precise ones the finest."""
+    order = sorted(range(len(queries)), key=lambda i: (variances[i], -queries[i].n_rows))
+    return order[0]
+
+
+def _whole(evidence: Evidence, variances: Sequence[float], primary: int) -> tuple[Floats, float]:
+    """What all other answers say of the children's totals, and its variance; below zero where there are none."""
+    n_children = len(evidence.values[primary])
+    told, precision = np.zeros(n_children), 0.0
+    for i, (query, variance) in enumerate(zip(evidence.queries, variances, strict=True)):
+        if i != primary:
+            told += np.asarray(evidence.values[i], np.float64).sum(axis=1) / (query.n_rows * variance)
+            precision += 1.0 / (query.n_rows * variance)
+    return (told / precision, 1.0 / precision) if precision else (told, -1.0)
+
+
+def _changes(*columns: Ints) -> Bools:
+    """Where one of these differs from the place before; the first always does."""
+    found = np.zeros(len(columns[0]), dtype=np.bool_)
+    for column in columns:
+        found |= np.diff(column, prepend=-1) != 0
+    return found
+
+
+def _groups(problem: Problem, primary: Query) -> Ints:
+    """Groups of cells that share a factor: those of one type and one label of the attribute with the most labels, or the rows
+    of the primary query where these cross them."""
+    if not problem.shape:
+        return np.asarray(primary.row_of)
+    axis = int(np.argmax(problem.shape))
+    label = np.indices(problem.shape)[axis].ravel()
+    group = np.asarray(problem.type_of * problem.shape[axis] + label)
+    pairs = np.unique(np.stack([primary.row_of, group]), axis=1).shape[1]
+    return group if pairs == primary.n_rows else np.asarray(primary.row_of)

@@ -1,0 +1,352 @@
+"""Generalised least squares over the tree: what all measurements below a region say about it.
+
+The upward pass: a region's evidence is its own measurements and the sum of its children's, each weighted by its
+precision. TopDown's constrained solves, parent by parent, are the downward pass: they divide a region among its children by the
+children's evidence.
+
+Where every query keeps whole attributes the precision is one number for each subspace (`subspaces`), and the evidence
+is that of the dense least squares over the whole subtree. It is handed on as weighted marginals: those measured and their
+intersections, whose weights solve p_S = sum of w_T n / n_T over the sets T that hold S. Such a weight can come out
+slightly negative where sibling subtrees differ; it is then set to almost nothing. Where a query merges labels,
+queries are added up one by one. That is the same where the precisions of siblings are proportional; otherwise it is less
+precise, not biased.
+
+Notes
+-----
+**Implements**: Hay et al. (2010), section 4.2, for several marginals with unequal variances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from louver._arrays import Floats
+from louver.data.regions import RegionTree
+from louver.engine.engines import ONE_CORE, Engine, Shared
+from louver.run import Run
+from louver.topdown.estimation.batches import Known, Span
+from louver.topdown.estimation.row_file import RowFile
+from louver.topdown.estimation.subspaces import Subspaces, mask_of, precisions_above
+from louver.topdown.problem import Evidence, NoisyCounts, Problem, Query, region_range, split_batches
+
+__all__ = ["TreeEvidence", "gather_evidence"]
+
+LEAST_WEIGHT = 1e-7  # of a marginal beside the cells it sums; what is below counts as none
+WIDEST_ADDED = 64  # rows of a marginal that nobody measured but whose weight is not zero
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LevelEvidence:
+    """Evidence about all regions of a level, its values in a file.
+
+    Parameters
+    ----------
+    queries : tuple of Query
+    weights : tuple of ndarray, shape (regions, 1)
+    rows : RowFile
+        For each region the cells' values, which the other marginals are sums of; or the values of all queries side by side.
+    """
+
+    queries: tuple[Query, ...]
+    weights: tuple[Floats, ...]
+    rows: RowFile
+
+    @property
+    def detailed(self) -> int:
+        """Position of the query for all cells."""
+        return next(i for i, query in enumerate(self.queries) if query.is_detailed)
+
+    def read(self, start: int, stop: int) -> Evidence:
+        """That about the regions start to stop."""
+        values = self.rows.read(start, stop)
+        is_cells = self.rows.width == self.queries[self.detailed].n_rows
+        return Evidence(
+            queries=self.queries,
+            values=tuple(_margins(self.queries, values) if is_cells else _side_by_side(self.queries, values)),
+            weights=tuple(weights[start:stop] for weights in self.weights),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TreeEvidence:
+    """Evidence about every region, from its own measurements and all below it.
+
+    Parameters
+    ----------
+    problem : Problem
+    noisy : NoisyCounts
+        Where that of the leaves is read.
+    above : tuple of LevelEvidence
+        For each level but the last.
+    cell_variance : tuple of ndarray, shape (regions or 1,)
+        For each level the variance of a cell's least-squares value.
+    """
+
+    problem: Problem
+    noisy: NoisyCounts
+    above: tuple[LevelEvidence, ...]
+    cell_variance: tuple[Floats, ...]
+
+    def read(self, level: int, start: int, stop: int) -> Evidence:
+        """Evidence about the regions start to stop of a level; at the last one that of their own answers."""
+        if level == len(self.above):
+            return Evidence.measured(self.problem.workloads[level], self.noisy.read(level, start, stop))
+        return self.above[level].read(start, stop)
+
+
+def gather_evidence(
+    problem: Problem, noisy: NoisyCounts, *, engine: Engine = ONE_CORE, run: Run | None = None
+) -> TreeEvidence:
+    """The upward pass.
+
+    Notes
+    -----
+    **Cost**: one reading of all measurements; memory for a batch, and disk for the cells of all regions above the leaves.
+    """
+    queries = [query for load in problem.workloads for query in load.queries]
+    is_whole = bool(problem.shape) and all(query.axes is not None for query in queries)
+    climb = _by_subspaces if is_whole else _by_queries
+    return climb(_Climb(problem, engine.share(Known(problem, noisy)), engine, run), noisy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Climb:
+    """A way up the tree, and where the work is done."""
+
+    problem: Problem
+    known: Shared[Known]
+    engine: Engine
+    run: Run | None
+
+    def leaf_sums(self) -> _Children:
+        """Sums of the leaves' answers of every parent, all queries side by side."""
+        spine, level = self.problem.spine, self.problem.spine.n_levels - 1
+        load = self.problem.workloads[level]
+        rows = RowFile(load.n_values, self.engine.folder)
+        batches = split_batches(spine, level, load.n_values)
+        for span, sums in zip(
+            batches, self.engine.map(partial(_batch_sums, self.known), batches, self.run), strict=True
+        ):
+            rows.write(span[0], sums)
+        return _Children(load.queries, rows, is_summed=True)
+
+    def level(self, level: int, work: Callable[[Span, Run], Floats], width: int) -> RowFile:
+        """Values of all regions of a level, batch by batch."""
+        spine = self.problem.spine
+        batches = split_batches(spine, level, self.problem.workloads[level].n_values)
+        ranges = [region_range(spine, level, span) for span in batches]
+        rows = RowFile(width, self.engine.folder)
+        for (start, _), values in zip(ranges, self.engine.map(work, ranges, self.run), strict=True):
+            rows.write(start, values)
+        return rows
+
+
+def _batch_sums(known: Shared[Known], span: Span, run: Run) -> Floats:
+    """Sums of the answers of the leaves of a batch of parents, queries side by side."""
+    spine = known.value.problem.spine
+    level = spine.n_levels - 1
+    start, stop = region_range(spine, level, span)
+    own = spine.starts[level - 1][span[0] : span[1]] - start
+    answers = known.value.noisy.read(level, start, stop)
+    sums = [np.add.reduceat(part, own, axis=0) for part in answers]
+    return np.concatenate(sums, axis=1).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Children:
+    """Values of the regions of a level, queries side by side; or what they add up to, already."""
+
+    queries: tuple[Query, ...]
+    rows: RowFile
+    is_summed: bool = False
+
+    def sums(self, spine: RegionTree, level: int, start: int, stop: int) -> list[Floats]:
+        """Sums over the children of the regions start to stop of a level, query by query, parent by parent."""
+        if self.is_summed:
+            found = self.rows.read(start, stop)
+        else:
+            ends = spine.starts[level]
+            found = np.concatenate([np.add.reduceat(self.rows.read(int(ends[i]), int(ends[i + 1])), [0], axis=0)
+                                    for i in range(start, stop)])  # fmt: skip
+        return _side_by_side(self.queries, found)
+
+
+def _side_by_side(queries: Sequence[Query], values: Floats) -> list[Floats]:
+    """Values of several queries, each for itself."""
+    return np.split(values, np.cumsum([query.n_rows for query in queries])[:-1], axis=1)
+
+
+def _information(queries: Sequence[Query], weights: Sequence[float], answers: Sequence[Any]) -> Floats:
+    """Sum of w_q M_q' y_q, (regions, cells)."""
+    return reduce(
+        np.add, (w * y[:, query.row_of] for query, w, y in zip(queries, weights, answers, strict=True))
+    )
+
+
+def _by_subspaces(climb: _Climb, noisy: NoisyCounts) -> TreeEvidence:
+    """The upward pass on every subspace."""
+    problem = climb.problem
+    spine, subspaces = problem.spine, Subspaces(problem.shape)
+    whole, below = precisions_above(spine, subspaces, problem.workloads)
+    sizes = np.array([np.prod([n - 1 for axis, n in enumerate(problem.shape) if mask >> axis & 1])
+                      for mask in range(subspaces.n_sets)])  # fmt: skip
+    cell_variance = tuple((sizes / part).sum(axis=1) / subspaces.n_cells for part in whole)
+    above: list[LevelEvidence] = []
+    masks = {mask_of(query) for query in problem.workloads[-1].queries}
+    children = climb.leaf_sums() if spine.n_levels > 1 else None
+    for level in range(spine.n_levels - 2, -1, -1):
+        load = problem.workloads[level]
+        step = climb.engine.share(_SubspaceStep(level, children, whole[level], below[level], whole[-1]))
+        rows = climb.level(level, partial(_climb_subspaces, climb.known, step), subspaces.n_cells)
+        masks |= {mask_of(query) for query in load.queries}
+        above.insert(
+            0, LevelEvidence(rows=rows, **_as_marginals(subspaces, masks, load.queries, whole[level]))
+        )
+        children = _Children((subspaces.marginal(subspaces.n_sets - 1),), rows)
+    return TreeEvidence(problem=problem, noisy=noisy, above=tuple(above), cell_variance=cell_variance)
+
+
+@dataclass(frozen=True, slots=True)
+class _SubspaceStep:
+    """What the values of a level are made of: those of its children, and precisions (regions, sets)."""
+
+    level: int
+    children: _Children | None
+    whole: Floats
+    below: Floats
+    leaves: Floats
+
+
+def _climb_subspaces(known: Shared[Known], step: Shared[_SubspaceStep], span: Span, run: Run) -> Floats:
+    """Least-squares values (regions, cells) of some regions, from their own answers and their children's values."""
+    problem, own = known.value.problem, step.value
+    subspaces, load = Subspaces(problem.shape), problem.workloads[own.level]
+    assert own.children is not None
+    sums = own.children.sums(problem.spine, own.level, *span)
+    summed = sums[0]
+    if own.children.is_summed:  # of noisy answers, not of least-squares values
+        leaves = problem.workloads[-1]
+        told = _information(leaves.queries, [1.0 / x for x in leaves.variances], sums)
+        factors = np.broadcast_to(1.0 / own.leaves, (len(told), subspaces.n_sets))
+        summed = subspaces.join(subspaces.split(told), factors)
+    answers = known.value.noisy.read(own.level, *span)
+    told = _information(load.queries, [1.0 / x for x in load.variances], answers)
+    below = own.below[slice(*span)]
+    parts = [own + _scaled(part, below[:, mask]) for mask, (own, part) in
+             enumerate(zip(subspaces.split(told), subspaces.split(summed), strict=True))]  # fmt: skip
+    return subspaces.join(parts, 1.0 / own.whole[slice(*span)])
+
+
+def _scaled(part: Floats, factor: Floats) -> Floats:
+    return part * factor.reshape(-1, *([1] * (part.ndim - 1)))
+
+
+def _as_marginals(
+    subspaces: Subspaces, masks: set[int], measured: Sequence[Query], precision: Floats
+) -> dict[str, Any]:
+    """Marginals that least-squares values with this precision are handed on as, with one weight each."""
+    closed = set(masks)
+    while len(more := closed | {a & b for a in closed for b in closed}) > len(closed):
+        closed = more
+    named = {mask_of(query): query for query in measured}
+    found: dict[int, Floats] = {}
+    for mask in sorted(closed, key=int.bit_count, reverse=True):
+        own = precision[:, mask] - sum(w for other, w in found.items() if other & mask == mask)
+        found[mask] = np.maximum(own, LEAST_WEIGHT * precision[:, -1])
+    queries, weights = [], []
+    for mask, scaled in found.items():
+        query = named.get(mask) or subspaces.marginal(mask)
+        is_needed = mask in named or query.is_detailed or (
+            query.n_rows <= WIDEST_ADDED and bool((scaled > 10 * LEAST_WEIGHT * precision[:, -1]).any())
+        )  # fmt: skip
+        if is_needed:
+            queries.append(query)
+            weights.append((scaled * query.n_rows / subspaces.n_cells)[:, None])
+    return {"queries": tuple(queries), "weights": tuple(weights)}
+
+
+def _margins(queries: Sequence[Query], values: Floats) -> Iterator[Floats]:
+    """Marginals of tables (regions, cells)."""
+    for query in queries:
+        if query.is_detailed:
+            yield values
+            continue
+        order = np.argsort(query.row_of, kind="stable")
+        starts = np.searchsorted(query.row_of[order], np.arange(query.n_rows))
+        yield np.add.reduceat(values[:, order], starts, axis=1)
+
+
+def _by_queries(climb: _Climb, noisy: NoisyCounts) -> TreeEvidence:
+    """The upward pass query by query."""
+    problem = climb.problem
+    spine, leaves = problem.spine, problem.workloads[-1]
+    above: list[LevelEvidence] = []
+    children = climb.leaf_sums() if spine.n_levels > 1 else None
+    for level in range(spine.n_levels - 2, -1, -1):
+        assert children is not None
+        starts, load = spine.starts[level], problem.workloads[level]
+        if level == spine.n_levels - 2:
+            number = np.diff(starts)[:, None].astype(np.float64)
+            held = {
+                q.name: variance * number
+                for q, variance in zip(leaves.queries, leaves.variances, strict=True)
+            }
+        else:
+            held = {query.name: np.add.reduceat(1.0 / weights, starts[:-1], axis=0)
+                    for query, weights in zip(above[0].queries, above[0].weights, strict=True)}  # fmt: skip
+        own = dict(zip((query.name for query in load.queries), load.variances, strict=True))
+        queries = (*load.queries, *(query for query in children.queries if query.name not in own))
+        weights = tuple(_weight(query, spine.sizes[level], own, held) for query in queries)
+        step = climb.engine.share(_QueryStep(level, children, queries, weights, held))
+        width = sum(query.n_rows for query in queries)
+        rows = climb.level(level, partial(_climb_queries, climb.known, step), width)
+        above.insert(0, LevelEvidence(queries=queries, weights=weights, rows=rows))
+        children = _Children(queries, rows)
+    cell_variance = [1.0 / part.weights[part.detailed][:, 0] for part in above]
+    detailed = next(x for query, x in zip(leaves.queries, leaves.variances, strict=True) if query.is_detailed)
+    return TreeEvidence(
+        problem=problem, noisy=noisy, above=tuple(above), cell_variance=(*cell_variance, np.full(1, detailed))
+    )
+
+
+def _weight(query: Query, n: int, own: Mapping[str, float], held: Mapping[str, Floats]) -> Floats:
+    """Inverse variance (regions, 1) of a query from the answers of regions and of their children."""
+    weight = np.zeros((n, 1))
+    if query.name in own:
+        weight = weight + 1.0 / own[query.name]
+    return weight + 1.0 / held[query.name] if query.name in held else weight
+
+
+@dataclass(frozen=True, slots=True)
+class _QueryStep:
+    """What the values of a level are made of: sums over its children, with their variances (regions, 1)."""
+
+    level: int
+    children: _Children
+    queries: tuple[Query, ...]
+    weights: tuple[Floats, ...]
+    held: Mapping[str, Floats]
+
+
+def _climb_queries(known: Shared[Known], step: Shared[_QueryStep], span: Span, run: Run) -> Floats:
+    """Values of some regions, queries side by side: own answers and the sums of their children's, by precision."""
+    problem, own = known.value.problem, step.value
+    load, part = problem.workloads[own.level], slice(*span)
+    answers = zip(known.value.noisy.read(own.level, *span), load.variances, strict=True)
+    told = dict(zip((query.name for query in load.queries), answers, strict=True))
+    sums = dict(zip((query.name for query in own.children.queries),
+                    own.children.sums(problem.spine, own.level, *span), strict=True))  # fmt: skip
+    values = []
+    for query, weight in zip(own.queries, own.weights, strict=True):
+        total = np.zeros((span[1] - span[0], query.n_rows))
+        if query.name in told:
+            total = total + told[query.name][0] / told[query.name][1]
+        if query.name in sums:
+            total = total + sums[query.name] / own.held[query.name][part]
+        values.append(total / weight[part])
+    return np.concatenate(values, axis=1)

@@ -1,0 +1,254 @@
+"""The failsafe: children for a parent whose counts cannot be divided among them.
+
+It should never be needed while implied constraints are complete. Where it is, the children keep every bound of
+their own, and give up adding up to the parent by as little as possible.
+
+Notes
+-----
+**Implements**: Abowd et al. (2019), section 9: the distance d* to feasibility, then least squares and rounding
+with the children's sum within d* + 1 of the parent, keeping the margins over what the types do not involve.
+**Departs**: d* is the distance of children that keep these margins. The paper's, of any children, is too small where
+they may add up to another total, and leaves its second step without a solution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array, hstack, vstack
+
+from louver._arrays import Floats, Ints
+from louver.errors import SolverError
+from louver.optim.highs import solve_linear
+from louver.optim.kernels.families.rounding import rank_of
+from louver.optim.quadratic import solve_least_squares
+from louver.optim.status import Status
+from louver.topdown.estimation.least_squares import QP_TOLERANCE, TypeRows, objective
+from louver.topdown.problem import Families, Problem
+
+__all__ = ["Rescue", "distance_to_feasibility", "rescue"]
+
+FUDGE = 1.0  # persons beyond the distance; the paper's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rescue:
+    """What the failsafe did for one parent.
+
+    Parameters
+    ----------
+    level, region : str
+        The parent.
+    distance : float
+        Least possible L1 distance between the children's sum and the parent.
+    moved : int
+        The distance of the children that were chosen.
+    kept_margin : bool
+        Whether the margin over the attributes that types do not involve is the parent's.
+    cells : ndarray of int64
+        Cells of the children.
+    counts : ndarray of int64, shape (cells, children)
+    """
+
+    level: str
+    region: str
+    distance: float
+    moved: int
+    kept_margin: bool
+    cells: Ints
+    counts: Ints
+
+
+def rescue(problem: Problem, families: Families, family: int, margin: Ints) -> Rescue:
+    """Find children for a parent that has none.
+
+    Parameters
+    ----------
+    problem : Problem
+    families : Families
+    family : int
+        The parent within the batch.
+    margin : ndarray of int64, shape (cells,)
+        For every cell of the schema its place in the margin that is kept.
+
+    Raises
+    ------
+    SolverError
+        If even the children's own bounds have no solution with the parent's total.
+    """
+    for keeps_margin in (True, False):
+        kept = margin if keeps_margin else np.zeros_like(margin)  # the total alone
+        distance = distance_to_feasibility(problem, families, family, kept)
+        if distance is None:
+            continue
+        system = _System.build(problem, families, family, kept)
+        counts = _solve_relaxed(problem, families, family, system, distance + FUDGE)
+        if counts is not None:
+            moved = np.abs(counts.sum(axis=1) - system.parent).sum()
+            return Rescue(
+                level=problem.spine.names[families.level - 1],
+                region=problem.spine.codes[families.level - 1][families.first_parent + family],
+                distance=distance,
+                moved=int(moved),
+                kept_margin=keeps_margin,
+                cells=system.cells,
+                counts=counts,
+            )
+    region = problem.spine.codes[families.level - 1][families.first_parent + family]
+    raise SolverError(f'no children of region "{region}" respect their own bounds with its total.')
+
+
+def distance_to_feasibility(problem: Problem, families: Families, family: int, margin: Ints) -> float | None:
+    """Least L1 distance between a parent and the sum of children that respect their bounds and keep a margin.
+
+    Returns
+    -------
+    float or None
+        None where there are no such children.
+
+    Notes
+    -----
+    Within a type any cell will do for any child, so only the children's type counts and the cells' sums matter: a
+    linear program over both and the excess and lack of every cell.
+    """
+    n_types = problem.implied.n_types
+    first, last = int(families.child_start[family]), int(families.child_start[family + 1])
+    m = last - first
+    parent = _dense_parent(problem, families, family)
+    cells = np.flatnonzero(problem.is_possible)
+    n = len(cells)
+    bounds = TypeRows.build(families, family, np.arange(n_types), n_types)
+    identity = eye_array(n, format="csr")
+    of_type = csr_array(problem.type_of[cells] == np.arange(n_types)[:, None], dtype=np.float64)
+    used, place = np.unique(margin[cells], return_inverse=True)
+    of_margin = csr_array((np.ones(n), (place, np.arange(n))), shape=(len(used), n))
+    # Unknowns: type counts child by child, then sum, excess and lack of every cell.
+    sums = hstack([csr_array((n, m * n_types)), identity, -identity, identity])
+    types = hstack([csr_array(np.tile(np.eye(n_types), m)), -of_type, csr_array((n_types, 2 * n))])
+    stated = hstack([bounds.rows, csr_array((len(bounds.lower), 3 * n))])
+    margins = hstack([csr_array((len(used), m * n_types)), of_margin, csr_array((len(used), 2 * n))])
+    held = np.bincount(margin, weights=parent, minlength=int(margin.max()) + 1)[used]
+    fixed = [parent[cells].astype(np.float64), np.zeros(n_types)]
+    status, x = solve_linear(
+        np.concatenate([np.zeros(m * n_types + n), np.ones(2 * n)]),
+        csr_array(vstack([sums, types, stated, margins], format="csr")),
+        np.concatenate([*fixed, bounds.lower, held]),
+        np.concatenate([*fixed, bounds.upper, held]),
+        np.zeros(m * n_types + 3 * n),
+        np.full(m * n_types + 3 * n, np.inf),
+        is_integer=False,
+    )
+    return float(x[m * n_types + n :].sum()) if status is Status.OPTIMAL and x is not None else None
+
+
+def _dense_parent(problem: Problem, families: Families, family: int) -> Ints:
+    """Counts of the parent in all cells."""
+    filled, count = families.cells_of(family, problem.is_possible)
+    assert count is not None, "the root has no parent to depart from"
+    dense = np.zeros(problem.n_cells, dtype=np.int64)
+    dense[filled] = count
+    return dense
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _System:
+    """Constraints of the relaxed problem over children x cells counts, then excess and lack of every cell."""
+
+    cells: Ints
+    parent: Ints
+    rows: csr_array
+    lower: Floats
+    upper: Floats
+    n_children: int
+
+    @classmethod
+    def build(cls, problem: Problem, families: Families, family: int, margin: Ints) -> _System:
+        dense = _dense_parent(problem, families, family)
+        by_margin = np.bincount(margin, weights=dense)
+        # Cells that are empty in the parent may be needed; those outside its margin cannot be.
+        cells = np.flatnonzero(problem.is_possible & (by_margin[margin] > 0))
+        n, m = len(cells), int(families.child_start[family + 1] - families.child_start[family])
+        used, place = np.unique(margin[cells], return_inverse=True)
+        bounds = TypeRows.build(families, family, problem.type_of[cells], problem.implied.n_types)
+        every = np.tile(np.arange(n), m)
+        sums = csr_array((np.ones(n * m), (every, np.arange(n * m))), shape=(n, n * m))
+        margins = csr_array((np.ones(n * m), (place[every], np.arange(n * m))), shape=(len(used), n * m))
+        nothing = csr_array((len(bounds.lower) + len(used), 2 * n))
+        identity = eye_array(n, format="csr")
+        rows = vstack(
+            [
+                hstack([sums, -identity, identity]),
+                hstack([vstack([bounds.rows, margins]), nothing]),
+                hstack([csr_array((1, n * m)), csr_array(np.ones((1, 2 * n)))]),
+            ],
+            format="csr",
+        )
+        fixed = np.concatenate([dense[cells], bounds.lower, by_margin[used], [0.0]])
+        most = np.concatenate([dense[cells], bounds.upper, by_margin[used], [np.inf]])
+        return cls(
+            cells=cells, parent=dense[cells], rows=csr_array(rows), lower=fixed, upper=most, n_children=m
+        )
+
+
+def _solve_relaxed(
+    problem: Problem, families: Families, family: int, system: _System, distance: float
+) -> Ints | None:
+    """Least squares and rounding within a distance of the parent; None where there is no solution."""
+    n, m = len(system.cells), system.n_children
+    span = (int(families.child_start[family]), int(families.child_start[family + 1]))
+    upper = system.upper.copy()
+    upper[-1] = distance
+    weight, goal, answers = objective(families, span, system.cells)
+    n_answers = len(weight) - n * m
+    # Unknowns: counts, excess, lack, answers.
+    slack = csr_array((answers.shape[0], 2 * n))
+    rows = vstack(
+        [
+            hstack([system.rows, csr_array((system.rows.shape[0], n_answers))]),
+            hstack([answers[:, : n * m], slack, answers[:, n * m :]]),
+        ],
+        format="csr",
+    )
+    zeros = np.zeros(answers.shape[0])
+    weights = np.concatenate([weight[: n * m], np.zeros(2 * n), weight[n * m :]])
+    goals = np.concatenate([goal[: n * m], np.zeros(2 * n), goal[n * m :]])
+    least = np.concatenate([np.zeros(n * m + 2 * n), np.full(n_answers, -np.inf)])
+    limits = (np.concatenate([system.lower, zeros]), np.concatenate([upper, zeros]))
+    status, x = solve_least_squares(
+        weights, goals, csr_array(rows), *limits, least, np.full(len(weights), np.inf), tolerance=QP_TOLERANCE
+    )
+    if x is None or status is Status.INFEASIBLE:
+        return None
+    return _round_relaxed(system, np.maximum(x[: n * m], 0.0), upper, families.first_child + span[0])
+
+
+def _round_relaxed(system: _System, real: Floats, upper: Floats, first_node: int) -> Ints | None:
+    """Integer counts nearest to the real ones that satisfy the relaxed system, by an integer program."""
+    n, m = len(system.cells), system.n_children
+    # Ties: going up costs a little less for the higher hash, which is the rank of a fraction of nothing.
+    ties = [
+        rank_of(0.0, first_node + place // n, system.cells[place % n]) / 2.0**50 for place in range(n * m)
+    ]
+    identity = eye_array(n * m, format="csr")
+    n_rows = system.rows.shape[0]
+    rows = vstack(
+        [
+            hstack([system.rows, csr_array((n_rows, 2 * n * m))]),
+            hstack([identity, csr_array((n * m, 2 * n)), -identity, identity]),
+        ],
+        format="csr",
+    )
+    n_whole = n * m + 2 * n
+    status, x = solve_linear(
+        np.concatenate([np.zeros(n_whole), 1.0 - np.array(ties), np.ones(n * m)]),
+        csr_array(rows),
+        np.concatenate([system.lower, real]),
+        np.concatenate([upper, real]),
+        np.zeros(n_whole + 2 * n * m),
+        np.full(n_whole + 2 * n * m, np.inf),
+        is_integer=np.arange(n_whole + 2 * n * m) < n_whole,
+    )
+    if status is not Status.OPTIMAL or x is None:
+        return None
+    return np.rint(x[: n * m]).astype(np.int64).reshape(m, n).T

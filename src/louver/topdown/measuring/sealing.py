@@ -1,0 +1,177 @@
+"""Measurements in a folder: paid for once, whatever happens, and never mixed with those of another spec.
+
+The folder holds `request.json` (what was asked for), `invariants.parquet`, `measurements/` and, while levels are
+estimated, `checkpoints/`; and `shares.json` for a spec that leaves its shares to louver: they are fixed there before the debit is
+reserved, and whoever carries the run on, on whatever machine, takes them from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from louver._arrays import Ints
+from louver.data.scratch import Scratch
+from louver.data.write import replacing
+from louver.errors import InputError
+from louver.privacy.ledger import Ledger, Publication
+from louver.privacy.measurements import Measurements, TrueBatch
+from louver.privacy.spend import REQUEST_FILE, Account, Payment
+from louver.privacy.spend import measure_into as spend_into
+from louver.release.manifest import MANIFEST, file_entry, read_manifest
+from louver.release.promises.stated import check_parameters
+from louver.release.write import check_out
+from louver.run import Run
+from louver.schema.validate import validated
+from louver.topdown.knowledge.check import crossing_words
+from louver.topdown.measuring.noise_plan import QueryPlan
+from louver.topdown.measuring.true_counts import (
+    invariant_values,
+    source_hash,
+    source_people,
+    true_batches,
+    true_levels,
+    write_invariants,
+)
+from louver.topdown.options import SharesOptions
+from louver.topdown.planning.composition import check_together, invariant_records
+from louver.topdown.problem import Histograms
+from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
+
+__all__ = [
+    "checkpoints_of",
+    "is_finished",
+    "measure_into",
+    "measure_paid",
+    "measurements_path",
+    "noted_shares",
+    "payment_of",
+]
+
+CHECKPOINTS = "checkpoints"
+SHARES_FILE = "shares.json"
+
+
+def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None = None) -> Measurements:
+    """Measurements and invariants in `folder`, paid for once; nothing to do where they are there already."""
+
+    def exact(levels: Sequence[Histograms]) -> dict[str, Ints]:
+        values = invariant_values(plan, levels)
+        (run or Run()).attend(plan.problem, values)  # contradictions end here, before anything is spent
+        if plan.design.has_chosen_shares:
+            _note_shares(plan, folder)
+        return values
+
+    for words in crossing_words(plan):
+        (run or Run()).tell(words)
+    return measure_paid(plan, folder, ledger, payment_of(plan), exact, run, noted=(SHARES_FILE,))
+
+
+def measure_paid(
+    plan: QueryPlan,
+    folder: Path,
+    ledger: Ledger,
+    payment: Payment,
+    exact: Callable[[Sequence[Histograms]], Mapping[str, Ints]],
+    run: Run | None,
+    noted: Sequence[str] = (),
+) -> Measurements:
+    """Measurements in `folder` for a payment, beside what is `exact` of the true histograms; these lie in a private folder meanwhile."""
+
+    def load() -> tuple[Callable[[], Iterable[TrueBatch]], Callable[[], object]]:
+        levels = true_levels(plan.design, scratch.path, run)
+        values = exact(levels)
+        write_exact = partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
+        return partial(true_batches, plan, levels), write_exact
+
+    check_parameters("topdown", plan.design.options.model_dump(mode="json"))
+    with Scratch() as scratch:
+        return spend_into(
+            folder,
+            (MEASUREMENTS_FILE, INVARIANTS_FILE),
+            load,
+            account=Account(ledger, source_hash(plan.design, run), source_people(plan.design, run)),
+            payment=payment,
+            check_out=check_out,
+            noted=noted,
+            design=plan.design.measured_fingerprint(),
+            run=run,
+        )
+
+
+def _note_shares(plan: QueryPlan, folder: Path) -> None:
+    """Write the shares that were chosen; those already there were read, and are the same."""
+    assert plan.design.options.shares is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / SHARES_FILE) as sink:
+        sink.write(plan.design.options.shares.model_dump_json().encode())
+
+
+def noted_shares(*folders: Path) -> SharesOptions | None:
+    """Shares that were chosen for what one of these folders holds, measurements or a release; None where none says.
+
+    Raises
+    ------
+    InputError
+        If a note cannot be read.
+    """
+    for folder in folders:
+        found: Any = None
+        if (folder / SHARES_FILE).is_file():
+            try:
+                found = json.loads((folder / SHARES_FILE).read_text(encoding="utf-8"))
+            except ValueError:
+                message = (
+                    f"{SHARES_FILE} in {folder.name} cannot be read; move the folder away to measure anew."
+                )
+                raise InputError(message, file=SHARES_FILE) from None
+        elif (folder / MANIFEST).is_file():
+            found = read_manifest(folder).parameters.get("shares")
+        if found is not None:
+            return validated(SharesOptions, found, SHARES_FILE)
+    return None
+
+
+def payment_of(plan: QueryPlan) -> Payment:
+    """What measuring costs, and what is published exactly with it."""
+    return Payment(
+        loss=plan.loss,
+        request=plan.request(),
+        purpose="TopDown measurements",
+        publishes=tuple(
+            Publication(what=f'topdown: the counts of invariant "{record["name"]}"', invariants=(record,))
+            for record in invariant_records(plan.design)
+        ),
+        composed=partial(check_together, plan.design),
+    )
+
+
+def measurements_path(folder: Path) -> Path:
+    """Where the measurements of a folder are; the way there is made."""
+    path = folder / MEASUREMENTS_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def checkpoints_of(plan: QueryPlan, folder: Path) -> Path | None:
+    """Where finished levels are kept: a place for each design and its measurements; none in a published folder."""
+    if not (folder / REQUEST_FILE).is_file():
+        return None
+    hasher = hashlib.sha256(plan.design.fingerprint().encode())
+    for name in (MEASUREMENTS_FILE, INVARIANTS_FILE):
+        hasher.update(file_entry(folder / name).sha256.encode())
+    return folder / CHECKPOINTS / hasher.hexdigest()[:16]
+
+
+def is_finished(plan: QueryPlan, out: Path, account: Account) -> bool:
+    """Whether `out` is a release of this design from measurements of these data that the ledger has sealed."""
+    if not (out / MANIFEST).is_file():
+        return False
+    manifest = read_manifest(out)
+    if manifest.spec_sha256 != plan.design.fingerprint() or manifest.ledger_head is None:
+        return False
+    return account.has_sealed([out / MEASUREMENTS_FILE, out / INVARIANTS_FILE])

@@ -1,0 +1,308 @@
+"""Measuring: one pass over the records, noise drawn once, and the exact values that policy makes public.
+
+The functions that take a `Design` and return true counts stand inside the wall; a file of measurements and the
+invariants are all that leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from louver._arrays import Ints
+from louver.data.people import fingerprint
+from louver.data.read import open_source
+from louver.data.scratch import Scratch, SortedCounts
+from louver.data.tabulate import tabulate_in_parts
+from louver.data.write import replacing
+from louver.errors import InputError
+from louver.privacy.ledger import KeyedHash, People
+from louver.privacy.measurements import TrueBatch
+from louver.privacy.noise import Nonce
+from louver.run import Run
+from louver.schema.attribute import Attribute
+from louver.topdown.design import Design
+from louver.topdown.knowledge.implied import UNBOUNDED
+from louver.topdown.measuring.noise_plan import QueryPlan
+from louver.topdown.measuring.stored_level import StoredLevel, store_levels
+from louver.topdown.problem import Histograms, Query, SparseLevel, region_range, split_batches
+
+__all__ = [
+    "SealedCounts",
+    "batches_of",
+    "invariant_values",
+    "read_invariants",
+    "source_hash",
+    "source_people",
+    "true_batches",
+    "true_leaves",
+    "true_levels",
+    "write_invariants",
+]
+
+REGIONS = 1 << 16
+"""Whose exact values are worked out together."""
+
+
+def source_hash(design: Design, run: Run | None = None) -> KeyedHash:
+    """Keyed hash of the source, which ties it to its ledger."""
+    return fingerprint(_source(design), **design.spec.source.opening(), run=run)
+
+
+def source_people(design: Design, run: Run | None = None) -> People:
+    """Who is in the source, by which its ledger knows them again."""
+    source = design.spec.source
+    return People(_source(design), weight=source.weight, run=run, **source.opening())
+
+
+def _source(design: Design) -> Any:
+    if design.data is None:
+        name = design.spec.path.name
+        raise InputError(
+            f"{name} has no source; name a file or uri under [source].", file=name, option="source"
+        )
+    return design.data
+
+
+def true_levels(design: Design, folder: Path, run: Run | None = None) -> tuple[StoredLevel, ...]:
+    """Count the records of every region, level by level, in files without names in a private folder. Confidential.
+
+    Raises
+    ------
+    InputError
+        On a record outside the public domain: a value or a region that is not listed; or on too many people.
+
+    Notes
+    -----
+    **Cost**: one pass over the source; memory for one batch and 8 bytes a region; disk for 16 bytes of each cell that is occupied
+    in a region, and as many again for the leaves and the level above while they are sorted.
+    """
+    run = run or Run()
+    return store_levels(design.spine, _true_counts(design, folder, run), design.n_cells, folder, run)
+
+
+def true_leaves(design: Design, run: Run | None = None) -> SparseLevel:
+    """The histograms of the leaves, in memory: for records that stand for others."""
+    with Scratch() as scratch:
+        return true_levels(design, scratch.path, run)[-1].whole()
+
+
+def _true_counts(design: Design, folder: Path, run: Run) -> SortedCounts:
+    """Counts by leaf and cell, by one pass over the source."""
+    spec, columns = design.spec, design.geography_columns
+    names = [*columns, *(attribute.name for attribute in design.attributes)]
+    regions = _region_attributes(design)
+    others = [a for a in spec.schema.attributes if a.name not in columns]
+    schema = replace(spec.schema, attributes=(*regions, *others))
+    leaf_of = _leaf_finder(design, regions)
+    counts, n_people = SortedCounts(folder, run), 0
+    with open_source(_source(design), **spec.source.opening(), run=run) as source:
+        parts = tabulate_in_parts(
+            source, names, weight=spec.source.weight, wide=spec.source.wide, schema=schema
+        )
+        for part in parts:
+            leaf = leaf_of(part.codes[:, : len(columns)])
+            if (leaf < 0).any():
+                message = f"{source.name} has a record in a region that the list of leaves does not have; add it or drop the rows."
+                raise InputError(message, file=source.name, column=columns[-1])
+            cell = np.ravel_multi_index(tuple(part.codes[:, len(columns) :].T), design.shape)
+            n_people += part.total
+            if n_people >= UNBOUNDED:
+                message = f"the source counts {UNBOUNDED:,} people or more; release smaller parts."
+                raise InputError(message, option="source")
+            counts.add(leaf * design.n_cells + cell, part.counts)
+    return counts
+
+
+def _region_attributes(design: Design) -> tuple[Attribute, ...]:
+    """Region columns with the labels of the public list, so that no other is accepted."""
+    columns = design.geography_columns
+    if len(columns) == 1:
+        return (Attribute(name=columns[0], labels=design.spine.leaves),)
+    paths = design.spine.leaf_labels
+    labels = [dict.fromkeys(path[axis] for path in paths) for axis in range(len(columns))]
+    return tuple(
+        Attribute(name=column, labels=tuple(own)) for column, own in zip(columns, labels, strict=True)
+    )
+
+
+def _leaf_finder(design: Design, regions: tuple[Attribute, ...]) -> Callable[[Ints], Ints]:
+    """From the codes of region columns (rows, columns) to the leaf of each row, -1 where the combination of labels is none."""
+    if len(regions) == 1:
+        return lambda codes: codes[:, 0]
+    place = {labels: leaf for leaf, labels in enumerate(design.spine.leaf_labels)}
+
+    def found(codes: Ints) -> Ints:
+        combinations, inverse = np.unique(codes, axis=0, return_inverse=True)
+        paths = (tuple(r.labels[code] for r, code in zip(regions, row, strict=True)) for row in combinations)
+        return np.array([place.get(path, -1) for path in paths], dtype=np.int64)[inverse.ravel()]
+
+    return found
+
+
+def invariant_values(plan: QueryPlan, levels: Sequence[Histograms]) -> dict[str, Ints]:
+    """Exact counts of every invariant, one for each region of its level."""
+    values = {}
+    for statement in plan.design.statements:
+        if statement.is_invariant:
+            inside = Query(name=statement.name, row_of=statement.cells.astype(np.int64), n_rows=2)
+            level = levels[statement.level]
+            ends = [*range(0, level.n_regions, REGIONS), level.n_regions]
+            answers = (inside.answer(level.part(*span))[:, 1] for span in pairwise(ends))
+            values[statement.name] = np.concatenate([*answers])
+    return values
+
+
+def write_invariants(path: Path, plan: QueryPlan, values: Mapping[str, Ints]) -> None:
+    """Write the exact values: one row per invariant and region."""
+    spine = plan.design.spine
+    names: list[str] = []
+    levels: list[str] = []
+    regions: list[str] = []
+    counts = [np.zeros(0, np.int64)]
+    for statement in plan.design.statements:
+        if statement.is_invariant:
+            codes = spine.codes[statement.level]
+            names += [statement.name] * len(codes)
+            levels += [spine.names[statement.level]] * len(codes)
+            regions += codes
+            counts.append(values[statement.name])
+    table = pa.table(
+        {
+            "invariant": pa.array(names, pa.string()),
+            "level": pa.array(levels, pa.string()),
+            "region": pa.array(regions, pa.string()),
+            "value": pa.array(np.concatenate(counts)),
+        }
+    )
+    with replacing(path) as sink:
+        pq.write_table(table, sink, compression="zstd")
+
+
+def read_invariants(path: Path, plan: QueryPlan) -> dict[str, Ints]:
+    """Read the exact values back.
+
+    Raises
+    ------
+    InputError
+        If the file does not hold exactly the invariants of the plan.
+    """
+    try:
+        table = pq.read_table(path)
+        if table.schema.field("value").type != pa.int64() or table["value"].null_count:
+            raise TypeError
+        rows = table.to_pydict()
+        keys = zip(rows["invariant"], rows["level"], rows["region"], strict=True)
+        found = dict(zip(keys, rows["value"], strict=True))
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
+        found = {}
+    spine = plan.design.spine
+    values = {}
+    n_expected = 0
+    for statement in plan.design.statements:
+        if statement.is_invariant:
+            level, codes = spine.names[statement.level], spine.codes[statement.level]
+            n_expected += len(codes)
+            own = [found.get((statement.name, level, code), -1) for code in codes]
+            values[statement.name] = np.array(own, dtype=np.int64)
+    if len(found) != n_expected or any((own < 0).any() for own in values.values()):
+        message = f"{path.name} does not hold the invariants of this spec; measure again."
+        raise InputError(message, file=path.name)
+    return values
+
+
+def true_batches(plan: QueryPlan, levels: Sequence[Histograms]) -> Iterator[TrueBatch]:
+    """Yield the exact answers of all queries, batch by batch in a fixed order. Confidential."""
+    spine = plan.design.spine
+    for level, batches in enumerate(batches_of(plan)):
+        for number, (start, stop) in enumerate(batches):
+            part = levels[level].part(start, stop)
+            for place, measured in enumerate(plan.measured[level]):
+                yield TrueBatch(
+                    level=spine.names[level],
+                    query=measured.query.name,
+                    nonce=Nonce(level, place, number),
+                    nodes=spine.codes[level][start:stop],
+                    true_counts=measured.query.answer(part),
+                    distribution=measured.distribution,
+                )
+
+
+def batches_of(plan: QueryPlan) -> list[list[tuple[int, int]]]:
+    """Ranges of regions measured together, for each level."""
+    spine = plan.design.spine
+    ranges = []
+    for level, workload in enumerate(plan.workloads()):
+        batches = split_batches(spine, level, workload.n_values)
+        ranges.append([region_range(spine, level, batch) for batch in batches])
+    return ranges
+
+
+class SealedCounts:
+    """Noisy answers from a file of measurements.
+
+    Parameters
+    ----------
+    path : Path
+    plan : QueryPlan
+        The plan they were measured by; a file of another one is refused when it is read.
+    """
+
+    def __init__(self, path: Path, plan: QueryPlan) -> None:
+        self.path = path.absolute()  # workers have other working folders
+        self._spine, self._measured = plan.design.spine, plan.measured
+        self._group: dict[tuple[int, int], int] = {}
+        group = 0
+        for level, batches in enumerate(batches_of(plan)):
+            for start, _ in batches:
+                self._group[level, start] = group
+                group += len(plan.measured[level])
+
+    def read(self, level: int, start: int, stop: int) -> tuple[Ints, ...]:
+        """Answers of the level's queries for one batch of regions."""
+        first = self._group[level, start]
+        try:
+            footer = _footer(self.path, self.path.stat().st_mtime_ns)
+            with pq.ParquetFile(self.path, metadata=footer) as file:
+                tables = [file.read_row_group(first + place) for place in range(len(self._measured[level]))]
+        except (OSError, pa.ArrowException, IndexError):
+            tables = []
+        if not tables or not self._belongs(tables, level, start, stop):
+            message = (
+                f"{self.path.name} was not measured by this spec; give the measurements that belong to it."
+            )
+            raise InputError(message, file=self.path.name)
+        values = [table["values"].combine_chunks().flatten().to_numpy() for table in tables]
+        return tuple(own.reshape(stop - start, -1) for own in values)
+
+    def _belongs(self, tables: list[pa.Table], level: int, start: int, stop: int) -> bool:
+        """Whether tables hold the answers of the level's queries, with the planned noise, for these regions."""
+        codes = list(self._spine.codes[level][start:stop])
+        name = self._spine.names[level]
+        for table, measured in zip(tables, self._measured[level], strict=True):
+            facts = {column: table[column].unique().to_pylist() for column in ("level", "query", "variance")}
+            expected = {
+                "level": [name],
+                "query": [measured.query.name],
+                "variance": [measured.distribution.variance],
+            }
+            n_values = len(table["values"].combine_chunks().flatten())
+            if facts != expected or table["node"].to_pylist() != codes:
+                return False
+            if n_values != len(codes) * measured.query.n_rows:
+                return False
+        return True
+
+
+@lru_cache(maxsize=2)
+def _footer(path: Path, changed: int) -> pq.FileMetaData:
+    """What a file says of its row groups, read once: a nation's measurements have a hundred thousand of them."""
+    return pq.read_metadata(path)

@@ -1,0 +1,210 @@
+"""Empirical Bayes: what a cell is told by rows, what a prior adds, what is learnt, that it helps, and that draws are like the truth."""
+
+from __future__ import annotations
+
+import csv
+from statistics import fmean
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from louver.topdown import topdown
+from louver.topdown.errors.simulate import AssumedTruth
+from louver.topdown.estimation.bayes_cells import (
+    EXPONENTS,
+    FACTORS,
+    _with_prior,
+    cell_evidence,
+    leans_on_marginals,
+    learn_cells,
+)
+from louver.topdown.estimation.entries import SMALL_SHARE, Entries, capped, usual_weights
+from louver.topdown.load import read_design
+from louver.topdown.measuring.noise_plan import make_plan
+from louver.topdown.measuring.true_counts import true_leaves
+from louver.topdown.problem import Evidence, Query, Workload
+
+DETAILED = Query(name="detailed", row_of=np.arange(4), n_rows=4)
+ROWS = Query(name="rows", row_of=np.array([0, 0, 1, 1]), n_rows=2)
+
+
+def entries_of(expected):
+    """One child that may fill cells 0, 2 and 3."""
+    cells = np.array([0, 2, 3])
+    zeros = np.zeros(3, np.int64)
+    share = np.asarray(expected) / sum(expected)
+    return Entries(
+        family=zeros, child=zeros, cell=cells, share=share, expected=np.asarray(expected, float), even=share, totals=np.zeros((1, 1))
+    )  # fmt: skip
+
+
+def families_of(rows_weight):
+    evidence = Evidence(
+        queries=(DETAILED, ROWS),
+        values=(np.array([[8.0, 0.0, 3.0, 5.0]]), np.array([[6.0, 12.0]])),
+        weights=(np.full((1, 1), 0.25), np.full((1, 1), rows_weight)),
+    )
+    return SimpleNamespace(evidence=evidence, level=0, child_start=np.array([0, 1]))
+
+
+def problem_of(rows_variance, *, constrained):
+    load = Workload(queries=(DETAILED, ROWS), variances=(4.0, rows_variance))
+    return SimpleNamespace(workloads=(load,), implied=SimpleNamespace(constrained=(constrained,)))
+
+
+def test_a_row_with_one_cell_left_is_a_measurement_of_it():
+    problem = problem_of(1.0, constrained=True)
+    value, variance, own = cell_evidence(problem, families_of(1.0), entries_of([5.0, 2.0, 6.0]), np.ones(1))
+    assert value[0] == pytest.approx((0.25 * 8 + 6) / 1.25) and variance[0] == pytest.approx(0.8)
+    other = 1 + 6 + (0.5 * 6) ** 2  # noise of the row, and of the cell beside
+    assert value[1] == pytest.approx((0.25 * 3 + (12 - 6) / other) / (0.25 + 1 / other))
+    assert own.tolist() == [0.25] * 3
+
+
+def test_rows_count_only_where_they_are_better_known():
+    assert leans_on_marginals(problem_of(1.0, constrained=False), 0)
+    assert leans_on_marginals(problem_of(4.0, constrained=True), 0)
+    assert not leans_on_marginals(problem_of(4.0, constrained=False), 0)
+    value, variance, _ = cell_evidence(
+        problem_of(4.0, constrained=False), families_of(0.25), entries_of([5.0, 2.0, 6.0]), np.full(1, 3.5)
+    )
+    assert value.tolist() == [8, 3, 5] and variance.tolist() == [3.5] * 3
+
+
+def test_evidence_and_prior_give_the_posterior_back():
+    values, noise = np.array([9.0, 1.0]), np.array([4.0, 4.0])
+    mean, variance = np.array([6.0, 0.5]), np.array([1.5, 5.0])
+    value, weight = _with_prior(values, noise, 1 / noise, mean, variance)
+    assert value == pytest.approx(mean)
+    assert weight[0] == pytest.approx(1 / 1.5)
+    assert weight[1] == pytest.approx(
+        1.05 / 4
+    )  # a posterior that is wider than the noise still has some prior
+
+
+def test_small_groups_are_not_moved_further_than_allowed():
+    mean, values, noise = np.array([1.0, 1.0, 9.0]), np.array([10.0, 10.0, 10.0]), np.full(3, 4.0)
+    share = np.array([SMALL_SHARE / 2, SMALL_SHARE * 2, SMALL_SHARE / 2])
+    assert capped(mean, values, noise, share, 2.0).tolist() == [6, 1, 9]
+    assert capped(mean, values, noise, share, None).tolist() == [1, 1, 9]
+
+
+def test_a_prior_follows_what_is_seen_and_else_what_is_usual():
+    n = 400
+    expected = np.full(n, 8.0)
+    own = Entries(
+        family=np.zeros(n, np.int64), child=np.zeros(n, np.int64), cell=np.zeros(n, np.int64), share=np.full(n, 0.05),
+        expected=expected, even=expected, totals=np.zeros((1, 1)),
+    )  # fmt: skip
+    values = np.where(np.arange(n) % 2 == 0, 16.0, 0.0)  # twice what is expected, or nothing
+    weights = learn_cells([(own, values, np.full(n, 1.0))]).weights
+    assert weights.sum(axis=1) == pytest.approx(np.ones(len(weights)))
+    seen = weights[np.abs(weights - usual_weights(EXPONENTS, empty=0.9, scale=3.0)).sum(axis=1).argmax()]
+    assert seen[(FACTORS > 1.6) & (FACTORS < 2.5)].sum() > 0.3 and seen[FACTORS < 0.2].sum() > 0.3
+    assert weights[-1] == pytest.approx(usual_weights(EXPONENTS, empty=0.9, scale=3.0))
+
+
+SPEC = """
+[source]
+file = "people.csv"
+weight = "count"
+[attributes.age]
+labels = ["adult", "child"]
+[attributes.race]
+labels = ["a", "b", "c", "d"]
+[topdown]
+epsilon = 1
+[topdown.geography]
+columns = ["place", "part", "block"]
+levels = ["place", "part", "block"]
+leaves = "leaves.csv"
+[topdown.shares]
+levels = { place = "1/10", part = "1/2", block = "2/5" }
+queries = { detailed = 1 }
+[[topdown.invariants]]
+name = "total"
+level = "place"
+"""
+
+
+def write_place(folder):
+    """Blocks that resemble their part, a third of them empty."""
+    random = np.random.default_rng(3)
+    rows, leaves = [], []
+    for part in range(24):
+        mix = random.dirichlet([4.0, 1.0, 0.3, 0.1])
+        for block in range(10):
+            leaves.append(("p", part, block))
+            size = 0 if random.random() < 0.35 else random.lognormal(3.2, 0.8)
+            for age, share in (("adult", 0.75), ("child", 0.25)):
+                for race, own in zip("abcd", mix, strict=True):
+                    rows.append(("p", part, block, age, race, random.poisson(size * share * own)))
+    for name, header, lines in (
+        ("people.csv", ("place", "part", "block", "age", "race", "count"), rows),
+        ("leaves.csv", ("place", "part", "block"), leaves),
+    ):
+        with (folder / name).open("w", newline="") as file:
+            csv.writer(file).writerows([header, *lines])
+    (folder / "place.toml").write_text(SPEC)
+    return folder / "place.toml"
+
+
+def test_it_has_less_error_than_the_paper(tmp_path):
+    spec = write_place(tmp_path)
+    errors = {}
+    for estimator in ("plain", "least-squares", "bayes"):
+        releases = [
+            topdown(spec, seed=seed, evaluate=True, intervals=0, estimator=estimator) for seed in range(3)
+        ]
+        found = [(e.level, e.mean_absolute) for release in releases for e in release.evaluation]
+        errors[estimator] = {
+            level: fmean(x for own, x in found if own == level) for level in ("part", "block")
+        }
+    assert errors["least-squares"]["part"] < errors["plain"]["part"]
+    assert errors["bayes"]["part"] < errors["plain"]["part"]
+    assert errors["bayes"]["block"] < 0.9 * errors["plain"]["block"]
+
+
+def test_leaves_are_known_by_their_most_precise_query(tmp_path):
+    errors = {}
+    for query in ("cells", "race", "total"):
+        (tmp_path / query).mkdir()
+        spec = write_place(tmp_path / query)
+        own = {
+            "cells": "detailed = 1",
+            "race": 'race = "19/20", detailed = "1/20"',
+            "total": 'total = "19/20", detailed = "1/20"',
+        }
+        spec.write_text(
+            SPEC.replace(
+                "[topdown.shares]", '[topdown.queries]\ntotal = []\nrace = ["race"]\n[topdown.shares]'
+            ).replace(
+                "queries = { detailed = 1 }",
+                f"queries = {{ detailed = 1 }}\nat = {{ block = {{ {own[query]} }} }}",
+            )
+        )
+        found = [
+            e for seed in range(3) for e in topdown(spec, seed=seed, evaluate=True, intervals=0).evaluation
+        ]
+        errors[query] = {
+            name: fmean(e.mean_absolute for e in found if (e.level, e.query) == ("block", name))
+            for name in ("total", "detailed")
+        }
+    assert errors["total"]["total"] < 0.8 * errors["cells"]["total"]
+    assert errors["race"]["total"] < 0.95 * errors["cells"]["total"]
+    assert errors["race"]["detailed"] < 1.1 * errors["cells"]["detailed"]
+
+
+def test_a_draw_is_rougher_than_the_release_and_as_far_from_it_as_the_truth(tmp_path):
+    plan = make_plan(read_design(write_place(tmp_path)))
+    truth = AssumedTruth.of(plan, true_leaves(plan.design))
+    empty, squares = np.zeros(3), np.zeros(2)
+    for seed in range(4):
+        released = truth.simulate(seed)
+        drawn = AssumedTruth.of(plan, released.levels[-1]).drawn(released.noisy, seed)
+        true, out, draw = (levels[-1].to_dense(8) for levels in (truth.levels, released.levels, drawn.levels))
+        empty += [(x.sum(axis=1) == 0).mean() for x in (true, out, draw)]
+        squares += [np.square(x.sum(axis=1) - out.sum(axis=1)).mean() for x in (true, draw)]
+    assert 1.5 * empty[1] < empty[2] < empty[0]  # little is known of blocks here: none is certain to be empty
+    assert 0.7 < squares[1] / squares[0] < 1.3
