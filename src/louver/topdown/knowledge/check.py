@@ -7,7 +7,7 @@ clash, and can a given table be extended to the leaves? The records are never op
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -17,18 +17,16 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.data.read import open_source
-from louver.data.regions import RegionTree
 from louver.data.tabulate import read_text, tabulate
 from louver.errors import InfeasibleError, InputError, printable
 from louver.schema.attribute import Attribute
+from louver.topdown.knowledge.clash import Clash, find_clash
 from louver.topdown.knowledge.implied import (
     UNBOUNDED,
     Implied,
     Kind,
-    LevelStatements,
     Violation,
     classify,
-    derive,
     is_laminar,
 )
 from louver.topdown.measuring.noise_plan import QueryPlan
@@ -43,18 +41,6 @@ __all__ = [
     "read_counts",
     "read_values",
 ]
-
-MAX_TRIALS = 500  # derivations tried while a clash is narrowed down
-FEW = 16  # candidates among which the smallest clash is searched by size
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clash:
-    """One statement about one region that takes part in a contradiction."""
-
-    statement: str
-    level: str
-    region: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,147 +263,3 @@ def _in_words(plan: QueryPlan, implied: Implied) -> tuple[str, ...]:
             most = "" if upper[mask] >= UNBOUNDED else f", at most {upper[mask]:,}"
             words.append(f"{name}: at least {lower[mask]:,}{most}")
     return tuple(words)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Part:
-    """One statement about one region, as a bound on a set of types."""
-
-    statement: str
-    level: int
-    region: int
-    mask: int
-    lower: int
-    upper: int
-
-
-def find_clash(plan: QueryPlan, invariants: Mapping[str, Ints]) -> tuple[Clash, ...]:
-    """Statements that contradict each other, as few as can be found.
-
-    Notes
-    -----
-    **Implements**: a divide-and-conquer search for an irreducible set (QuickXplain) below the first region
-    where a contradiction shows; among few candidates every smaller set is tried as well, so that the answer is
-    a smallest one.
-    """
-    level, region = _first_contradiction(plan, invariants)
-    spine, offsets = _subtree(plan.design.spine, level, region)
-    parts = _parts(plan, invariants, level, offsets, spine)
-    trials = 0
-
-    def clashes(chosen: Sequence[_Part]) -> bool:
-        nonlocal trials
-        trials += 1
-        try:
-            derive(spine, plan.n_types, _statements(spine, chosen))
-        except InfeasibleError:
-            return True
-        return False
-
-    found = _quick_explain(clashes, [], parts, lambda: trials < MAX_TRIALS)
-    if len(parts) <= FEW:
-        for size in range(1, len(found)):
-            smaller = next((list(c) for c in combinations(parts, size) if clashes(c)), None)
-            if smaller is not None:
-                found = smaller
-                break
-    return tuple(
-        Clash(
-            statement=part.statement,
-            level=plan.design.spine.names[level + part.level],
-            region=plan.design.spine.codes[level + part.level][offsets[part.level] + part.region],
-        )
-        for part in found
-    )
-
-
-def _first_contradiction(plan: QueryPlan, invariants: Mapping[str, Ints]) -> tuple[int, int]:
-    """Level and number of the region where a contradiction shows, with nothing above it."""
-    design = plan.design.spine
-    statements = list(plan.statements(invariants))
-    for level in range(design.n_levels - 1, 0, -1):
-        above = [LevelStatements.nothing(n) for n in design.sizes[:level]]
-        try:
-            derive(design, plan.n_types, [*above, *statements[level:]])
-        except InfeasibleError as error:
-            return level, error.clash[0]
-    return 0, 0
-
-
-def _subtree(spine: RegionTree, level: int, region: int) -> tuple[RegionTree, list[int]]:
-    """The spine below a region, and the number of the first region of each of its levels."""
-    start, stop = region, region + 1
-    codes, starts, offsets = [], [], []
-    for depth in range(level, spine.n_levels):
-        codes.append(spine.codes[depth][start:stop])
-        offsets.append(start)
-        if depth + 1 < spine.n_levels:
-            below = spine.starts[depth][start : stop + 1]
-            starts.append(below - below[0])
-            start, stop = int(below[0]), int(below[-1])
-    names = spine.names[level:]
-    labels = spine.leaf_labels[start:stop]
-    return RegionTree(names=names, codes=tuple(codes), leaf_labels=labels, starts=tuple(starts)), offsets
-
-
-def _parts(
-    plan: QueryPlan, invariants: Mapping[str, Ints], level: int, offsets: Sequence[int], spine: RegionTree
-) -> list[_Part]:
-    """All statements about regions of a subtree that bind, those with the largest numbers first."""
-    parts = []
-    for statement in plan.design.statements:
-        depth = statement.level - level
-        if depth < 0 or (statement.is_invariant and statement.name not in invariants):
-            continue
-        span = slice(offsets[depth], offsets[depth] + spine.sizes[depth])
-        exact = invariants.get(statement.name, np.zeros(0, np.int64))
-        lower = exact[span] if statement.is_invariant else statement.lower[span]
-        upper = exact[span] if statement.is_invariant else statement.upper[span]
-        for region in np.flatnonzero((lower > 0) | (upper < UNBOUNDED)).tolist():
-            parts.append(
-                _Part(
-                    statement=statement.name,
-                    level=depth,
-                    region=region,
-                    mask=plan.mask_of(statement),
-                    lower=int(lower[region]),
-                    upper=int(upper[region]),
-                )
-            )
-    return sorted(parts, key=lambda part: -part.lower)
-
-
-def _statements(spine: RegionTree, parts: Sequence[_Part]) -> list[LevelStatements]:
-    """Chosen parts as statements of every level."""
-    levels = []
-    for level, n_regions in enumerate(spine.sizes):
-        own = [part for part in parts if part.level == level]
-        masks = tuple(sorted({part.mask for part in own}))
-        lower = np.zeros((n_regions, len(masks)), dtype=np.int64)
-        upper = np.full((n_regions, len(masks)), UNBOUNDED)
-        for part in own:
-            column = masks.index(part.mask)
-            lower[part.region, column] = max(lower[part.region, column], part.lower)
-            upper[part.region, column] = min(upper[part.region, column], part.upper)
-        levels.append(LevelStatements(masks=masks, lower=lower, upper=upper))
-    return levels
-
-
-def _quick_explain(
-    clashes: Callable[[Sequence[_Part]], bool],
-    background: list[_Part],
-    candidates: list[_Part],
-    may_go_on: Callable[[], bool],
-) -> list[_Part]:
-    """Candidates that clash with the background and of which none can be left out."""
-    if len(candidates) <= 1 or not may_go_on():
-        return candidates
-    half = len(candidates) // 2
-    first, second = candidates[:half], candidates[half:]
-    if clashes([*background, *first]):
-        return _quick_explain(clashes, background, first, may_go_on)
-    if clashes([*background, *second]):
-        return _quick_explain(clashes, background, second, may_go_on)
-    needed = _quick_explain(clashes, [*background, *first], second, may_go_on)
-    others = _quick_explain(clashes, [*background, *needed], first, may_go_on)
-    return [*others, *needed]
