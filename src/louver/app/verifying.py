@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from louver.app.jobs.publishing import checked_upload
-from louver.app.look import RunBar, button, icon, tag, verdict
+from louver.app.look import RunBar, button, check, field, icon, tag, verdict
 from louver.app.session import Receiver, Session
 
-__all__ = ["MAX_RELEASE", "VerifyPanel"]
+__all__ = ["MAX_RELEASE", "Accepting", "VerifyPanel", "accepting_fields"]
 
 MAX_RELEASE = 300_000_000
 """Bytes that the zip file may have."""
 MOST_CHECKS = 60
 Told = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Accepting:
+    """What whoever verifies has read and accepts: the page of another version, strings that no published file has."""
+
+    skip_report: bool = False
+    strings: int = 0
+
+    def accept_report(self, value: bool) -> None:
+        self.skip_report = value
+
+    def accept_strings(self, value: str) -> None:
+        self.strings = int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else 0
+
+
+def accepting_fields(accepting: Accepting) -> None:
+    """Say what was read and is accepted, before a check."""
+    check("Leave its page out, which I have read", accepting.skip_report, accepting.accept_report)
+    field("Strings accepted that no file has", accepting.strings, accepting.accept_strings)
 
 
 class VerifyPanel:
@@ -31,6 +52,8 @@ class VerifyPanel:
             "input", "gone", type="file", accept=".zip", aria_label="Zip file of a release", tabindex=-1
         )
         choose.on("change", js_handler="(e) => louver.upload(e.target.files[0], 'release')")
+        self._accepting = Accepting()
+        accepting_fields(self._accepting)
         with tag("div", "row"):
             button("Choose a zip file", icon_name="box").on(
                 "click", js_handler=f"() => document.getElementById('c{choose.id}').click()"
@@ -45,7 +68,14 @@ class VerifyPanel:
         if self._found.is_deleted:
             return
         self._found.clear()
-        found = await self._bar.do(checked_upload, path, str(self._session.folder), key="brought")
+        found = await self._bar.do(
+            checked_upload,
+            path,
+            str(self._session.folder),
+            self._accepting.skip_report,
+            self._accepting.strings,
+            key="brought",
+        )
         if found is not None and not self._bar.is_gone:
             with self._found:
                 _tell(name, found)
@@ -60,7 +90,7 @@ def _tell(name: str, found: Told) -> None:
         verdict("ok", "Every promise holds.", about)
     else:
         verdict("stop", f"{len(failed)} of {len(found['checks'])} checks failed.", about)
-    for one in [*failed, *(check for check in found["checks"] if check["passed"])][:MOST_CHECKS]:
+    for one in [*failed, *(one for one in found["checks"] if one["passed"])][:MOST_CHECKS]:
         with tag("div", "row top0 s check"):
             icon("ok" if one["passed"] else "warning", "mini" + ("" if one["passed"] else " bad"))
             tag("span", text=f"{one['name']}: {one['found']}")

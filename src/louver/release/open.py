@@ -86,9 +86,9 @@ class Release:
         except Malformed as error:
             raise InputError(f"{self.path.name}: {error}.", file=REPORT) from None
 
-    def verify(self, *, skip_report: bool = False) -> Verification:
-        """Recompute every promise; `skip_report` leaves the page unchecked."""
-        return verify(self.path, skip_report=skip_report)
+    def verify(self, *, skip_report: bool = False, accept_strings: int | None = 0) -> Verification:
+        """Recompute every promise; the options are those of `louver.verify`."""
+        return verify(self.path, skip_report=skip_report, accept_strings=accept_strings)
 
     def __repr__(self) -> str:
         told = [f"Release {self.path.name}: {self.kind} by {self.manifest.method}, {self.manifest.created}"]

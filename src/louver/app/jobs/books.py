@@ -94,9 +94,10 @@ def listed(folder: str, run: Run) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: str(one["created"]), reverse=True)
 
 
-def checked(folder: str, name: str, run: Run) -> dict[str, Any]:
+def checked(folder: str, name: str, skip_report: bool, accept_strings: int, run: Run) -> dict[str, Any]:
     """Every promise of one release, recomputed."""
-    return verify(release_folder(folder, name)).to_dict()
+    found = verify(release_folder(folder, name), skip_report=skip_report, accept_strings=accept_strings)
+    return found.to_dict()
 
 
 def report_of(folder: str, name: str, run: Run) -> str | None:

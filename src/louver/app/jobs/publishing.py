@@ -86,13 +86,15 @@ def _write_csvs(tables: Mapping[str, pa.Table], made: Path, run: Run) -> None:
             archive.write(one, f"{name.replace('/', '-')}.csv")
 
 
-def checked_upload(archive: str, folder: str, run: Run) -> dict[str, Any]:
+def checked_upload(
+    archive: str, folder: str, skip_report: bool, accept_strings: int, run: Run
+) -> dict[str, Any]:
     """Unpack a release that was brought, and recompute its promises; nothing of it is kept."""
     place = Path(tempfile.mkdtemp(dir=folder))
     try:
         release = unpack(Path(archive), place / "release", run)
         run.report("recomputing its promises", 0, 0)
-        found = verify(release).to_dict()
+        found = verify(release, skip_report=skip_report, accept_strings=accept_strings).to_dict()
         try:
             told: dict[str, Any] | None = manifest_told(read_manifest(release))
         except LouverError:  # then the checks say so

@@ -33,7 +33,7 @@ from louver.app.pages.topdown_state import Asked
 from louver.app.publishing import Ways
 from louver.app.region_view import RegionView
 from louver.app.session import Session
-from louver.app.verifying import VerifyPanel
+from louver.app.verifying import Accepting, VerifyPanel, accepting_fields
 from louver.app.words import amount_text, date_text, share_text
 
 __all__ = ["build"]
@@ -55,6 +55,7 @@ class State:
         self.chosen: str | None = None
         self.outcomes: dict[str, Told] = {}
         self.compared: dict[str, Told] = {}
+        self.accepting = Accepting()
 
 
 async def build(session: Session) -> None:
@@ -253,6 +254,8 @@ class _Page:
                 "Off by, as published",
                 [f"{level}: its number of people has a standard error of {share_text(off)}"],
             )
+        with tag("div", "pad stack"):
+            accepting_fields(self._state.accepting)
         with tag("div", "pad row wrap"):
             button("Check its promises", partial(self._check, name), kind="mini")
             Ways(self._session, self._bar, name)
@@ -285,7 +288,14 @@ class _Page:
         await self._show_regions()
 
     async def _check(self, name: str) -> bool:
-        outcome = await self._bar.do(checked, self._folder, name, key=f"verify {name}")
+        outcome = await self._bar.do(
+            checked,
+            self._folder,
+            name,
+            self._state.accepting.skip_report,
+            self._state.accepting.strings,
+            key=f"verify {name}",
+        )
         if outcome is not None:
             self._state.outcomes[name] = outcome
             if not self._bar.is_gone:

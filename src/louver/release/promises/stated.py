@@ -2,7 +2,7 @@
 
 Parameters, results and warnings are read by people and by no promise, so that anything could hide there. Every string must be a name or a
 label of the published files, one of a list, or of a fixed form. What cannot be any of these, such as the labels that a recode united, is
-short, and counted: `verify` tells how many strings it could not trace. A list hardly names anything twice, or records could be spelt with
+short, counted, and limited (`ALLOWED`) unless whoever verifies has read it and accepts more. A list hardly names anything twice, or records could be spelt with
 the labels that are published anyway; a number has no more digits than a computer's; and the text of the file is as a program writes it,
 without room between its parts.
 
@@ -50,6 +50,10 @@ LONGEST, MOST_UNTRACED = 2_000, 1_000_000
 """Characters of one string, and of all strings together, that no published file has: a question may be the name of its column, and a
 recode may list every postcode of a country."""
 
+ALLOWED: Mapping[str, tuple[int, int]] = {"names": (100, 2_000), "labels": (32, 1_000)}
+"""Strings of each kind, and their characters, that no published file has and that need nobody's word: names of columns, files and tables
+of the source; labels that a recode united or a filter left out, and codes of missing values. Whoever verifies may accept more."""
+
 MOST_REPEATED = 8
 """Names that a list repeats: options may name something twice without harm."""
 
@@ -72,18 +76,18 @@ class Known:
 
     names: frozenset[str]
     labels: frozenset[str] = frozenset()
-    untraced: set[str] = field(default_factory=set)
+    untraced: dict[tuple[str, str], str] = field(default_factory=dict)
     n_characters: int = 0
 
     def is_name(self, text: str) -> bool:
         return text in self.names
 
-    def take(self, text: str) -> str:
-        """A string that cannot be traced: short, and counted."""
+    def take(self, text: str, kind: str, key: str) -> str:
+        """A string that cannot be traced: short, and counted once for its kind, under the first key that has it."""
         if len(text) > LONGEST:
             raise ValueError("a string is longer than any name")
-        if text not in self.untraced:
-            self.untraced.add(text)
+        if (kind, text) not in self.untraced:
+            self.untraced[kind, text] = key
             self.n_characters += len(text)
         if self.n_characters > MOST_UNTRACED:
             raise ValueError("there are more strings than any release states")
@@ -104,11 +108,11 @@ def _name(text: str, info: ValidationInfo[Known]) -> str:
 
 
 def _label(text: str, info: ValidationInfo[Known]) -> str:
-    return text if text in info.context.labels else info.context.take(text)
+    return text if text in info.context.labels else info.context.take(text, "labels", str(info.field_name))
 
 
 def _untraced(text: str, info: ValidationInfo[Known]) -> str:
-    return text if text in info.context.names else info.context.take(text)
+    return text if text in info.context.names else info.context.take(text, "names", str(info.field_name))
 
 
 def _once(listed: list[Any]) -> list[Any]:
@@ -562,7 +566,7 @@ def check_parameters(verb: str, parameters: Mapping[str, Any]) -> None:
     )
 
 
-def check_stated(context: Context) -> Outcome:
+def check_stated(context: Context, accepted: int | None = 0) -> Outcome:
     """Look for anything in the manifest that is not of its place."""
     manifest, folder = context.manifest, context.folder
     known = KNOWN[manifest.verb](folder, manifest)
@@ -582,9 +586,28 @@ def check_stated(context: Context) -> Outcome:
         for problem in _problems(first, own):
             return Outcome(False, f"the first release's manifest: {problem}")
         known.untraced |= own.untraced
-    n = len(known.untraced)
-    told = f"; {n} of them are in no other file" if n else ""
-    return Outcome(True, f"known keys, and values of their kinds{told}")
+    return _judge_untraced(known.untraced, accepted)
+
+
+def _judge_untraced(untraced: Mapping[tuple[str, str], str], accepted: int | None) -> Outcome:
+    """Whether there are no more strings that no published file has than a release needs, or than were accepted."""
+    n = len(untraced)
+    found = f"known keys, and values of their kinds; {n or 'none'} of them are in no other file"
+    if not n:
+        return Outcome(True, "known keys, and values of their kinds")
+    if accepted is None or n <= accepted:
+        return Outcome(True, found)
+    for kind, (most, most_characters) in ALLOWED.items():
+        own = {text: key for (one, text), key in untraced.items() if one == kind}
+        n_characters = sum(map(len, own))
+        if len(own) > most or n_characters > most_characters:
+            keys = ", ".join(sorted(set(own.values())))
+            return Outcome(
+                False,
+                f"{n} of them are in no other file, of which {len(own)} {kind} with {n_characters:,} characters ({keys}); without being "
+                f"accepted, {most} {kind} with {most_characters:,} characters may be: read them, then accept {n} strings",
+            )
+    return Outcome(True, found)
 
 
 def _problems(manifest: Manifest, known: Known) -> Iterator[str]:
@@ -757,7 +780,7 @@ def _protect_known(folder: Folder, manifest: Manifest) -> Known:
         listed = {part for tree in codes["trees"] for parts in tree.values() for part in parts}
         listed |= {leaf for leaves in codes["stands_for"].values() for leaf in leaves}
         for code in listed - known.labels:
-            known.take(code)
+            known.take(code, "labels", "codes")
     return known
 
 
@@ -863,7 +886,7 @@ def _anonymize_problems(folder: Folder, manifest: Manifest, known: Known) -> Ite
                 yield "the dictionary of columns has words that louver does not write"
                 return
             if line["role"] in ("identifying", "unit", "weight"):
-                known.take(line["name"])
+                known.take(line["name"], "names", "identifying")
     sizes = [tuple(pair) for pair in results["risk"]["class_sizes"]]
     if (
         "counted" not in results["risk"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,7 @@ def read_first(
     path = design.spec.path.parent / design.options.extends
     if not is_plain(path / MANIFEST):
         raise InputError(f'{where}: key "extends" names no release directory.', option="extends")
-    found = (run or Run()).attend(verify, path)
+    found = (run or Run()).attend(partial(verify, path, accept_strings=None))
     failed = [check.name for check in found.checks if not check.passed]
     if [name for name in failed if not (seeded and name in STATUS)]:
         message = f"{path.name} does not pass `louver verify` ({failed[0]}); only a release that does can be extended."
