@@ -11,8 +11,8 @@ import pytest
 
 import louver as lv
 from louver.anonymize import entry as entry_module
-from louver.audit import filed
-from louver.audit.archive import earlier_names, from_entries
+from louver.audit import register as filed
+from louver.audit.register import earlier_names, from_entries
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
