@@ -11,8 +11,8 @@ import pytest
 
 import louver as lv
 from louver.anonymize import entry as entry_module
-from louver.audit import filed
-from louver.audit.archive import earlier_names, from_entries
+from louver.audit import register
+from louver.audit.register import earlier_names, from_entries
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
@@ -215,7 +215,7 @@ def test_missing_values_are_kept_and_tell_of_no_label(
         Attribute(name="s", labels=("a", "b", "c", "?"), missing="?"),
         Attribute(name="kept", labels=("false", "true", "?"), missing="?"),
     ]
-    piece = filed.file_piece(file, "file", attributes, [Cross(by=("kept",)), Cross(by=("x",))], [])
+    piece = register.file_piece(file, "file", attributes, [Cross(by=("kept",)), Cross(by=("x",))], [])
     known = [margin for margin in piece.margins if margin.cross.where]
     assert [margin.cross.where for margin in known] == [
         {"x": ("1",), "s": ("a",)},
@@ -225,7 +225,7 @@ def test_missing_values_are_kept_and_tell_of_no_label(
     of_x = piece.margins[-1]
     assert (of_x.lower.tolist(), of_x.upper.tolist()) == ([2, 2, 0], [4, 4, 2])
     with pytest.raises(InputError, match='other labels of "kept"'):
-        filed.file_piece(
+        register.file_piece(
             file, "file", [*attributes[:2], Attribute(name="kept", labels=("false", "true"))], [], []
         )
     matched = lv.anonymize(table, **asked, missing="match")
