@@ -190,7 +190,7 @@ def test_a_column_that_is_not_described_is_refused(tmp_path: Path, monkeypatch: 
 def test_too_many_classes_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = people(tmp_path)
     release_of(file, tmp_path / "register")
-    monkeypatch.setattr(filed, "MOST_CELLS", 10)
+    monkeypatch.setattr(register, "MOST_CELLS", 10)
     with pytest.raises(InputError, match="too many classes to be audited together with ill"):
         lv.audit(file, tables=[ILL], registry=tmp_path / "register")
 
@@ -198,7 +198,7 @@ def test_too_many_classes_are_one_sentence(tmp_path: Path, monkeypatch: pytest.M
 def test_missing_values_are_kept_and_tell_of_no_label(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filed, "MOST_COMPARED", 1)
+    monkeypatch.setattr(register, "MOST_COMPARED", 1)
     table = pa.table(
         {
             "x": [1.0, 1.0, 2.5, 2.5, None, None],
