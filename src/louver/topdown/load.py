@@ -44,6 +44,11 @@ __all__ = ["SpecLike", "cell_set", "read_design"]
 QUERY_NAME = re.compile(r"[A-Za-z0-9_-]+")  # queries name files
 TABLE_COLUMNS = {"level", "region", "count"}
 
+EVERYBODY = "all"
+"""The only level, and its only region, of a spec without geography."""
+
+ONE_REGION = RegionTree(names=(EVERYBODY,), codes=((EVERYBODY,),), leaf_labels=((),), starts=())
+
 SpecLike = str | Path | Mapping[str, Any] | Spec
 
 
@@ -80,7 +85,10 @@ def read_design(
     options = validated(model, spec.options("topdown"), where)
     check_filter(spec.source.where, Relation(options.neighbours))
     attributes = _cell_attributes(spec, options, where)
-    spine = _read_spine(spec, records, options.geography, where, run)
+    if options.geography is None:
+        spine = ONE_REGION
+    else:
+        spine = _read_spine(spec, records, options.geography, where, run)
     queries, query_attributes = _build_queries(options, attributes, where)
     shares = options.shares or noted
     level_shares: tuple[Fraction, ...] = ()
@@ -132,8 +140,7 @@ def read_design(
 
 def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[Attribute, ...]:
     """All attributes of the spec but the regions, as they are counted; each with its labels listed."""
-    geography = options.geography
-    regions = {*(geography.columns or ()), geography.column}
+    regions = set() if options.geography is None else set(options.geography.region_columns)
     for recode in spec.schema.recodes:
         if recode.attribute in regions:
             message = (
@@ -142,7 +149,8 @@ def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[A
             raise InputError(message, column=recode.attribute, option="geography")
     attributes = tuple(attribute for attribute in spec.schema.coded if attribute.name not in regions)
     if not attributes:
-        raise InputError(f"{where} needs at least one attribute besides the regions.", option="attributes")
+        beside = " besides the regions" if regions else ""
+        raise InputError(f"{where} needs at least one attribute{beside}.", option="attributes")
     for attribute in attributes:
         if not attribute.labels:
             message = (
@@ -169,7 +177,7 @@ def _read_spine(
     if is_coded == (geography.columns is not None):
         message = f'{where}: key "geography" needs either column with prefixes, or columns.'
         raise InputError(message, option="geography")
-    columns = geography.columns if geography.columns is not None else [geography.column or ""]
+    columns = geography.region_columns
     if geography.columns is not None and len(columns) != len(geography.levels):
         message = f'{where}: key "geography.columns" needs one column for each of the {len(geography.levels)} levels.'
         raise InputError(message, option="geography.columns")
@@ -385,7 +393,7 @@ def _bound(
 class _SideTables:
     """The public tables of a spec, each read once."""
 
-    geography: GeographyOptions
+    geography: GeographyOptions | None
     run: Run | None
     known: dict[Path, _SideTable] = field(default_factory=dict)
 
@@ -405,7 +413,7 @@ class _SideTable:
     run: Run | None
 
     @classmethod
-    def read(cls, path: Path, geography: GeographyOptions, spine: RegionTree, run: Run | None) -> _SideTable:
+    def read(cls, path: Path, geography: GeographyOptions | None, spine: RegionTree, run: Run | None) -> _SideTable:
         leaf = cls._leaves(path, geography, spine, run)
         unknown = np.flatnonzero(leaf < 0)
         if len(unknown):
@@ -425,8 +433,11 @@ class _SideTable:
         return cls(name=path.name, path=path, order=order, run=run)
 
     @staticmethod
-    def _leaves(path: Path, geography: GeographyOptions, spine: RegionTree, run: Run | None) -> Ints:
-        """The leaf that each row of a file is about, -1 where it is none."""
+    def _leaves(path: Path, geography: GeographyOptions | None, spine: RegionTree, run: Run | None) -> Ints:
+        """The leaf that each row of a file is about, -1 where it is none; without geography a row is about everybody."""
+        if geography is None:
+            with open_source(path, run=run) as source:
+                return np.zeros(source.read_all().num_rows, dtype=np.int64)
         if geography.columns is None:
             codes = _read_column(path, geography.column or "", run)
             found = pc.index_in(codes, value_set=pa.array(spine.leaves, pa.string()))

@@ -7,7 +7,7 @@ estimator = "bayes"              # or "least-squares"; "plain" is Algorithm 1 as
 shrink = 2                       # cap on the shrinking of small groups, or "off"
 intervals = 3                    # simulations that standard errors and intervals are read from; 0 for none
 
-[topdown.geography]
+[topdown.geography]              # left out: one region, "all", with everybody
 column = "GEOID"                 # or columns = ["state", "county"], one for each level
 levels = ["state", "county", "block"]
 prefixes = [2, 5, 15]
@@ -103,6 +103,11 @@ class GeographyOptions(Options):
     prefixes: list[int] | None = None
     columns: Annotated[list[str], Field(min_length=1)] | None = None
 
+    @property
+    def region_columns(self) -> tuple[str, ...]:
+        """Columns that say where a person is: one for each level, or the one with the leaf's code."""
+        return tuple(self.columns or (self.column or "",))
+
 
 class QueryOptions(Options):
     """One entry of `[topdown.queries]`: a list of attributes, or a table that also merges labels."""
@@ -148,7 +153,7 @@ class TopDownOptions(Options):
     most_cells: ClassVar[int] = MAX_CELLS
     needs_detailed: ClassVar[bool] = True
 
-    geography: GeographyOptions
+    geography: GeographyOptions | None = None
     shares: SharesOptions | None = None
     queries: dict[str, Annotated[QueryOptions, BeforeValidator(_as_query)]] = Field(default_factory=dict)
     invariants: list[InvariantOptions] = Field(default_factory=list)

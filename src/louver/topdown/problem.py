@@ -510,7 +510,13 @@ class Design:
     def geography_columns(self) -> tuple[str, ...]:
         """Columns of the data that say where a person is."""
         geography = self.options.geography
-        return tuple(geography.columns or (geography.column,))  # type: ignore[arg-type]
+        return () if geography is None else geography.region_columns
+
+    @property
+    def prefixes(self) -> list[int] | None:
+        """Lengths of the codes of each level's regions, where a prefix of the leaf's code names them."""
+        geography = self.options.geography
+        return None if geography is None else geography.prefixes
 
     @property
     def shrink(self) -> float | None:

@@ -303,13 +303,12 @@ class TopDownRelease(Shown):
     def _promise(self, csv: bool) -> dict[str, Any]:
         """What `verify` recomputes from the published files."""
         design = self.plan.design
-        geography = design.options.geography
         return {
             "promise": "topdown",
             "file": MICRODATA_FILE,
             "csv": CSV_FILE if csv else None,
             "regions": list(design.geography_columns),
-            "prefixes": geography.prefixes,
+            "prefixes": design.prefixes,
             "levels": list(design.spine.names),
             "attributes": {attribute.name: list(attribute.labels) for attribute in design.attributes},
             "structural_zeros": [

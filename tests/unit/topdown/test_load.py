@@ -30,7 +30,7 @@ BAD_SPECS = {
     "bounds from the records": (
         'name = "prisons"\nfile = "facilities.csv"', 'name = "prisons"\nfile = "people.csv"', "bounds[2]"),
     "misspelt section": ("[topdown]", "[top_down]", "top_down"),
-    "no section": (SPEC[SPEC.index("[topdown]") :], "", "geography"),
+    "no section": (SPEC[SPEC.index("[topdown]") :], "", "budget"),
     "unknown key": ("epsilon = 2", "epsilon = 2\nepsilno = 3", "epsilno"),
     "no budget": ("epsilon = 2", "", "budget"),
     "two budgets": ("epsilon = 2", "epsilon = 2\nrho = 1\ndelta = 1e-9", "budget"),

@@ -82,6 +82,7 @@ def _ready(path: Path, schema: str, release: Path, folder: Path | None = None) -
 
     content = read_toml(path)
     own, names = content["topdown"], read_design(path).spine.names
+    regions = own.get("geography")
     source = {key: placed(value) if key == "file" else value for key, value in content["source"].items()}
     queries = with_ready({"schema": schema}, schema).get("topdown", {}).get("queries", {})
     return {
@@ -90,7 +91,7 @@ def _ready(path: Path, schema: str, release: Path, folder: Path | None = None) -
         "topdown": {
             **{key: own[key] for key in BUDGET if key in own},
             "extends": str(release.resolve()),
-            "geography": {**own["geography"], "leaves": placed(own["geography"]["leaves"])},
+            **({"geography": {**regions, "leaves": placed(regions["leaves"])}} if regions else {}),
             "shares": {"levels": _equal(names), "queries": _equal(tuple(queries))},
         },
     }

@@ -434,7 +434,7 @@ class HouseholdAsked(_Part):
 
 
 class TopDownParameters(_Part):
-    geography: Geography
+    geography: Geography | None = None
     shares: Shares | None = None
     queries: dict[Name, QueryAsked] = {}
     invariants: list[InvariantAsked] = []
@@ -651,7 +651,7 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
         if len(set(names)) < len(names):
             yield "the results or the parameters list something twice"
             return
-    shares, geography = asked.get("shares"), asked.get("geography", {})
+    shares, geography = asked.get("shares"), asked.get("geography") or {}
     for one in (shares, geography.get("prefixes"), geography.get("columns")):
         if isinstance(one, list) and len(one) > len(levels):
             yield "the parameters list more than there are levels"

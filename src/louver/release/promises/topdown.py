@@ -29,6 +29,7 @@ Labels = tuple[str, ...]
 Cells = dict[str, Labels]
 Names = Annotated[Labels, Field(min_length=1)]
 
+EVERYBODY = "all"  # the level and the region of a release without geography
 MOST_KEYS = 2**62
 """Leaves times cells that a 64-bit number can tell apart."""
 
@@ -70,7 +71,7 @@ class TopDown(Promise):
     promise: Literal["topdown"]
     file: Literal["data/microdata.parquet"]
     csv: Literal["data/microdata.csv"] | None
-    regions: Names
+    regions: Labels
     prefixes: tuple[Annotated[int, Field(ge=0)], ...] | None
     levels: Names
     attributes: dict[str, Names]
@@ -150,6 +151,8 @@ def check_topdown(context: Context, promise: TopDown) -> Outcome:
 def _check_form(promise: TopDown) -> None:
     """Refuse parts that do not speak of the same attributes and levels."""
     n_levels = len(promise.levels)
+    if not promise.regions and promise.levels != (EVERYBODY,):
+        raise Malformed("there are levels, and no columns of regions")
     is_prefix = promise.prefixes is not None
     if is_prefix and (len(promise.prefixes or ()) != n_levels or len(promise.regions) != 1):
         raise Malformed("the prefixes are not one for each level")
@@ -221,6 +224,8 @@ def _added(found: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
 
 def leaf_codes(batch: pa.Table, regions: Sequence[str]) -> pa.Array:
     """Code of each person's leaf: the column itself, or the path over several."""
+    if not regions:
+        return pa.repeat(pa.scalar(EVERYBODY, pa.string()), batch.num_rows)
     if len(regions) == 1:
         return batch[regions[0]].combine_chunks()
     paths = batch.select(list(regions)).append_column("row", pa.array(np.arange(batch.num_rows)))

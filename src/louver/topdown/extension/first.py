@@ -187,8 +187,7 @@ def read_first(
 
 def _check_regions(design: Design, path: Path, promise: Mapping[str, Any]) -> None:
     """Refuse other levels or leaves."""
-    geography, spine = design.options.geography, design.spine
-    prefixes = None if geography.prefixes is None else list(geography.prefixes)
+    spine, prefixes = design.spine, design.prefixes
     stated = (promise["regions"], promise["prefixes"], promise["levels"])
     nodes = pq.read_table(path / MEASUREMENTS_FILE, columns=["level", "node"])
     leaves = pc.unique(nodes.filter(pc.equal(nodes["level"], promise["levels"][-1]))["node"]).to_pylist()
@@ -206,8 +205,10 @@ def _count(design: Design, path: Path, attributes: Mapping[str, Sequence[str]]) 
     with pq.ParquetFile(path / MICRODATA_FILE) as file:
         for batch in file.iter_batches():
             regions = [batch[name].cast(pa.string()) for name in design.geography_columns]
-            code = regions[0] if len(regions) == 1 else pc.binary_join_element_wise(*regions, "/")
-            place = _places(code, leaves)
+            place = np.zeros(batch.num_rows, np.int64)
+            if regions:
+                code = regions[0] if len(regions) == 1 else pc.binary_join_element_wise(*regions, "/")
+                place = _places(code, leaves)
             for name, labels in attributes.items():
                 place = place * len(labels) + _places(
                     batch[name].cast(pa.string()), pa.array(labels, pa.string())

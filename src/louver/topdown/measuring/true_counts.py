@@ -139,6 +139,8 @@ def _region_attributes(design: Design) -> tuple[Attribute, ...]:
 
 def _leaf_finder(design: Design, regions: tuple[Attribute, ...]) -> Callable[[Ints], Ints]:
     """From the codes of region columns (rows, columns) to the leaf of each row, -1 where the combination of labels is none."""
+    if not regions:
+        return lambda codes: np.zeros(len(codes), dtype=np.int64)
     if len(regions) == 1:
         return lambda codes: codes[:, 0]
     place = {labels: leaf for leaf, labels in enumerate(design.spine.leaf_labels)}

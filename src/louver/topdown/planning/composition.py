@@ -53,14 +53,14 @@ def space_of(design: Design) -> dict[str, Any]:
 
 def invariant_records(design: Design) -> list[dict[str, Any]]:
     """The invariants of a spec by level, leaves and cells, as a ledger keeps them."""
-    geography, space = design.options.geography, space_of(design)
+    prefixes, space = design.prefixes, space_of(design)
     return [
         {
             "verb": "topdown",
             "name": statement.name,
             "level": design.spine.names[statement.level],
-            "region": ["prefix", geography.prefixes[statement.level]]
-            if geography.prefixes is not None
+            "region": ["prefix", prefixes[statement.level]]
+            if prefixes is not None
             else ["depth", statement.level + 1],
             "cells": {name: list(labels) for name, labels in statement.labels.items()},
             "codes": _codes(design, statement.labels),

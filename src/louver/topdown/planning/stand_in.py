@@ -145,6 +145,8 @@ def _as_counted(design: Design, given: Any) -> Design:
 def _own_tree(design: Design, given: Any) -> RegionTree:
     """The regions of a stand-in: the spec's where it has no others, otherwise those that occur in it."""
     geography = design.options.geography
+    if geography is None:
+        return design.spine
     with open_source(given, **design.spec.source.opening()) as source:
         found = {tuple(str(label) for label in row) for row in read_text(source, design.geography_columns)}
         name = source.name
