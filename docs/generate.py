@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 from typer.main import get_command
@@ -491,7 +491,7 @@ SPEC_MEANINGS = {
     "protect.codes": "attribute -> its `hierarchy` (an `.hrc` or CSV file, or several), the code of its `total`, and what its codes are codes `of`",
     "protect.rules": "which cells are primary: `frequency`, `p-percent`, `p-q` or `dominance`, with their numbers and `range`",
     "protect.status": "decisions about single cells: `table`, `cell`, `set` and `reason`",
-    "topdown.geography": "the tree of regions",
+    "topdown.geography": "the tree of regions; one region, `all`, with everybody if left out",
     "topdown.geography.levels": "names of the levels, the root first",
     "topdown.geography.leaves": "public file with one row for each leaf",
     "topdown.geography.column": "column with a code whose prefixes are the regions above",
@@ -677,8 +677,15 @@ def _spec_lines(place: str, model: type[Options]) -> Iterator[str]:
         path = f"{place}.{name}"
         key = path.partition(".")[2]
         yield f"| `{key}` | {told[name] if name in told else SPEC_MEANINGS[path]} |\n"
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Options):
-            yield from _spec_lines(path, field.annotation)
+        for part in get_args(field.annotation) or (
+            field.annotation,
+        ):  # of a section that may be left out, too
+            if (
+                isinstance(part, type)
+                and issubclass(part, Options)
+                and f"{path}.{next(iter(part.model_fields))}" in SPEC_MEANINGS
+            ):
+                yield from _spec_lines(path, part)
 
 
 def _options(command: Any, context: Any) -> str:

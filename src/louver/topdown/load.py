@@ -413,7 +413,9 @@ class _SideTable:
     run: Run | None
 
     @classmethod
-    def read(cls, path: Path, geography: GeographyOptions | None, spine: RegionTree, run: Run | None) -> _SideTable:
+    def read(
+        cls, path: Path, geography: GeographyOptions | None, spine: RegionTree, run: Run | None
+    ) -> _SideTable:
         leaf = cls._leaves(path, geography, spine, run)
         unknown = np.flatnonzero(leaf < 0)
         if len(unknown):

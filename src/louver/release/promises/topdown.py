@@ -59,7 +59,7 @@ class TopDown(Promise):
     Attributes
     ----------
     regions : tuple of str
-        Geography columns of the microdata.
+        Geography columns of the microdata; none where there is one region, "all".
     prefixes : tuple of int or None
         Length of the leaf's code that names the region of each level; None where a leaf is a path with `/`.
     exact : mapping

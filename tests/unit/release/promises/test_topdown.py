@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pyarrow as pa
@@ -62,3 +63,13 @@ def test_a_row_that_is_not_as_the_people_are_is_found(
     pq.write_table(change(pq.read_table(out / file)), out / file)
     check = doubt(out, "topdown")
     assert not check.passed and told in check.found
+
+
+def test_levels_without_columns_of_regions_are_refused(released, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(released, out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest["promises"][0] |= {"regions": [], "prefixes": None}
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    check = doubt(out, "topdown")
+    assert not check.passed and "no columns of regions" in check.found
