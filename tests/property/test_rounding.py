@@ -226,7 +226,8 @@ def test_distances_of_different_variables_count_in_their_bases() -> None:
         round_cells(values[own], matrix([(2, (0, 1))], 3), base[own], np.zeros(3, dtype=bool), Run())
         for own in (slice(3), slice(3, 6))
     ]
-    assert found.numbers.tolist() == [*alone[0].numbers.tolist(), *alone[1].numbers.tolist()]
+    assert Fraction(found.distance, found.scale) == sum(Fraction(one.distance, one.scale) for one in alone)
+    assert found.is_optimal
 
 
 @pytest.mark.long
