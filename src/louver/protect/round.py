@@ -146,7 +146,7 @@ class _Model:
         self.values, self.base, self.run, self.ends = values, base, run, ends
         self.sums = sums.astype(np.int64)
         self.lowest = np.floor_divide(values, base)
-        self.rest = values - self.lowest * base
+        self.rest = (values - self.lowest * base).astype(np.int64)
         self.next = (self.rest > 0).astype(np.int64)
         self.least = np.where(is_negative, -(1 << 40), -self.lowest)
         self.right = -(self.sums @ self.lowest)
