@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 import louver as lv
-from louver.bounds.audit import AuditOptions, audit_table, compare
+from louver.bounds.check import AuditOptions, audit_table, compare
 from louver.bounds.problem import Arrangement, arrange
 from louver.optim.kernels.semigroups.apery import UNREACHABLE, add_unbounded_inplace
 from louver.optim.kernels.semigroups.bitset import add_multiples_inplace, is_set

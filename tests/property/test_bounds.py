@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from louver.bounds.audit import AuditOptions, audit_table
+from louver.bounds.check import AuditOptions, audit_table
 from louver.bounds.conditionals import from_conditionals
 from louver.bounds.exact import solve_exact
 from louver.bounds.knowledge import Known, Statement

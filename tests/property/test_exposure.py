@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from louver.bounds.audit import AuditOptions, audit_table
+from louver.bounds.check import AuditOptions, audit_table
 from louver.bounds.conditionals import from_conditionals
 from louver.bounds.knowledge import Statement
 from louver.bounds.problem import Arrangement, arrange

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from louver._callable import make_callable
 from louver.bounds.answer import BoundsAnswer
-from louver.bounds.audit import audit_table
-from louver.bounds.audit import compare as compare_arrangements
+from louver.bounds.check import audit_table
+from louver.bounds.check import compare as compare_arrangements
 from louver.bounds.knowledge import Statement
 from louver.bounds.load import Loaded, audit_options, count, load
 from louver.bounds.options import BoundsOptions, TableKeywords, parse_arrangements, read_arrangements

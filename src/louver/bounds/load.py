@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from louver.bounds.audit import AuditOptions
+from louver.bounds.check import AuditOptions
 from louver.bounds.conditionals import read_conditionals
 from louver.bounds.knowledge import Statement, parse_given, read_given
 from louver.bounds.options import BoundsOptions

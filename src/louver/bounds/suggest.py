@@ -15,7 +15,7 @@ import heapq
 import time
 from typing import Literal
 
-from louver.bounds.audit import AuditOptions, summary_of
+from louver.bounds.check import AuditOptions, summary_of
 from louver.bounds.problem import Arrangement
 from louver.bounds.redesigns import Redesigns, State, Wishes
 from louver.bounds.suggestions import Suggestion, Suggestions

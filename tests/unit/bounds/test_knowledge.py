@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louver.bounds import knowledge
-from louver.bounds.audit import AuditOptions, audit_table
+from louver.bounds.check import AuditOptions, audit_table
 from louver.bounds.knowledge import (
     NO_LIMIT,
     Known,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from louver.bounds import problem
-from louver.bounds.audit import AuditOptions, audit_table
+from louver.bounds.check import AuditOptions, audit_table
 from louver.bounds.conditionals import from_conditionals
 from louver.bounds.problem import Arrangement, ZeroRows, arrange
 from louver.data.histogram import Histogram

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import louver as lv
-from louver.bounds.audit import AuditOptions, audit_table, compare
+from louver.bounds.check import AuditOptions, audit_table, compare
 from louver.bounds.exact import solve_exact
 from louver.bounds.problem import Arrangement, arrange
 from louver.bounds.result import Cell, Comparison, Summary

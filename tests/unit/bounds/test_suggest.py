@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from louver.bounds.audit import AuditOptions, summary_of
+from louver.bounds.check import AuditOptions, summary_of
 from louver.bounds.problem import Arrangement
 from louver.bounds.redesigns import Redesigns, Wishes
 from louver.bounds.suggest import _Search, suggest

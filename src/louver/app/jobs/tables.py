@@ -18,14 +18,13 @@ from louver.app.jobs.information import kept
 from louver.audit import audit
 from louver.audit.options import MAX_COUNT
 from louver.bounds import suggest, survey_weight
-from louver.bounds.audit import audit_table
+from louver.bounds.check import audit_table
 from louver.bounds.load import audit_options
 from louver.bounds.options import BoundsOptions
 from louver.bounds.problem import Arrangement, TwoWayTable, arrange
 from louver.bounds.publish import as_piece
-from louver.bounds.result import BoundsAudit
+from louver.bounds.result import BoundsAudit, judge
 from louver.bounds.summary import Summary, asked_cells, exposure
-from louver.bounds.verdict import judge
 from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.request import Request
