@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from louver import _files
 from louver._files import lock_folder, sync, try_lock
 from louver.data.scratch import Scratch
 from louver.data.write import replacing
+from louver.groups import groups
+from louver.release.verify import verify
 from louver.release.write import ReleaseWriter
 
 
@@ -68,3 +71,13 @@ def test_without_posix_files_and_folders_can_be_written(tmp_path) -> None:
         writer.path("data/a.txt").write_text("a")
     assert stale.is_dir()  # nobody can tell whether it is held
     assert not (tmp_path / "release").exists()
+
+
+@pytest.mark.usefixtures("no_posix")
+def test_without_posix_a_release_can_be_made(tmp_path) -> None:
+    people = pa.table({"home": ["A", "A", "B", "C"], "state": ["GA", "GA", "GA", "NY"]})
+    out = tmp_path / "release"
+    groups(
+        people, unit="home", regions=["state"], domain_from_data=True, max_size=3, epsilon=50, seed=1, out=out
+    )
+    assert verify(out).passed
