@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-__all__ = ["ANSWERS", "CONSTRAINTS", "COLUMNS", "EVERY", "FORMAT", "PRODUCTS", "SUMMED", "Axis", "Groups"]
+__all__ = ["ANSWERS", "COLUMNS", "CONSTRAINTS", "EVERY", "FORMAT", "PRODUCTS", "SUMMED", "Axis", "Groups"]
 
 ANSWERS, CONSTRAINTS = "DPQuery", "Constraint"
 SUMMED, EVERY = "*", "detailed"
@@ -69,7 +69,8 @@ PERSONS = (
     Axis(name="votingage", labels=("under", "over"), binnings={"nonvoting": ((0,),)}),
     Axis(name="hispanic", labels=("no", "yes")),
     Axis(
-        name="cenrace", labels=tuple("+".join(one) for size in range(1, 7) for one in combinations(RACES, size))
+        name="cenrace",
+        labels=tuple("+".join(one) for size in range(1, 7) for one in combinations(RACES, size)),
     ),
 )
 UNITS = (Axis(name="h1", labels=("vacant", "occupied")),)

@@ -257,11 +257,18 @@ def _listed_axes(text: bytes, file: str) -> tuple[Axis, ...]:
 def _check_codes(table: pa.Table, path: Path, file: str) -> None:
     """Codes of one width, of letters and digits, that begin as the folders of their partition say."""
     codes = table["geocode"]
-    tests = [(pc.match_substring_regex(codes, "^[0-9A-Za-z]*$"), "the geocode has other characters than letters and digits")]
+    tests = [
+        (
+            pc.match_substring_regex(codes, "^[0-9A-Za-z]*$"),
+            "the geocode has other characters than letters and digits",
+        )
+    ]
     for folder in path.parts[:-1]:
         _, is_partition, prefix = folder.partition("=")
         if is_partition:
-            tests.append((pc.starts_with(codes, prefix), "the geocode does not belong to the folder's partition"))
+            tests.append(
+                (pc.starts_with(codes, prefix), "the geocode does not belong to the folder's partition")
+            )
     for is_right, what in tests:
         if not (pc.all(is_right).as_py() is not False):
             raise _wrong(file, what, pc.index(is_right, False).as_py() + 1, "geocode")
@@ -362,7 +369,9 @@ def _joined(parts: Sequence[_Part], place: dict[str, int]) -> PublishedRows:
 
 
 def _refused(level: PublishedLevel, what: str, **where: Any) -> InputError:
-    return InputError(f"{level.name}.parquet: {what}; fetch the files again.", file=f"{level.name}.parquet", **where)
+    return InputError(
+        f"{level.name}.parquet: {what}; fetch the files again.", file=f"{level.name}.parquet", **where
+    )
 
 
 def _check_tree(levels: Sequence[PublishedLevel]) -> None:

@@ -49,7 +49,9 @@ class PublishedName:
     def arranged(self, values: Ints) -> Ints:
         """Answers (regions, rows) of our query in the order of the layout: the last axis fastest."""
         cube = values.reshape(len(values), *self.sizes)
-        return np.ascontiguousarray(cube.transpose(0, *(axis + 1 for axis in self.order))).reshape(values.shape)
+        return np.ascontiguousarray(cube.transpose(0, *(axis + 1 for axis in self.order))).reshape(
+            values.shape
+        )
 
 
 @dataclass(slots=True)
@@ -96,7 +98,9 @@ def _named(design: Design, axes: _Axes) -> dict[str, PublishedName]:
             if attribute.name in merged:
                 merge = {new: tuple(old) for new, old in merged[attribute.name].items()}
                 _, mapping = design.attributes[axis].recoded(Recode(attribute.name, merge=merge))
-                groups = tuple(tuple(np.flatnonzero(mapping == row).tolist()) for row in range(attribute.size))
+                groups = tuple(
+                    tuple(np.flatnonzero(mapping == row).tolist()) for row in range(attribute.size)
+                )
                 entries[axis] = axes.bin(attribute.name, query.name, groups)
         divided = " * ".join(entry for entry in entries if entry != SUMMED) or "total"
         name = query.name if merged or query.name == DETAILED else divided
@@ -138,7 +142,9 @@ def write_published(plan: QueryPlan, measurements: Path, out: Path, run: Run | N
     invariants = read_invariants(measurements / INVARIANTS_FILE, plan)
     axes = _Axes(design)
     names = _named(design, axes)
-    rows = [one for statement in design.statements for one in _constraints(design, axes, statement, invariants)]
+    rows = [
+        one for statement in design.statements for one in _constraints(design, axes, statement, invariants)
+    ]
     made = Path(tempfile.mkdtemp(dir=out.absolute().parent, prefix=f".{out.name}."))
     try:
         with _Files(made, design, axes.description()) as files:
@@ -147,7 +153,12 @@ def write_published(plan: QueryPlan, measurements: Path, out: Path, run: Run | N
                 name = names[batch.query]
                 columns = _columns(design, f"{name.name}_dpq", name.entries, name.shape)
                 files.write(
-                    ANSWERS, batch.level, batch.nodes, columns, name.arranged(batch.noisy_counts), batch.variance
+                    ANSWERS,
+                    batch.level,
+                    batch.nodes,
+                    columns,
+                    name.arranged(batch.noisy_counts),
+                    batch.variance,
                 )
             for level, nodes, columns, values in rows:
                 files.write(CONSTRAINTS, level, nodes, columns, values, 0.0)
@@ -271,6 +282,10 @@ class _Files:
     def _schema(self, kind: str) -> pa.Schema:
         axes = [(attribute.name, pa.string()) for attribute in self._design.attributes]
         fields = [("geocode", pa.string()), ("query_name", pa.string()), *axes]
-        fields += [("query_shape", pa.list_(pa.int64())), ("value", pa.list_(pa.int64())), ("variance", pa.float64())]
+        fields += [
+            ("query_shape", pa.list_(pa.int64())),
+            ("value", pa.list_(pa.int64())),
+            ("variance", pa.float64()),
+        ]
         fields += [("sign", pa.string())] if kind == CONSTRAINTS else []
         return pa.schema(fields).with_metadata({"louver": self._description})
