@@ -257,7 +257,7 @@ class _Files:
         for state in dict.fromkeys(states):
             own = np.flatnonzero(states == state)
             path = folder / f"State={state}" / "part-0.parquet" if width else folder / "part-0.parquet"
-            self._append(path, kind, [nodes[region] for region in own], columns, values[own], variance)
+            self._append(path, kind, [nodes[int(region)] for region in own], columns, values[own], variance)
 
     def _append(
         self, path: Path, kind: str, nodes: list[str], columns: dict[str, Any], values: Ints, variance: float

@@ -144,7 +144,7 @@ def test_levels_axes_and_names_are_those_of_the_layout(
 def test_invariants_and_bounds_come_back_as_constraints(
     written: tuple[QueryPlan, Path, Path, Published],
 ) -> None:
-    plan, _, _, found = written
+    _, _, _, found = written
     state, leaf = found.levels[1], found.levels[-1]
     (people,) = state.constraints
     assert (people.name, people.sign, people.entries) == ("people", "=", ("*", "*"))
