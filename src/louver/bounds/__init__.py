@@ -21,9 +21,9 @@ from louver.bounds.knowledge import Statement
 from louver.bounds.load import Loaded, audit_options, count, load
 from louver.bounds.options import BoundsOptions, TableKeywords, parse_arrangements, read_arrangements
 from louver.bounds.problem import Arrangement
-from louver.bounds.publish import JointAuditor, publication
+from louver.bounds.publication import JointAuditor, publication
 from louver.bounds.result import BoundsAudit, Comparison
-from louver.bounds.suggest import suggest as suggest_redesigns
+from louver.bounds.search import suggest as suggest_redesigns
 from louver.bounds.suggestions import Suggestion, Suggestions
 from louver.bounds.summary import Summary
 from louver.data.kinds import is_named_like_weight

@@ -15,7 +15,7 @@ from louver.bounds.check import AuditOptions, audit_table, compare
 from louver.bounds.exact import solve_exact
 from louver.bounds.problem import Arrangement, arrange
 from louver.bounds.result import Cell, Comparison, Summary
-from louver.bounds.suggest import suggest
+from louver.bounds.search import suggest
 from louver.bounds.suggestions import UTILITY
 from louver.data.histogram import Histogram
 from louver.schema.attribute import Attribute

@@ -17,12 +17,13 @@ from louver.app.jobs.counts import Stamp, counted, histogram_of, stamp_of
 from louver.app.jobs.information import kept
 from louver.audit import audit
 from louver.audit.options import MAX_COUNT
-from louver.bounds import suggest, survey_weight
+from louver.bounds import search as suggest
+from louver.bounds import survey_weight
 from louver.bounds.check import audit_table
 from louver.bounds.load import audit_options
 from louver.bounds.options import BoundsOptions
 from louver.bounds.problem import Arrangement, TwoWayTable, arrange
-from louver.bounds.publish import as_piece
+from louver.bounds.publication import as_piece
 from louver.bounds.result import BoundsAudit, judge
 from louver.bounds.summary import Summary, asked_cells, exposure
 from louver.run import Run

@@ -10,7 +10,7 @@ import pytest
 from louver.bounds.check import AuditOptions, summary_of
 from louver.bounds.problem import Arrangement
 from louver.bounds.redesigns import Redesigns, Wishes
-from louver.bounds.suggest import _Search, suggest
+from louver.bounds.search import _Search, suggest
 from louver.data.histogram import Histogram
 from louver.run import Run
 from louver.schema.attribute import Attribute, Kind
