@@ -18,8 +18,7 @@ from louver.anonymize import anonymize
 from louver.anonymize.options import AnonymizeOptions
 from louver.audit import audit
 from louver.audit.options import AuditOptions
-from louver.bounds import BoundsAnswer, bounds, compare
-from louver.bounds import search as suggest
+from louver.bounds import BoundsAnswer, bounds, compare, suggest
 from louver.bounds.options import BoundsOptions
 from louver.bounds.publication import Publication
 from louver.cli.app import app

@@ -23,7 +23,7 @@ from louver.app.jobs.tables import (
     window,
 )
 from louver.app.pages.tables_state import Tables
-from louver.bounds import search as suggest
+from louver.bounds import suggest
 from louver.bounds.options import BoundsOptions
 from louver.data.samples import sample_path
 from louver.errors import InputError

@@ -17,7 +17,7 @@ from louver.run import Run
 from louver.schema.recode import Recode
 from louver.schema.request import Request
 
-__all__ = ["JointAuditor", "Publication", "as_piece", "publication", "refusal"]
+__all__ = ["JointAuditor", "Publication", "as_piece", "publish_table", "refusal"]
 
 MOST_SMALL = 2**33
 """The largest limit of small counts that a joint audit takes."""
@@ -70,7 +70,7 @@ class Publication:
         return f"{told}: {counted(self.together or 0, 'small count')} given away."
 
 
-def publication(
+def publish_table(
     audit: BoundsAudit, request: Request[BoundsOptions], joint: JointAuditor, run: Run
 ) -> Publication:
     """Audit the table together with what was published before, and publish it where that is asked for and safe."""

@@ -7,8 +7,7 @@ import pyarrow.csv
 import pytest
 
 import louver as lv
-from louver.bounds import BoundsAudit, Statement, compare
-from louver.bounds import search as suggest
+from louver.bounds import BoundsAudit, Statement, compare, suggest
 from louver.errors import InputError
 from louver.schema.attribute import Attribute
 from louver.schema.spec import Schema

@@ -14,8 +14,7 @@ import louver as lv
 from louver import topdown
 from louver.anonymize import AnonymizeOptions, anonymize
 from louver.audit import AuditOptions, audit
-from louver.bounds import BoundsOptions, bounds, compare
-from louver.bounds import search as suggest
+from louver.bounds import BoundsOptions, bounds, compare, suggest
 from louver.groups import GroupsOptions, estimate, groups, measure, preview
 from louver.profile import ProfileOptions, profile
 from louver.protect import ProtectOptions, protect
