@@ -165,7 +165,7 @@ class _ZeroRows(VerbOptions):
         return ZeroRows.MERGE if self.merge_zero_rows else ZeroRows.KEEP
 
 
-class OneTableOptions(_Arranged, _Published, _ZeroRows):
+class OneTableOptions(_ZeroRows, _Published, _Arranged):
     """Options of `bounds`, which checks one table: of counts, or of published conditionals."""
 
     conditionals: bool = option(
@@ -223,7 +223,7 @@ class OneTableOptions(_Arranged, _Published, _ZeroRows):
             )
 
 
-class CompareOptions(_Published, _ZeroRows):
+class CompareOptions(_ZeroRows, _Published):
     """Options of `compare`, which ranks a list of arrangements."""
 
     arrangements: TableList | None = option(
@@ -231,7 +231,7 @@ class CompareOptions(_Published, _ZeroRows):
     )
 
 
-class SuggestOptions(_Arranged, _Published, _ZeroRows):
+class SuggestOptions(_ZeroRows, _Published, _Arranged):
     """Options of `suggest`, which searches for redesigns of one table."""
 
     seconds: FiniteFloat = option(
@@ -271,7 +271,7 @@ class SuggestOptions(_Arranged, _Published, _ZeroRows):
                 )
 
 
-class PublishOptions(_Arranged, _Published):
+class PublishOptions(_Published, _Arranged):
     """Options of `publish`, which audits a table together with earlier ones and writes it as a release."""
 
     registry: str | None = option(
