@@ -20,7 +20,7 @@ from louver.audit import audit
 from louver.audit.options import AuditOptions
 from louver.bounds import BoundsAnswer, bounds, compare, suggest
 from louver.bounds.options import BoundsOptions
-from louver.bounds.publish import Publication
+from louver.bounds.publication import Publication
 from louver.cli.app import app
 from louver.groups import groups
 from louver.groups.options import GroupsOptions
