@@ -80,4 +80,5 @@ def test_without_posix_a_release_can_be_made(tmp_path) -> None:
     groups(
         people, unit="home", regions=["state"], domain_from_data=True, max_size=3, epsilon=50, seed=1, out=out
     )
-    assert verify(out).passed
+    failed = [check.name for check in verify(out).checks if not check.passed]
+    assert failed == ["private noise"]  # of a seed, as it has to be
