@@ -38,8 +38,8 @@ from louver.data.tabulate import tabulate
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 from louver.schema.validate import validated
-from louver.tables.joint import Answer, solve
 from louver.tables.problem import Problem, build, forms_of
+from louver.tables.solve import Answer, solve
 
 NLTCS = Path(__file__).resolve().parents[1] / "tests" / "data" / "nltcs.csv.gz"
 PEER_SIDES = 12

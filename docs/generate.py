@@ -20,7 +20,7 @@ from louver.audit import audit
 from louver.audit.options import AuditOptions
 from louver.bounds import BoundsAnswer, bounds, compare, suggest
 from louver.bounds.options import BoundsOptions
-from louver.bounds.publish import Publication
+from louver.bounds.publication import Publication
 from louver.cli.app import app
 from louver.groups import groups
 from louver.groups.options import GroupsOptions
@@ -655,7 +655,7 @@ def spec_reference() -> str:
         "A spec says once what a command would say each time: `louver VERB --spec FILE.toml`, in Python `spec=`. What the command gives",
         "goes before what the spec says. Files are relative to the spec. `louver profile FILE --write-spec NEW.toml` writes a first one.",
         "A key that nobody knows is refused, with the closest one that is. `louver demo --files` writes the files of the examples.\n",
-        '`schema = "pl94"` or `schema = "dhc-persons"` on top stands for a ready schema (`docs/topdown.md`); what follows is added to it.\n',
+        '`schema = "pl94"` or `schema = "dhc-persons"` on top stands for a ready schema (`docs/topdown-reference.md`); what follows is added to it.\n',
         _spec_section("`[source]`: where the records are", "source", SourceOptions),
         _spec_section("`[attributes.NAME]`: what a column means", "attributes", AttributeOptions),
         "## `[[structural_zeros]]`: cells that cannot occur\n",

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from louver.audit import audit
-from louver.audit.explain import Cells, explain
+from louver.audit.cells import Cells
+from louver.audit.explain import explain
 from louver.audit.load import load
 from louver.audit.options import AuditOptions
 from louver.bounds import bounds
@@ -18,8 +19,8 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.validate import validated
-from louver.tables.joint import decide, solve
 from louver.tables.problem import build, forms_of
+from louver.tables.solve import decide, solve
 from oracles.audit import counts_piece, known_piece, matching, shares_piece, tables
 
 SHAPES = [(2, 2), (2, 3), (3, 2), (2, 2, 2), (4,), (3, 3)]

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
-from louver.audit.archive import check_columns, earlier_names, from_entries, n_published, to_content
+from louver.audit.cells import units_of
 from louver.audit.judge import Findings, judge
-from louver.audit.load import Loaded, attribute_names, crosses_of, load
+from louver.audit.load import Loaded, attribute_names, crosses_of, load, restrict
 from louver.audit.options import AuditOptions
 from louver.audit.publish import publish as publish_tables
-from louver.audit.restrict import restrict
+from louver.audit.register import check_columns, earlier_names, from_entries, n_published, to_content
 from louver.audit.result import Advice, AuditedCell, JointAudit, Summary
-from louver.audit.units import units_of
 from louver.audit.verdict import Question
 from louver.data.read import open_source
 from louver.data.restriction import restriction

@@ -1,26 +1,32 @@
 """Columns that determine others: a district lies in one region, and everybody knows in which.
 
-Two columns say so themselves where each label of one goes with a single label of the other in all records, more often than
-chance would have it. A hierarchy of the spec says so of a column that has its labels, also of labels that no record has.
-Combinations that are ruled out hold nobody in every table that an outsider takes into account.
+The records imply it where each label of one column occurs with a single label of the other, more often than by chance. A hierarchy
+of the spec implies it for a column that has its labels, including labels that no record has. Combinations that are ruled out are
+empty in every table that an outsider considers. Rules with few exceptions are examined too: the exceptions are taken as known and
+subtracted from everything published, and all other people follow the rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louver.data.dependencies import is_function, near_function
 from louver.data.histogram import Histogram
+from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.schema.attribute import Attribute
-from louver.tables.domain import Domain
+from louver.tables.pieces import Domain, Margin
 from louver.tables.system import IntArray
 
-__all__ = ["Known", "known_dependencies", "near_dependencies", "possible_cells"]
+if TYPE_CHECKING:
+    from louver.audit.load import Loaded
+
+__all__ = ["Known", "followers", "known_dependencies", "near_dependencies", "possible_cells"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,3 +115,35 @@ def possible_cells(domain: Domain, known: Sequence[Known]) -> NDArray[np.bool_] 
         shape[first], shape[second] = allowed.shape
         is_possible &= (allowed if first < second else allowed.T).reshape(shape)
     return is_possible.ravel()
+
+
+def followers(loaded: Loaded) -> Loaded | None:
+    """The people who follow the rules, and what the pieces say of them; None where shares are published, which cannot be split."""
+    is_possible = possible_cells(loaded.domain, loaded.near)
+    if is_possible is None or loaded.truth is None or any(piece.shares for piece in loaded.pieces):
+        return None
+    if loaded.is_possible is not None:
+        is_possible &= loaded.is_possible
+    others = np.where(is_possible, 0, loaded.truth)
+    pieces = [
+        replace(
+            piece,
+            margins=tuple(
+                _without(margin, loaded.domain.sums(margin.cross, others)) for margin in piece.margins
+            ),
+        )
+        for piece in loaded.pieces
+    ]
+    return replace(
+        loaded,
+        pieces=tuple(pieces),
+        truth=loaded.truth - others,
+        is_possible=is_possible,
+        near=(),
+        units=None if loaded.units is None else loaded.units.within(is_possible),
+    )
+
+
+def _without(margin: Margin, others: IntArray) -> Margin:
+    upper = np.where(margin.upper >= UNBOUNDED, margin.upper, np.maximum(0, margin.upper - others))
+    return replace(margin, lower=np.maximum(0, margin.lower - others), upper=upper)

@@ -1,4 +1,4 @@
-"""Why a cell is given away: a smallest set of pieces that does it."""
+"""Why a cell is disclosed, or why pieces contradict each other: a smallest set of pieces, and the reason in words."""
 
 from __future__ import annotations
 
@@ -10,46 +10,20 @@ from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
 
+from louver.audit.cells import Cells, forms_for
 from louver.audit.load import Loaded
+from louver.errors import InfeasibleError
 from louver.run import Run
-from louver.tables.joint import decide
-from louver.tables.problem import Forms, Problem, build, forms_of
-from louver.tables.system import IntArray
+from louver.tables.problem import build
+from louver.tables.solve import decide
+from louver.tables.solvers import feasible_point
+from louver.tables.system import IntArray, split
 
-__all__ = ["Cells", "Reason", "explain", "forms_for", "verdicts"]
+__all__ = ["Reason", "contradiction", "explain", "in_words", "verdicts"]
 
 EXHAUSTIVE = 400
 """Subsets of pieces that are tried one size after another before sets are shrunk one by one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cells:
-    """Cells of several crosses: the joint cells of each cross, and which cells of it are meant.
-
-    Attributes
-    ----------
-    assigns : tuple of int64 (n_cells,)
-    cells : tuple of int64
-        Cells of each cross.
-    """
-
-    assigns: tuple[IntArray, ...]
-    cells: tuple[IntArray, ...]
-
-    @property
-    def size(self) -> int:
-        return sum(len(cells) for cells in self.cells)
-
-    def pick(self, chosen: IntArray) -> Cells:
-        """Some of them, by their number."""
-        starts = np.cumsum([0, *(len(cells) for cells in self.cells)])
-        picked = [
-            cells[chosen[(chosen >= a) & (chosen < b)] - a]
-            for cells, a, b in zip(self.cells, starts[:-1], starts[1:], strict=True)
-        ]
-        return Cells(assigns=self.assigns, cells=tuple(picked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +32,6 @@ class Reason:
 
     pieces: tuple[int, ...]
     is_smallest: bool
-
-
-def forms_for(problem: Problem, cells: Cells) -> Forms:
-    """The cells as sums of the problem's unknowns."""
-    parts = [
-        forms_of(problem, assign, chosen)
-        for assign, chosen in zip(cells.assigns, cells.cells, strict=True)
-        if len(chosen)
-    ]
-    if not parts:
-        empty = csr_array((0, problem.system.n_columns), dtype=np.int64)
-        return Forms(lower=empty, upper=empty)
-    return Forms(
-        lower=csr_array(vstack([part.lower for part in parts], format="csr")),
-        upper=csr_array(vstack([part.upper for part in parts], format="csr")),
-    )
 
 
 def verdicts(
@@ -177,3 +135,90 @@ class _Search:
             self.try_set(tuple(kept), is_in_order=False)
         if first in self.open:
             self.open.remove(first)
+
+
+MAX_SETS = 300
+"""Sets of pieces that are tried one size after another before pieces are left out one by one."""
+
+CONTRADICTION_EFFORT = 2.0
+
+
+def contradiction(loaded: Loaded, run: Run) -> InfeasibleError:
+    """The error that names a smallest set of pieces without a table that agrees with all of them."""
+    numbers = _smallest(loaded, run)
+    names = [f'"{loaded.pieces[number].name}"' for number in numbers]
+    if len(names) == 1:
+        told = f"table {names[0]} contradicts itself: its numbers do not add up"
+    else:
+        told = f"tables {', '.join(names[:-1])} and {names[-1]} contradict each other: no table of counts fits them all"
+    return InfeasibleError(f"{told}; check their files.", clash=tuple(number + 1 for number in numbers))
+
+
+def _smallest(loaded: Loaded, run: Run) -> tuple[int, ...]:
+    n_pieces, spent = len(loaded.pieces), 0
+    for size in range(1, n_pieces):
+        spent += comb(n_pieces, size)
+        if spent > MAX_SETS:
+            break
+        for chosen in combinations(range(n_pieces), size):
+            if _is_impossible(loaded, chosen, run):
+                return chosen
+    kept = list(range(n_pieces))
+    for number in range(n_pieces):
+        rest = [other for other in kept if other != number]
+        if rest and _is_impossible(loaded, rest, run):
+            kept = rest
+    return tuple(kept)
+
+
+def _is_impossible(loaded: Loaded, chosen: Sequence[int], run: Run) -> bool:
+    """Whether it is proved that no table agrees with these pieces."""
+    run.check()
+    try:
+        problem = build(loaded.domain, [loaded.pieces[number] for number in chosen], None, loaded.is_possible)
+    except InfeasibleError:
+        return True
+    system, clash = problem.system.propagated(run)
+    if clash >= 0:
+        return True
+    return any(
+        feasible_point(system.part(columns, rows), CONTRADICTION_EFFORT, run).is_impossible
+        for columns, rows in split(system)
+    )
+
+
+def in_words(loaded: Loaded, cells: NDArray[np.bool_], reason: Reason, lower: int, upper: int) -> str:
+    """Why a sum of joint cells (a mask) is known to lie in [lower, upper]."""
+    names = [f'"{loaded.pieces[number].name}"' for number in reason.pieces]
+    people = _people(lower, upper)
+    if len(names) == 1:
+        return f"{names[0]} alone tells {people}."
+    if len(names) == 2:
+        for first, second in ((0, 1), (1, 0)):
+            if _is_difference(loaded, cells, reason.pieces[first], reason.pieces[second]):
+                return f"{names[first]} minus {names[second]} leaves {people}."
+    return f"{', '.join(names[:-1])} and {names[-1]} together leave {people}."
+
+
+def _people(lower: int, upper: int) -> str:
+    noun = "person" if upper == 1 else "people"
+    return f"{lower} {noun}" if lower == upper else f"{lower} to {upper} {noun}"
+
+
+def _is_difference(loaded: Loaded, cells: NDArray[np.bool_], whole: int, part: int) -> bool:
+    """Whether a cell of one table is a cell of another and these cells, and nothing else."""
+    first = int(np.flatnonzero(cells)[0])
+    for margin in loaded.pieces[whole].margins:
+        assign = loaded.domain.assign(margin.cross)
+        if assign[first] < 0:
+            continue
+        row = assign == assign[first]
+        rest = row & ~cells
+        if (cells & ~row).any() or not rest.any():
+            continue
+        inside = int(np.flatnonzero(rest)[0])
+        for other in loaded.pieces[part].margins:
+            numbers = loaded.domain.assign(other.cross)
+            if numbers[inside] >= 0 and np.array_equal(numbers == numbers[inside], rest):
+                return True
+    return False

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
+from louver.audit.cells import Units
 from louver.audit.load import Loaded
-from louver.audit.units import Units
 from louver.run import Run
 from louver.tables.descriptions import Box, Descriptions, descriptions
-from louver.tables.joint import fixed, walk
+from louver.tables.evidence import Moves, Witnesses
 from louver.tables.problem import Forms, Problem
+from louver.tables.solve import fixed, walk
 from louver.tables.system import IntArray
-from louver.tables.witnesses import Moves, Witnesses
 
 __all__ = ["Asked", "ask"]
 

@@ -18,20 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
-from louver.audit.advise import Small
-from louver.audit.explain import Cells, forms_for
+from louver.audit.cells import Cells, Small, forms_for, window
 from louver.audit.fewest import Copy, Rules, fewest
 from louver.audit.load import Loaded
 from louver.audit.marks import HIDDEN, told_by_mark
 from louver.audit.options import MAX_COUNT, TableOptions
-from louver.audit.window import window
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.status import Status
 from louver.optim.warm import WarmProgram
 from louver.run import Run
-from louver.tables.joint import decide
 from louver.tables.pieces import Margin, Piece
 from louver.tables.problem import Problem, build
+from louver.tables.solve import decide
 from louver.tables.system import IntArray, as_floats
 
 __all__ = ["Ask", "Pattern", "hide"]

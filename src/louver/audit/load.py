@@ -11,21 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louver.audit.cells import Units
 from louver.audit.dependencies import Known, known_dependencies, near_dependencies, possible_cells
+from louver.audit.listed import Listed, ListedShares, read_counts, read_shares
 from louver.audit.marks import HIDDEN, told_by_mark, told_by_rule
 from louver.audit.options import MAX_COUNT, AuditOptions, KnownOptions, TableOptions, TargetOptions
-from louver.audit.published import Listed, ListedShares, read_counts, read_shares
-from louver.audit.units import Units
 from louver.data.histogram import Histogram
 from louver.errors import InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.schema.attribute import Attribute
 from louver.schema.recode import parse_recodes
-from louver.tables.domain import Domain, cross_attributes, refined
-from louver.tables.pieces import Cross, Margin, Piece, Shares
+from louver.tables.pieces import Cross, Domain, Margin, Piece, Shares, cross_attributes, refined
 from louver.tables.system import IntArray
 
-__all__ = ["Loaded", "Target", "attribute_names", "crosses_of", "load"]
+__all__ = ["Loaded", "Target", "attribute_names", "crosses_of", "load", "restrict"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -439,3 +438,50 @@ def _beside(table: TableOptions, cross: Cross, counts: IntArray | None) -> tuple
     n = table.n if counts is None else int(counts.sum())
     total = np.array([n], dtype=np.int64)
     return (Margin(cross=cross.over(()), lower=total, upper=total),)
+
+
+Labels = Mapping[str, tuple[str, ...]]
+
+
+def restrict(options: AuditOptions, labels: Labels, attributes: Sequence[Attribute]) -> AuditOptions:
+    """The same tables, statements and targets, each among the records with these labels."""
+    if not labels:
+        return options
+    by_name = {attribute.name: attribute for attribute in attributes}
+
+    def among(entry: Any, place: str) -> Any:
+        where = dict(entry.where)
+        recodes = {recode.attribute: recode for recode in parse_recodes(entry.recode, place)}
+        for name, chosen in labels.items():
+            allowed = list(chosen)
+            if name in recodes:
+                coarse, codes = by_name[name].recoded(recodes[name])
+                inside = {int(codes[by_name[name].code_of(label)]) for label in chosen}
+                outside = {
+                    int(codes[code]) for code, label in enumerate(by_name[name].labels) if label not in chosen
+                }
+                if inside & outside:
+                    raise InputError(
+                        f'{place} merges labels of "{name}" of which --where lets only some through; keep them apart.',
+                        option="--where",
+                        column=name,
+                    )
+                allowed = [label for code, label in enumerate(coarse.labels) if code in inside]
+            where[name] = tuple(label for label in where.get(name, allowed) if label in allowed)
+            if not where[name]:
+                raise InputError(
+                    f'{place} has a where on "{name}" that shares no label with --where; change one of them.',
+                    option="--where",
+                    column=name,
+                )
+        return entry.model_copy(update={"where": where})
+
+    return options.model_copy(
+        update={
+            "tables": tuple(among(table, f'table "{table.name}"') for table in options.tables),
+            "known": tuple(among(entry, f"known {number}") for number, entry in enumerate(options.known, 1)),
+            "targets": tuple(
+                among(entry, f"target {number}") for number, entry in enumerate(options.targets, 1)
+            ),
+        }
+    )

@@ -21,8 +21,7 @@ from louver.release.pages import Published, in_memory
 from louver.release.sentences import TABLES
 from louver.release.write import ReleaseWriter
 from louver.run import Run
-from louver.tables.domain import cross_attributes
-from louver.tables.pieces import Piece
+from louver.tables.pieces import Piece, cross_attributes
 
 __all__ = ["Report", "publish"]
 

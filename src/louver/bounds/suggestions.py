@@ -1,8 +1,10 @@
-"""Redesigns that give nothing away: what they keep, what they merge, and how they are written."""
+"""Redesigns that disclose nothing: what they keep, what they merge, and the recode files that reproduce them."""
 
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,13 +14,16 @@ from louver._html import Shown
 from louver._words import counted
 from louver.bounds.problem import Arrangement
 from louver.bounds.summary import Summary
-from louver.errors import printable
+from louver.data.write import replacing
+from louver.errors import InputError, printable
+from louver.release.write import check_out
+from louver.schema.validate import toml_text
 
 if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = ["UTILITY", "Merged", "Suggestion", "Suggestions"]
+__all__ = ["UTILITY", "Merged", "Suggestion", "Suggestions", "recode_text", "write_recodes"]
 
 MAX_NAME, MAX_GROUPS = 40, 6  # of merged categories that are listed in words
 
@@ -135,8 +140,6 @@ class Suggestions(Shown):
 
     def write_recodes(self, folder: str | Path, data: Sequence[str] = ("FILE",)) -> list[Path]:
         """Write every redesign as a recode file to a new folder; `data` names the data in the calls inside."""
-        from louver.bounds.recode_files import write_recodes
-
         return write_recodes(self, Path(folder), data)
 
     def to_dict(self) -> dict[str, Any]:
@@ -187,3 +190,48 @@ class Suggestions(Shown):
             else []
         )
         return "\n".join([f"{told} ({how}; {self.examined:,} examined)", *map(printable, shown), *more])
+
+
+def write_recodes(suggestions: Suggestions, folder: Path, data: Sequence[str] = ("FILE",)) -> list[Path]:
+    """Write one file for each redesign, for its owner's eyes only: labels may be confidential.
+
+    Parameters
+    ----------
+    data : sequence of str
+        What stands after `louver bounds` to name the data, for the call in each file.
+    """
+    check_out(folder, "--write-recodes")
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError:
+        raise InputError(
+            f"option --write-recodes: {folder.name} cannot be made; check permissions and disk space.",
+            option="--write-recodes",
+        ) from None
+    paths = [folder / f"redesign-{number:02d}.toml" for number in range(1, len(suggestions.lines) + 1)]
+    for path, suggestion in zip(paths, suggestions.lines, strict=True):
+        with replacing(path, mode=0o600) as stream:
+            stream.write(recode_text(suggestion, data, os.fspath(path)).encode("utf-8"))
+    return paths
+
+
+def recode_text(suggestion: Suggestion, data: Sequence[str], path: str) -> str:
+    """The recodes of one redesign in TOML; comments say what it keeps and how to run it."""
+    a = suggestion.arrangement
+    call = [
+        "louver",
+        "bounds",
+        *data,
+        "--rows",
+        ",".join(a.rows),
+        "--cols",
+        ",".join(a.cols),
+        "--recode",
+        path,
+    ]
+    lines = [f"# keeps {suggestion.share:.1%} of the information", f"# {printable(shlex.join(call))}"]
+    for recode in a.recodes:
+        lines += ["", f"[{toml_text(recode.attribute)}]"]
+        for new, old in (recode.merge or {}).items():
+            lines.append(f"{toml_text(new)} = [{', '.join(map(toml_text, old))}]")
+    return "\n".join(lines) + "\n"

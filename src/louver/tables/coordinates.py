@@ -11,8 +11,8 @@ from louver.optim.kernels.audit.pivots import eliminate
 from louver.optim.kernels.audit.repair import repair_inplace
 from louver.optim.kernels.audit.walk import walk_inplace
 from louver.run import Run
+from louver.tables.evidence import Moves, coefficients
 from louver.tables.system import IntArray, System
-from louver.tables.witnesses import Moves, coefficients
 
 __all__ = ["Coordinates"]
 

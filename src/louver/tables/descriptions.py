@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from louver.optim.kernels.audit.boxes import unmoved_boxes
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
-from louver.tables.domain import Domain
-from louver.tables.pieces import Piece
+from louver.tables.evidence import Moves
+from louver.tables.pieces import Domain, Piece
 from louver.tables.system import IntArray
-from louver.tables.witnesses import Moves
 
 __all__ = ["Box", "Descriptions", "Unmoved", "descriptions"]
 

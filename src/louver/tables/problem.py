@@ -15,10 +15,8 @@ from scipy.sparse import csr_array, hstack, vstack
 
 from louver.errors import InfeasibleError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
-from louver.tables.cut import cut, tightened
-from louver.tables.decomposable import closed_form
-from louver.tables.domain import Domain
-from louver.tables.pieces import Margin, Piece, Shares
+from louver.tables.closed_forms import closed_form, cut, tightened
+from louver.tables.pieces import Domain, Margin, Piece, Shares
 from louver.tables.system import IntArray, System
 
 __all__ = ["Forms", "Problem", "build", "forms_of"]

@@ -1,376 +1,324 @@
-"""Tight integer bounds of many quantities of one system, each proved and attained.
-
-A bound is *proved* by intervals, by the equalities alone, or by a linear program whose duals are rounded and then counted
-in integers; it is *attained* by a whole table that was looked at in integers. Where both meet it is certified.
-"""
+"""Certified bounds of sums of unknowns: propagate, split into independent parts, solve each part, add up."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, eye_array, vstack
+from scipy.sparse import csr_array, vstack
 
-from louver.optim.kernels.audit.fit import fit_inplace
+from louver.errors import InfeasibleError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
-from louver.optim.warm import Relaxation
 from louver.run import Run
-from louver.tables.coordinates import Coordinates
-from louver.tables.enumerate import best_value, feasible_point
-from louver.tables.evidence import Evidence, Sides
-from louver.tables.probe import Probe
-from louver.tables.relax import Relaxed
-from louver.tables.system import IntArray, Intervals, System
+from louver.tables.component import PATIENCE, Component
+from louver.tables.evidence import Witnesses
+from louver.tables.problem import Forms, Problem
+from louver.tables.solvers import feasible_point
+from louver.tables.system import IntArray, System, split
 
-__all__ = ["PATIENCE", "Component"]
+__all__ = ["Answer", "decide", "fixed", "solve", "walk", "witnesses_of"]
 
-SHORT, LONG = 1000, 6000
-"""Steps of a first repair for every hundred equalities, and of one for a side that has resisted."""
-
-FIRST_BATCH, BATCH_STEPS = 16, 400
-"""Sides that one table is to settle, at first, and steps of a repair for several."""
-
-FEW_ROUNDS, MANY_ROUNDS, LIGHT = 8, 40, 1e-3
-"""Rounds of proportional fitting, and what an empty cell weighs there."""
-
-MIN_GAIN, MAX_MISSES = 4, 3
-"""Sides that a program for many targets has to settle for the next one to be worth it, and failures in a row."""
-
-SMALL_REST = 200
-"""Unknowns up to which what is left open goes to a constraint solver."""
-
-BLENDS = (1.0, 0.8)
-"""Starts of a repair between the truth and a vertex."""
-
-HEAVIEST, NARROW_EFFORT, TINY = 300, 0.5, 1e-7
-"""Unknowns beside a vertex's in a narrow search, and the solver's deterministic seconds for one."""
-
-WALK = 60
-"""Rounds of steps that show what tables can move."""
-
-PATIENCE = (1, 4, 16, 64, 256)
-"""Times the usual effort that a question may take that stays open, while there is time."""
-
-GOLDEN = 0.6180339887498949
+SEARCH_EFFORT = 20.0
+"""Deterministic seconds to look for a first table where the records are not known."""
 
 
-@dataclass(slots=True, eq=False)
-class Component:
-    """One connected system at work; `known` is what is proved and attained so far."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answer:
+    """Bounds of the targets.
 
-    system: System
-    run: Run
-    deadline: float = np.inf
-    known: Evidence = field(init=False)
-    coordinates: Coordinates | None = field(init=False, default=None)
-    repairs: int = field(init=False, default=0)
-    patience: int = field(init=False, default=1)
-    _intervals: Intervals = field(init=False)
-    _relaxed: Relaxed = field(init=False)
-    _each: csr_array = field(init=False)
+    Attributes
+    ----------
+    lower, upper : int64 (targets,)
+        Proved: no table that agrees with the pieces lies outside. `UNBOUNDED` where nothing bounds from above.
+    is_lower_tight, is_upper_tight : bool (targets,)
+        Whether a table that agrees with the pieces attains the bound.
+    programs, repairs : int
+        Linear programs solved, and searches for a table.
+    """
 
-    def __post_init__(self) -> None:
-        system = self.system
-        self._intervals = Intervals.of(system.matrix)
-        self.known = Evidence(system, self._intervals.least_reach)
-        self._relaxed = Relaxed(system, self.run)
-        each = vstack([eye_array(system.n_columns, dtype=np.int64), system.matrix], format="csr")
-        self._each = csr_array(each)
-        if system.truth is not None:
-            self.coordinates = Coordinates.of(system, self.run)
-        if self.coordinates is not None:
-            # What no step can move is determined by the equalities.
-            self.known.settle(self.coordinates.position == -1)
+    lower: IntArray
+    upper: IntArray
+    is_lower_tight: NDArray[np.bool_]
+    is_upper_tight: NDArray[np.bool_]
+    programs: int = 0
+    repairs: int = 0
 
     @property
-    def programs(self) -> int:
-        return self._relaxed.programs
+    def certified(self) -> NDArray[np.bool_]:
+        return self.is_lower_tight & self.is_upper_tight
 
-    def is_late(self) -> bool:
-        self.run.check()
-        return time.monotonic() > self.deadline
-
-    def _seconds_left(self) -> float:
-        """For a solver that takes a limit of its own; the usual effort has none, so that answers do not depend on speed."""
-        return np.inf if self.patience == 1 else self.deadline - time.monotonic()
-
-    def solve(self, below: IntArray, above: IntArray) -> None:
-        """Work on these lower and upper bounds until all are certified, nothing helps, or time is up."""
-        if self.coordinates is not None:
-            self._sweep(below, above)
-            self._in_batches(self.known.open_sides(below, above), is_bound=True)
-        self._each_side(below, above, self._side)
-        if self.system.n_columns <= SMALL_REST:
-            self._each_side(below, above, self._enumerate)
-
-    def _each_side(self, below: IntArray, above: IntArray, work: Callable[[int, bool], object]) -> None:
-        sides = self.known.open_sides(below, above)
-        for quantity, is_upper in zip(sides.quantity.tolist(), sides.is_upper.tolist(), strict=True):
-            if self.is_late():
-                return
-            if not self.known.is_settled(quantity, is_upper):
-                work(quantity, is_upper)
-
-    def walk(self) -> None:
-        """See which single steps some table can take."""
-        if self.coordinates is not None:
-            self.known.add_moves(self.coordinates.steps(WALK, self.run))
-
-    def decide(
-        self, wanted: IntArray, floor: IntArray, ceiling: IntArray, patience: Sequence[int] = PATIENCE[:1]
-    ) -> NDArray[np.int8]:
-        """Whether each quantity is confined to [floor, ceiling]: 1 proved, 0 refuted by a table, -1 not known.
-
-        `patience` lists times the usual effort, one after another for what stays open.
-        """
-        if self.system.truth is not None:
-            self.known.record(2 * self.system.truth)  # agrees with shares of people whose number is not told
-        for is_upper in (True, False):
-            goal = ceiling + 1 if is_upper else floor - 1
-            is_open = self._verdict(wanted, floor, ceiling) < 0
-            sides = Sides(wanted[is_open], np.full(int(is_open.sum()), is_upper), goal[is_open])
-            if self.coordinates is not None:
-                self._in_batches(sides, is_bound=False)
-        for self.patience in patience:
-            for place in np.flatnonzero(self._verdict(wanted, floor, ceiling) < 0):
-                if self.is_late():
-                    break
-                if self._verdict(wanted[[place]], floor[[place]], ceiling[[place]])[0] < 0:
-                    self._escape(int(wanted[place]), int(floor[place]), int(ceiling[place]))
-        return self._verdict(wanted, floor, ceiling)
-
-    def _verdict(self, wanted: IntArray, floor: IntArray, ceiling: IntArray) -> NDArray[np.int8]:
-        known = self.known
-        is_out = (known.attained_lower[wanted] < floor) | (known.attained_upper[wanted] > ceiling)
-        is_in = (known.lower[wanted] >= floor) & (known.upper[wanted] <= ceiling)
-        return np.where(is_out, 0, np.where(is_in, 1, -1)).astype(np.int8)
-
-    def _escape(self, quantity: int, floor: int, ceiling: int) -> None:
-        """A table outside [floor, ceiling], or the proof that there is none."""
-        for is_upper, beyond in ((True, ceiling + 1), (False, floor - 1)):
-            if not self._is_reachable(quantity, is_upper, beyond):
-                continue
-            answer = self._prove(quantity, is_upper)
-            if answer is None or not self._is_reachable(quantity, is_upper, beyond):
-                continue
-            if self._search(quantity, is_upper, beyond, answer):
-                return
-            if self.system.n_columns <= SMALL_REST * self.patience:
-                self._enumerate(quantity, is_upper)
-
-    def _is_reachable(self, quantity: int, is_upper: bool, value: int) -> bool:
-        bound = self.known.bound(quantity, is_upper)
-        return bound >= value if is_upper else bound <= value
-
-    # Many at once -----------------------------------------------------------------------------------------------
-
-    def _sweep(self, below: IntArray, above: IntArray) -> None:
-        """Vertices that favour all open sides together: near each one lies a table that settles many."""
-        n_misses = number = 0
-        while n_misses < MAX_MISSES and not self.is_late():
-            sides = self.known.open_sides(below, above)
-            if len(sides) < 2 * MIN_GAIN:
-                return
-            number += 1
-            answer = self._relaxed.minimise(self._favouring(sides, number))
-            if answer is None:
-                return
-            self._attempt(np.rint(answer.point).astype(np.int64), self.system, LONG)
-            n_settled = len(sides) - int(self.known.is_unreached(sides).sum())
-            n_misses = n_misses + 1 if n_settled < MIN_GAIN else 0
-
-    def _favouring(self, sides: Sides, number: int) -> NDArray[np.float64]:
-        """A cost that pulls open sides towards their bounds, each time with other weights."""
-        weights = np.zeros(len(self.known.lower))
-        pull = 0.5 + _stream(number, len(weights))
-        high, low = sides.quantity[sides.is_upper], sides.quantity[~sides.is_upper]
-        weights[high] -= (pull / np.maximum(1, self.known.upper))[high]
-        if number % 2 == 0 or not len(high):
-            weights[low] += (pull / np.maximum(1, self.known.attained_lower))[low]
-        cost: NDArray[np.float64] = self._each.T @ weights
-        return cost
-
-    def _in_batches(self, sides: Sides, *, is_bound: bool) -> None:
-        """Tables that settle several sides each; `is_bound` says that goals are the proved bounds and follow them.
-
-        Sides that fail one by one are left for later.
-        """
-        width = FIRST_BATCH
-        while not self.is_late():
-            sides = sides.pick(self.known.is_unreached(sides))
-            if not len(sides):
-                return
-            chosen, stages = self._compatible(sides, width)
-            if not chosen:
-                self._exclude(sides, is_bound)
-                continue
-            n_met = self._attempt_halves(stages)
-            width = n_met + 1 if n_met == len(chosen) else max(1, n_met)
-            if not n_met:
-                sides = sides.pick(np.arange(len(sides)) != chosen[0])
-
-    def _compatible(self, sides: Sides, width: int) -> tuple[list[int], list[System]]:
-        """Up to so many sides that intervals allow together, the first among them, and the bounds after each of them."""
-        probe = Probe(self._intervals, self.system, self.run)
-        chosen: list[int] = []
-        stages: list[System] = []
-        is_left = np.ones(len(sides), dtype=bool)
-        while len(chosen) < width:
-            is_left &= probe.allows(sides)
-            if not is_left.any():
-                break
-            place = int(np.argmax(is_left))
-            is_left[place] = False
-            if probe.reach(*self._range(sides, place)):
-                chosen.append(place)
-                stages.append(probe.system)
-            elif not chosen:
-                break
-        return chosen, stages
-
-    def _range(self, sides: Sides, place: int) -> tuple[int, int, int]:
-        """A quantity, and the values between a side's goal and its bound."""
-        quantity, goal = int(sides.quantity[place]), int(sides.goal[place])
-        if sides.is_upper[place]:
-            return quantity, goal, int(self.known.upper[quantity])
-        return quantity, int(self.known.lower[quantity]), goal
-
-    def _exclude(self, sides: Sides, is_bound: bool) -> None:
-        """No table reaches the goal of the first side, as intervals prove; a bound gives way by growing steps."""
-        quantity, is_upper, goal = int(sides.quantity[0]), bool(sides.is_upper[0]), int(sides.goal[0])
-        sign, step = (-1 if is_upper else 1), 1
-        self.known.prove(quantity, is_upper, goal + sign)
-        while is_bound:
-            goal = self.known.bound(quantity, is_upper)
-            sides.goal[0] = goal
-            ends = sorted((goal, goal + sign * (step - 1)))
-            if not Probe(self._intervals, self.system, self.run).reach(quantity, *ends):
-                self.known.prove(quantity, is_upper, goal + sign * step)
-                step *= 2
-            elif step == 1:
-                break
-            else:
-                step = 1
-
-    def _attempt_halves(self, stages: list[System]) -> int:
-        """How many of the goals a table meets: all, or the first half of them, and so on."""
-        n_goals = len(stages)
-        while n_goals and not self.is_late():
-            within = stages[n_goals - 1]
-            steps = self._short if n_goals == 1 else BATCH_STEPS
-            if self._attempt(self._fitted(within, FEW_ROUNDS), within, steps):
-                break
-            n_goals //= 2
-        return n_goals
-
-    @property
-    def _short(self) -> int:
-        """Programs grow faster than repairs: the more rows, the longer a repair is tried before."""
-        n_basic = 0 if self.coordinates is None else len(self.coordinates.basic)
-        return SHORT * max(1, n_basic // 100)
-
-    # One at a time ----------------------------------------------------------------------------------------------
-
-    def _side(self, quantity: int, is_upper: bool) -> None:
-        """One bound of one quantity that resisted: a program, then a search for a table at the bound."""
-        answer = self._prove(quantity, is_upper)
-        if answer is not None and not self.known.is_settled(quantity, is_upper):
-            self._search(quantity, is_upper, self.known.bound(quantity, is_upper), answer)
-
-    def _search(self, quantity: int, is_upper: bool, goal: int, answer: Relaxation) -> bool:
-        """A table that reaches a goal: by repair from a fitted table and from the vertex, then among few unknowns."""
-        if self.coordinates is None:
-            return False
-        probe = Probe(self._intervals, self.system, self.run)
-        sides = Sides(np.array([quantity]), np.array([is_upper]), np.array([goal]))
-        if not probe.reach(*self._range(sides, 0)):
-            self._exclude(sides, is_bound=False)
-            return False
-        within, truth = probe.system, self.coordinates.system.truth
-        assert truth is not None
-        starts = [truth + blend * (answer.point - truth) for blend in BLENDS]
-        steps = LONG * self.patience
-        return (
-            self._attempt(self._fitted(within, MANY_ROUNDS), within, steps)
-            or any(self._attempt(np.rint(start).astype(np.int64), within, steps) for start in starts)
-            or self._narrow(within, answer.point)
+    def verdict(self, floor: IntArray, ceiling: IntArray) -> NDArray[np.int8]:
+        """Whether each target is confined to [floor, ceiling]: 1 proved, 0 refuted, -1 not known."""
+        is_in = (self.lower >= floor) & (self.upper <= ceiling)
+        is_out = (self.is_lower_tight & (self.lower < floor)) | (
+            (self.is_upper_tight | (self.upper >= UNBOUNDED)) & (self.upper > ceiling)
         )
+        return np.where(is_in, 1, np.where(is_out, 0, -1)).astype(np.int8)
 
-    def _narrow(self, within: System, point: NDArray[np.float64]) -> bool:
-        """A table among those that use only the vertex's unknowns, the heaviest of the truth, and what must be used."""
-        assert self.system.truth is not None
-        is_used = (point > within.lower + TINY) | (within.lower > self.system.lower)
-        is_used[np.argsort(-self.system.truth, kind="stable")[:HEAVIEST]] = True
-        columns = np.flatnonzero(is_used)
-        part = within.part(columns, np.arange(within.n_rows))
-        found = feasible_point(part, NARROW_EFFORT * self.patience, self.run, self._seconds_left()).point
-        if found is None:
-            return False
-        table = within.lower.copy()
-        table[columns] = found
-        return self.known.record(table)
 
-    def _fitted(self, within: System, n_rounds: int) -> IntArray:
-        """The truth, made to fit narrower bounds as well as some rounds of scaling can."""
-        assert self.system.truth is not None
-        point = np.clip(np.maximum(self.system.truth, LIGHT), within.lower, within.upper)
-        matrix = within.matrix
-        fit_inplace(
-            matrix.indptr,
-            matrix.indices,
-            matrix.data,
-            within.row_lower,
-            within.row_upper,
-            within.lower,
-            within.upper,
-            point,
-            n_rounds,
-            self.run.flag,
-        )
-        fitted: IntArray = np.rint(point).astype(np.int64)
-        return fitted
+def decide(
+    problem: Problem,
+    forms: Forms,
+    floor: IntArray,
+    ceiling: IntArray,
+    run: Run,
+    seconds: float = np.inf,
+    *,
+    witnesses: Witnesses | None = None,
+    is_patient: bool = False,
+) -> NDArray[np.int8]:
+    """Whether each target is confined to [floor, ceiling]: 1 proved, 0 refuted, -1 not known.
 
-    def _attempt(self, start: IntArray, within: System, steps: int) -> bool:
-        """Look for a table within narrower bounds, from a point near them."""
-        assert self.coordinates is not None
-        self.repairs += 1
-        point = self.coordinates.repaired(start, within, steps, self.repairs, self.run)
-        return point is not None and self.known.record(point)
+    Cheaper than bounds. A target that spans several parts, or only some cells of a group, is answered by its bounds.
+    Tables that are found go to `witnesses`; `is_patient` spends what is left of the time on what stays open.
+    """
+    patience = PATIENCE if is_patient else PATIENCE[:1]
+    deadline = time.monotonic() + seconds
+    system = _propagated(problem, run)
+    constant = np.where(system.lower < system.upper, 0, system.lower)
+    verdict = np.full(len(floor), -1, dtype=np.int8)
+    n_parts = np.zeros(len(floor), dtype=np.int64)
+    is_same = _same_rows(forms.lower, forms.upper)
+    parts = split(system)
+    for columns, _ in parts:
+        n_parts += np.diff(csr_array(forms.upper[:, columns]).indptr) > 0
+    is_plain = is_same & (n_parts <= 1)
+    shift = forms.upper @ constant
+    verdict[is_plain & (n_parts == 0)] = ((shift >= floor) & (shift <= ceiling))[is_plain & (n_parts == 0)]
+    for number, (columns, rows) in enumerate(parts):
+        run.report("decisions", number, len(parts))
+        chosen = np.flatnonzero(is_plain & (np.diff(csr_array(forms.upper[:, columns]).indptr) > 0))
+        if len(chosen):
+            part = system.part(columns, rows)
+            wanted, _, added = _quantities(csr_array(forms.upper[chosen][:, columns]), part.n_columns)
+            wanted[wanted >= part.n_columns] += part.n_rows
+            component = _component(part, [added], columns, witnesses, run, deadline)
+            low, high = floor[chosen] - shift[chosen], ceiling[chosen] - shift[chosen]
+            component.known.trust(np.flatnonzero(problem.is_tight[columns]))
+            verdict[chosen] = component.decide(wanted, low, high, patience)
+            _keep(component, columns, witnesses)
+    rest = np.flatnonzero(~is_plain)
+    if len(rest):
+        some = Forms(lower=csr_array(forms.lower[rest]), upper=csr_array(forms.upper[rest]))
+        answer = solve(problem, some, run, deadline - time.monotonic(), witnesses)
+        verdict[rest] = answer.verdict(floor[rest], ceiling[rest])
+    return verdict
 
-    # Proofs -----------------------------------------------------------------------------------------------------
 
-    def _prove(self, quantity: int, is_upper: bool) -> Relaxation | None:
-        """Tighten a proved bound by a linear program; None where there is none."""
-        if is_upper and self.known.upper[quantity] >= UNBOUNDED:
-            return None
-        cost = self._each[[quantity]].toarray()[0]
-        if is_upper:
-            cost = -cost
-        answer = self._relaxed.minimise(cost.astype(np.float64))
-        if answer is not None:
-            least = self._relaxed.safe_bound(cost, answer.duals)
-            self.known.prove(quantity, is_upper, -least if is_upper else least)
-        return answer
+def fixed(
+    problem: Problem, forms: Forms, witnesses: Witnesses, run: Run, deadline: float
+) -> NDArray[np.int8]:
+    """Whether each target has the same count in all tables: 1 proved, 0 refuted, -1 not known.
 
-    def _enumerate(self, quantity: int, is_upper: bool) -> None:
-        """What is left, by a constraint solver: exact in integers, for as long as one side may take."""
-        if is_upper and self.known.upper[quantity] >= UNBOUNDED:
+    A sum is the same everywhere exactly if what each part adds to it is. Tables that are found go to `witnesses`.
+    """
+    system = _propagated(problem, run)
+    n_targets = forms.lower.shape[0]
+    both = csr_array(vstack([forms.lower, forms.upper], format="csr"))
+    is_fixed, is_moved = np.ones(2 * n_targets, dtype=bool), np.zeros(2 * n_targets, dtype=bool)
+    for columns, rows in split(system):
+        run.check()
+        part = system.part(columns, rows)
+        own = csr_array(both[:, columns])
+        wanted, touched, added = _quantities(own, part.n_columns)
+        if not len(touched):
+            continue
+        wanted[wanted >= part.n_columns] += part.n_rows
+        component = _component(part, [added], columns, witnesses, run, deadline)
+        base = own @ witnesses.base[columns]
+        # Bounds that are tight without a table come second: a table refutes other groups as well.
+        verdict = component.decide(wanted, base[touched], base[touched])
+        if (verdict < 0).any():
+            component.known.trust(np.flatnonzero(problem.is_tight[columns]))
+            verdict = component.decide(wanted, base[touched], base[touched], PATIENCE)
+        is_fixed[touched] &= verdict == 1
+        is_moved[touched] |= verdict == 0
+        _keep(component, columns, witnesses)
+    is_either_moved, is_both_fixed = is_moved.reshape(2, -1).any(axis=0), is_fixed.reshape(2, -1).all(axis=0)
+    return np.where(is_either_moved, 0, np.where(is_both_fixed, 1, -1)).astype(np.int8)
+
+
+def witnesses_of(problem: Problem, run: Run) -> Witnesses:
+    """What is known to move before any table is found: nothing."""
+    return Witnesses.of(_propagated(problem, run))
+
+
+def walk(problem: Problem, witnesses: Witnesses, run: Run) -> None:
+    """Tables of the parts that none were looked for of."""
+    system = _propagated(problem, run)
+    for columns, rows in split(system):
+        if not witnesses.is_met[columns].all():
+            part = system.part(columns, rows)
+            _keep(_component(part, [], columns, witnesses, run), columns, witnesses)
+
+
+def _component(
+    part: System,
+    added: list[csr_array],
+    columns: IntArray,
+    witnesses: Witnesses | None,
+    run: Run,
+    deadline: float = np.inf,
+) -> Component:
+    """A part with further rows, at work; what its tables can move is looked at once."""
+    component = Component(_with_point(_with_rows(part, added), run), run, deadline)
+    if witnesses is not None and not witnesses.is_met[columns].all():
+        component.walk()
+    return component
+
+
+def _keep(component: Component, columns: IntArray, witnesses: Witnesses | None) -> None:
+    if witnesses is not None:
+        witnesses.add(columns, component.known)
+
+
+def _propagated(problem: Problem, run: Run) -> System:
+    system, clash = problem.system.propagated(run)
+    if clash >= 0:
+        raise InfeasibleError("no table agrees with all that is published; a piece contradicts another.")
+    return system
+
+
+def _same_rows(first: csr_array, second: csr_array) -> NDArray[np.bool_]:
+    """Rows in which two matrices agree."""
+    difference = csr_array(first - second)
+    difference.eliminate_zeros()
+    is_same: NDArray[np.bool_] = np.diff(difference.indptr) == 0
+    return is_same
+
+
+def solve(
+    problem: Problem, forms: Forms, run: Run, seconds: float = np.inf, witnesses: Witnesses | None = None
+) -> Answer:
+    """Bounds of all targets, for at most about so many seconds; tables that are found go to `witnesses`."""
+    deadline = time.monotonic() + seconds
+    system = _propagated(problem, run)
+    is_free = system.lower < system.upper
+    constant = np.where(is_free, 0, system.lower)
+    sums = _Sums(forms, constant)
+    parts = split(system)
+    for number, (columns, rows) in enumerate(parts):
+        run.report("bounds", number, len(parts))
+        part = system.part(columns, rows)
+        sums.add_part(part, columns, problem.is_tight[columns], deadline, run, witnesses)
+    return sums.answer()
+
+
+class _Sums:
+    """Bounds of the targets, added up part by part: parts share nothing, so their bounds add."""
+
+    def __init__(self, forms: Forms, constant: IntArray) -> None:
+        self.forms = forms
+        self.lower, self.upper = forms.lower @ constant, forms.upper @ constant
+        self.is_lower_tight = np.ones(len(self.lower), dtype=bool)
+        self.is_upper_tight = np.ones(len(self.upper), dtype=bool)
+        self.programs = self.repairs = 0
+
+    def add_part(
+        self,
+        part: System,
+        columns: IntArray,
+        is_tight: NDArray[np.bool_],
+        deadline: float,
+        run: Run,
+        witnesses: Witnesses | None,
+    ) -> None:
+        n_columns = part.n_columns
+        below, below_of, below_rows = _quantities(csr_array(self.forms.lower[:, columns]), n_columns)
+        above, above_of, above_rows = _quantities(csr_array(self.forms.upper[:, columns]), n_columns)
+        if _all_tight(below, is_tight) and _all_tight(above, is_tight):
+            self._add(below_of, above_of, part.lower[below], part.upper[above])
             return
-        form = self._each[[quantity]]
-        columns = form.indices.astype(np.int64)
-        found = best_value(
-            self.system, columns, form.data, is_upper, self.run, self.patience, self._seconds_left()
+        n_rows = part.n_rows
+        below[below >= n_columns] += n_rows
+        above[above >= n_columns] += n_rows + below_rows.shape[0]
+        component = _component(part, [below_rows, above_rows], columns, witnesses, run, deadline)
+        component.known.trust(np.flatnonzero(is_tight))
+        component.solve(np.unique(below), np.unique(above))
+        _keep(component, columns, witnesses)
+        self.programs += component.programs
+        self.repairs += component.repairs
+        known = component.known
+        self._add(below_of, above_of, known.lower[below], known.upper[above])
+        self.is_lower_tight[below_of] &= known.attained_lower[below] <= known.lower[below]
+        self.is_upper_tight[above_of] &= known.attained_upper[above] >= known.upper[above]
+
+    def _add(self, below_of: IntArray, above_of: IntArray, lower: IntArray, upper: IntArray) -> None:
+        """Bounds of one part, on top of the others'."""
+        self.lower[below_of] += lower
+        is_open = (self.upper[above_of] >= UNBOUNDED) | (upper >= UNBOUNDED)
+        self.upper[above_of] = np.where(is_open, UNBOUNDED, self.upper[above_of] + upper)
+        self.is_upper_tight[above_of] &= ~is_open
+
+    def answer(self) -> Answer:
+        return Answer(
+            lower=self.lower,
+            upper=self.upper,
+            is_lower_tight=self.is_lower_tight,
+            is_upper_tight=self.is_upper_tight,
+            programs=self.programs,
+            repairs=self.repairs,
         )
-        if found.point is not None:
-            self.known.record(found.point)
-        if found.bound is not None:
-            self.known.prove(quantity, is_upper, found.bound)
 
 
-def _stream(number: int, length: int) -> NDArray[np.float64]:
-    """Numbers in [0, 1) without a random generator: the fractional parts of multiples of the golden ratio."""
-    fractions: NDArray[np.float64] = np.modf((np.arange(length) + 1) * (GOLDEN + 0.0137 * number))[0]
-    return fractions
+def _all_tight(quantities: IntArray, is_tight: NDArray[np.bool_]) -> bool:
+    """Whether only unknowns are asked about whose bounds are known to be attained."""
+    return bool((quantities < len(is_tight)).all() and is_tight[quantities].all())
+
+
+def _quantities(forms: csr_array, n_columns: int) -> tuple[IntArray, IntArray, csr_array]:
+    """Quantities that the targets mean in one part, the targets, and the rows to be added for them.
+
+    A target with one unknown is that unknown; others are rows, numbered after the unknowns as they first appear.
+    """
+    forms.eliminate_zeros()
+    forms.sort_indices()
+    touched = np.flatnonzero(np.diff(forms.indptr) > 0)
+    quantities = np.empty(len(touched), dtype=np.int64)
+    seen: dict[bytes, int] = {}
+    rows: list[int] = []
+    for place, target in enumerate(touched):
+        span = slice(forms.indptr[target], forms.indptr[target + 1])
+        if span.stop - span.start == 1 and forms.data[span][0] == 1:
+            quantities[place] = forms.indices[span.start]
+            continue
+        key = forms.indices[span].tobytes() + forms.data[span].tobytes()
+        if key not in seen:
+            seen[key] = len(rows)
+            rows.append(int(target))
+        quantities[place] = n_columns + seen[key]
+    return quantities, touched, csr_array(forms[rows])
+
+
+def _with_rows(part: System, added: list[csr_array]) -> System:
+    """The part with rows that are only asked about."""
+    n_added = sum(rows.shape[0] for rows in added)
+    return System(
+        matrix=csr_array(vstack([part.matrix, *added]).tocsr().astype(np.int64)),
+        row_lower=np.concatenate([part.row_lower, np.full(n_added, -UNBOUNDED)]),
+        row_upper=np.concatenate([part.row_upper, np.full(n_added, UNBOUNDED)]),
+        lower=part.lower,
+        upper=part.upper,
+        truth=part.truth,
+    )
+
+
+def _with_point(part: System, run: Run) -> System:
+    """A part without a known table, given one if it can be found."""
+    if part.truth is not None:
+        return part
+    found = feasible_point(part, SEARCH_EFFORT, run)
+    if found.is_impossible:
+        raise InfeasibleError("no table agrees with all that is published; a piece contradicts another.")
+    if found.point is None or not part.holds(found.point):
+        return part
+    return System(
+        matrix=part.matrix,
+        row_lower=part.row_lower,
+        row_upper=part.row_upper,
+        lower=part.lower,
+        upper=part.upper,
+        truth=found.point,
+    )

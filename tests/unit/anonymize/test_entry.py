@@ -11,8 +11,8 @@ import pytest
 
 import louver as lv
 from louver.anonymize import entry as entry_module
-from louver.audit import filed
-from louver.audit.archive import earlier_names, from_entries
+from louver.audit import register
+from louver.audit.register import earlier_names, from_entries
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
@@ -190,7 +190,7 @@ def test_a_column_that_is_not_described_is_refused(tmp_path: Path, monkeypatch: 
 def test_too_many_classes_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = people(tmp_path)
     release_of(file, tmp_path / "register")
-    monkeypatch.setattr(filed, "MOST_CELLS", 10)
+    monkeypatch.setattr(register, "MOST_CELLS", 10)
     with pytest.raises(InputError, match="too many classes to be audited together with ill"):
         lv.audit(file, tables=[ILL], registry=tmp_path / "register")
 
@@ -198,7 +198,7 @@ def test_too_many_classes_are_one_sentence(tmp_path: Path, monkeypatch: pytest.M
 def test_missing_values_are_kept_and_tell_of_no_label(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filed, "MOST_COMPARED", 1)
+    monkeypatch.setattr(register, "MOST_COMPARED", 1)
     table = pa.table(
         {
             "x": [1.0, 1.0, 2.5, 2.5, None, None],
@@ -215,7 +215,7 @@ def test_missing_values_are_kept_and_tell_of_no_label(
         Attribute(name="s", labels=("a", "b", "c", "?"), missing="?"),
         Attribute(name="kept", labels=("false", "true", "?"), missing="?"),
     ]
-    piece = filed.file_piece(file, "file", attributes, [Cross(by=("kept",)), Cross(by=("x",))], [])
+    piece = register.file_piece(file, "file", attributes, [Cross(by=("kept",)), Cross(by=("x",))], [])
     known = [margin for margin in piece.margins if margin.cross.where]
     assert [margin.cross.where for margin in known] == [
         {"x": ("1",), "s": ("a",)},
@@ -225,7 +225,7 @@ def test_missing_values_are_kept_and_tell_of_no_label(
     of_x = piece.margins[-1]
     assert (of_x.lower.tolist(), of_x.upper.tolist()) == ([2, 2, 0], [4, 4, 2])
     with pytest.raises(InputError, match='other labels of "kept"'):
-        filed.file_piece(
+        register.file_piece(
             file, "file", [*attributes[:2], Attribute(name="kept", labels=("false", "true"))], [], []
         )
     matched = lv.anonymize(table, **asked, missing="match")

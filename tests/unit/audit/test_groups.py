@@ -13,10 +13,9 @@ import pytest
 import louver as lv
 from louver._verdict import Level
 from louver.schema.attribute import Attribute
-from louver.tables import solve as solving
+from louver.tables import component as solving
 from louver.tables.descriptions import descriptions
-from louver.tables.domain import refined
-from louver.tables.pieces import Cross, Margin, Piece
+from louver.tables.pieces import Cross, Margin, Piece, refined
 
 FEW = [9, 1, 1, 2, 30, 40, 50]
 

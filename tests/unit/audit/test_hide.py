@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 import louver as lv
-from louver.audit.advise import Small
-from louver.audit.explain import Cells
+from louver.audit.cells import Cells, Small
 from louver.audit.hide import hide
 from louver.audit.load import load
 from louver.audit.options import AuditOptions

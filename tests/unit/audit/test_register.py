@@ -83,7 +83,7 @@ def test_what_an_earlier_table_hides_is_not_given_away_by_a_later_one(tmp_path: 
 
 
 def test_small_cells_of_a_large_cross_are_looked_at(people: Path, monkeypatch) -> None:
-    monkeypatch.setattr(sys.modules["louver.audit.judge"], "MAX_JOINT", 1)
+    monkeypatch.setattr(sys.modules["louver.audit.targets"], "MAX_JOINT", 1)
     kept = {"weight": "count", "registry": people.parent / "register"}
     assert lv.audit(people, tables=[EVERYONE], publish=people.parent / "one", **kept).published
     found = lv.audit(people, tables=[TOWN_A], publish=people.parent / "two", **kept)

@@ -37,7 +37,7 @@ from louver.app.session import Opened, Session
 from louver.app.spec_files import written
 from louver.app.words import capital
 from louver.audit.options import AuditOptions, TableOptions
-from louver.bounds.publish import as_piece
+from louver.bounds.publication import as_piece
 from louver.errors import InputError, LouverError
 from louver.schema.validate import validated
 

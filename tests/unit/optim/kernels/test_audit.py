@@ -19,8 +19,8 @@ from louver.optim.warm import WarmProgram, _cold
 from louver.run import Run
 from louver.tables.coordinates import Coordinates
 from louver.tables.descriptions import _every_set
-from louver.tables.enumerate import feasible_point
-from louver.tables.probe import Probe
+from louver.tables.evidence import Probe
+from louver.tables.solvers import feasible_point
 from louver.tables.system import Intervals, System
 
 FLAG = np.zeros(1, dtype=np.uint8)

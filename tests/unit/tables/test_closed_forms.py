@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from louver.tables.totals import _differences, _members, _runs, _spread, _sumset, feasible_totals
+from louver.tables.closed_forms import _differences, _members, _runs, _spread, _sumset, feasible_totals
 
 
 def bits(*members):

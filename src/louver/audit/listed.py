@@ -17,8 +17,7 @@ from louver.data.read import open_source
 from louver.data.tabulate import read_text
 from louver.errors import InputError
 from louver.schema.attribute import Attribute
-from louver.tables.domain import Domain, cross_attributes
-from louver.tables.pieces import Cross
+from louver.tables.pieces import Cross, Domain, cross_attributes
 from louver.tables.system import IntArray
 
 __all__ = ["Listed", "ListedShares", "read_counts", "read_shares"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from louver.bounds.merging import Merging, order_of, recoded_order
+from louver.bounds.redesigns import Merging, order_of, recoded_order
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy

@@ -1,0 +1,208 @@
+"""Cells that an audit asks about, as sums of unknowns, and how many people or units they hold.
+
+Units are households, or patients with several records: nine people of one household are one unit. Numbers of units do not add up
+over cells, because a unit may have members in several. `Units.weights` do add up and never exceed the number of units of a group,
+so a search by sums misses no group with few units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
+
+from louver.data.histogram import Histogram
+from louver.tables.pieces import Domain, Margin, Piece
+from louver.tables.problem import Forms, Problem, forms_of
+from louver.tables.system import IntArray
+
+__all__ = ["Cells", "Small", "Units", "as_cells", "forms_for", "known_already", "units_of", "window"]
+
+
+def known_already(
+    domain: Domain, pieces: Sequence[Piece], small: int, units: Units | None = None
+) -> list[IntArray]:
+    """Joint cells of every group of fewer than `small` people, or units, whom one can count in a file among the pieces."""
+    margins = (margin for piece in pieces if piece.is_file for margin in piece.margins)
+    return [cells for margin in margins for cells in _exact_small(domain, margin, small, units)]
+
+
+def as_cells(domain: Domain, groups: Sequence[IntArray]) -> Cells:
+    """Groups of joint cells as cells of crosses; groups of one cross share nobody."""
+    assigns: list[IntArray] = []
+    sizes: list[int] = []
+    for group in groups:
+        place = next((n for n, assign in enumerate(assigns) if (assign[group] < 0).all()), len(assigns))
+        if place == len(assigns):
+            assigns.append(np.full(domain.n_cells, -1, dtype=np.int64))
+            sizes.append(0)
+        assigns[place][group] = sizes[place]
+        sizes[place] += 1
+    return Cells(assigns=tuple(assigns), cells=tuple(np.arange(size, dtype=np.int64) for size in sizes))
+
+
+def _exact_small(domain: Domain, margin: Margin, small: int, units: Units | None) -> Iterator[IntArray]:
+    is_told = (margin.lower == margin.upper) & (margin.lower > 0)
+    if units is None:
+        is_told &= margin.lower < small
+    if not is_told.any():
+        return
+    inside = domain.inside(margin.cross)
+    axis_of = {attribute.name: axis for axis, attribute in enumerate(domain.attributes)}
+    codes = np.unravel_index(inside, domain.shape)
+    cell_of = np.zeros(len(inside), np.int64)
+    for name in margin.cross.by:
+        size = domain.size(margin.cross.over((name,)))
+        cell_of = cell_of * size + domain.codes(name, margin.cross)[codes[axis_of[name]]]
+    if units is not None:
+        assign = np.full(domain.n_cells, -1, dtype=np.int64)
+        assign[inside] = cell_of
+        is_told &= units.count(assign, len(is_told)) < small
+    for cell in np.flatnonzero(is_told):
+        yield inside[cell_of == cell]
+
+
+def window(true: IntArray, within: float) -> tuple[IntArray, IntArray]:
+    """Counts within so many percent of the true ones."""
+    share = Fraction(str(within)) / 100
+    floor = [-(-(int(x) * (1 - share)) // 1) for x in true]
+    ceiling = [int(x) * (1 + share) // 1 for x in true]
+    return np.array(floor, dtype=np.int64), np.array(ceiling, dtype=np.int64)
+
+
+WHOLE = 720_720
+"""The weight of a unit: divided by any number of cells up to 16 without a remainder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Units:
+    """The units of a set of records.
+
+    Attributes
+    ----------
+    column : str
+        That tells one unit from another.
+    cell, unit : int64 (pairs,)
+        Joint cells and units with somebody in common, each pair once, by cell.
+    n : int
+        Different units.
+    weights : int64 (n_cells,)
+        Of each joint cell: every unit weighs `WHOLE` at most, in equal parts for all cells that it has somebody in.
+    """
+
+    column: str
+    cell: IntArray
+    unit: IntArray
+    n: int
+    weights: IntArray
+
+    def count(self, assign: IntArray, n_groups: int) -> IntArray:
+        """Different units of each group; `assign` (n_cells,) has the group of each joint cell, -1 for none."""
+        group = assign[self.cell]
+        pairs = np.unique(group[group >= 0] * self.n + self.unit[group >= 0])
+        return np.bincount(pairs // self.n, minlength=n_groups).astype(np.int64)
+
+    def among(self, cells: IntArray) -> int:
+        """Different units with somebody in some joint cells."""
+        start, stop = np.searchsorted(self.cell, cells), np.searchsorted(self.cell, cells, side="right")
+        parts = [self.unit[a:b] for a, b in zip(start.tolist(), stop.tolist(), strict=True) if a < b]
+        return len(np.unique(np.concatenate(parts))) if parts else 0
+
+    def within(self, is_kept: NDArray[np.bool_]) -> Units:
+        """The same without the people of some joint cells."""
+        chosen = is_kept[self.cell]
+        return replace(
+            self,
+            cell=self.cell[chosen],
+            unit=self.unit[chosen],
+            weights=np.where(is_kept, self.weights, 0),
+        )
+
+    @staticmethod
+    def limit(small: int) -> int:
+        """A group of fewer than `small` units weighs less than this."""
+        return (small - 1) * WHOLE + 1
+
+
+def units_of(domain: Domain, histogram: Histogram, column: str) -> Units:
+    """The units of records that are counted by the attributes of the domain and by the column of units, which comes last."""
+    flat = np.zeros(len(histogram.codes), dtype=np.int64)
+    for axis, classes in enumerate(domain.classes):
+        flat = flat * domain.shape[axis] + classes[histogram.codes[:, axis]]
+    n = max(1, histogram.attributes[-1].size)
+    pairs = np.unique(flat * n + histogram.codes[:, -1])
+    cell, unit = pairs // n, pairs % n
+    n_cells_of = np.bincount(unit, minlength=n)
+    weights = np.zeros(domain.n_cells, dtype=np.int64)
+    np.add.at(weights, cell, np.maximum(1, WHOLE // n_cells_of[unit]))
+    return Units(column=column, cell=cell, unit=unit, n=n, weights=weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cells:
+    """Cells of several crosses: the joint cells of each cross, and which cells of it are meant.
+
+    Attributes
+    ----------
+    assigns : tuple of int64 (n_cells,)
+    cells : tuple of int64
+        Cells of each cross.
+    """
+
+    assigns: tuple[IntArray, ...]
+    cells: tuple[IntArray, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(len(cells) for cells in self.cells)
+
+    def pick(self, chosen: IntArray) -> Cells:
+        """Some of them, by their number."""
+        starts = np.cumsum([0, *(len(cells) for cells in self.cells)])
+        picked = [
+            cells[chosen[(chosen >= a) & (chosen < b)] - a]
+            for cells, a, b in zip(self.cells, starts[:-1], starts[1:], strict=True)
+        ]
+        return Cells(assigns=self.assigns, cells=tuple(picked))
+
+
+def forms_for(problem: Problem, cells: Cells) -> Forms:
+    """The cells as sums of the problem's unknowns."""
+    parts = [
+        forms_of(problem, assign, chosen)
+        for assign, chosen in zip(cells.assigns, cells.cells, strict=True)
+        if len(chosen)
+    ]
+    if not parts:
+        empty = csr_array((0, problem.system.n_columns), dtype=np.int64)
+        return Forms(lower=empty, upper=empty)
+    return Forms(
+        lower=csr_array(vstack([part.lower for part in parts], format="csr")),
+        upper=csr_array(vstack([part.upper for part in parts], format="csr")),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Small:
+    """Small cells that the pieces together give away, with the interval they must not be confined to."""
+
+    cells: Cells
+    floor: IntArray
+    ceiling: IntArray
+
+    def pick(self, chosen: IntArray) -> Small:
+        return Small(cells=self.cells.pick(chosen), floor=self.floor[chosen], ceiling=self.ceiling[chosen])
+
+    def followed_by(self, other: Small) -> Small:
+        return Small(
+            cells=Cells(
+                assigns=(*self.cells.assigns, *other.cells.assigns),
+                cells=(*self.cells.cells, *other.cells.cells),
+            ),
+            floor=np.concatenate([self.floor, other.floor]),
+            ceiling=np.concatenate([self.ceiling, other.ceiling]),
+        )
