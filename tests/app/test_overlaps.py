@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from nicegui import Client, core, ui
 
-from louver.app import look, region_view, searching
 from louver._verdict import Level, Verdict
+from louver.app import look, region_view, searching
 from louver.app.dialogs import Confirm
 from louver.app.pages import groups as groups_page
 from louver.app.pages import ledger as ledger_page
