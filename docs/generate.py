@@ -108,7 +108,13 @@ MEANINGS = {
     "utility": "what information means, in words",
 }
 
+VERDICT_MEANINGS = {
+    "verdict": MEANINGS["verdict"],
+    **{f"verdict.{key}": MEANINGS[key] for key in ("level", "sentence", "reasons")},
+}
+
 PROFILE_MEANINGS = {
+    **VERDICT_MEANINGS,
     "source": "name of the file or table",
     "n_rows": "records",
     "columns": "one entry per column",
@@ -248,6 +254,7 @@ PLAN_MEANINGS = {
 }
 
 TOPDOWN_MEANINGS = {
+    **VERDICT_MEANINGS,
     "epsilon": "loss in pure epsilon; null where the budget is in rho",
     "rho": "loss in rho; null where the budget is in epsilon",
     "neighbours": "the relation the loss is stated for, among tables that share the invariants",
@@ -285,6 +292,7 @@ LABELLED = (
 """Objects whose keys are labels of the data, levels or queries."""
 
 GROUPS_MEANINGS = {
+    **VERDICT_MEANINGS,
     "mechanism": "its name, as `--mechanism` takes it",
     "epsilon": "the whole loss in pure epsilon, or null",
     "rho": "the whole loss in rho, which the ledger pays, or null",
@@ -389,8 +397,7 @@ AUDIT_MEANINGS = {
 }
 
 PROTECT_MEANINGS = {
-    **{key: MEANINGS[key] for key in ("verdict",)},
-    **{f"verdict.{key}": MEANINGS[key] for key in ("level", "sentence", "reasons")},
+    **VERDICT_MEANINGS,
     "question": "what was asked",
     "question.primary": "cells that must be protected",
     "question.attackers": "contributors who know themselves, from whom they are protected beside the outsider",

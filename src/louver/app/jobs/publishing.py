@@ -94,7 +94,7 @@ def checked_upload(archive: str, folder: str, run: Run) -> dict[str, Any]:
             told: dict[str, Any] | None = manifest_told(read_manifest(release))
         except LouverError:  # then the checks say so
             told = None
-        return {"passed": found["passed"], "checks": found["checks"], "told": told}
+        return {key: found[key] for key in ("passed", "verdict", "checks")} | {"told": told}
     finally:
         shutil.rmtree(place, ignore_errors=True)
         Path(archive).unlink(missing_ok=True)

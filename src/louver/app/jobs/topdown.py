@@ -123,7 +123,7 @@ def paid_release(
         report=topdown_report,
         run=run,
     )
-    return {"people": made.n_people}
+    return {"people": made.n_people, "verdict": made.verdict.to_dict()}
 
 
 def moved_spec(path: str, asked: Asked) -> Spec:

@@ -28,6 +28,7 @@ from louver.app.look import (
     table,
     tag,
     verdict,
+    verdict_of,
 )
 from louver.app.look import field as text_field
 from louver.app.pages.tables_state import Tables
@@ -376,13 +377,7 @@ class _Page:
             return
         judged = found["verdict"]
         with self._told:
-            verdict(
-                judged["level"],
-                judged["sentence"],
-                " ".join(judged["reasons"]),
-                capital(found["remark"] or ""),
-                is_status=False,
-            )
+            verdict_of(judged, note=capital(found["remark"] or ""), is_status=False)
         with self._found:
             if found["earlier"]:
                 before = count_of(found["earlier"], "table")
