@@ -20,7 +20,7 @@ from louver.audit import audit
 from louver.audit.options import AuditOptions
 from louver.bounds import BoundsAnswer, bounds, compare, suggest
 from louver.bounds.options import BoundsOptions
-from louver.bounds.publish import Publication
+from louver.bounds.publication import Publication
 from louver.cli.app import app
 from louver.groups import groups
 from louver.groups.options import GroupsOptions
@@ -108,7 +108,13 @@ MEANINGS = {
     "utility": "what information means, in words",
 }
 
+VERDICT_MEANINGS = {
+    "verdict": MEANINGS["verdict"],
+    **{f"verdict.{key}": MEANINGS[key] for key in ("level", "sentence", "reasons")},
+}
+
 PROFILE_MEANINGS = {
+    **VERDICT_MEANINGS,
     "source": "name of the file or table",
     "n_rows": "records",
     "columns": "one entry per column",
@@ -248,6 +254,7 @@ PLAN_MEANINGS = {
 }
 
 TOPDOWN_MEANINGS = {
+    **VERDICT_MEANINGS,
     "epsilon": "loss in pure epsilon; null where the budget is in rho",
     "rho": "loss in rho; null where the budget is in epsilon",
     "neighbours": "the relation the loss is stated for, among tables that share the invariants",
@@ -285,6 +292,7 @@ LABELLED = (
 """Objects whose keys are labels of the data, levels or queries."""
 
 GROUPS_MEANINGS = {
+    **VERDICT_MEANINGS,
     "mechanism": "its name, as `--mechanism` takes it",
     "epsilon": "the whole loss in pure epsilon, or null",
     "rho": "the whole loss in rho, which the ledger pays, or null",
@@ -389,8 +397,7 @@ AUDIT_MEANINGS = {
 }
 
 PROTECT_MEANINGS = {
-    **{key: MEANINGS[key] for key in ("verdict",)},
-    **{f"verdict.{key}": MEANINGS[key] for key in ("level", "sentence", "reasons")},
+    **VERDICT_MEANINGS,
     "question": "what was asked",
     "question.primary": "cells that must be protected",
     "question.attackers": "contributors who know themselves, from whom they are protected beside the outsider",
@@ -648,7 +655,7 @@ def spec_reference() -> str:
         "A spec says once what a command would say each time: `louver VERB --spec FILE.toml`, in Python `spec=`. What the command gives",
         "goes before what the spec says. Files are relative to the spec. `louver profile FILE --write-spec NEW.toml` writes a first one.",
         "A key that nobody knows is refused, with the closest one that is. `louver demo --files` writes the files of the examples.\n",
-        '`schema = "pl94"` or `schema = "dhc-persons"` on top stands for a ready schema (`docs/topdown.md`); what follows is added to it.\n',
+        '`schema = "pl94"` or `schema = "dhc-persons"` on top stands for a ready schema (`docs/topdown-reference.md`); what follows is added to it.\n',
         _spec_section("`[source]`: where the records are", "source", SourceOptions),
         _spec_section("`[attributes.NAME]`: what a column means", "attributes", AttributeOptions),
         "## `[[structural_zeros]]`: cells that cannot occur\n",

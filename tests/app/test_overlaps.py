@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from nicegui import Client, core, ui
 
+from louver._verdict import Level, Verdict
 from louver.app import look, region_view, searching
 from louver.app.dialogs import Confirm
 from louver.app.pages import groups as groups_page
@@ -218,7 +219,7 @@ def test_a_measurement_is_found_again_on_another_page(tmp_path: Path) -> None:
         again._asked = asked
         shown = asyncio.create_task(again.start())
         await settled()
-        session.asked[0][1].set_result({})
+        session.asked[0][1].set_result({"verdict": Verdict(Level.OK, "Promised.").to_dict()})
         await first
         while len(session.asked) < 2:
             await asyncio.sleep(0.01)

@@ -102,8 +102,10 @@ def test_stable_keys_on_stdout(call_louver: Runner, counted: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_spec_of_the_topdown_guide_works(call_louver: Runner, tmp_path: Path) -> None:
-    spec, *_ = re.findall(r"^```toml\n(.*?)^```", (DOCS / "topdown.md").read_text(), re.MULTILINE | re.DOTALL)
+def test_the_spec_of_the_topdown_reference_works(call_louver: Runner, tmp_path: Path) -> None:
+    spec, *_ = re.findall(
+        r"^```toml\n(.*?)^```", (DOCS / "topdown-reference.md").read_text(), re.MULTILINE | re.DOTALL
+    )
     path = write_town(tmp_path / "town", spec)
     done = call_louver("topdown", "run", path, "--seed=1", "--out", tmp_path / "out", "--json")
     assert (done.code, done.err) == (0, "")

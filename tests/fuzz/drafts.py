@@ -480,6 +480,8 @@ def protect(draw: random.Random) -> Draft:
         {"out": "out"},
         {"attackers": "outsider", "minimise": "value"},
         {**SHORT, "known-percent": "80"},
+        {"method": "round", "base": "4"},
+        {**SHORT, "method": "round", "base": "40", "out": "out"},
     ]
     chosen: dict[str, Sequence[Option]] = {
         "spec": ("protect.toml", "ready.toml", "data.csv"),

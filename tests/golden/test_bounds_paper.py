@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 import louver as lv
-from louver.bounds.check import AuditOptions, audit_table, compare
+from louver.bounds.check import DisclosureRules, audit_table, compare
 from louver.bounds.problem import Arrangement, arrange
 from louver.optim.kernels.semigroups.apery import UNREACHABLE, add_unbounded_inplace
 from louver.optim.kernels.semigroups.bitset import add_multiples_inplace, is_set
@@ -239,7 +239,7 @@ def test_zero_cells_of_table_10(line):
 @pytest.mark.parametrize("line", TABLE_10, ids=lambda line: line.name)
 def test_algorithm_3_1_agrees_on_the_tables_of_table_10(line):
     table = line.table()
-    audit = audit_table(table, line.arrangement, AuditOptions())
+    audit = audit_table(table, line.arrangement, DisclosureRules())
     reduced = table.reduced()
     sums = reduced.sum(axis=1)
     least, greatest = algorithm_3_1(sums, table.n - int(sums.sum()))
@@ -250,7 +250,7 @@ def test_algorithm_3_1_agrees_on_the_tables_of_table_10(line):
 @pytest.mark.parametrize("line", TABLE_13, ids=lambda line: line.arrangement.label)
 def test_lines_of_table_13(line):
     table = arrange(histogram("8-way"), line.arrangement)
-    s = audit_table(table, line.arrangement, AuditOptions(small=5)).summary
+    s = audit_table(table, line.arrangement, DisclosureRules(small=5)).summary
     assert s.n == 48842
     assert line.numbers == (
         s.rows,
@@ -264,7 +264,7 @@ def test_lines_of_table_13(line):
 
 
 def test_table_13_in_one_run_sorted_by_risk():
-    comparison = compare(histogram("8-way"), [line.arrangement for line in TABLE_13], AuditOptions())
+    comparison = compare(histogram("8-way"), [line.arrangement for line in TABLE_13], DisclosureRules())
     small_cells = [summary.disclosed_small_cells for _, summary in comparison.lines]
     assert small_cells == sorted(line.numbers[-1] for line in TABLE_13)
     # Two lines disclose no small cell. The first line of the table discloses no row either, but more of its rows tell a status.
@@ -277,7 +277,7 @@ def test_table_13_in_one_run_sorted_by_risk():
 
 def disclosed(line):
     table = arrange(histogram("8-way"), line.arrangement)
-    return table, audit_table(table, line.arrangement, AuditOptions())
+    return table, audit_table(table, line.arrangement, DisclosureRules())
 
 
 def test_second_line_discloses_eleven_single_people():

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from louver.bounds.check import AuditOptions, audit_table
+from louver.bounds.check import DisclosureRules, audit_table
 from louver.bounds.conditionals import from_conditionals
 from louver.bounds.exact import solve_exact
 from louver.bounds.knowledge import Known, Statement
@@ -169,7 +169,7 @@ def check_clash(clash, given_, tables):
 @example(([[2, 2], [4, 4], [3, 9]], ()))
 def test_exact_conditionals(problem):
     counts, given_ = problem
-    check_answer(counts, given_, AuditOptions(given=given_), exact_tables(counts))
+    check_answer(counts, given_, DisclosureRules(given=given_), exact_tables(counts))
 
 
 @settings(max_examples=150)
@@ -180,7 +180,7 @@ def test_exact_conditionals(problem):
 )
 def test_rounded_conditionals(problem, decimals, rule):
     counts, given_ = problem
-    options = AuditOptions(given=given_, decimals=decimals, rounding=rule)
+    options = DisclosureRules(given=given_, decimals=decimals, rounding=rule)
     check_answer(counts, given_, options, rounded_tables(counts, decimals, rule.value))
 
 
@@ -198,7 +198,7 @@ def test_rounded_conditionals_with_crossing_sums(data, decimals, rule):
         )
         for cols in (("c0", "c1"), ("c1", "c2"), ("c0", "c2"))
     )
-    options = AuditOptions(given=given_, decimals=decimals, rounding=rule)
+    options = DisclosureRules(given=given_, decimals=decimals, rounding=rule)
     check_answer(counts, given_, options, rounded_tables(counts, decimals, rule.value))
 
 
@@ -215,9 +215,9 @@ def test_exact_conditionals_with_any_sample_size(counts, n):
     tables = exact_tables(counts, n)
     if not tables:
         with pytest.raises(InputError, match="no table has these conditionals"):
-            audit_table(other, ROW_BY_COL, AuditOptions())
+            audit_table(other, ROW_BY_COL, DisclosureRules())
         return
-    for cell in audit_table(other, ROW_BY_COL, AuditOptions()).cells():
+    for cell in audit_table(other, ROW_BY_COL, DisclosureRules()).cells():
         row, col = int(cell.row["row"][1:]), int(cell.col["col"][1:])
         assert expanded(cell.values) == cell_values(tables, row, col)
 
@@ -327,7 +327,7 @@ def audits(draw, max_size=3):
     given_ = draw(statements(len(counts), len(counts[0]), max_size))
     given_ = tuple(one for one in given_ if holds(one, counts))
     decimals = draw(st.sampled_from([None, None, 0, 1, 2]))
-    return counts, AuditOptions(
+    return counts, DisclosureRules(
         given=given_, decimals=decimals, rounding=draw(st.sampled_from(list(Rounding)))
     )
 
@@ -349,7 +349,7 @@ def test_more_knowledge_never_adds_a_value(problem):
     counts, options = problem
     before = None
     for n_known in range(len(options.given) + 1):
-        fewer = AuditOptions(
+        fewer = DisclosureRules(
             given=options.given[:n_known], decimals=options.decimals, rounding=options.rounding
         )
         after = {cell: set(expanded(runs)) for cell, runs in answer(counts, fewer).items()}
@@ -387,7 +387,7 @@ def test_the_order_of_rows_and_columns_does_not_matter(problem, random):
         )
         for one in options.given
     )
-    options_moved = AuditOptions(given=given_, decimals=options.decimals, rounding=options.rounding)
+    options_moved = DisclosureRules(given=given_, decimals=options.decimals, rounding=options.rounding)
     after = answer(moved, options_moved)
     assert answer(counts, options) == {
         (row, col): after[new_row[row], new_col[col]] for row in new_row for col in new_col

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from louver.bounds.check import AuditOptions, audit_table
+from louver.bounds.check import DisclosureRules, audit_table
 from louver.bounds.conditionals import from_conditionals
 from louver.bounds.knowledge import Statement
 from louver.bounds.problem import Arrangement, arrange
@@ -69,7 +69,7 @@ def in_every_table(tables, certain, small):
 )  # fmt: skip
 def test_of_ones_own_table_the_truth_is_told(counts, certain, small, decimals, rule):
     table = arrange(Histogram.from_dense(np.array(counts), attributes(counts)), ROW_BY_COL)
-    options = AuditOptions(certain=certain, small=small, decimals=decimals, rounding=rule)
+    options = DisclosureRules(certain=certain, small=small, decimals=decimals, rounding=rule)
     audit = audit_table(table, ROW_BY_COL, options)
     assert figures(audit.summary) == in_truth(counts, certain, small)
     if decimals is None and certain == 1:
@@ -115,7 +115,7 @@ def test_of_somebody_elses_table_only_what_is_certain(counts, certain, small, de
         if not all(map(any, units)):
             return
         tables = tables_with_rounded(units, decimals, rule.value, n)
-    options = AuditOptions(certain=certain, small=small, decimals=decimals, rounding=rule)
+    options = DisclosureRules(certain=certain, small=small, decimals=decimals, rounding=rule)
     audit = audit_table(table, ROW_BY_COL, options, is_counted=False)
     assert figures(audit.summary) == in_every_table(tables, certain, small)
     truth = in_truth(counts, certain, small)
@@ -132,7 +132,7 @@ def test_row_totals_and_knowledge_are_used(counts, certain, decimals, known):
     if decimals is not None and not all(map(any, units)):
         return
     given_ = (Statement(row={"row": "r0"}, col={"col": "c0"}, at_least=min(known, rows[0][0])),)
-    options = AuditOptions(certain=certain, decimals=decimals, given=given_)
+    options = DisclosureRules(certain=certain, decimals=decimals, given=given_)
     audit = audit_table(table, ROW_BY_COL, options, is_counted=False)
     tables = [
         table
@@ -163,7 +163,7 @@ def test_a_printed_hundred_percent_may_be_less(certain, expected):
     """4,999 of 5,000 are printed 1.000; somebody who has the printed table only cannot rule that out."""
     counts = [[4999, 1], [2500, 2500]]
     table, _ = published(counts, 3, Rounding.HALF_UP)
-    options = AuditOptions(certain=certain, decimals=3)
+    options = DisclosureRules(certain=certain, decimals=3)
     assert audit_table(table, ROW_BY_COL, options, is_counted=False).summary.certain_rows == expected
     own = arrange(Histogram.from_dense(np.array([[5000, 0], [2500, 2500]]), attributes(counts)), ROW_BY_COL)
     assert audit_table(own, ROW_BY_COL, options).summary.certain_rows == 1

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import random
+import subprocess
+import sys
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
@@ -14,9 +19,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import louver as lv
+from louver.errors import SolverError
 from louver.protect import round as rounding
 from louver.protect.round import round_cells
 from louver.run import Run
+from oracles.rounded_attack import RoundedAttack
 from oracles.rounding import Sum, nearest
 
 SHAPES: dict[str, list[Sum]] = {
@@ -119,3 +126,139 @@ def test_a_base_that_hides_too_little_is_not_published(tmp_path: Path) -> None:
     )
     assert found.verdict.level == "stop" and not (tmp_path / "out").exists()
     assert [cell.kind for cell in found.cells] == ["primary"] and found.summary.unprotected == 1
+
+
+def rounded_firms(seed: int) -> list[tuple[str, str, int]]:
+    draw = random.Random(seed)
+    return [
+        (draw.choice("abc"), draw.choice("xyz"), draw.choice([1, 2, 5, 9, 20, 60]))
+        for _ in range(draw.randint(6, 16))
+    ]
+
+
+@pytest.mark.parametrize("is_counts", [False, True])
+@pytest.mark.parametrize("base", [3, 6, 15])
+def test_the_verdict_on_rounded_tables_is_that_of_an_attack_by_integer_programs(
+    tmp_path: Path, base: int, is_counts: bool
+) -> None:
+    """Every primary cell, for the outsider and every firm that is alone or one of two somewhere; some are safe and some are not."""
+    outcomes = set()
+    for seed in range(8):
+        firms = rounded_firms(seed)
+        table = pa.table(
+            dict(zip(("row", "column", "sum"), map(list, zip(*firms, strict=True)), strict=True))
+        )
+        wanted = {"name": "t", "by": ["row", "column"], **({} if is_counts else {"value": "sum"})}
+        out = tmp_path / str(seed)
+        # What is published does not depend on the rules; without them it is published whatever they would say.
+        public = lv.protect(table, tables=[wanted], method="round", base=base, out=out)
+        rule = {"rule": "frequency", "minimum": 3, **({} if is_counts else {"range": 20})}
+        judged = lv.protect(table, tables=[wanted], rules=[rule], method="round", base=base)
+        assert public.rounding == judged.rounding and public.rounding is not None
+        lines = pq.read_table(out / "data/01-t.parquet").to_pylist()
+        published = {(one["row"], one["column"]): list(one.values())[-1] for one in lines}
+        reach = base * (1 + public.rounding.beyond) - 1
+        attack = RoundedAttack(published, reach, 1 if is_counts else 0)
+        members = {
+            key: [n for n, (r, c, _) in enumerate(firms) if key[0] in (r, "Total") and key[1] in (c, "Total")]
+            for key in published
+        }
+        primary = {key for key, own in members.items() if 0 < len(own) < 3}
+        said = {(cell.cell["row"], cell.cell["column"]): cell.is_protected for cell in judged.cells}
+        assert set(said) == primary
+        near = {n for own in members.values() if len(own) <= 2 for n in own}
+        for key in primary:
+            size = len(members[key]) if is_counts else sum(firms[n][2] for n in members[key])
+            up, down = (3 - size, 0) if is_counts else (-(-size // 5), -(-size // 5))
+            is_safe = True
+            for reader in [None] if is_counts else [None, *sorted(near)]:
+                if members[key] == [reader]:
+                    continue
+                part = 0 if reader is None else firms[reader][2]
+                own = {one: part for one, inside in members.items() if reader in inside}
+                alone = {one: part for one, inside in members.items() if inside == [reader]}
+                low, high = attack.bounds(key, own, alone)
+                is_safe &= high >= size + up and low <= size - min(down, size - own.get(key, 0))
+            assert said[key] == is_safe, (seed, key)
+            outcomes.add(is_safe)
+    assert outcomes == {True, False} or is_counts
+
+
+@pytest.mark.parametrize("shape", ["cube", "cross"])
+def test_a_search_that_is_out_of_time_gives_the_best_table_so_far(shape: str) -> None:
+    sums = SHAPES[shape]
+    values = completed([1, 2, 4, 7, 3, 1, 2, 9][: min(total for total, _ in sums)], sums)
+    rows = matrix(sums, len(values))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounding._Model, "linear", lambda *_: None)
+        found = round_cells(
+            np.array(values),
+            rows,
+            np.full(len(values), 5),
+            np.zeros(len(values), dtype=bool),
+            Run(),
+            seconds=1e-9,
+        )
+    assert not (rows.astype(np.int64) @ found.numbers).any() and not (found.numbers % 5).any()
+    best = nearest(values, sums, 5, found.beyond)
+    assert best is not None and found.bound <= best <= found.distance
+
+
+def test_no_table_in_time_is_an_error() -> None:
+    values = np.array([1, 4, 2, 3, 5])
+    rows = matrix(SHAPES["linked"], 5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounding._Model, "linear", lambda *_: None)
+        patch.setattr(rounding._Model, "annealed", lambda *_: None)
+        with pytest.raises(SolverError, match="in the time that --seconds allows"):
+            round_cells(values, rows, np.full(5, 5), np.zeros(5, dtype=bool), Run(), seconds=1e-9)
+
+
+def test_distances_of_different_variables_count_in_their_bases() -> None:
+    values, base = np.array([1, 2, 3, 400, 300, 700]), np.array([5, 5, 5, 1000, 1000, 1000])
+    rows = matrix([(2, (0, 1)), (5, (3, 4))], 6)
+    found = round_cells(values, rows, base, np.zeros(6, dtype=bool), Run())
+    moved = np.abs(found.numbers - values)
+    assert Fraction(found.distance, found.scale) == sum(
+        Fraction(int(change), int(own)) for change, own in zip(moved, base, strict=True)
+    )
+    alone = [
+        round_cells(values[own], matrix([(2, (0, 1))], 3), base[own], np.zeros(3, dtype=bool), Run())
+        for own in (slice(3), slice(3, 6))
+    ]
+    assert Fraction(found.distance, found.scale) == sum(Fraction(one.distance, one.scale) for one in alone)
+    assert found.is_optimal
+
+
+@pytest.mark.long
+def test_the_same_bytes_in_two_runs_and_on_one_and_two_cores(tmp_path: Path) -> None:
+    draw = random.Random(5)
+    lines = [
+        "a,b,c",
+        *(f"a{draw.randrange(9)},b{draw.randrange(8)},c{draw.randrange(7)}" for _ in range(2_000)),
+    ]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "spec.toml").write_text(
+        '[source]\nfile = "data.csv"\n[[protect.tables]]\nname = "t"\nby = ["a", "b", "c"]\n'
+    )
+    found = []
+    for number, cores in enumerate((1, 1, 2)):
+        asked = ["protect", "spec.toml", "--method", "round", "--base", "5", "--out", f"out{number}"]
+        usable = sorted(os.sched_getaffinity(0))[:cores]
+        threads = {
+            name: str(cores) for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        }
+        subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                f"import os; os.sched_setaffinity(0, {usable}); from louver.cli import main; main()",
+                *asked,
+            ],
+            cwd=tmp_path,
+            env={**os.environ, **threads},
+            check=True,
+            capture_output=True,
+        )
+        found.append({path.name: path.read_bytes() for path in (tmp_path / f"out{number}/data").iterdir()})
+    assert found[0] == found[1] == found[2]

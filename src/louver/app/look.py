@@ -42,6 +42,7 @@ __all__ = [
     "table",
     "tag",
     "verdict",
+    "verdict_of",
 ]
 
 Handler = Callable[[], Any]
@@ -155,6 +156,12 @@ def verdict(
             if note:
                 Tag("small", text=without_flags(note))
     return made
+
+
+def verdict_of(found: Mapping[str, Any], text: str = "", note: str = "", *, is_status: bool = True) -> Tag:
+    """A verb's own verdict, as its JSON has it; a page adds only what it is about."""
+    reasons = found["reasons"]
+    return verdict(found["level"], found["sentence"], text, note, reasons=reasons, is_status=is_status)
 
 
 def problem(sentence: str) -> Tag:

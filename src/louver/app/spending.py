@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from louver.app.dialogs import Confirm
 from louver.app.jobs.books import free_name, out_folder
-from louver.app.look import RunBar, Tag, button, card, field, pill, tag, verdict
+from louver.app.look import RunBar, Tag, button, card, field, pill, tag, verdict, verdict_of
 from louver.app.practice import Practice
 from louver.app.publishing import Ways
 from louver.app.region_view import RegionView
@@ -124,7 +124,7 @@ class Strip:
             return
         with (
             self._result,
-            verdict("ok", self._title(found), found["paid"], is_status=False),
+            verdict_of(found["verdict"], f"{self._title(found)} {found['paid']}".strip(), is_status=False),
             tag("div", "row wrap"),
         ):
             Ways(self._session, self._bar, found["name"])

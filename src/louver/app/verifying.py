@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from louver.app.jobs.publishing import checked_upload
-from louver.app.look import RunBar, button, icon, tag, verdict
+from louver.app.look import RunBar, button, icon, tag, verdict_of
 from louver.app.session import Receiver, Session
 
 __all__ = ["MAX_RELEASE", "VerifyPanel"]
@@ -56,10 +56,7 @@ def _tell(name: str, found: Told) -> None:
     failed = [one for one in found["checks"] if not one["passed"]]
     told = found["told"]
     about = "" if told is None else f"{name}: made by louver {told['kind']}, {told['method']}."
-    if found["passed"]:
-        verdict("ok", "Every promise holds.", about)
-    else:
-        verdict("stop", f"{len(failed)} of {len(found['checks'])} checks failed.", about)
+    verdict_of(found["verdict"], about)
     for one in [*failed, *(check for check in found["checks"] if check["passed"])][:MOST_CHECKS]:
         with tag("div", "row top0 s check"):
             icon("ok" if one["passed"] else "warning", "mini" + ("" if one["passed"] else " bad"))

@@ -18,12 +18,12 @@ from louver.bounds.answer import BoundsAnswer
 from louver.bounds.check import audit_table
 from louver.bounds.check import compare as compare_arrangements
 from louver.bounds.knowledge import Statement
-from louver.bounds.load import Loaded, audit_options, count, load
+from louver.bounds.load import Loaded, count, load, read_rules
 from louver.bounds.options import BoundsOptions, TableKeywords, parse_arrangements, read_arrangements
 from louver.bounds.problem import Arrangement
-from louver.bounds.publish import JointAuditor, publication
+from louver.bounds.publication import publish_table
 from louver.bounds.result import BoundsAudit, Comparison
-from louver.bounds.suggest import suggest as suggest_redesigns
+from louver.bounds.search import search_redesigns as suggest_redesigns
 from louver.bounds.suggestions import Suggestion, Suggestions
 from louver.bounds.summary import Summary
 from louver.data.kinds import is_named_like_weight
@@ -169,16 +169,8 @@ def suggest(
     return _suggest(load(request), request.options, request.run)
 
 
-def answer(
-    request: Request[BoundsOptions], run: Run | None = None, *, joint: JointAuditor | None = None
-) -> BoundsAnswer:
-    """All that the options ask for: an audit with or without redesigns and publication, or a comparison of arrangements.
-
-    Parameters
-    ----------
-    joint : callable, optional
-        The verb `louver.audit`; needed where the options name a register.
-    """
+def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAnswer:
+    """All that the options ask for: an audit with or without redesigns and publication, or a comparison of arrangements."""
     request = replace(request, run=run or request.run)
     request.options.check_suggest()
     if request.options.publish is not None:
@@ -196,8 +188,7 @@ def answer(
             if request.options.write_recodes is not None:
                 suggestions.write_recodes(request.options.write_recodes, _named(request))
         if request.options.registry is not None:
-            assert joint is not None
-            published = publication(audit, request, joint, request.run)
+            published = publish_table(audit, request, request.run)
     return BoundsAnswer(
         audit=audit,
         comparison=comparison,
@@ -243,7 +234,7 @@ def _compare(request: Request[BoundsOptions]) -> Comparison:
         raise InputError("option --arrangements is needed to compare arrangements.", option="--arrangements")
     arrangements = read_arrangements(given) if isinstance(given, str) else parse_arrangements(given)
     names = list(dict.fromkeys(name for a in arrangements for name in (*a.rows, *a.cols)))
-    return compare_arrangements(count(request, names), arrangements, audit_options(request), request.run)
+    return compare_arrangements(count(request, names), arrangements, read_rules(request), request.run)
 
 
 def _suggest(loaded: Loaded, asked: BoundsOptions, run: Run) -> Suggestions:

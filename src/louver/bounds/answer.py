@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from louver.bounds.publish import Publication
+from louver.bounds.publication import Publication
 from louver.bounds.result import BoundsAudit, Comparison
 from louver.bounds.suggestions import Suggestions
 from louver.bounds.summary import Summary

@@ -19,11 +19,11 @@ from louver.bounds.summary import Solution, Summary, summarise
 from louver.data.histogram import Histogram
 from louver.run import Run
 
-__all__ = ["AuditOptions", "audit_table", "compare", "summary_of"]
+__all__ = ["DisclosureRules", "audit_table", "compare", "summary_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditOptions:
+class DisclosureRules:
     """How the table is published, what is known beforehand, and what counts as small or as certain."""
 
     small: int = 5
@@ -39,7 +39,7 @@ class AuditOptions:
 def audit_table(
     table: TwoWayTable,
     arrangement: Arrangement,
-    options: AuditOptions,
+    options: DisclosureRules,
     *,
     selected: Sequence[tuple[int, int]] | None = None,
     is_counted: bool = True,
@@ -84,7 +84,7 @@ def audit_table(
     )
 
 
-def summary_of(histogram: Histogram, arrangement: Arrangement, options: AuditOptions) -> Summary:
+def summary_of(histogram: Histogram, arrangement: Arrangement, options: DisclosureRules) -> Summary:
     """The line of Table 13 for one arrangement."""
     table = arrange(
         histogram, arrangement, structural_zeros=options.structural_zeros, zero_rows=options.zero_rows
@@ -93,7 +93,10 @@ def summary_of(histogram: Histogram, arrangement: Arrangement, options: AuditOpt
 
 
 def compare(
-    histogram: Histogram, arrangements: Sequence[Arrangement], options: AuditOptions, run: Run | None = None
+    histogram: Histogram,
+    arrangements: Sequence[Arrangement],
+    options: DisclosureRules,
+    run: Run | None = None,
 ) -> Comparison:
     """Audit several arrangements of one histogram and sort them by risk."""
     started, run = time.perf_counter(), run or Run()
@@ -105,7 +108,7 @@ def compare(
     return Comparison(lines=tuple(lines), seconds=time.perf_counter() - started)
 
 
-def _solve(table: TwoWayTable, options: AuditOptions, wanted: Bools) -> Solution:
+def _solve(table: TwoWayTable, options: DisclosureRules, wanted: Bools) -> Solution:
     known = bind(options.given, table, options.given_from)
     if options.decimals is None:
         return solve_exact(table, known, wanted, options.given_from)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from louver.bounds.check import AuditOptions
+from louver.bounds.check import DisclosureRules
 from louver.bounds.conditionals import read_conditionals
 from louver.bounds.knowledge import Statement, parse_given, read_given
 from louver.bounds.options import BoundsOptions
@@ -20,7 +20,7 @@ from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.request import Request
 
-__all__ = ["Loaded", "audit_options", "count", "load"]
+__all__ = ["Loaded", "count", "load", "read_rules"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Loaded:
 
     table: TwoWayTable
     arrangement: Arrangement
-    options: AuditOptions
+    options: DisclosureRules
     selected: list[tuple[int, int]] | None
     histogram: Histogram | None
     wishes: Wishes
@@ -51,7 +51,7 @@ class Loaded:
 def load(request: Request[BoundsOptions]) -> Loaded:
     """Read the arrangement that the options name."""
     checked = request.options
-    arrangement, options = checked.arrangement(), audit_options(request)
+    arrangement, options = checked.arrangement(), read_rules(request)
     with open_source(request.data, **request.source.opening(), run=request.run) as source:
         histogram = None
         if checked.conditionals:
@@ -85,7 +85,7 @@ def count(request: Request[BoundsOptions], names: Sequence[str]) -> Histogram:
         return _counted(source, names, request)
 
 
-def audit_options(request: Request[BoundsOptions]) -> AuditOptions:
+def read_rules(request: Request[BoundsOptions]) -> DisclosureRules:
     """What the audit is told beside the table."""
     checked, schema = request.options, request.schema
     given: tuple[Statement, ...] = ()
@@ -94,7 +94,7 @@ def audit_options(request: Request[BoundsOptions]) -> AuditOptions:
         given, given_from = tuple(read_given(checked.given)), Path(checked.given).name
     elif checked.given is not None:
         given = tuple(parse_given(checked.given))
-    return AuditOptions(
+    return DisclosureRules(
         small=checked.small,
         certain=checked.certain_share,
         decimals=checked.decimals,
@@ -117,7 +117,7 @@ def _counted(source: Source, names: Sequence[str], request: Request[BoundsOption
 
 
 def _arranged(
-    source: Source, histogram: Histogram, arrangement: Arrangement, options: AuditOptions, n: int | None
+    source: Source, histogram: Histogram, arrangement: Arrangement, options: DisclosureRules, n: int | None
 ) -> TwoWayTable:
     table = arrange(
         histogram,

@@ -19,7 +19,16 @@ from louver.schema.recode import Recode, RecodeTable, parse_recodes, recodes_of
 from louver.schema.source import SourceKeywords, SourceOptions
 from louver.schema.validate import OWN, Options, file_or, read_toml, validated
 
-__all__ = ["BoundsOptions", "TableKeywords", "parse_arrangements", "read_arrangements"]
+__all__ = [
+    "BoundsOptions",
+    "CompareOptions",
+    "OneTableOptions",
+    "PublishOptions",
+    "SuggestOptions",
+    "TableKeywords",
+    "parse_arrangements",
+    "read_arrangements",
+]
 
 MAX_DECIMALS = 9
 MAX_DECIMALS_TOGETHER = 6
@@ -74,46 +83,30 @@ class TableKeywords(SourceKeywords, total=False):
     merge_zero_rows: bool
 
 
-class BoundsOptions(VerbOptions):
-    """Everything `louver bounds` can be told, but for where the data are."""
+class _Arranged(VerbOptions):
+    """Which columns make the rows and the columns of a table."""
 
     verb: ClassVar[str] = "bounds"
 
     rows: Names = option((), "Columns that make the rows, separated by commas.", metavar="A,B", group="table")
     cols: Names = option((), "Columns that make the columns (the responses).", metavar="C,D", group="table")
-    conditionals: bool = option(
-        False,
-        "The weight column holds conditionals such as 3/7, not counts; needs --n or --row-n.",
-        group="table",
-    )
-    percent: bool = option(
-        False, "With --conditionals: they are percentages, with or without a % sign.", group="table"
-    )
     n: int | None = option(
         None, "Sample size, with --conditionals.", metavar="N", group="table", ge=1, le=2**53
-    )
-    row_n: str | None = option(
-        None,
-        "With --conditionals: column with the number of people in each row; --n is then their sum.",
-        metavar="COLUMN",
-        group="table",
     )
     recode: RecodeTable | None = option(
         None, "TOML file with merged categories and bins.", metavar="FILE", group="table", file="one"
     )
-    given: TableList | None = option(
-        None,
-        "TOML file with bounds that outsiders know beforehand.",
-        metavar="FILE",
-        group="knowledge",
-        file="one",
-    )
-    cells: LabelList | None = option(
-        None, "CSV file of cells; only these are solved.", metavar="FILE", group="knowledge", file="one"
-    )
-    arrangements: TableList | None = option(
-        None, "TOML file with arrangements to compare.", metavar="FILE", group="search", file="one"
-    )
+
+    def arrangement(self) -> Arrangement:
+        """The arrangement that --rows, --cols and --recode describe."""
+        return _arrangement(self.rows, self.cols, recodes_of(self.recode))
+
+
+class _Published(VerbOptions):
+    """How a table is published, and what counts as a disclosure."""
+
+    verb: ClassVar[str] = "bounds"
+
     decimals: int | None = option(
         None,
         "Decimals of the published proportions (0.429 has 3, and so has 42.9 %); exact fractions otherwise.",
@@ -137,13 +130,110 @@ class BoundsOptions(VerbOptions):
         gt=50,
         le=100,
     )
+
+    def check(self) -> None:
+        if self.rounding == "half-even" and self.decimals is None:
+            raise InputError("option --rounding needs --decimals.", option="--rounding")
+        if (self.certain_share * 10**8).denominator > 1:
+            raise InputError("option --certain has more than six decimals; round it.", option="--certain")
+
+    @property
+    def certain_share(self) -> Fraction:
+        return Fraction(str(self.certain)) / 100
+
+    @property
+    def rounding_rule(self) -> Rounding:
+        return Rounding(self.rounding)
+
+
+class _ZeroRows(VerbOptions):
+    """What becomes of rows with a zero cell."""
+
+    verb: ClassVar[str] = "bounds"
+
     drop_zero_rows: bool = option(
         False, "Leave out rows with a zero cell, and their people.", group="publication"
     )
     merge_zero_rows: bool = option(
         False, 'Add rows with a zero cell up in one row "Other".', group="publication"
     )
-    suggest: bool = option(False, "Search for redesigns that give nothing away, see --avoid.", group="search")
+
+    @property
+    def zero_rows(self) -> ZeroRows:
+        if self.drop_zero_rows:
+            return ZeroRows.DROP
+        return ZeroRows.MERGE if self.merge_zero_rows else ZeroRows.KEEP
+
+
+class OneTableOptions(_ZeroRows, _Published, _Arranged):
+    """Options of `bounds`, which checks one table: of counts, or of published conditionals."""
+
+    conditionals: bool = option(
+        False,
+        "The weight column holds conditionals such as 3/7, not counts; needs --n or --row-n.",
+        group="table",
+    )
+    percent: bool = option(
+        False, "With --conditionals: they are percentages, with or without a % sign.", group="table"
+    )
+    row_n: str | None = option(
+        None,
+        "With --conditionals: column with the number of people in each row; --n is then their sum.",
+        metavar="COLUMN",
+        group="table",
+    )
+    given: TableList | None = option(
+        None,
+        "TOML file with bounds that outsiders know beforehand.",
+        metavar="FILE",
+        group="knowledge",
+        file="one",
+    )
+    cells: LabelList | None = option(
+        None, "CSV file of cells; only these are solved.", metavar="FILE", group="knowledge", file="one"
+    )
+
+    def check(self) -> None:
+        super().check()
+        _refuse_pairs(
+            (self.drop_zero_rows and self.merge_zero_rows, "--drop-zero-rows", "--merge-zero-rows"),
+            (self.conditionals and self.drop_zero_rows, "--conditionals", "--drop-zero-rows"),
+            (self.conditionals and self.merge_zero_rows, "--conditionals", "--merge-zero-rows"),
+            (self.conditionals and self.recode is not None, "--conditionals", "--recode"),
+        )
+        _refuse_alone(
+            (self.percent and not self.conditionals, "--percent", "--conditionals"),
+            (self.row_n is not None and not self.conditionals, "--row-n", "--conditionals"),
+        )
+        if self.conditionals and self.n is None and self.row_n is None:
+            raise InputError(
+                "option --conditionals needs --n, the sample size, or --row-n, a column of row totals.",
+                option="--n",
+            )
+
+    def check_source(self, source: SourceOptions) -> None:
+        """Conditionals have a column of their own, and so have row totals."""
+        if self.conditionals and source.weight is None:
+            raise InputError("option --conditionals needs --weight to name their column.", option="--weight")
+        if self.row_n is not None and self.row_n in (*self.rows, *self.cols, source.weight):
+            raise InputError(
+                f'option --row-n names column "{self.row_n}", which is used already; name the column of row totals.',
+                option="--row-n",
+                column=self.row_n,
+            )
+
+
+class CompareOptions(_ZeroRows, _Published):
+    """Options of `compare`, which ranks a list of arrangements."""
+
+    arrangements: TableList | None = option(
+        None, "TOML file with arrangements to compare.", metavar="FILE", group="search", file="one"
+    )
+
+
+class SuggestOptions(_ZeroRows, _Published, _Arranged):
+    """Options of `suggest`, which searches for redesigns of one table."""
+
     seconds: FiniteFloat = option(
         30.0, "Time for --suggest, and for --register.", metavar="S", group="search", gt=0
     )
@@ -168,12 +258,22 @@ class BoundsOptions(VerbOptions):
         metavar="DIR",
         group="search",
     )
-    fail_on: Literal["small", "rows", "attribute", "any"] | None = option(
-        None,
-        "Exit with 1 if a small cell or a row is disclosed, if a row tells a status, or anything at all (zero cells too).",
-        metavar="small|rows|attribute|any",
-        group="search",
-    )
+
+    def check(self) -> None:
+        super().check()
+        for name in (*self.fix, *self.apart):
+            if name not in (*self.rows, *self.cols):
+                flag = "--fix" if name in self.fix else "--apart"
+                raise InputError(
+                    f'option {flag} names column "{name}", which is neither in --rows nor in --cols.',
+                    option=flag,
+                    column=name,
+                )
+
+
+class PublishOptions(_Published, _Arranged):
+    """Options of `publish`, which audits a table together with earlier ones and writes it as a release."""
+
     registry: str | None = option(
         None,
         "Folder that keeps what was published; all of it is audited together with the table.",
@@ -195,44 +295,67 @@ class BoundsOptions(VerbOptions):
         False, "With --publish: publish although rows tell a person's status.", group="release"
     )
 
-    def with_unit(self, column: str) -> Self:
-        """Count by the units of the spec, unless the options say otherwise."""
-        is_told = self.unit is not None or self.count_people or self.registry is None
-        return self if is_told else self.model_copy(update={"unit": column})
-
     def check(self) -> None:
-        """Refuse combinations that contradict one another."""
-        for is_given, first, second in _clashes(self):
-            if is_given:
-                raise InputError(f"options {first} and {second} cannot be used together.", option=second)
-        for is_missing, first, second in _needs(self):
-            if is_missing:
-                raise InputError(f"option {first} needs {second}.", option=first)
+        super().check()
+        _refuse_alone(
+            (self.publish is not None and self.registry is None, "--publish", "--register"),
+            (self.accept and self.publish is None, "--accept", "--publish"),
+            (self.count_people and self.registry is None, "--count-people", "--register"),
+            (self.unit is not None and self.registry is None, "--unit", "--register"),
+        )
         register.check_register(self.registry, self.person, self.new_population)
         register.check_units(self.unit, self.count_people)
-        if self.conditionals and self.n is None and self.row_n is None:
-            raise InputError(
-                "option --conditionals needs --n, the sample size, or --row-n, a column of row totals.",
-                option="--n",
-            )
         if self.registry is not None and (self.decimals or 0) > MAX_DECIMALS_TOGETHER:
             raise InputError(
                 f"option --register takes at most {MAX_DECIMALS_TOGETHER} --decimals; round the table.",
                 option="--decimals",
             )
-        if (self.certain_share * 10**8).denominator > 1:
-            raise InputError("option --certain has more than six decimals; round it.", option="--certain")
-        for name in (*self.fix, *self.apart):
-            if name not in (*self.rows, *self.cols):
-                option_name = "--fix" if name in self.fix else "--apart"
-                raise InputError(
-                    f'option {option_name} names column "{name}", which is neither in --rows nor in --cols.',
-                    option=option_name,
-                    column=name,
+
+    def with_unit(self, column: str) -> Self:
+        """Count by the units of the spec, unless the options say otherwise."""
+        is_decided = self.unit is not None or self.count_people or self.registry is None
+        return self if is_decided else self.model_copy(update={"unit": column})
+
+
+class BoundsOptions(PublishOptions, SuggestOptions, CompareOptions, OneTableOptions):
+    """Everything `louver bounds` takes but the data: the options of its four functions, and which of them to run."""
+
+    suggest: bool = option(False, "Search for redesigns that give nothing away, see --avoid.", group="search")
+    fail_on: Literal["small", "rows", "attribute", "any"] | None = option(
+        None,
+        "Exit with 1 if a small cell or a row is disclosed, if a row tells a status, or anything at all (zero cells too).",
+        metavar="small|rows|attribute|any",
+        group="search",
+    )
+
+    def check(self) -> None:
+        """Refuse options that a requested function does not have."""
+        requested = self._requested()
+        for flag, model in requested:
+            for name in ("conditionals", *OneTableOptions.model_fields):
+                is_given = getattr(self, name) != OneTableOptions.model_fields[name].get_default(
+                    call_default_factory=True
                 )
+                # A spec names rows and columns for its other calls, too.
+                if is_given and name not in ("rows", "cols", *model.model_fields):
+                    other = f"--{name.replace('_', '-')}"
+                    pair = (other, flag) if name == "conditionals" else (flag, other)
+                    _refuse_pairs((True, *pair))
+        if self.arrangements is not None:
+            _refuse_pairs(*((True, "--arrangements", flag) for flag, _ in requested[1:]))
+        super().check()
+
+    def _requested(self) -> list[tuple[str, type[VerbOptions]]]:
+        """The functions that are called besides the check of the table, each with the option that asks for it."""
+        functions: list[tuple[bool, str, type[VerbOptions]]] = [
+            (self.arrangements is not None, "--arrangements", CompareOptions),
+            (self.suggest, "--suggest", SuggestOptions),
+            (self.registry is not None, "--register", PublishOptions),
+        ]
+        return [(flag, model) for is_requested, flag, model in functions if is_requested]
 
     def check_suggest(self) -> None:
-        """Refuse options of a search that is not asked for."""
+        """Refuse options of a search that is not requested."""
         given = {
             "--fix": bool(self.fix),
             "--apart": bool(self.apart),
@@ -243,73 +366,17 @@ class BoundsOptions(VerbOptions):
             if is_given and not self.suggest:
                 raise InputError(f"option {name} needs --suggest.", option=name)
 
-    def check_source(self, source: SourceOptions) -> None:
-        """Conditionals have a column of their own, and so have row totals."""
-        if self.conditionals and source.weight is None:
-            raise InputError("option --conditionals needs --weight to name their column.", option="--weight")
-        if self.row_n is not None and self.row_n in (*self.rows, *self.cols, source.weight):
-            raise InputError(
-                f'option --row-n names column "{self.row_n}", which is used already; name the column of row totals.',
-                option="--row-n",
-                column=self.row_n,
-            )
 
-    @property
-    def certain_share(self) -> Fraction:
-        return Fraction(str(self.certain)) / 100
-
-    @property
-    def rounding_rule(self) -> Rounding:
-        return Rounding(self.rounding)
-
-    @property
-    def zero_rows(self) -> ZeroRows:
-        if self.drop_zero_rows:
-            return ZeroRows.DROP
-        return ZeroRows.MERGE if self.merge_zero_rows else ZeroRows.KEEP
-
-    def arrangement(self) -> Arrangement:
-        """The arrangement that --rows, --cols and --recode describe."""
-        return _arrangement(self.rows, self.cols, recodes_of(self.recode))
+def _refuse_pairs(*pairs: tuple[bool, str, str]) -> None:
+    for is_given, first, second in pairs:
+        if is_given:
+            raise InputError(f"options {first} and {second} cannot be used together.", option=second)
 
 
-def _clashes(asked: BoundsOptions) -> list[tuple[bool, str, str]]:
-    """Pairs of options that contradict one another."""
-    listed, is_kept = asked.arrangements is not None, asked.registry is not None
-    return [
-        (asked.drop_zero_rows and asked.merge_zero_rows, "--drop-zero-rows", "--merge-zero-rows"),
-        (asked.conditionals and asked.drop_zero_rows, "--conditionals", "--drop-zero-rows"),
-        (asked.conditionals and asked.merge_zero_rows, "--conditionals", "--merge-zero-rows"),
-        (asked.conditionals and asked.recode is not None, "--conditionals", "--recode"),
-        (asked.conditionals and asked.suggest, "--conditionals", "--suggest"),
-        (asked.conditionals and listed, "--conditionals", "--arrangements"),
-        (asked.conditionals and is_kept, "--conditionals", "--register"),
-        (listed and asked.suggest, "--arrangements", "--suggest"),
-        (listed and asked.cells is not None, "--arrangements", "--cells"),
-        (listed and asked.given is not None, "--arrangements", "--given"),
-        (listed and asked.recode is not None, "--arrangements", "--recode"),
-        (listed and asked.n is not None, "--arrangements", "--n"),
-        (listed and is_kept, "--arrangements", "--register"),
-        (asked.suggest and asked.given is not None, "--suggest", "--given"),
-        (asked.suggest and asked.cells is not None, "--suggest", "--cells"),
-        (is_kept and asked.cells is not None, "--register", "--cells"),
-        (is_kept and asked.given is not None, "--register", "--given"),
-        (is_kept and asked.drop_zero_rows, "--register", "--drop-zero-rows"),
-        (is_kept and asked.merge_zero_rows, "--register", "--merge-zero-rows"),
-    ]
-
-
-def _needs(asked: BoundsOptions) -> list[tuple[bool, str, str]]:
-    """Options that mean nothing without another."""
-    return [
-        (asked.percent and not asked.conditionals, "--percent", "--conditionals"),
-        (asked.row_n is not None and not asked.conditionals, "--row-n", "--conditionals"),
-        (asked.rounding == "half-even" and asked.decimals is None, "--rounding", "--decimals"),
-        (asked.publish is not None and asked.registry is None, "--publish", "--register"),
-        (asked.accept and asked.publish is None, "--accept", "--publish"),
-        (asked.count_people and asked.registry is None, "--count-people", "--register"),
-        (asked.unit is not None and asked.registry is None, "--unit", "--register"),
-    ]
+def _refuse_alone(*pairs: tuple[bool, str, str]) -> None:
+    for is_missing, first, second in pairs:
+        if is_missing:
+            raise InputError(f"option {first} needs {second}.", option=first)
 
 
 class _ArrangementEntry(Options):

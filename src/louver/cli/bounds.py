@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from louver.bounds import BoundsOptions, answer
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
@@ -28,7 +26,7 @@ def bounds(
     request = ask(BoundsOptions, file, spec, given)
     if html is not None:
         check_page(html, request.files())
-    found = answer(request, run, joint=_joint)
+    found = answer(request, run)
     if html is not None:
         from louver.report.bounds import write_bounds_report
 
@@ -40,11 +38,3 @@ def bounds(
     else:
         say(repr(found) if html is None else f"{found!r}\nReport: {printable(html)}")
     return 0 if found.passed else CHECK_FAILED
-
-
-def _joint(*data: Any, **asked: Any) -> Any:
-    """The joint audit, imported only where a register is named."""
-    from louver.audit import audit
-    from louver.release.pages import page_of
-
-    return audit(*data, **asked, report=page_of)

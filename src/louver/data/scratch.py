@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 import weakref
 from collections.abc import Iterator
@@ -20,10 +19,11 @@ from types import TracebackType
 import numpy as np
 
 from louver._arrays import Ints
+from louver._files import try_lock
 from louver.errors import InputError
 from louver.run import Run
 
-__all__ = ["PairFile", "Scratch", "SortedCounts", "added_up", "try_lock"]
+__all__ = ["PairFile", "Scratch", "SortedCounts", "added_up"]
 
 PREFIX = "louver-scratch-"
 UNLOCKED = "louver-new-"  # a name that no sweep takes, until the lock is held
@@ -118,19 +118,6 @@ def _take_over(folder: Path) -> int | None:
         return lock
     os.close(lock)
     return None
-
-
-def try_lock(descriptor: int) -> bool:
-    """Take the lock of an open file, for as long as this process or a fork of it lives."""
-    if sys.platform == "win32":  # no lock that ends with its process, so nothing is ever swept
-        return False
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 AT_ONCE = 1 << 20

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from louver.data.scratch import try_lock
+from louver._files import sync, try_lock
 from louver.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
                 if hasattr(os, "fchmod"):
                     os.fchmod(handle, mode)  # a writer killed before leaves nothing that others may read
         if is_kept:
-            _sync_folder(path.parent)
+            sync(path.parent)
         else:
             sibling.unlink()
     except OSError:
@@ -145,12 +145,3 @@ def spreadsheet_safe(column: pyarrow.Array | pyarrow.ChunkedArray) -> pyarrow.Ar
     is_formula = pc.match_substring_regex(column, r"^[=+\-@\t\r']")
     is_number = pc.match_substring_regex(column, NUMBER)
     return pc.if_else(pc.and_not(is_formula, is_number), pc.binary_join_element_wise("'", column, ""), column)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

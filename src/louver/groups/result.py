@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from louver._arrays import Ints
 from louver._html import Shown
+from louver._verdict import Verdict
 from louver._words import counted
 from louver.errors import printable
 from louver.groups.plan import SizePlan
@@ -23,6 +24,7 @@ from louver.groups.uncertainty import Simulated, Uncertainty
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
+from louver.release.pages.promised import groups_verdict
 from louver.release.sentences import CHAIN, NOT_PRIVATE, ROUNDED_ALONE
 from louver.release.write import ReleaseWriter
 
@@ -99,6 +101,16 @@ class GroupRelease(Shown):
         persons: Ints = self.counts @ np.array(self.sizes)
         return persons
 
+    @property
+    def verdict(self) -> Verdict:
+        """What the release promises, and what it does not protect."""
+        return groups_verdict(self._privacy(), **self._status)
+
+    @property
+    def _status(self) -> dict[str, bool]:
+        is_for_release = self.evaluation is None and self.plan.is_private
+        return {"is_private": self.is_private, "is_for_release": is_for_release}
+
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
         loss = self.plan.loss
@@ -126,6 +138,7 @@ class GroupRelease(Shown):
             "debited": self.debited,
             "levels": levels,
             "total_groups": self.total_groups,
+            "verdict": self.verdict.to_dict(),
             "seconds": self.seconds,
         }
 
@@ -172,7 +185,7 @@ class GroupRelease(Shown):
 
     def manifest(self, parameters: dict[str, Any]) -> Manifest:
         """Describe the release: what, how, what it is conditional on, what it promises."""
-        plan, loss = self.plan, self.plan.loss
+        plan = self.plan
         is_public = plan.total is Total.PUBLIC
         disclosures = ["the total number of groups, exactly"] if is_public else []
         if self.is_domain_from_data:
@@ -189,35 +202,40 @@ class GroupRelease(Shown):
             method=plan.mechanism.name,
             parameters=parameters,
             promises=[self._promise()],
-            privacy={
-                "measure": str(loss.measure),
-                "amount": str(loss.amount),
-                "composed": None if plan.promise is None else list(map(str, plan.promise)),
-                "neighbours": str(loss.neighbours),
-                "meaning": loss.neighbours.meaning,
-                "invariants": self.invariants,
-                "not_protected": list(plan.not_protected),
-                "levels": [
-                    {
-                        "name": level.name,
-                        "loss": str(level.loss.amount),
-                        "sensitivity": level.sensitivity,
-                        "squared_sensitivity": level.squared_sensitivity,
-                    }
-                    for level in plan.levels
-                ],
-            },
+            privacy=self._privacy(),
             results=self._results(),
             disclosures=disclosures,
             warnings=warnings,
             ledger_head=None if self.head is None else str(self.head),
-            not_private=not self.is_private,
-            not_for_release=self.evaluation is not None or not plan.is_private,
+            not_private=not self._status["is_private"],
+            not_for_release=not self._status["is_for_release"],
         )
+
+    def _privacy(self) -> dict[str, Any]:
+        """What the manifest says about the noise."""
+        plan, loss = self.plan, self.plan.loss
+        return {
+            "measure": str(loss.measure),
+            "amount": str(loss.amount),
+            "composed": None if plan.promise is None else list(map(str, plan.promise)),
+            "neighbours": str(loss.neighbours),
+            "meaning": loss.neighbours.meaning,
+            "invariants": self.invariants,
+            "not_protected": list(plan.not_protected),
+            "levels": [
+                {
+                    "name": level.name,
+                    "loss": str(level.loss.amount),
+                    "sensitivity": level.sensitivity,
+                    "squared_sensitivity": level.squared_sensitivity,
+                }
+                for level in plan.levels
+            ],
+        }
 
     def _results(self) -> dict[str, Any]:
         """The JSON result without its times, and what else the page shows."""
-        told = {key: value for key, value in self.to_dict().items() if key != "seconds"}
+        told = {key: value for key, value in self.to_dict().items() if key not in ("seconds", "verdict")}
         plan, before = self.plan, self.forecast.before
         levels = [
             entry
@@ -272,7 +290,8 @@ class GroupRelease(Shown):
             lines.append(line)
         if self.debited not in (None, str(self.plan.loss)):
             lines.insert(1, f"  debited: {self.debited}, which is what the ledger counts")
-        lines[1:1] = [f"  not protected: {what}" for what in self.plan.not_protected]
+        lines.insert(1, f"  {self.verdict.sentence}")
+        lines[2:2] = [f"  not protected: {what}" for what in self.plan.not_protected]
         return "\n".join(map(printable, lines[:10]))
 
 

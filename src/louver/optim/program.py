@@ -121,13 +121,13 @@ class Program:
             )
 
     def solve(self, *, nodes: int = 0, start: Floats | None = None, seconds: float = math.inf) -> Solved:
-        """Solve as it stands; `nodes`, `start` and `seconds` are limits and a first answer of an integer program."""
+        """Solve as it stands, for at most so many seconds; `nodes` and `start` are a limit and a first answer of an integer program."""
         if self._solver is None:
             return self._cold(nodes)
         solver = self._solver
+        solver.setOptionValue("time_limit", float(seconds))
         if self._is_integer is not None:
             solver.setOptionValue("mip_max_nodes", int(nodes))
-            solver.setOptionValue("time_limit", float(seconds))
             if start is not None:
                 solver.setSolution(len(start), self._columns, np.asarray(start, np.float64))
         solver.run()

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from louver._arrays import Floats
 from louver._html import html_table
+from louver._verdict import Level, Verdict
+from louver._words import listed
 from louver.data.coded import CodedColumn
 from louver.data.dependencies import Dependency
 from louver.data.kinds import ColumnKind
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["ColumnProfile", "Distribution", "Profile", "percent", "spread", "told_dependencies"]
 
 MAX_SHOWN = 12
+GENERALISE = (
+    "Before records are published, generalise the columns called quasi, and decide about every other one."
+)
 INSIDE = "For the data steward only; nothing here is for release."
 
 
@@ -119,7 +124,24 @@ class Profile:
 
     def to_json(self) -> str:
         """The result as JSON."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        return json.dumps(asdict(self) | {"verdict": self.verdict.to_dict()}, ensure_ascii=False)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What has to be done before records are published."""
+        identifying = [column.name for column in self.columns if column.role is Role.IDENTIFYING]
+        reasons = (
+            [f"Do not publish these columns as they are: {', '.join(identifying)}."] if identifying else []
+        )
+        if self.sets:
+            first = next((one for one in self.sets if len(one.columns) > 1), self.sets[0])
+            alone = [column.name for column in self.columns if column.share_alone >= self.share]
+            reasons += [f"Many values of {listed(alone)} occur once."] if alone else []
+            reasons.append(
+                f"Whoever knows {listed(first.columns)} can single out {percent(first.share)} of the records."
+            )
+        level = Level.STOP if reasons else Level.CARE
+        return Verdict(level, GENERALISE, tuple(reasons))
 
     def to_frame(self) -> pyarrow.Table:
         """One line per column."""
@@ -151,7 +173,9 @@ class Profile:
             head,
             *lines,
         ]
-        return "\n".join(map(printable, [*told, *self._told_sets(), *self._told_dependencies()]))
+        return "\n".join(
+            map(printable, [*told, *self._told_sets(), *self._told_dependencies(), str(self.verdict)])
+        )
 
     def _told_sets(self) -> list[str]:
         what = f"{percent(self.share)} of the records or more"

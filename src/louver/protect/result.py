@@ -38,7 +38,7 @@ NOUNS = {
     "number": "number of hidden cells",
     "value": "hidden value",
     "cost": "cost",
-    "distance": "total distance of the rounded numbers",
+    "distance": "total distance of the rounded numbers in bases",
 }
 
 
@@ -120,7 +120,8 @@ class RoundingFigures:
 class ProtectSummary:
     """Figures of all tables together; a cell that several tables show counts once.
 
-    `cost` is of the secondary cells, and no pattern that protects costs less than `bound`.
+    `cost` is of the secondary cells, and no pattern that protects costs less than `bound`. Of rounded tables it is the sum of all
+    distances, each in multiples of its base, since numbers of different variables cannot be added.
     """
 
     cells: int

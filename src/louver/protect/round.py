@@ -17,13 +17,14 @@ perturbation: statistical disclosure limitation methods for tabular data", for l
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from louver._arrays import Bools, Floats, Ints
-from louver.errors import InfeasibleError
+from louver.errors import InfeasibleError, SolverError
 from louver.optim.kernels.rounding.descent import SCALE, anneal_inplace
 from louver.optim.program import Program
 from louver.optim.status import Status
@@ -56,8 +57,10 @@ class Rounding:
     ----------
     numbers : int array
         In units, multiples of the base of each cell.
-    distance, bound : float
-        Sum of all distances in units, and what it is at least in any table that adds up with numbers as far from the true ones.
+    distance, bound : int
+        Sum of all distances, and what it is at least in any table that adds up with numbers as far from the true ones. Both count in
+        parts of a base, `scale` parts to each: of tables with one base these are units, and different variables weigh alike.
+    scale : int
     is_optimal : bool
         Whether no such table has a smaller sum, and no table that adds up keeps nearer multiples.
     beyond : int
@@ -65,8 +68,9 @@ class Rounding:
     """
 
     numbers: Ints
-    distance: float
-    bound: float
+    distance: int
+    bound: int
+    scale: int
     is_optimal: bool
     beyond: int
 
@@ -98,37 +102,60 @@ def round_cells(
         Cells that may become negative.
     nodes : int
         Limit of an integer program.
+    seconds : float, optional
+        After about so long the best table so far is taken; the answer then depends on the machine.
+
+    Raises
+    ------
+    InfeasibleError
+        Where no table adds up.
+    SolverError
+        Where none was found in time.
     """
-    model = _Model(values, sums, base, is_negative, run)
+    ends = math.inf if seconds is None else time.monotonic() + seconds
+    model = _Model(values, sums, base, is_negative, run, ends)
     found = model.linear(0)
     if found is not None and found.is_optimal:
         return found
     annealed = model.annealed()
     if annealed is not None and len(values) > SMALL:
         return model.with_bound(annealed)
-    left = math.inf if seconds is None else seconds
     for beyond in WIDER:
-        whole, is_impossible = model.whole(beyond, nodes, left)
+        if time.monotonic() >= ends:
+            break
+        whole, is_impossible = model.whole(beyond, nodes, model.left)
         if whole is not None:
-            return whole
+            return model.nearer(whole, annealed)
         if not is_impossible and annealed is not None:
-            return model.with_bound(annealed)
-    raise InfeasibleError(
-        f"no table was found that adds up with every number at most {WIDER[-1] + 1} multiples from its value; choose another base."
-    )
+            break
+    else:
+        raise InfeasibleError(
+            f"no table was found that adds up with every number at most {WIDER[-1] + 1} multiples from its value; choose another base."
+        )
+    if annealed is None:
+        raise SolverError("no table that adds up was found in the time that --seconds allows; allow more.")
+    return model.with_bound(annealed)
 
 
 class _Model:
     """Steps of each cell from the multiple at or below its value."""
 
-    def __init__(self, values: Ints, sums: csr_array, base: Ints, is_negative: Bools, run: Run) -> None:
-        self.values, self.base, self.run = values, base, run
+    def __init__(
+        self, values: Ints, sums: csr_array, base: Ints, is_negative: Bools, run: Run, ends: float
+    ) -> None:
+        self.values, self.base, self.run, self.ends = values, base, run, ends
         self.sums = sums.astype(np.int64)
         self.lowest = np.floor_divide(values, base)
-        self.rest = values - self.lowest * base
+        self.rest = (values - self.lowest * base).astype(np.int64)
         self.next = (self.rest > 0).astype(np.int64)
         self.least = np.where(is_negative, -(1 << 40), -self.lowest)
         self.right = -(self.sums @ self.lowest)
+        self.scale = math.lcm(1, *np.unique(base).tolist())
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left, and never none, so that every solver starts."""
+        return max(self.ends - time.monotonic(), 1e-3)
 
     def _program(self, beyond: int, is_whole: bool) -> Program:
         """Steps to the next multiple, and steps further up and down, each with its share of the distance."""
@@ -150,44 +177,52 @@ class _Model:
             is_integer=np.ones(len(upper), dtype=bool) if is_whole else None,
             run=self.run,
         )
-        slope = (self.base - 2 * self.rest) / self.unit
-        further = self.base / self.unit
+        slope = (self.base - 2 * self.rest) / self.base
+        further = np.ones(n)
         program.set_cost(np.concatenate([slope, further, further]) if beyond else slope)
         return program
-
-    @property
-    def unit(self) -> float:
-        """What distances are divided by in programs."""
-        return float(self.base.max(initial=1))
 
     def _steps(self, point: Floats, beyond: int) -> Ints:
         n = len(self.values)
         found = np.rint(point[:n] + point[n : 2 * n] - point[2 * n :] if beyond else point)
         return found.astype(np.int64)
 
-    def _bound(self, value: float) -> float:
-        bound = value * self.unit + float(self.rest.sum())
-        return math.ceil(bound - WHOLE * max(1.0, abs(bound)))
+    def _weighed(self, distances: Ints) -> int:
+        """Sum of distances in parts of a base; exact."""
+        return sum(
+            int(distances[self.base == base].sum()) * (self.scale // base)
+            for base in np.unique(self.base).tolist()
+        )
 
-    def _rounding(self, steps: Ints, bound: float, *, is_proved: bool) -> Rounding | None:
+    @property
+    def _least(self) -> int:
+        """What the distance is at least, additive or not: every number goes to its nearest multiple."""
+        return self._weighed(np.minimum(self.rest, self.base - self.rest))
+
+    def _bound(self, value: float) -> int:
+        bound = value * self.scale + float(self._weighed(self.rest))
+        return max(self._least, math.ceil(bound - WHOLE * max(1.0, abs(bound))))
+
+    def _rounding(self, steps: Ints, bound: int, *, is_proved: bool) -> Rounding | None:
         """Steps as numbers, if all sums hold; checked in integers."""
         numbers = (self.lowest + steps) * self.base
         if (self.sums @ numbers).any() or (steps < self.least).any():
             return None
-        distance = float(np.abs(numbers - self.values).sum())
+        distance = self._weighed(np.abs(numbers - self.values))
         beyond = int(np.maximum(-steps, steps - self.next).max(initial=0))
         bound = min(bound, distance)
         return Rounding(
             numbers=numbers,
             distance=distance,
             bound=bound,
+            scale=self.scale,
             is_optimal=is_proved and bound >= distance,
             beyond=beyond,
         )
 
     def linear(self, beyond: int) -> Rounding | None:
         """The answer of the linear program, where it is whole."""
-        found = self._program(beyond, False).solve()
+        found = self._program(beyond, False).solve(seconds=self.left)
         if (
             found.status is not Status.OPTIMAL
             or np.abs(found.point - np.rint(found.point)).max(initial=0) > WHOLE
@@ -209,16 +244,26 @@ class _Model:
 
     def with_bound(self, steps: Ints) -> Rounding:
         """Steps of an annealing, with the bound of the linear program that allows as far ones."""
-        first = self._rounding(steps, 0.0, is_proved=False)
+        first = self._rounding(steps, self._least, is_proved=False)
         assert first is not None  # every step of the annealing is additive
-        found = self._program(first.beyond, False).solve()
-        bound = self._bound(found.bound) if found.status is Status.OPTIMAL else 0.0
+        found = self._program(first.beyond, False).solve(seconds=self.left)
+        bound = self._bound(found.bound) if found.status is Status.OPTIMAL else self._least
         second = self._rounding(steps, bound, is_proved=first.beyond == 0)
         assert second is not None
         return second
 
+    def nearer(self, whole: Rounding, annealed: Ints | None) -> Rounding:
+        """The better of two tables; an integer program that met its limit can be worse than the annealing."""
+        other = None if annealed is None else self._rounding(annealed, whole.bound, is_proved=False)
+        if other is None or (other.beyond, other.distance) >= (whole.beyond, whole.distance):
+            return whole
+        return other if other.beyond == whole.beyond else replace(other, bound=self._least)
+
     def annealed(self) -> Ints | None:
-        """Steps by annealing; None where the numbers are not all sums of the finest ones."""
+        """Steps by annealing; None where the numbers are not all sums of the finest ones.
+
+        When time is up the last part, which only improves, still runs.
+        """
         moved = _moved(self.sums, len(self.values))
         if moved is None:
             return None
@@ -233,6 +278,8 @@ class _Model:
         for number, part in enumerate(np.array_split(temperatures, PARTS)):
             self.run.check()
             self.run.report("rounding", number, PARTS)
+            if number < PARTS - 1 and time.monotonic() >= self.ends:
+                continue
             found = steps.copy()
             anneal_inplace(
                 matrix.indptr.astype(np.int64),

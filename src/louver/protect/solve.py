@@ -93,8 +93,8 @@ def _rounded(options: ProtectOptions, loaded: Loaded, judged: Judged, run: Run) 
     hiding = Hiding(
         hidden=nothing,
         witnesses=witnesses,
-        cost=rounding.distance,
-        bound=rounding.bound,
+        cost=rounding.distance / rounding.scale,
+        bound=rounding.bound / rounding.scale,
         is_optimal=rounding.is_optimal,
         rounds=0,
     )

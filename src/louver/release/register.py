@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from louver._files import sync
 from louver.data.people import Sketch
 from louver.errors import InputError
 from louver.release.strict_json import read_bytes, read_json
@@ -230,7 +231,7 @@ class Register:
             os.link(unfinished, self.folder / name)
         finally:
             os.unlink(unfinished)
-        self._sync()
+        sync(self.folder)
 
     def _set_head(self, digest: str) -> None:
         handle, unfinished = tempfile.mkstemp(dir=self.folder, prefix=".unfinished-")
@@ -239,14 +240,7 @@ class Register:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(unfinished, self.folder / HEAD)
-        self._sync()
-
-    def _sync(self) -> None:
-        handle = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        sync(self.folder)
 
     def _fault(self, told: str) -> InputError:
         return InputError(

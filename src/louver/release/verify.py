@@ -17,6 +17,8 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from louver._html import html_table
+from louver._verdict import Level, Verdict
+from louver._words import counted, listed
 from louver.errors import InputError, printable
 from louver.release.folder import Folder, Malformed, are_hollow, plain_files
 from louver.release.manifest import (
@@ -42,7 +44,16 @@ from louver.release.strict_json import MOST_BYTES, NOT_AS_WRITTEN, is_as_written
 if TYPE_CHECKING:
     from louver.release.open import Release
 
-__all__ = ["Check", "Verification", "check_promise", "check_promises", "is_unchanged", "verify"]
+__all__ = [
+    "TOGETHER",
+    "Check",
+    "Verification",
+    "check_promise",
+    "check_promises",
+    "is_unchanged",
+    "judge_all",
+    "verify",
+]
 
 REPORT = "report.html"
 SAME_PAGE = "the page that follows from the manifest and the published files, byte for byte"
@@ -50,6 +61,10 @@ OTHER_PAGE = (
     "not the page that this version of louver makes of the release: it was edited, or another version made it"
 )
 UNREAD_PAGE = "not checked, as asked for: what it says is its maker's word"
+TOGETHER = (
+    "What the releases give away together was not checked: tables are audited together where they are published, and privacy losses "
+    "add up in the ledger."
+)
 BAD_FORM = "the files or the promise are not of the promised form"
 
 
@@ -73,10 +88,20 @@ class Verification:
     def passed(self) -> bool:
         return all(check.passed for check in self.checks)
 
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the release keeps what it promises."""
+        failed = sum(not check.passed for check in self.checks)
+        if failed:
+            return Verdict(Level.STOP, f"{failed} of {len(self.checks)} checks FAILED.")
+        unread = tuple(f"{check.name}: {check.found}." for check in self.checks if check.found == UNREAD_PAGE)
+        return Verdict(Level.CARE if unread else Level.OK, "Every promise holds.", unread)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "release": self.release,
             "passed": self.passed,
+            "verdict": self.verdict.to_dict(),
             "checks": [asdict(check) for check in self.checks],
         }
 
@@ -92,13 +117,38 @@ class Verification:
         return "\n".join([*(_line(check) for check in self.checks), self._told()])
 
     def _told(self) -> str:
-        n_failed = sum(not check.passed for check in self.checks)
-        told = "every promise holds" if not n_failed else f"{n_failed} of {len(self.checks)} checks FAILED"
-        return f"Verification of {printable(self.release)}: {told}"
+        sentence = self.verdict.sentence
+        return f"Verification of {printable(self.release)}: {sentence[0].lower()}{sentence[1:-1]}"
 
     def _repr_html_(self) -> str:
         lines = [("passed" if check.passed else "FAILED", check.name, check.found) for check in self.checks]
         return f"<p>{escape(self._told())}</p>" + html_table(("", "check", "found"), lines)
+
+
+def judge_all(passed: Mapping[str, bool | None]) -> Verdict | None:
+    """The verdict on several releases of the same people.
+
+    Parameters
+    ----------
+    passed : mapping of str to bool or None
+        Name of each release -> whether every check passed, None where none was made. One that cannot be read did not pass.
+
+    Returns
+    -------
+    Verdict or None
+        None as long as nothing speaks against the releases and some were not checked.
+    """
+    broken = [name for name, one in passed.items() if one is False]
+    left = sum(one is None for one in passed.values())
+    unchecked = (f"{counted(left, 'release')} not checked yet.",) if left else ()
+    together = (TOGETHER,) if len(passed) > 1 else ()
+    if broken:
+        verb = "does" if len(broken) == 1 else "do"
+        sentence = f"{counted(len(broken), 'release')} {verb} not keep what was promised."
+        return Verdict(Level.STOP, sentence, (f"{listed(broken)}.", *unchecked, *together))
+    if left:
+        return None
+    return Verdict(Level.CARE if together else Level.OK, "Every promise was recomputed and holds.", together)
 
 
 def _line(check: Check) -> str:

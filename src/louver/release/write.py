@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,15 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
+from louver._files import FolderLock, has_locks, lock_folder, sync, try_lock
 from louver.errors import InputError, PromiseError
 from louver.release.folder import Folder
 from louver.release.manifest import MANIFEST, Manifest, file_entry, parse
 from louver.release.strict_json import parse_json
 from louver.release.verify import check_promises
 from louver.run import Run
-
-if sys.platform != "win32":
-    import fcntl
 
 __all__ = ["ReleaseWriter", "check_out"]
 
@@ -56,7 +53,7 @@ class ReleaseWriter:
         self.out, self._run = Path(out), run or Run()
         check_out(self.out)
         self._folder: Path | None = None
-        self._lock: int | None = None
+        self._lock: FolderLock | None = None
 
     def __enter__(self) -> ReleaseWriter:
         prefix = f".{self.out.name}.partial-"
@@ -64,7 +61,7 @@ class ReleaseWriter:
         try:
             while self._lock is None:
                 self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self.out.parent))
-                self._lock = _locked(self._folder)
+                self._lock = lock_folder(self._folder)
         except OSError:
             problem = f"option --out: the folder above {self.out.name} cannot be written to."
         else:
@@ -77,7 +74,7 @@ class ReleaseWriter:
         if self._folder is not None and self._folder.exists():
             shutil.rmtree(self._folder, ignore_errors=True)
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.close()
         if isinstance(error, OSError):
             message = f"option --out: {self.out.name} cannot be written; check permissions and disk space."
             raise InputError(message, option="--out") from None
@@ -120,12 +117,12 @@ class ReleaseWriter:
             sealed = replace(sealed, ledger_head=log())
         (folder / MANIFEST).write_text(sealed.to_json(), encoding="utf-8")
         for path in [*folder.rglob("*"), folder]:
-            _sync(path)
+            sync(path)
         folder.chmod(_usual_mode(folder))
         # A folder that appeared meanwhile is never replaced, not even an empty one.
         check_out(self.out)
         folder.rename(self.out)
-        _sync(self.out.parent)
+        sync(self.out.parent)
         return sealed
 
 
@@ -151,29 +148,12 @@ def _usual_mode(folder: Path) -> int:
         probe.rmdir()
 
 
-def _locked(folder: Path) -> int | None:
-    """Hold a folder until the descriptor is closed; None where a sweep took it away meanwhile."""
-    with suppress(FileNotFoundError):
-        handle = os.open(folder, os.O_RDONLY)
-        if sys.platform != "win32":
-            with suppress(OSError):  # a file system without locks is never swept
-                fcntl.flock(handle, fcntl.LOCK_EX)
-        if folder.exists():
-            return handle
-        os.close(handle)
-    return None
-
-
 def _sweep(parent: Path, prefix: str) -> None:
     """Remove folders of our own that runs for the same place left behind, and that no live process holds."""
     with suppress(OSError):
         for entry in list(os.scandir(parent)):
             is_ours = entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
-            if (
-                sys.platform != "win32"
-                and is_ours
-                and entry.stat(follow_symlinks=False).st_uid == os.getuid()
-            ):
+            if has_locks() and is_ours and entry.stat(follow_symlinks=False).st_uid == os.getuid():
                 _remove_stale(Path(entry.path))
 
 
@@ -181,18 +161,7 @@ def _remove_stale(folder: Path) -> None:
     """Remove a folder, unless somebody holds it."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        if sys.platform != "win32":
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
-    except OSError:
-        return
-    finally:
-        os.close(handle)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
+        if try_lock(handle):
+            shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(handle)

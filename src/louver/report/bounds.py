@@ -12,7 +12,7 @@ from louver._words import counted
 from louver.bounds.answer import BoundsAnswer, advice_beside
 from louver.bounds.options import BoundsOptions
 from louver.bounds.plot import narrowest
-from louver.bounds.publish import Publication
+from louver.bounds.publication import Publication
 from louver.bounds.result import BoundsAudit, Cell, Comparison, TellingRow
 from louver.bounds.suggestions import UTILITY, Suggestions
 from louver.data.read import name_of

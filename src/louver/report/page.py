@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from louver._figure import svg
-from louver._verdict import Level, Verdict
+from louver._verdict import Verdict
 from louver.data.write import is_replaceable, replacing
 from louver.errors import InputError
-from louver.release.pages.frame import answers, facts, figure, page, sentence, table, tiles
+from louver.release.pages.frame import answers, facts, figure, page, sentence, table, tiles, verdict_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,8 +31,7 @@ __all__ = [
 
 def verdict(found: Verdict, advice: str = "") -> str:
     """A verb's verdict, coloured by its level, and what to do next."""
-    kind = {Level.OK: "verdict", Level.CARE: "verdict care", Level.STOP: "verdict risk"}[found.level]
-    return f'<p class="{kind}">{sentence(" ".join(filter(None, (str(found), advice))))}</p>'
+    return verdict_line(found.level, sentence(" ".join(filter(None, (str(found), advice)))))
 
 
 def picture(drawn: Figure, caption: str) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from html import escape
 
 from louver._version import __version__
-from louver._words import listed
 from louver.data.dependencies import CHANCE, LEAST_ACCURACY, LEAST_GAIN
 from louver.profile.result import Distribution, Profile, percent, told_dependencies
 from louver.profile.roles import MOSTLY_ALONE, Role
-from louver.report.page import page, picture, table, tiles
+from louver.report.page import page, picture, table, tiles, verdict
 
 __all__ = ["profile_report"]
 
@@ -21,7 +20,7 @@ COLOUR = "#2a6f97"
 def profile_report(profile: Profile) -> str:
     """The report as HTML."""
     sections = [
-        _verdict(profile),
+        verdict(profile.verdict),
         _tiles(profile),
         "<h2>Columns</h2>",
         _column_table(profile),
@@ -40,21 +39,6 @@ def profile_report(profile: Profile) -> str:
     ]
     subtitle = f"Profile of {profile.source}. For the data steward only: it shows confidential counts and is not for release."
     return page("What is in this table", subtitle, sections, f"Made by louver {__version__}.")
-
-
-def _verdict(profile: Profile) -> str:
-    identifying = [column.name for column in profile.columns if column.role is Role.IDENTIFYING]
-    text = (
-        f"Do not publish these columns as they are: {', '.join(identifying)}. " if identifying else ""
-    ) + "Before records are published, generalise the columns called quasi, and decide about every other one."
-    if profile.sets:
-        first = next((one for one in profile.sets if len(one.columns) > 1), profile.sets[0])
-        alone = [column.name for column in profile.columns if column.share_alone >= profile.share]
-        text += f" Many values of {listed(alone)} occur once." if alone else ""
-        text += (
-            f" Whoever knows {listed(first.columns)} can single out {percent(first.share)} of the records."
-        )
-    return f'<p class="verdict{" risk" if profile.sets else ""}">{escape(text)}</p>'
 
 
 def _tiles(profile: Profile) -> str:

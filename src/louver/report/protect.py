@@ -104,7 +104,7 @@ def _facts(found: ProtectedTables) -> str:
     s = found.summary
     what = "no pattern that protects costs less than"
     if found.rounding is not None:
-        what = "in units of the last decimal; no table that adds up has a smaller distance than"
+        what = "in bases; no table that adds up has a smaller distance than"
     entries = [
         ("Asked", " ".join(found.question.asked())),
         ("Not asked", " ".join(found.question.not_asked())),

@@ -24,19 +24,16 @@ from louver.schema.request import documented
 from louver.schema.spec import as_spec
 from louver.schema.validate import validated
 from louver.topdown.errors.area import Area, read_area
-from louver.topdown.extension.problem import Extension, read_extension
-from louver.topdown.extension.project import read_first_design
-from louver.topdown.extension.repair import check_extendable
-from louver.topdown.extension.result import check_payer, estimate_extension, measure_extension
 from louver.topdown.knowledge.check import Clash, KnowledgeCheck, check_knowledge, read_counts, read_values
-from louver.topdown.load import SpecLike
+from louver.topdown.load import SpecLike, read_first_design
 from louver.topdown.measuring.noise_plan import QueryPlan, make_plan
 from louver.topdown.measuring.sealing import measure_into, noted_shares
-from louver.topdown.options import AreaOptions, Estimator, PlanOptions, RunOptions
+from louver.topdown.options import AreaOptions, EstimatorName, PlanOptions, RunOptions
 from louver.topdown.planning.forecast import ForecastLine, PlanForecast, plan_for
 from louver.topdown.planning.shares import plain_words
 from louver.topdown.result import QueryError, TopDownRelease
 from louver.topdown.solve import (
+    Estimation,
     Report,
     estimate_from,
     folder_beside,
@@ -68,6 +65,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from louver.data.read import ArrowStream
+    from louver.topdown.extension.problem import Extension
 
     Data = str | Path | ArrowStream
 
@@ -82,7 +80,7 @@ def topdown(
     ledger: str | Path | None = None,
     engine: str = "local:1",
     resume: bool = False,
-    estimator: Estimator | None = None,
+    estimator: EstimatorName | None = None,
     shrink: float | str | None = None,
     intervals: int | None = None,
     csv: bool = False,
@@ -253,13 +251,17 @@ def measure(
     extension = _extension(spec, data, run)
     plan = _plan(spec, data, run, (folder,) if resume else ()) if extension is None else extension.plan
     payer = open_payer(plan, ledger, run)
+    measure_paid = measure_into
     if extension is not None:
+        from louver.topdown.extension.repair import check_extendable
+        from louver.topdown.extension.result import check_payer, measure_extension
+
         check_extendable(extension, run)
         check_payer(extension, payer)
+        measure_paid = partial(measure_extension, extension)
     if not resume:
         check_out(folder)
     began = time.perf_counter()
-    measure_paid = measure_into if extension is None else partial(measure_extension, extension)
     measured = measure_paid(plan, folder, payer, run)
     return Measured.of(measured, folder, plan.loss, seconds=time.perf_counter() - began)
 
@@ -272,7 +274,7 @@ def estimate(
     measurements: str | Path,
     out: str | Path | None = None,
     engine: str = "local:1",
-    estimator: Estimator | None = None,
+    estimator: EstimatorName | None = None,
     shrink: float | str | None = None,
     intervals: int | None = None,
     csv: bool = False,
@@ -297,7 +299,11 @@ def estimate(
         plan = _plan(spec, None, run, (folder,), **how) if extension is None else extension.plan
         if out is not None:
             check_out(Path(out))
-        estimated = estimate_from if extension is None else partial(estimate_extension, extension)
+        estimated: Estimation = estimate_from
+        if extension is not None:
+            from louver.topdown.extension.result import estimate_extension
+
+            estimated = partial(estimate_extension, extension)
         release = estimated(plan, folder, workers, run, {})
     return write_release(release, folder, out=out, report=report, csv=csv, run=run)
 
@@ -337,6 +343,10 @@ def extend(
     **Neighbours**: as the spec says. **Privacy**: the losses of the queries measured here, and those of the first release
     (adaptive composition; Abowd et al. 2019, section 2.2); `docs/proofs/topdown.md`.
     """
+    from louver.topdown.extension.problem import read_extension
+    from louver.topdown.extension.repair import check_extendable
+    from louver.topdown.extension.result import check_payer, estimate_extension, measure_extension
+
     with open_engine(engine, folder_beside(out), run) as workers:
         folder = Path() if seed is not None else _paid_folder(out, evaluate=evaluate)
         extension = read_extension(spec, data, seeded=seed is not None, run=run)
@@ -391,6 +401,8 @@ def _extension(spec: SpecLike, data: Data | None, run: Run | None, **how: Any) -
         if value is not None:
             message = f"option --{name} is not for an extension, which is estimated in one way; leave it out."
             raise InputError(message, option=f"--{name}")
+    from louver.topdown.extension.problem import read_extension
+
     return read_extension(spec, data, run=run)
 
 

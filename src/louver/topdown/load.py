@@ -39,7 +39,7 @@ from louver.topdown.options import (
 from louver.topdown.planning.shares import Aim, choose_shares, with_shares
 from louver.topdown.problem import DETAILED, Design, Query, Statement
 
-__all__ = ["SpecLike", "cell_set", "read_design"]
+__all__ = ["SpecLike", "cell_set", "read_design", "read_first_design"]
 
 QUERY_NAME = re.compile(r"[A-Za-z0-9_-]+")  # queries name files
 TABLE_COLUMNS = {"level", "region", "count"}
@@ -136,6 +136,19 @@ def read_design(
         aim = Aim.named("even", design)
         return with_shares(design, choose_shares(design, measurable(design), aim).shares)
     return design
+
+
+def read_first_design(
+    given: SpecLike, data: Any = None, run: Run | None = None, *, noted: SharesOptions | None = None
+) -> Design:
+    """Read a TopDown spec, and the bounds of the one that will extend it, where it names one; parameters as for `read_design`."""
+    design = read_design(given, data, run=run, noted=noted)
+    if design.options.extended_by is None:
+        return design
+    # Only a spec that will be extended loads the extension.
+    from louver.topdown.extension.project import project_extension
+
+    return project_extension(design, run)
 
 
 def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[Attribute, ...]:

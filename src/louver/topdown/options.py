@@ -54,7 +54,7 @@ __all__ = [
     "MAX_CELLS",
     "BoundOptions",
     "CheckOptions",
-    "Estimator",
+    "EstimatorName",
     "GeographyOptions",
     "InvariantOptions",
     "PlanOptions",
@@ -69,7 +69,7 @@ MAX_CELLS = 1 << 20
 
 Amount = int | float | str
 Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
-Estimator = Literal["bayes", "least-squares", "plain"]
+EstimatorName = Literal["bayes", "least-squares", "plain"]
 """How noisy answers become counts."""
 
 
@@ -164,7 +164,7 @@ class TopDownOptions(Options):
     delta: Amount | None = None
     neighbours: Literal["change-record", "add-remove-record"] = "change-record"
     acknowledge_invariants: bool = False
-    estimator: Estimator = "bayes"
+    estimator: EstimatorName = "bayes"
     shrink: Shrink = 2.0
     intervals: Simulations = 3
 
@@ -218,7 +218,7 @@ class RunOptions(Options):
     evaluate: bool = option(
         False, "Compare with the truth; needs --seed, never for release.", group="evaluation"
     )
-    estimator: Estimator | None = option(
+    estimator: EstimatorName | None = option(
         None, "bayes, least-squares or plain, in place of the spec's.", metavar="NAME", group="run"
     )
     shrink: Shrink | None = option(

@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 
 from louver._arrays import Ints
 from louver._html import Shown
+from louver._verdict import Verdict
 from louver._words import counted
 from louver.data.write import write_csv
 from louver.errors import printable
 from louver.privacy.budget import amounts_of
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
+from louver.release.pages.promised import topdown_verdict
 from louver.release.sentences import NOT_PRIVATE, failsafe_used, invariant_disclosed
 from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
@@ -60,7 +62,7 @@ CSV_FILE = "data/microdata.csv"
 TABLE_FOLDER = "data/tables"
 ERRORS_FILE = "data/errors.parquet"
 REGIONS_FILE = "data/regions.parquet"
-NOT_IN_MANIFEST = ("seconds", "stages", "manifest")
+NOT_IN_MANIFEST = ("verdict", "seconds", "stages", "manifest")
 STATEMENTS_FILE = "public/statements.parquet"
 INVARIANTS_FILE = "invariants.parquet"
 MEASUREMENTS_FILE = "measurements/topdown.parquet"
@@ -137,6 +139,12 @@ class TopDownRelease(Shown):
         """What the release that it extends lost, which is in these files too; None where it extends none."""
         return None
 
+    @property
+    def verdict(self) -> Verdict:
+        """What the release promises, and what it does not protect."""
+        is_for_release = self.evaluation is None
+        return topdown_verdict(self._privacy(), is_private=self.is_private, is_for_release=is_for_release)
+
     def levels(self) -> Iterator[SparseLevel]:
         """Histograms of every level, the leaves first: each level is the sum of the one below."""
         current = self.estimate.leaves
@@ -182,6 +190,7 @@ class TopDownRelease(Shown):
             "levels": levels,
             "failsafe_regions": [region.region for region in self.estimate.rescued],
             "suboptimal_regions": list(self.estimate.suboptimal),
+            "verdict": self.verdict.to_dict(),
             "seconds": sum(self.seconds.values()),
             "stages": dict(self.seconds),
             "intervals": 0 if self.known_error is None else self.known_error.simulations,
@@ -238,9 +247,8 @@ class TopDownRelease(Shown):
 
     def manifest(self, parameters: dict[str, Any], *, csv: bool = False) -> Manifest:
         """Describe the release: what, how, what it is conditional on, what it promises."""
-        design, loss = self.plan.design, self.plan.loss
+        design = self.plan.design
         invariants = [statement.name for statement in self.plan.invariants]
-        rho = self.plan.epsilon_delta
         warnings = [] if self.is_private else [NOT_PRIVATE]
         rescued = self.estimate.rescued
         if rescued:
@@ -250,27 +258,7 @@ class TopDownRelease(Shown):
             method="dual Newton least squares, rounding by shortest paths",
             parameters=parameters,
             promises=[self._promise(csv)],
-            privacy={
-                "measure": str(loss.measure),
-                "amount": str(loss.amount),
-                "budget": str(design.budget.amount),
-                "composed": None if self.plan.promise is None else list(map(str, self.plan.promise)),
-                "epsilon_at_delta": None if rho is None else [str(rho[0]), str(rho[1])],
-                "neighbours": str(loss.neighbours),
-                "meaning": loss.neighbours.meaning,
-                "conditional_on": "The guarantee holds among tables that share the exact values of the invariants.",
-                "invariants": invariants,
-                "not_protected": list(self.not_protected),
-                "queries": [
-                    {
-                        "level": design.spine.names[m.level],
-                        "query": m.query.name,
-                        "loss": str(m.loss.amount),
-                    }
-                    for level in self.plan.measured
-                    for m in level
-                ],
-            },
+            privacy=self._privacy(),
             results={
                 **self._results(),
                 "failsafe": [
@@ -293,6 +281,28 @@ class TopDownRelease(Shown):
             # How long it took to read the records and to draw noise is nobody else's business.
             seconds=self.seconds["estimate"],
         )
+
+    def _privacy(self) -> dict[str, Any]:
+        """What the manifest says about the noise."""
+        design, loss = self.plan.design, self.plan.loss
+        rho = self.plan.epsilon_delta
+        return {
+            "measure": str(loss.measure),
+            "amount": str(loss.amount),
+            "budget": str(design.budget.amount),
+            "composed": None if self.plan.promise is None else list(map(str, self.plan.promise)),
+            "epsilon_at_delta": None if rho is None else [str(rho[0]), str(rho[1])],
+            "neighbours": str(loss.neighbours),
+            "meaning": loss.neighbours.meaning,
+            "conditional_on": "The guarantee holds among tables that share the exact values of the invariants.",
+            "invariants": [statement.name for statement in self.plan.invariants],
+            "not_protected": list(self.not_protected),
+            "queries": [
+                {"level": design.spine.names[m.level], "query": m.query.name, "loss": str(m.loss.amount)}
+                for level in self.plan.measured
+                for m in level
+            ],
+        }
 
     def _results(self) -> dict[str, Any]:
         """The JSON result without its times, and what else the page shows."""
@@ -384,7 +394,8 @@ class TopDownRelease(Shown):
             lines.append(line)
         if self.debited not in (None, str(self.plan.loss)):
             lines.insert(1, f"  debited: {self.debited}, which is what the ledger counts")
-        lines[1:1] = [f"  not protected: {what}" for what in self.not_protected]
+        lines.insert(1, f"  {self.verdict.sentence}")
+        lines[2:2] = [f"  not protected: {what}" for what in self.not_protected]
         lines.append(f"  failsafe used for {counted(len(self.estimate.rescued), 'region')}")
         return "\n".join(map(printable, lines[:10]))
 

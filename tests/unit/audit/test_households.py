@@ -165,7 +165,6 @@ def test_counts_of_members_are_records_of_one_unit() -> None:
 
 
 def test_bounds_publishes_by_units_or_by_people_on_purpose(tmp_path: Path) -> None:
-    from louver.audit import audit
     from louver.bounds import BoundsOptions, answer
     from louver.schema.request import ask
 
@@ -185,7 +184,7 @@ def test_bounds_publishes_by_units_or_by_people_on_purpose(tmp_path: Path) -> No
         request = ask(
             BoundsOptions, tmp_path / "people.csv", None, given | {"publish": str(tmp_path / out), **more}
         )
-        return answer(request, joint=audit).publication
+        return answer(request).publication
 
     guessed = publish("a")
     assert guessed.published is None and "--unit" in guessed.refused and "--count-people" in guessed.refused

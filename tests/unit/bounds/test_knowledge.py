@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louver.bounds import knowledge
-from louver.bounds.check import AuditOptions, audit_table
+from louver.bounds.check import DisclosureRules, audit_table
 from louver.bounds.knowledge import (
     NO_LIMIT,
     Known,
@@ -41,7 +41,7 @@ def known(number, lower, upper=NO_LIMIT, row=0, cells=(True, True)):
 
 
 def ends(*given):
-    audit = audit_table(TABLE, BY_ILL, AuditOptions(given=given))
+    audit = audit_table(TABLE, BY_ILL, DisclosureRules(given=given))
     return [(cell.lower, cell.upper) for cell in audit.cells()]
 
 
@@ -212,7 +212,7 @@ def test_a_clash_shows_whatever_is_selected(selected, decimals):
         Statement(row={"site": "D"}, at_least=10),
         Statement(row={"site": "C"}, at_least=20),
     )
-    options = AuditOptions(given=given, decimals=decimals, given_from="bounds.toml")
+    options = DisclosureRules(given=given, decimals=decimals, given_from="bounds.toml")
     with pytest.raises(InfeasibleError, match="bounds.toml") as caught:
         audit_table(TABLE, BY_ILL, options, selected=selected)
     if decimals is None:
@@ -226,7 +226,7 @@ def test_people_in_a_zero_row_clash(decimals):
         Statement(row={"site": "E"}, col={"ill": "no"}, at_least=1),
     )
     with pytest.raises(InfeasibleError, match="statement 2 of given contradicts") as caught:
-        audit_table(TABLE, BY_ILL, AuditOptions(given=given, decimals=decimals))
+        audit_table(TABLE, BY_ILL, DisclosureRules(given=given, decimals=decimals))
     assert caught.value.clash == (2,)
 
 
@@ -235,9 +235,9 @@ def test_a_bound_on_no_cells_at_all(decimals):
     nothing = {"ill": []}
     for bound in ({"at_most": 0}, {"at_least": 0}):
         given = (Statement(row={"site": "A"}, col=nothing, **bound),)
-        told = audit_table(TABLE, BY_ILL, AuditOptions(given=given, decimals=decimals))
-        free = audit_table(TABLE, BY_ILL, AuditOptions(decimals=decimals))
+        told = audit_table(TABLE, BY_ILL, DisclosureRules(given=given, decimals=decimals))
+        free = audit_table(TABLE, BY_ILL, DisclosureRules(decimals=decimals))
         assert told.to_dict()["cells"] == free.to_dict()["cells"]
     with pytest.raises(InfeasibleError):
         given = (Statement(row={"site": "A"}, col=nothing, at_least=1),)
-        audit_table(TABLE, BY_ILL, AuditOptions(given=given, decimals=decimals))
+        audit_table(TABLE, BY_ILL, DisclosureRules(given=given, decimals=decimals))

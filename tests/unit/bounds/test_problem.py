@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from louver.bounds import problem
-from louver.bounds.check import AuditOptions, audit_table
+from louver.bounds.check import DisclosureRules, audit_table
 from louver.bounds.conditionals import from_conditionals
 from louver.bounds.problem import Arrangement, ZeroRows, arrange
 from louver.data.histogram import Histogram
@@ -90,7 +90,7 @@ def test_rows_with_a_zero_cell_can_be_dropped():
     table = arrange(PEOPLE, BY_WARD, zero_rows=ZeroRows.DROP)
     assert table.counts.tolist() == [[4, 6], [2, 2]]
     assert (table.n_rows, table.n_zero_rows, table.n, table.dropped_rows) == (2, 0, 14, 4)
-    cells = list(audit_table(table, BY_WARD, AuditOptions()).cells())
+    cells = list(audit_table(table, BY_WARD, DisclosureRules()).cells())
     assert [cell.row["age"] for cell in cells] == ["young", "young", "middle", "middle"]
 
 
@@ -99,7 +99,7 @@ def test_rows_with_a_zero_cell_can_be_merged():
     assert table.counts.tolist() == [[4, 6], [2, 2], [0, 17]]
     assert (table.n_rows, table.n_zero_rows, table.n) == (3, 0, 31)
     assert table.row_labels(-1) == {"sex": "Other", "age": "Other"}
-    cells = list(audit_table(table, BY_WARD, AuditOptions()).cells())
+    cells = list(audit_table(table, BY_WARD, DisclosureRules()).cells())
     assert [cell.row for cell in cells[4:]] == [{"sex": "Other", "age": "Other"}] * 2
 
 
@@ -121,13 +121,13 @@ def test_no_row_left():
 
 def summary(arrangement, zeros, **more):
     table = arrange(PEOPLE, arrangement, structural_zeros=zeros, **more)
-    return audit_table(table, arrangement, AuditOptions()).summary
+    return audit_table(table, arrangement, DisclosureRules()).summary
 
 
 def test_impossible_cells_are_neither_zero_cells_nor_shown():
     zeros = NO_MEN_IN_BIRTH
     table = arrange(PEOPLE, BY_WARD, structural_zeros=zeros)
-    audit = audit_table(table, BY_WARD, AuditOptions())
+    audit = audit_table(table, BY_WARD, DisclosureRules())
     assert summary(BY_WARD, ()).disclosed_zero_cells == 5
     # Left are the old women in the birth ward and the middle-aged men in the other, a zero row.
     assert audit.summary.disclosed_zero_cells == 2
@@ -172,7 +172,7 @@ def test_merged_rows_hold_what_any_of_them_can():
     assert table.possible[-1].tolist() == [True, True]
     s = summary(BY_WARD, zeros, zero_rows=ZeroRows.MERGE)
     assert (s.rows, s.zero_rows, s.disclosed_zero_cells) == (5, 0, 1)
-    audit = audit_table(table, BY_WARD, AuditOptions())
+    audit = audit_table(table, BY_WARD, DisclosureRules())
     assert len(list(audit.cells())) == 10 - 2
 
 
@@ -180,7 +180,7 @@ def test_a_printed_zero_hides_nobody_in_an_impossible_cell():
     # One row, printed 1 and 0 without decimals: 2 or 3 of 3 people, unless the other cell is impossible.
     people = Histogram.from_dense([[3, 0]], (Attribute(name="all", labels=("all",)), WARD))
     arrangement = Arrangement(rows=("all",), cols=("ward",))
-    options = AuditOptions(decimals=0)
+    options = DisclosureRules(decimals=0)
     free = audit_table(arrange(people, arrangement), arrangement, options)
     assert [(cell.lower, cell.upper) for cell in free.cells()] == [(2, 3), (0, 1)]
     zeros = ({"ward": ("bones",)},)

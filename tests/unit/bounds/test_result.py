@@ -11,11 +11,11 @@ import pytest
 from matplotlib.figure import Figure
 
 import louver as lv
-from louver.bounds.check import AuditOptions, audit_table, compare
+from louver.bounds.check import DisclosureRules, audit_table, compare
 from louver.bounds.exact import solve_exact
 from louver.bounds.problem import Arrangement, arrange
 from louver.bounds.result import Cell, Comparison, Summary
-from louver.bounds.suggest import suggest
+from louver.bounds.search import search_redesigns
 from louver.bounds.suggestions import UTILITY
 from louver.data.histogram import Histogram
 from louver.schema.attribute import Attribute
@@ -24,7 +24,7 @@ SITE = Attribute(name="site", labels=("A", "B", "C", "D", "<E>"))
 ILL = Attribute(name="ill", labels=("no", "yes"))
 BY_ILL = Arrangement(rows=("site",), cols=("ill",))
 PEOPLE = Histogram.from_dense([[3, 4], [5, 3], [6, 9], [10, 8], [0, 0]], (SITE, ILL))
-AUDIT = audit_table(arrange(PEOPLE, BY_ILL), BY_ILL, AuditOptions())
+AUDIT = audit_table(arrange(PEOPLE, BY_ILL), BY_ILL, DisclosureRules())
 
 
 def summary(**changes):
@@ -77,14 +77,14 @@ def test_summary_counts_what_is_disclosed():
 
 @pytest.mark.parametrize(("small", "expected"), [(1, []), (3, []), (4, [3]), (5, [3]), (6, [5, 3])])
 def test_disclosed_cells_are_determined_and_below_small(small, expected):
-    audit = audit_table(arrange(PEOPLE, BY_ILL), BY_ILL, AuditOptions(small=small))
+    audit = audit_table(arrange(PEOPLE, BY_ILL), BY_ILL, DisclosureRules(small=small))
     assert [cell.lower for cell in audit.disclosed_cells()] == expected
     assert audit.summary.disclosed_small_cells == len(expected)
 
 
 def test_selected_cells_alone_are_counted():
     selected = [(1, 1), (0, 0), (4, 1)]
-    audit = audit_table(arrange(PEOPLE, BY_ILL), BY_ILL, AuditOptions(), selected=selected)
+    audit = audit_table(arrange(PEOPLE, BY_ILL), BY_ILL, DisclosureRules(), selected=selected)
     assert [(c.row["site"], c.col["ill"]) for c in audit.cells()] == [
         ("B", "yes"),
         ("A", "no"),
@@ -92,13 +92,13 @@ def test_selected_cells_alone_are_counted():
     ]
     s = audit.summary
     assert (s.rows, s.disclosed_rows, s.disclosed_zero_cells, s.disclosed_small_cells) == (5, 1, 1, 1)
-    only = audit_table(arrange(PEOPLE, BY_ILL), BY_ILL, AuditOptions(), selected=[(0, 0)])
+    only = audit_table(arrange(PEOPLE, BY_ILL), BY_ILL, DisclosureRules(), selected=[(0, 0)])
     assert (only.summary.disclosed_rows, only.summary.disclosed_zero_cells) == (0, 0)
 
 
 @pytest.mark.parametrize("decimals", [None, 1])
 def test_a_cell_of_a_zero_row_alone(decimals):
-    options = AuditOptions(decimals=decimals)
+    options = DisclosureRules(decimals=decimals)
     audit = audit_table(arrange(PEOPLE, BY_ILL), BY_ILL, options, selected=[(4, 0)])
     assert [(cell.lower, cell.upper) for cell in audit.cells()] == [(0, 0)]
     assert audit.summary.disclosed_zero_cells == 1
@@ -106,12 +106,12 @@ def test_a_cell_of_a_zero_row_alone(decimals):
 
 def test_impossible_cells_that_are_selected_are_no_zero_cells():
     table = arrange(PEOPLE, BY_ILL, structural_zeros=({"site": ("<E>",), "ill": ("yes",)},))
-    audit = audit_table(table, BY_ILL, AuditOptions(), selected=[(4, 0), (4, 1)])
+    audit = audit_table(table, BY_ILL, DisclosureRules(), selected=[(4, 0), (4, 1)])
     assert audit.summary.disclosed_zero_cells == 1
 
 
 def test_rounding_hides_the_reduced_sums():
-    audit = audit_table(arrange(PEOPLE, BY_ILL), BY_ILL, AuditOptions(decimals=1))
+    audit = audit_table(arrange(PEOPLE, BY_ILL), BY_ILL, DisclosureRules(decimals=1))
     assert (audit.summary.reduced_total, audit.summary.unit_rows) == (None, None)
     assert json.loads(audit.to_json())["summary"]["reduced_total"] is None
     assert "rounded to 1 decimal," in repr(audit)
@@ -173,13 +173,13 @@ def test_comparison_of_arrangements():
         Arrangement(rows=("site", "age"), cols=("ill",)),
         Arrangement(rows=("ill",), cols=("age",)),
     ]
-    comparison = compare(people, arrangements, AuditOptions())
+    comparison = compare(people, arrangements, DisclosureRules())
     risks = [s.risk for _, s in comparison.lines]
     assert risks == sorted(risks)
     assert len(set(risks)) > 1
     assert {a.label for a, _ in comparison.lines} == {"by age", "site, age | ill", "ill | age"}
     for arrangement, s in comparison.lines:
-        assert s == audit_table(arrange(people, arrangement), arrangement, AuditOptions()).summary
+        assert s == audit_table(arrange(people, arrangement), arrangement, DisclosureRules()).summary
     read = json.loads(comparison.to_json())
     assert [entry["summary"] for entry in read["arrangements"]] == [asdict(s) for _, s in comparison.lines]
     assert comparison.to_frame().column_names[:2] == ["arrangement", "rows"]
@@ -188,7 +188,7 @@ def test_comparison_of_arrangements():
 
 
 def test_suggestions_are_written_with_their_measure():
-    found = suggest(PEOPLE, BY_ILL, AuditOptions(), seconds=600)
+    found = search_redesigns(PEOPLE, BY_ILL, DisclosureRules(), seconds=600)
     read = json.loads(found.to_json())
     assert read == found.to_dict()
     assert (read["proved"], read["utility"], len(read["suggestions"])) == (True, UTILITY, len(found.lines))
@@ -208,8 +208,8 @@ def test_suggestions_are_written_with_their_measure():
 def results():
     return [
         AUDIT,
-        compare(PEOPLE, [BY_ILL], AuditOptions()),
-        suggest(PEOPLE, BY_ILL, AuditOptions(), seconds=600),
+        compare(PEOPLE, [BY_ILL], DisclosureRules()),
+        search_redesigns(PEOPLE, BY_ILL, DisclosureRules(), seconds=600),
     ]
 
 
@@ -224,7 +224,7 @@ def test_results_show_themselves(result):
 def test_results_are_frozen_and_equal_by_content():
     with pytest.raises(AttributeError):
         AUDIT.small = 3
-    assert compare(PEOPLE, [BY_ILL], AuditOptions()) == compare(PEOPLE, [BY_ILL], AuditOptions())
+    assert compare(PEOPLE, [BY_ILL], DisclosureRules()) == compare(PEOPLE, [BY_ILL], DisclosureRules())
 
 
 def test_a_sampling_weight_is_not_taken_for_a_count_in_silence() -> None:

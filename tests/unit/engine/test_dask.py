@@ -64,7 +64,7 @@ def cluster(started: Cluster):
 def town(tmp_path, monkeypatch):
     """A town of several batches to a level, with a prior at the last."""
     monkeypatch.setattr("louver.topdown.problem.BATCH_VALUES", 60)
-    monkeypatch.setattr("louver.topdown.estimation.levels.FEWEST", 4)
+    monkeypatch.setattr("louver.topdown.estimation.estimators.FEWEST", 4)
     return write_town(tmp_path / "town")
 
 

@@ -127,7 +127,7 @@ def test_json_and_frame(people: Path, domain: Path) -> None:
     released = groups(people, **_options(domain, seed=3, evaluate=True))
     told = json.loads(released.to_json())
     spent = {"epsilon", "rho", "delta", "neighbours", "debited"}
-    assert set(told) == spent | {"mechanism", "levels", "total_groups", "seconds"}
+    assert set(told) == spent | {"mechanism", "levels", "total_groups", "verdict", "seconds"}
     assert [level["name"] for level in told["levels"]] == ["total", "state", "county"]
     assert set(told["levels"][0]) == {
         "name",

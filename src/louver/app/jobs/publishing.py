@@ -6,21 +6,18 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from louver.app.jobs.books import manifest_told, release_folder
-from louver.audit import audit
 from louver.bounds import BoundsOptions, answer
 from louver.data.write import write_csv
 from louver.errors import InputError, LouverError
 from louver.release.manifest import read_manifest
 from louver.release.open import open_release
 from louver.release.packed import pack, unpack
-from louver.release.pages import page_of
 from louver.release.verify import verify
 from louver.report.workbook import write_workbook
 from louver.run import Run
@@ -47,7 +44,7 @@ def publish_table(
     asked = options.model_dump(exclude_defaults=True) | dict(given) | {"publish": out}
     told = source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
     request = ask(BoundsOptions, path, None, told | asked)
-    found = answer(request, run, joint=partial(audit, report=page_of)).publication
+    found = answer(request, run).publication
     assert found is not None
     return {"refused": found.refused, "remark": found.remark, "earlier": found.earlier}
 
@@ -97,7 +94,7 @@ def checked_upload(archive: str, folder: str, run: Run) -> dict[str, Any]:
             told: dict[str, Any] | None = manifest_told(read_manifest(release))
         except LouverError:  # then the checks say so
             told = None
-        return {"passed": found["passed"], "checks": found["checks"], "told": told}
+        return {key: found[key] for key in ("passed", "verdict", "checks")} | {"told": told}
     finally:
         shutil.rmtree(place, ignore_errors=True)
         Path(archive).unlink(missing_ok=True)

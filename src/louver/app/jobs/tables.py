@@ -19,10 +19,10 @@ from louver.audit import audit
 from louver.audit.options import MAX_COUNT
 from louver.bounds import suggest, survey_weight
 from louver.bounds.check import audit_table
-from louver.bounds.load import audit_options
+from louver.bounds.load import read_rules
 from louver.bounds.options import BoundsOptions
 from louver.bounds.problem import Arrangement, TwoWayTable, arrange
-from louver.bounds.publish import as_piece
+from louver.bounds.publication import as_piece
 from louver.bounds.result import BoundsAudit, judge
 from louver.bounds.summary import Summary, asked_cells, exposure
 from louver.run import Run
@@ -252,7 +252,7 @@ def _judged(asked: Asked, summary: Summary) -> Verdict:
     return judge(
         summary,
         small=o.small,
-        certain=audit_options(_request(asked)).certain,
+        certain=read_rules(_request(asked)).certain,
         is_counted=True,
         survey_weight=survey_weight(asked.source),
     )
@@ -272,7 +272,7 @@ def _audit(asked: Asked) -> _Audited:
 
 @lru_cache(maxsize=3)
 def _audit_of(asked: Asked, stamp: Stamp) -> _Audited:
-    arrangement, options = asked.options.arrangement(), audit_options(_request(asked))
+    arrangement, options = asked.options.arrangement(), read_rules(_request(asked))
     histogram = histogram_of(asked.path, asked.source, asked.names)
     table = arrange(histogram, arrangement, zero_rows=options.zero_rows)
     found = replace(audit_table(table, arrangement, options), survey_weight=survey_weight(asked.source))

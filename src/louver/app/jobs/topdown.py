@@ -16,7 +16,7 @@ from louver.report.topdown import topdown_report
 from louver.run import Run
 from louver.schema.spec import Spec, read_spec
 from louver.topdown import check, topdown
-from louver.topdown.extension.project import read_first_design
+from louver.topdown.load import read_first_design
 from louver.topdown.measuring.noise_plan import make_plan, measurable
 from louver.topdown.measuring.true_counts import source_hash
 from louver.topdown.planning.forecast import forecast, total_query
@@ -123,7 +123,7 @@ def paid_release(
         report=topdown_report,
         run=run,
     )
-    return {"people": made.n_people}
+    return {"people": made.n_people, "verdict": made.verdict.to_dict()}
 
 
 def moved_spec(path: str, asked: Asked) -> Spec:

@@ -28,6 +28,7 @@ from louver.app.look import (
     table,
     tag,
     verdict,
+    verdict_of,
 )
 from louver.app.look import field as text_field
 from louver.app.pages.tables_state import Tables
@@ -36,7 +37,7 @@ from louver.app.session import Opened, Session
 from louver.app.spec_files import written
 from louver.app.words import capital
 from louver.audit.options import AuditOptions, TableOptions
-from louver.bounds.publish import as_piece
+from louver.bounds.publication import as_piece
 from louver.errors import InputError, LouverError
 from louver.schema.validate import validated
 
@@ -376,13 +377,7 @@ class _Page:
             return
         judged = found["verdict"]
         with self._told:
-            verdict(
-                judged["level"],
-                judged["sentence"],
-                " ".join(judged["reasons"]),
-                capital(found["remark"] or ""),
-                is_status=False,
-            )
+            verdict_of(judged, note=capital(found["remark"] or ""), is_status=False)
         with self._found:
             if found["earlier"]:
                 before = count_of(found["earlier"], "table")

@@ -20,6 +20,7 @@ from louver.app.look import (
     icon,
     select,
     verdict,
+    verdict_of,
 )
 from louver.app.pages.data_column import ColumnPanel
 from louver.app.pages.data_reading import ReadingPanel
@@ -213,22 +214,12 @@ class _Page:
                 need = "One column needs" if len(waiting) == 1 else f"{len(waiting)} columns need"
                 one = len(waiting) == 1
                 text = f"{'It singles' if one else 'They single'} people out, or {'reveals' if one else 'reveal'} another column."
-                with verdict(
-                    "care", f"{need} a decision before anything is published.", text, self._together()
-                ):
+                with verdict("care", f"{need} a decision before anything is published.", text):
                     button("Take the suggested roles", self.take_suggested)
             else:
-                verdict("ok", "Every column has a role.", "Go on to Tables or Microdata.", self._together())
-
-    def _together(self) -> str:
-        assert self.columns.profile is not None
-        sets = self.columns.profile["sets"]
-        if not sets:
-            return "No small set of columns singles people out."
-        worst = max(sets, key=lambda one: one["n_alone"])
-        n_rows = self.columns.profile["n_rows"]
-        verb = "singles" if len(worst["columns"]) == 1 else "single"
-        return f"{' + '.join(worst['columns'])} {verb} out {worst['n_alone']:,} of {n_rows:,} people ({100 * worst['share']:.1f} %)."
+                verdict("ok", "Every column has a role.", "Go on to Tables or Microdata.")
+            if "verdict" in self.columns.profile:
+                verdict_of(self.columns.profile["verdict"], is_status=False)
 
     def _paint_table(self, profile: dict[str, Any]) -> None:
         warnings = self.columns.warnings()

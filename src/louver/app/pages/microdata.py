@@ -28,6 +28,7 @@ from louver.app.look import (
     slider,
     tag,
     verdict,
+    verdict_of,
 )
 from louver.app.pages.microdata_more import More, MorePanel
 from louver.app.pages.microdata_result import ClassesPanel, curve, distributions, losses, numbers, tried
@@ -374,7 +375,7 @@ class _Page:
         )
         lost = f"Lost {share_text(found['gcp'])} of the detail. {proof}"
         told = found["verdict"]
-        made = verdict(told["level"], told["sentence"], note=lost, reasons=told["reasons"])
+        made = verdict_of(told, note=lost)
         if any(records for _, records in found["alike"]):
             with made:
                 button("Ask for l = 2", self._ask_l)

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from louver._words import counted
-from louver._words import listed as listed_names
 from louver.app.charts import points
 from louver.app.copying import Texts, verify_release
 from louver.app.jobs.books import checked, listed
@@ -28,6 +27,7 @@ from louver.app.look import (
     table,
     tag,
     verdict,
+    verdict_of,
 )
 from louver.app.pages.topdown_state import Asked
 from louver.app.publishing import Ways
@@ -35,6 +35,7 @@ from louver.app.region_view import RegionView
 from louver.app.session import Session
 from louver.app.verifying import VerifyPanel
 from louver.app.words import amount_text, date_text, share_text
+from louver.release.verify import TOGETHER, judge_all
 
 __all__ = ["build"]
 
@@ -302,34 +303,18 @@ class _Page:
 
 
 def verdict_on(releases: Mapping[str, Told], outcomes: Mapping[str, Told]) -> None:
-    """What the checks that were made say about all releases, and what was not checked."""
-    broken = [name for name, one in releases.items() if one["problem"] or not _passed(outcomes.get(name))]
-    left = [name for name, one in releases.items() if not one["problem"] and name not in outcomes]
-    unchecked = "" if not left else f" {counted(len(left), 'release')} not checked yet."
-    together = (
-        "What they give away together is not checked here: tables are audited together where they are published, and epsilons "
-        "add up in the ledger."
-        if len(releases) > 1
-        else ""
-    )
-    if broken:
-        verb = "does" if len(broken) == 1 else "do"
-        bold = f"{counted(len(broken), 'release')} {verb} not keep what was promised."
-        verdict("stop", bold, f"{listed_names(broken)}. Choose one to see why.{unchecked}", together)
-    elif left:
-        bold = (
-            "No promise was checked yet."
-            if len(left) == len(releases)
-            else "Not all promises were checked yet."
-        )
-        verdict("plain", bold, f"Check all recomputes them from the published files.{unchecked}", together)
-    else:
-        bold = "Every promise was recomputed and holds."
-        verdict("care" if together else "ok", bold, note=together)
-
-
-def _passed(outcome: Told | None) -> bool:
-    return outcome is None or outcome["passed"]
+    """What the checks that were made say about all releases."""
+    passed = {
+        name: False if one["problem"] else outcomes[name]["passed"] if name in outcomes else None
+        for name, one in releases.items()
+    }
+    found = judge_all(passed)
+    if found is not None:
+        verdict_of(found.to_dict())
+        return
+    bold = "No promise was checked yet." if not outcomes else "Not all promises were checked yet."
+    note = TOGETHER if len(releases) > 1 else ""
+    verdict("plain", bold, "Check all recomputes them from the published files.", note)
 
 
 def _part(title: str, lines: list[str]) -> None:

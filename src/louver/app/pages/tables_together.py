@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from louver.app.jobs.tables import Asked, together
-from louver.app.look import RunBar, Tag, button, verdict
+from louver.app.look import RunBar, Tag, button, verdict_of
 from louver.app.pages.tables_state import Tables, Try
 from louver.app.session import Session
 
@@ -62,7 +62,7 @@ class TogetherPanel:
         )
         self.told.clear()
         with self.told:
-            verdict(told["level"], told["sentence"], note=looked, reasons=told["reasons"])
+            verdict_of(told, note=looked)
             for cell in found["cells"]:
                 names = [str(numbers[int(name.removeprefix("table ")) - 1]) for name in cell["because"]]
                 why = f" (from {' and '.join(names)})" if names else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from louver.app.jobs.topdown import described, is_paid, planned, released
 from louver.app.look import (
@@ -31,7 +31,8 @@ from louver.app.spending import Strip, loss_of, tell_in_words
 from louver.data.formats import UPLOADS
 from louver.errors import LouverError
 from louver.schema.options import described as options_of
-from louver.topdown.options import Estimator, RunOptions
+from louver.topdown.estimation.estimators import ESTIMATORS
+from louver.topdown.options import RunOptions
 
 __all__ = ["build"]
 
@@ -203,9 +204,9 @@ class _Page(SpecForm):
         chosen = self._asked.choices
         self._draw_neighbours()
         tag("p", "s sub", "Estimator")
-        names = {name: name for name in get_args(Estimator)}
+        names = {name: name for name in ESTIMATORS}
         select(names, chosen["estimator"], self._set_estimator, "Estimator", title=HELP["estimator"])
-        if chosen["estimator"] == "bayes":
+        if ESTIMATORS[chosen["estimator"]].learns_prior:
             field("Shrink small groups by at most", chosen["shrink"], self._set_shrink, title=HELP["shrink"])
         field(
             "Simulations for intervals",

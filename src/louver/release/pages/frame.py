@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from louver._html import html_table, number
+from louver._verdict import Level
 
-__all__ = ["answers", "facts", "figure", "page", "sentence", "table", "tiles"]
+__all__ = ["answers", "facts", "figure", "page", "sentence", "table", "tiles", "verdict_line"]
 
 LONG, PART, NARROW = 40, 20, 44
 """Tables of more lines than the first, and no more characters in a line than the last, are cut into parts of PART lines."""
@@ -77,6 +78,12 @@ def page(title: str, subtitle: str, sections: Iterable[str], footer: str) -> str
 def sentence(text: str) -> str:
     """Plain text as HTML; options are set as code, so that no line breaks inside one."""
     return OPTION.sub(r"<code>\1</code>", escape(text))
+
+
+def verdict_line(level: Level, html: str) -> str:
+    """A conclusion, coloured by its level."""
+    kind = {Level.OK: "verdict", Level.CARE: "verdict care", Level.STOP: "verdict risk"}[level]
+    return f'<p class="{kind}">{html}</p>'
 
 
 def answers(*, released: str, promised: str, accuracy: str, check: str) -> str:

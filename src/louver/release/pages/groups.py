@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from louver.privacy.budget import epsilon_at
 from louver.release.manifest import Manifest
 from louver.release.pages.chart import Area, Bars, Mark, Panel, Ranges, across, drawing
-from louver.release.pages.frame import answers, facts, figure, page, table, tiles
-from louver.release.pages.promised import loss_of, not_private
+from louver.release.pages.frame import answers, facts, figure, page, table, tiles, verdict_line
+from louver.release.pages.promised import given_known, groups_verdict, status_of
 from louver.release.pages.published import Published
 
 __all__ = ["groups_page"]
@@ -67,8 +67,9 @@ def groups_page(manifest: Manifest, published: Published) -> str:
     regions = _first_regions(published, GROUPS, manifest, wanted, largest - first + 1)
     persons = _first_regions(published, PERSONS, manifest, wanted, 1)
     total = regions[levels[0]["name"]][0]
+    found = groups_verdict(manifest.privacy, **status_of(manifest))
     sections = [
-        f'<p class="verdict{" risk" if manifest.not_private else ""}">{escape(_verdict(manifest))}</p>',
+        verdict_line(found.level, escape(found.sentence)),
         _answers(manifest),
         tiles(
             [
@@ -346,25 +347,12 @@ def _bound(privacy: Mapping[str, Any]) -> str:
     return f"Whatever else is known, odds about any one person change by a factor of at most {factor}{but}."
 
 
-def _verdict(manifest: Manifest) -> str:
-    if warning := not_private(manifest):
-        return warning
-    told = manifest.privacy
-    return (
-        f"Promised: {loss_of(told)}. That is the most that these files can tell of whether {_meaning(told)}."
-    )
-
-
-def _meaning(privacy: Mapping[str, Any]) -> str:
-    return str(privacy["meaning"]) + "".join(f", given {known}" for known in privacy["invariants"])
-
-
 def _facts(manifest: Manifest) -> list[tuple[str, str]]:
     r, privacy = manifest.results, manifest.privacy
     sensitivities = ", ".join(f"{level['name']} {level['sensitivity']}" for level in privacy["levels"])
     rows = [
         ("mechanism", f"{r['mechanism']}, noise on {r['query']} counts"),
-        ("neighbours", f"{privacy['neighbours']}: {_meaning(privacy)}"),
+        ("neighbours", f"{privacy['neighbours']}: {given_known(privacy)}"),
         ("published exactly", "; ".join(privacy["invariants"]) or "nothing"),
         *(("not protected", what) for what in privacy["not_protected"]),
         ("sizes", f"{r['sizes'][0]} to {r['sizes'][1]}; groups beyond count with the nearest"),

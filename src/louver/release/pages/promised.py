@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from louver._verdict import Level, Verdict
 from louver.release.manifest import Manifest
 
-__all__ = ["loss_of", "not_private"]
+__all__ = ["given_known", "groups_verdict", "loss_of", "not_private", "status_of", "topdown_verdict"]
 
 
 def loss_of(privacy: Mapping[str, Any]) -> str:
@@ -21,10 +22,48 @@ def loss_of(privacy: Mapping[str, Any]) -> str:
     return f"{privacy['measure']} = {privacy['amount']} ({privacy['neighbours']})"
 
 
+def groups_verdict(privacy: Mapping[str, Any], *, is_private: bool, is_for_release: bool) -> Verdict:
+    """The verdict on a release of group sizes, from what its manifest says about its noise."""
+    return _verdict(privacy, "", given_known(privacy), is_private, is_for_release)
+
+
+def given_known(privacy: Mapping[str, Any]) -> str:
+    """What is protected, and what the guarantee takes as known."""
+    return str(privacy["meaning"]) + "".join(f", given {known}" for known in privacy["invariants"])
+
+
+def topdown_verdict(privacy: Mapping[str, Any], *, is_private: bool, is_for_release: bool) -> Verdict:
+    """The verdict on a TopDown release, from what its manifest says about its noise."""
+    first = privacy.get("first_release")
+    also = "" if first is None else f" beside {loss_of(first)} for the release it extends"
+    given = ", given the exact counts listed below" if privacy["not_protected"] else ""
+    return _verdict(privacy, also, f"{privacy['meaning']}{given}", is_private, is_for_release)
+
+
+def _verdict(
+    privacy: Mapping[str, Any], also: str, meaning: str, is_private: bool, is_for_release: bool
+) -> Verdict:
+    exact: Sequence[str] = privacy["not_protected"]
+    reasons = tuple(f"Not protected: {what}." for what in exact)
+    if warning := _not_private(is_private=is_private, is_for_release=is_for_release):
+        return Verdict(Level.STOP, warning, reasons)
+    sentence = f"Promised: {loss_of(privacy)}{also}. That is the most that these files can tell of whether {meaning}."
+    return Verdict(Level.OK, sentence, reasons)
+
+
+def status_of(manifest: Manifest) -> dict[str, bool]:
+    """What a manifest says the release is for, as verdicts take it."""
+    return {"is_private": not manifest.not_private, "is_for_release": not manifest.not_for_release}
+
+
 def not_private(manifest: Manifest) -> str:
     """Why a release is not private; empty where it is."""
-    if manifest.not_for_release:
+    return _not_private(**status_of(manifest))
+
+
+def _not_private(*, is_private: bool, is_for_release: bool) -> str:
+    if not is_for_release:
         return "NOT PRIVATE and not for release: made to compare with the truth."
-    if manifest.not_private:
+    if not is_private:
         return "NOT PRIVATE: the noise comes from a seed that anybody can repeat."
     return ""

@@ -10,8 +10,8 @@ from typing import Any
 
 from louver.release.manifest import Manifest
 from louver.release.pages.chart import COLOURS, Area, Bars, Line, Panel, drawing
-from louver.release.pages.frame import answers, facts, figure, page, table, tiles
-from louver.release.pages.promised import loss_of, not_private
+from louver.release.pages.frame import answers, facts, figure, page, table, tiles, verdict_line
+from louver.release.pages.promised import loss_of, status_of, topdown_verdict
 from louver.release.pages.published import Published
 
 __all__ = ["topdown_page"]
@@ -30,8 +30,9 @@ def topdown_page(manifest: Manifest, published: Published) -> str:
     r, privacy = manifest.results, manifest.privacy
     levels: Levels = r["levels"]
     rescued = len(r["failsafe"])
+    found = topdown_verdict(manifest.privacy, **status_of(manifest))
     sections = [
-        f'<p class="verdict{" risk" if manifest.not_private else ""}">{escape(_verdict(manifest))}</p>',
+        verdict_line(found.level, escape(found.sentence)),
         _answers(manifest),
         tiles(
             [
@@ -109,21 +110,8 @@ def topdown_page(manifest: Manifest, published: Published) -> str:
 # Words
 
 
-def _verdict(manifest: Manifest) -> str:
-    if warning := not_private(manifest):
-        return warning
-    privacy = manifest.privacy
-    given = ", given the exact counts listed below" if privacy["not_protected"] else ""
-    first = privacy.get("first_release")
-    beside = "" if first is None else f" beside {loss_of(first)} for the release it extends"
-    return (
-        f"Promised: {loss_of(privacy)}{beside}. That is the most that these files can tell of whether "
-        f"{privacy['meaning']}{given}."
-    )
-
-
 def _whole(privacy: Mapping[str, Any]) -> str:
-    """What the loss is that of."""
+    """What the privacy loss covers."""
     if privacy.get("first_release") is None:
         return "the whole privacy loss"
     return "the loss beside that of the first release"

@@ -41,6 +41,7 @@ from louver.topdown.errors.error_model import (
     in_units,
 )
 from louver.topdown.errors.simulate import AssumedTruth, Simulated, public_seed
+from louver.topdown.estimation.estimators import ESTIMATORS
 from louver.topdown.estimation.subspaces import Subspaces, tree_variances
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.measuring.true_counts import batches_of
@@ -290,7 +291,11 @@ def least_squares_units(
     known = max((s.level for s in plan.invariants if not s.labels), default=-1)
     exact = [[everyone] if level <= known else [] for level in range(design.spine.n_levels)]
     up, final = tree_variances(
-        design.spine, subspaces, loads, exact=exact, is_climbing=design.options.estimator != "plain"
+        design.spine,
+        subspaces,
+        loads,
+        exact=exact,
+        is_climbing=ESTIMATORS[design.options.estimator].uses_tree,
     )
     spreads = [
         subspaces.spread_of_rows(query) if query.axes is None else subspaces.spread(query)

@@ -23,6 +23,7 @@ from louver.run import Run
 from louver.topdown.estimation.batches import Span
 from louver.topdown.estimation.bayes import learning_stride
 from louver.topdown.estimation.draws import Draws
+from louver.topdown.estimation.estimators import BAYES
 from louver.topdown.estimation.levels import Estimate, LevelReport, estimate_by_level
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.measuring.true_counts import batches_of, invariant_values
@@ -155,7 +156,7 @@ class AssumedTruth:
         steps = estimate_by_level(
             self.problem,
             _MeasuredCounts(self.plan, noisy),
-            estimator="bayes",
+            estimator=BAYES.name,
             shrink=None,
             kept_margin=self.plan.kept_margin(),
             engine=engine,

@@ -32,12 +32,12 @@ from louver.optim.kernels.families.batches import Batch, round_batch_inplace, so
 from louver.optim.status import Status
 from louver.run import Run
 from louver.topdown.estimation.batches import Known, LevelSource, Span
-from louver.topdown.estimation.bayes import FEWEST, LevelPrior, learn_level
+from louver.topdown.estimation.bayes import LevelPrior
 from louver.topdown.estimation.draws import Draws
-from louver.topdown.estimation.evidence import TreeEvidence, gather_evidence
+from louver.topdown.estimation.estimators import ESTIMATORS, PLAIN, Estimator
+from louver.topdown.estimation.evidence import TreeEvidence
 from louver.topdown.estimation.least_squares import encode, solve
 from louver.topdown.estimation.rounding import Rescue, rescue, round_counts
-from louver.topdown.options import Estimator
 from louver.topdown.problem import (
     Families,
     NoisyCounts,
@@ -131,7 +131,7 @@ def estimate(
     problem: Problem,
     noisy: NoisyCounts,
     *,
-    estimator: Estimator = "plain",
+    estimator: str = PLAIN.name,
     shrink: float | None = None,
     kept_margin: Ints | None = None,
     engine: Engine = ONE_CORE,
@@ -145,9 +145,8 @@ def estimate(
     problem : Problem
     noisy : NoisyCounts
         Answers of the workloads.
-    estimator : {"bayes", "least-squares", "plain"}
-        What the children of a parent are fitted to: their own answers alone, as the paper has it; what their whole subtrees
-        say; or posterior means of that.
+    estimator : str
+        A name in `ESTIMATORS`: what the children of a parent are fitted to.
     shrink : float, optional
         For "bayes": standard deviations that a cell of small share may be moved below its evidence at most.
     kept_margin : ndarray of int64, shape (cells,), optional
@@ -182,7 +181,7 @@ def estimate_by_level(
     problem: Problem,
     noisy: NoisyCounts,
     *,
-    estimator: Estimator,
+    estimator: str,
     shrink: float | None,
     kept_margin: Ints | None = None,
     engine: Engine = ONE_CORE,
@@ -204,21 +203,20 @@ def estimate_by_level(
     current: SparseLevel | None = None
     tree: TreeEvidence | None = None
     known: Shared[Known] | None = None
+    method = ESTIMATORS[estimator]
     for level in range(problem.spine.n_levels):
         saved = None if store is None else store.load(f"level-{level}")
         if saved is not None:
             current, report = _restore(*saved)
         else:
             if known is None:
-                if estimator != "plain":
-                    tree = gather_evidence(problem, noisy, engine=engine, run=run)
+                tree = method.gather_evidence(problem, noisy, engine=engine, run=run)
                 known = engine.share(Known(problem, noisy, tree))
-            is_improved = estimator == "bayes" and level > 0 and problem.spine.sizes[level] >= FEWEST
             batches = among if level == problem.spine.n_levels - 1 else None
             current, report = _estimate_level(
                 _Level(problem, tree, level, engine.share(LevelSource(known, level, current)), engine, run),
                 batches or split_batches(problem.spine, level, problem.workloads[level].n_values),
-                is_improved,
+                method,
                 shrink,
                 margin,
                 doing,
@@ -244,21 +242,18 @@ class _Level:
 def _estimate_level(
     own: _Level,
     batches: Sequence[Span],
-    is_improved: bool,
+    method: Estimator,
     shrink: float | None,
     margin: Ints,
     doing: str,
     draws: Draws | None,
 ) -> tuple[SparseLevel, LevelReport]:
-    """All regions of one level, batch by batch; with a prior learnt before, where they are improved."""
+    """All regions of one level, batch by batch; where the estimator learns a prior, that comes first."""
     began = time.perf_counter()
     problem, level, engine, run = own.problem, own.level, own.engine, own.run
-    prior = None
-    if is_improved and own.tree is not None:
-        prior = learn_level(
-            problem, own.tree, level, own.source, batches, shrink=shrink, engine=engine, run=run
-        )
-        prior = replace(prior, draws=None if draws is None else draws.at(level))
+    prior = method.learn(problem, own.tree, level, own.source, batches, shrink=shrink, engine=engine, run=run)
+    if prior is not None and draws is not None:
+        prior = replace(prior, draws=draws.at(level))
     work = partial(_estimate_batch, own.source, engine.share(prior), engine.share(margin))
     pieces: list[_Piece] = []
     for piece in engine.map(work, batches, run):

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -27,28 +26,24 @@ from louver.topdown.extension.first import refinement_of
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.extension.problem import Rule, read_rules
 from louver.topdown.knowledge.implied import UNBOUNDED
-from louver.topdown.load import SpecLike, read_design
-from louver.topdown.options import SharesOptions
+from louver.topdown.load import read_design
 from louver.topdown.problem import Design, Statement
 
-__all__ = ["read_first_design"]
+__all__ = ["project_extension"]
 
 
-def read_first_design(
-    given: SpecLike, data: Any = None, run: Run | None = None, *, noted: SharesOptions | None = None
-) -> Design:
-    """Read a TopDown spec, and the bounds of the one that will extend it, where it names one.
+def project_extension(design: Design, run: Run | None = None) -> Design:
+    """The same design with what the spec that extends it (`extended_by`) says about its cells.
 
     Raises
     ------
     InputError
         One sentence that names file and key.
     """
-    design = read_design(given, data, run=run, noted=noted)
-    name = design.options.extended_by
-    if name is None:
-        return design
-    larger = read_design(design.spec.path.parent / name, design.data, ExtendOptions, run)
+    assert design.options.extended_by is not None
+    larger = read_design(
+        design.spec.path.parent / design.options.extended_by, design.data, ExtendOptions, run
+    )
     where = f"{larger.spec.path.name} [topdown]"
     if larger.spine.leaves != design.spine.leaves or larger.spine.names != design.spine.names:
         message = f"{where}: the geography is not that of {design.spec.path.name}; an extension has the levels and leaves of it."

@@ -12,13 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from louver._verdict import Verdict
 from louver.engine.engines import Engine
 from louver.errors import InputError
 from louver.privacy.ledger import Head, Ledger
 from louver.privacy.measurements import Measurements
 from louver.privacy.spend import Payment
 from louver.release.manifest import MANIFEST, Manifest
-from louver.release.pages.promised import loss_of
+from louver.release.pages.promised import loss_of, topdown_verdict
 from louver.release.write import ReleaseWriter
 from louver.run import Run
 from louver.topdown.estimation.levels import Estimate
@@ -72,16 +73,29 @@ class ExtendedRelease(TopDownRelease):
         told = TopDownRelease.to_dict(self)
         return {**told, "extends": self.extension.first.digest, "edits": asdict(self.edits)}
 
+    @property
+    def verdict(self) -> Verdict:
+        """What both releases promise together; where the first is not private, neither is this one."""
+        first = self.extension.first.manifest
+        return topdown_verdict(
+            self._privacy(),
+            is_private=self.is_private and not first.not_private,
+            is_for_release=self.evaluation is None and not first.not_for_release,
+        )
+
+    def _privacy(self) -> dict[str, Any]:
+        first = self.extension.first.manifest.privacy
+        return {
+            **TopDownRelease._privacy(self),
+            "conditional_on": first.get("conditional_on"),
+            "invariants": first.get("invariants", []),
+            "first_release": {key: first.get(key) for key in ("measure", "amount", "neighbours")},
+        }
+
     def manifest(self, parameters: dict[str, Any], *, csv: bool = False) -> Manifest:
         """Describe the release; what the first one gives away, this one does too."""
         own = TopDownRelease.manifest(self, parameters, csv=csv)
         first = self.extension.first.manifest
-        privacy = {
-            **own.privacy,
-            "conditional_on": first.privacy.get("conditional_on"),
-            "invariants": first.privacy.get("invariants", []),
-            "first_release": {key: first.privacy.get(key) for key in ("measure", "amount", "neighbours")},
-        }
         method = "likeliest counts within the classes of the first release, people shared out one by one"
         promises = [
             *own.promises,
@@ -92,7 +106,6 @@ class ExtendedRelease(TopDownRelease):
         return replace(
             own,
             method=method,
-            privacy=privacy,
             promises=promises,
             not_private=own.not_private or first.not_private,
             not_for_release=own.not_for_release or first.not_for_release,

@@ -27,7 +27,7 @@ from louver.errors import InputError
 from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.topdown.errors.simulate import AssumedTruth, public_seed
-from louver.topdown.estimation.bayes import FEWEST
+from louver.topdown.estimation.estimators import ESTIMATORS
 from louver.topdown.estimation.subspaces import least_squares_variances
 from louver.topdown.knowledge.check import read_counts
 from louver.topdown.measuring.noise_plan import QueryPlan, make_plan, measurable
@@ -290,7 +290,8 @@ def closed_form(plan: QueryPlan, queries: Sequence[Query]) -> list[Floats] | Non
     """Mean variance of a row (queries,) for each level; None where a query merges labels, or regions are fitted alone."""
     design = plan.design
     measured = [one.query for level in plan.measured for one in level]
-    if design.options.estimator == "plain" or any(query.axes is None for query in (*queries, *measured)):
+    is_alone = not ESTIMATORS[design.options.estimator].uses_tree
+    if is_alone or any(query.axes is None for query in (*queries, *measured)):
         return None
     variances = least_squares_variances(
         design.spine, design.shape, plan.workloads(), queries, exact=exact_marginals(design)
@@ -302,11 +303,10 @@ def _is_closed(plan: QueryPlan, level: int, query: Query, variance: float | None
     """Whether the closed form holds: no prior, and hardly any count near zero."""
     if variance is None:
         return False
-    is_improved = plan.design.options.estimator == "bayes" and plan.design.spine.sizes[level] >= FEWEST
-    if level == 0 or not is_improved:
-        answers = query.answer(truth.part(0, min(truth.n_regions, 500)))
-        return bool((answers > LARGE * math.sqrt(variance)).mean() >= 0.95)
-    return False
+    if ESTIMATORS[plan.design.options.estimator].has_prior(plan.design.spine.sizes, level):
+        return False
+    answers = query.answer(truth.part(0, min(truth.n_regions, 500)))
+    return bool((answers > LARGE * math.sqrt(variance)).mean() >= 0.95)
 
 
 def _share(plan: QueryPlan, level: int, query: Query) -> str | None:

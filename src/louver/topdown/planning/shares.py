@@ -24,7 +24,7 @@ from louver._arrays import Bools, Floats
 from louver.errors import InputError
 from louver.privacy.budget import Measure
 from louver.privacy.neighbours import Relation
-from louver.topdown.estimation.bayes import FEWEST
+from louver.topdown.estimation.estimators import BAYES, ESTIMATORS, LEAST_SQUARES
 from louver.topdown.estimation.subspaces import Subspaces, mask_of
 from louver.topdown.options import SharesOptions
 from louver.topdown.planning.bayes_errors import (
@@ -272,21 +272,22 @@ def precision_of(design: Design) -> Callable[[Numbers], Numbers]:
 
 def plain_words(design: Design) -> tuple[str, ...]:
     """What to say of `plain` with shares that leave a level to what is measured above and below it, which `plain` does not use."""
-    if design.options.estimator != "plain":
+    estimator = ESTIMATORS[design.options.estimator]
+    if estimator.uses_tree:
         return ()
     least = min(zip(design.level_shares, design.spine.names, strict=True))
     if least[0] * len(design.level_shares) * FAINT >= 1:
         return ()
     words = (
-        f'The estimator "plain" fits every level to its own answers alone, and level {least[1]} has {float(least[0]):.2%} of the budget: '
-        'its counts will be mostly noise. Use "bayes" or "least-squares", or write shares for all levels.'
+        f'The estimator "{estimator.name}" fits every level to its own answers alone, and level {least[1]} has {float(least[0]):.2%} of the budget: '
+        f'its counts will be mostly noise. Use "{BAYES.name}" or "{LEAST_SQUARES.name}", or write shares for all levels.'
     )
     return (words,)
 
 
 def has_bayes_errors(design: Design) -> bool:
     """Whether shares are chosen for errors of `bayes`: not for another estimator, nor for fine tables, for whose sums they are too small."""
-    return design.options.estimator == "bayes" and design.n_cells <= FINEST
+    return ESTIMATORS[design.options.estimator].learns_prior and design.n_cells <= FINEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,14 +307,15 @@ def _squares(
     if departures is None:
         departures = made_up_departures(design, people or DEFAULT_PEOPLE * design.spine.sizes[-1])
     sizes, wanted = design.spine.sizes, wanted_queries(design)
+    has_prior = [ESTIMATORS[design.options.estimator].has_prior(sizes, level) for level in range(len(sizes))]
     is_free = all(s.is_invariant for s in design.statements) and not exact_marginals(design)[-1]
     errors = BayesErrors.of(
         replace(tree, live=np.ones_like(tree.live)),
         departures,
         design.queries,
         wanted,
-        has_prior=[level > 0 and n >= FEWEST for level, n in enumerate(sizes)],
-        has_leaf_prior=len(sizes) > 1 and sizes[-1] >= FEWEST and is_free,
+        has_prior=has_prior,
+        has_leaf_prior=has_prior[-1] and is_free,
     )
     return _Squares(errors.squares, errors.plain_squares)
 

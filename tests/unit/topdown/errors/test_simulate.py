@@ -38,7 +38,7 @@ def test_simulation_is_a_seeded_run_without_files(tmp_path, estimator):
 
 @pytest.mark.parametrize("estimator", ["bayes", "least-squares", "plain"])
 def test_the_same_key_gives_the_same_for_any_number_of_workers(tmp_path, estimator, monkeypatch):
-    monkeypatch.setattr("louver.topdown.estimation.levels.FEWEST", 2)
+    monkeypatch.setattr("louver.topdown.estimation.estimators.FEWEST", 2)
     truth = assumed(tmp_path, estimator)
     one, two, other = (
         truth.simulate(public_seed("test", key), engine=LocalEngine(workers))
@@ -58,7 +58,7 @@ def test_what_a_region_gets_does_not_depend_on_what_is_read_with_it(tmp_path, mo
 
 
 def test_some_families_of_leaves_are_enough(tmp_path, monkeypatch):
-    monkeypatch.setattr("louver.topdown.estimation.levels.FEWEST", 2)
+    monkeypatch.setattr("louver.topdown.estimation.estimators.FEWEST", 2)
     monkeypatch.setattr(bayes, "MOST_REGIONS", 4)
     truth = assumed(tmp_path, "bayes")
     some = [truth.simulate(public_seed("test"), among=truth.families(3, turn=turn)) for turn in (0, 1)]
@@ -71,7 +71,7 @@ def test_some_families_of_leaves_are_enough(tmp_path, monkeypatch):
 @pytest.mark.parametrize("spec", [SPEC, OPEN], ids=["bounds", "open"])
 def test_a_truth_is_drawn_given_the_answers(tmp_path, monkeypatch, spec):
     """It has the same public values, adds up, is no other where fewer leaves are drawn, and depends on its seed alone."""
-    monkeypatch.setattr("louver.topdown.estimation.levels.FEWEST", 2)
+    monkeypatch.setattr("louver.topdown.estimation.estimators.FEWEST", 2)
     plan = make_plan(read_design(write_town(tmp_path, spec)))
     truth = AssumedTruth.of(plan, true_leaves(plan.design))
     noisy = truth.simulate(public_seed("test")).noisy
@@ -124,7 +124,7 @@ def test_errors_are_those_of_least_squares_where_nothing_binds(tmp_path):
 
 def test_a_family_without_people_is_simulated_alone(tmp_path, monkeypatch):
     """Nobody lives in the second ward, and its total is public: its parents have no cells at all."""
-    monkeypatch.setattr("louver.topdown.estimation.levels.FEWEST", 2)
+    monkeypatch.setattr("louver.topdown.estimation.estimators.FEWEST", 2)
     plan = make_plan(read_design(write_town(tmp_path, SPEC.partition("[[topdown.bounds]]")[0])))
     dense = true_leaves(plan.design).to_dense(18)
     dense[5:] = 0

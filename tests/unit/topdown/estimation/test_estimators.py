@@ -37,7 +37,7 @@ SPECS = {"bounds": SPEC, "merged": MERGED, "open": OPEN, "total": TOTAL, "rows":
 
 @pytest.fixture(autouse=True)
 def small_levels_have_priors(monkeypatch):
-    monkeypatch.setattr("louver.topdown.estimation.levels.FEWEST", 2)
+    monkeypatch.setattr("louver.topdown.estimation.estimators.FEWEST", 2)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from louver.errors import InputError
 from louver.optim import elimination
 from louver.topdown import check, extend, topdown
 from louver.topdown.extension import project
-from louver.topdown.load import read_design
+from louver.topdown.load import read_design, read_first_design
 from topdown_larger import LARGER, write_larger
 from topdown_town import SPEC
 
@@ -68,7 +68,7 @@ def test_later_bounds_reach_the_first_release(tmp_path):
     first, larger = write_larger(tmp_path, PLAIN)
     found = check(first)
     assert found.is_consistent and found.crossing == () and found.constrained["block"] == 1
-    (own,) = project.read_first_design(first).statements[1:]
+    (own,) = read_first_design(first).statements[1:]
     assert own.name == "larger.toml: convents (1)" and own.labels == {"quarters": ("dorm",)}
     assert own.lower.tolist() == [0] * 7 + [1, 0]
     for seed in (1, 2):
@@ -84,7 +84,7 @@ def test_structural_zeros_reach_the_first_release(tmp_path):
         PLAIN,
         LARGER.replace('place = ["convent"]\nsex = ["m"]', 'place = ["cell"]\nsex = ["f", "m"]'),
     )
-    own, before = project.read_first_design(first).is_possible, read_design(first).is_possible
+    own, before = read_first_design(first).is_possible, read_design(first).is_possible
     jail = own.reshape(3, 2, 3)[2]
     assert not jail.any() and before.reshape(3, 2, 3)[2].any()
 
@@ -98,7 +98,7 @@ def test_what_is_no_set_of_cells_is_told(tmp_path, monkeypatch):
     (words,) = check(first).crossing
     assert "cannot be said completely by bounds on sets of its cells" in words and "convents, women" in words
     monkeypatch.setattr(elimination, "MAX_ROWS", 1)
-    assert len(check(first).crossing) == 1 and len(project.read_first_design(first).statements) == 1
+    assert len(check(first).crossing) == 1 and len(read_first_design(first).statements) == 1
 
 
 def test_another_geography_is_refused(tmp_path):

@@ -1,8 +1,8 @@
 """Controlled rounding by simulated annealing: finest cells move by one multiple, and all totals above them move with them.
 
 The state is additive at every moment. A cell that is a multiples of the base away from the multiple below its value costs its distance from
-the value, and a penalty for every multiple beyond the two next to the value. Everything is in integers, so that every machine finds the
-same table; the random numbers steer a search and protect nobody.
+the value, and a penalty for every multiple beyond the two next to the value. Everything is in integers, so that the result does not depend on
+the order of floating-point sums; the random numbers steer a search and protect nobody.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from louver.bounds.check import AuditOptions, summary_of
+from louver.bounds.check import DisclosureRules, summary_of
 from louver.bounds.problem import Arrangement
 from louver.bounds.redesigns import Redesigns, Wishes
-from louver.bounds.suggest import _Search, suggest
+from louver.bounds.search import _Search, search_redesigns
 from louver.data.histogram import Histogram
 from louver.run import Run
 from louver.schema.attribute import Attribute, Kind
@@ -78,8 +78,8 @@ def test_equals_exhaustive_search(shape, roles, seed, avoid):
     axes = [Axis(partitions(a), a.name in cols, far(a)) for a in attributes]
     every = all_redesigns(counts, axes, small=5)
     best = pareto(every, avoid)
-    found = suggest(
-        histogram, Arrangement(rows=rows, cols=cols), AuditOptions(), avoid=avoid, seconds=SECONDS
+    found = search_redesigns(
+        histogram, Arrangement(rows=rows, cols=cols), DisclosureRules(), avoid=avoid, seconds=SECONDS
     )
     assert found.is_proved
     assert found.examined == len(every)
@@ -101,7 +101,7 @@ def test_equals_exhaustive_search(shape, roles, seed, avoid):
     first = max(one.bits for one in every)
     assert found.bits == pytest.approx(first)
     for line in found.lines:
-        assert line.summary == summary_of(histogram, line.arrangement, AuditOptions())
+        assert line.summary == summary_of(histogram, line.arrangement, DisclosureRules())
         assert line.share * found.bits == pytest.approx(line.bits)
 
 
@@ -115,8 +115,8 @@ def test_redesigns_of_a_recoded_table_are_recodes_of_the_data():
         Recode("c", merge={"rest": ("c0", "c2")}),
     )
     arrangement = Arrangement(rows=("a", "b"), cols=("c",), recodes=recodes)
-    options = AuditOptions(structural_zeros=({"a": ("a3",), "b": ("b0",), "c": ("c0", "c2")},))
-    found = suggest(histogram, arrangement, options, seconds=SECONDS)
+    options = DisclosureRules(structural_zeros=({"a": ("a3",), "b": ("b0",), "c": ("c0", "c2")},))
+    found = search_redesigns(histogram, arrangement, options, seconds=SECONDS)
     assert found.is_proved and found.lines
     for line in found.lines:
         assert line.summary == summary_of(histogram, line.arrangement, options)
@@ -126,7 +126,9 @@ def test_redesigns_of_a_recoded_table_are_recodes_of_the_data():
         if "a" in (*line.arrangement.rows, *line.arrangement.cols):
             assert any({"a0", "a1"} <= set(old) for old in merged["a"].values())
     coarse = histogram.recode(*recodes)
-    on_coarse = suggest(coarse, Arrangement(rows=("a", "b"), cols=("c",)), AuditOptions(), seconds=SECONDS)
+    on_coarse = search_redesigns(
+        coarse, Arrangement(rows=("a", "b"), cols=("c",)), DisclosureRules(), seconds=SECONDS
+    )
     assert found.bits == pytest.approx(on_coarse.bits)
     assert found.examined == on_coarse.examined
 
@@ -134,7 +136,9 @@ def test_redesigns_of_a_recoded_table_are_recodes_of_the_data():
 def test_a_table_that_is_safe_keeps_everything():
     counts = np.array([[40, 60], [30, 30]])
     histogram = Histogram.from_dense(counts, (nominal("a", 2), nominal("b", 2)))
-    found = suggest(histogram, Arrangement(rows=("a",), cols=("b",)), AuditOptions(), seconds=SECONDS)
+    found = search_redesigns(
+        histogram, Arrangement(rows=("a",), cols=("b",)), DisclosureRules(), seconds=SECONDS
+    )
     assert found.lines[0].share == pytest.approx(1.0)
     assert found.lines[0].arrangement.recodes == ()
     p = counts / counts.sum()
@@ -144,7 +148,9 @@ def test_a_table_that_is_safe_keeps_everything():
 
 def test_independent_attributes_have_nothing_to_lose():
     histogram = Histogram.from_dense(np.full((2, 2), 10), (nominal("a", 2), nominal("b", 2)))
-    found = suggest(histogram, Arrangement(rows=("a",), cols=("b",)), AuditOptions(), seconds=SECONDS)
+    found = search_redesigns(
+        histogram, Arrangement(rows=("a",), cols=("b",)), DisclosureRules(), seconds=SECONDS
+    )
     assert found.bits == pytest.approx(0.0)
     assert [line.share for line in found.lines] == [1.0]
 
@@ -154,10 +160,10 @@ def test_it_stops_in_time_without_claiming_a_proof_and_tells_its_progress():
     counts = np.random.default_rng(1).integers(500, 1000, (5, 5, 5, 5))
     histogram = Histogram.from_dense(counts, attributes)
     told = []
-    found = suggest(
+    found = search_redesigns(
         histogram,
         Arrangement(rows=("a",), cols=("b", "c", "d")),
-        AuditOptions(small=10**6),
+        DisclosureRules(small=10**6),
         seconds=0.05,
         run=Run(lambda stage, done, total: told.append((done / total, stage))),
     )
@@ -177,7 +183,7 @@ def test_a_proof_claimed_early_is_true(shape, roles, seed):
     axes = [Axis(partitions(a), a.name in cols, far(a)) for a in attributes]
     safe = [one.bits for one in all_redesigns(counts, axes, small=5) if one.is_safe("attribute")]
     space = Redesigns(Histogram.from_dense(counts, attributes), Arrangement(rows=rows, cols=cols))
-    search = _Search(space, AuditOptions(), Run(), math.inf)
+    search = _Search(space, DisclosureRules(), Run(), math.inf)
     n_proved = 0
     while search.by_bits:
         search.prove()
@@ -214,7 +220,9 @@ def test_numbers_are_ordered_unless_a_spec_calls_them_categories():
 
 def test_what_is_fixed_stays_where_and_as_it_is():
     histogram, arrangement = crowded()
-    found = suggest(histogram, arrangement, AuditOptions(), wishes=Wishes(fix=("town",)), seconds=SECONDS)
+    found = search_redesigns(
+        histogram, arrangement, DisclosureRules(), wishes=Wishes(fix=("town",)), seconds=SECONDS
+    )
     assert found.is_proved and found.lines
     for line in found.lines:
         assert "town" in line.arrangement.rows
@@ -224,8 +232,10 @@ def test_what_is_fixed_stays_where_and_as_it_is():
 def test_what_must_stay_apart_stays_apart():
     histogram, arrangement = crowded()
     apart = {"town": (("town0", "town1"), ("town2", "town3"))}
-    found = suggest(histogram, arrangement, AuditOptions(), wishes=Wishes(apart=apart), seconds=SECONDS)
-    free = suggest(histogram, arrangement, AuditOptions(), seconds=SECONDS)
+    found = search_redesigns(
+        histogram, arrangement, DisclosureRules(), wishes=Wishes(apart=apart), seconds=SECONDS
+    )
+    free = search_redesigns(histogram, arrangement, DisclosureRules(), seconds=SECONDS)
     assert found.examined < free.examined
     for line in found.lines:
         for group in line.merged:
@@ -238,8 +248,8 @@ def test_a_merge_that_changes_nothing_is_not_told():
     """Both towns tell the same, so merging them costs no information: the plain table is told."""
     attributes = (nominal("town", 3), nominal("ill", 2))
     histogram = Histogram.from_dense(np.array([[30, 60], [10, 20], [40, 40]]), attributes)
-    found = suggest(
-        histogram, Arrangement(rows=("town",), cols=("ill",)), AuditOptions(small=2), seconds=SECONDS
+    found = search_redesigns(
+        histogram, Arrangement(rows=("town",), cols=("ill",)), DisclosureRules(small=2), seconds=SECONDS
     )
     assert found.lines[0].merged == () and found.lines[0].share == pytest.approx(1.0)
     assert not any(other.merged and other.share == pytest.approx(1.0) for other in found.lines[1:])
@@ -248,8 +258,8 @@ def test_a_merge_that_changes_nothing_is_not_told():
 @pytest.mark.parametrize("seed", range(6))
 def test_a_plain_move_that_is_safe_is_never_missing(seed):
     histogram, arrangement = crowded(seed)
-    options = AuditOptions()
-    found = suggest(histogram, arrangement, options, avoid="small", seconds=1e-9)
+    options = DisclosureRules()
+    found = search_redesigns(histogram, arrangement, options, avoid="small", seconds=1e-9)
     moves = [("age", "town", "ill")[i] for i in (0, 1)]
     safe = []
     for name in moves:
@@ -265,7 +275,7 @@ def test_a_plain_move_that_is_safe_is_never_missing(seed):
 
 def test_far_merges_come_last_and_say_so():
     histogram, arrangement = crowded()
-    found = suggest(histogram, arrangement, AuditOptions(), seconds=SECONDS)
+    found = search_redesigns(histogram, arrangement, DisclosureRules(), seconds=SECONDS)
     flags = [line.is_far for line in found.lines]
     assert flags == sorted(flags)
     for line in found.lines:
@@ -279,8 +289,8 @@ def test_a_hurried_search_keeps_what_it_found():
     histogram = Histogram.from_dense(np.random.default_rng(2).integers(0, 9, (4, 4, 4)), attributes)
     told = []
     run = Run(lambda *_: run.hurry(), stand=lambda lost, least: told.append((lost, least)))
-    found = suggest(
-        histogram, Arrangement(rows=("a",), cols=("b", "c")), AuditOptions(), seconds=math.inf, run=run
+    found = search_redesigns(
+        histogram, Arrangement(rows=("a",), cols=("b", "c")), DisclosureRules(), seconds=math.inf, run=run
     )
     assert found.lines and not found.is_proved
     assert all(0 <= least <= lost <= 1 for lost, least in told)

@@ -1,11 +1,10 @@
 """Publishing a table: refused alone, or together with what was published before, or written.
 
-The joint audit is another verb's work: no verb imports another, so whoever calls this one passes `louver.audit` in.
+The joint audit and the release are the work of `louver.audit`, which publishes all tables; it is imported only where it is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,12 +16,10 @@ from louver.run import Run
 from louver.schema.recode import Recode
 from louver.schema.request import Request
 
-__all__ = ["JointAuditor", "Publication", "as_piece", "publication", "refusal"]
+__all__ = ["Publication", "as_piece", "publish_table", "refusal"]
 
 MOST_SMALL = 2**33
 """The largest limit of small counts that a joint audit takes."""
-JointAuditor = Callable[..., Any]
-"""`louver.audit`, with the report of published tables bound to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +67,16 @@ class Publication:
         return f"{told}: {counted(self.together or 0, 'small count')} given away."
 
 
-def publication(
-    audit: BoundsAudit, request: Request[BoundsOptions], joint: JointAuditor, run: Run
-) -> Publication:
+def publish_table(audit: BoundsAudit, request: Request[BoundsOptions], run: Run) -> Publication:
     """Audit the table together with what was published before, and publish it where that is asked for and safe."""
     options = request.options
     refused = None if options.publish is None else refusal(audit, options)
     if refused is not None:
         return Publication(earlier=None, together=None, refused=refused, published=None)
-    found = joint(
+    from louver.audit import audit as audit_together
+    from louver.release.pages import page_of
+
+    found = audit_together(
         request.data,
         schema=request.schema,
         **request.source.model_dump(exclude={"file", "uri"}, exclude_defaults=True),
@@ -93,6 +91,7 @@ def publication(
         unit=options.unit,
         count_people=options.count_people,
         publish=options.publish,
+        report=page_of,
         run=run,
     )
     is_refused = options.publish is not None and found.published is None

@@ -15,7 +15,7 @@ import heapq
 import time
 from typing import Literal
 
-from louver.bounds.check import AuditOptions, summary_of
+from louver.bounds.check import DisclosureRules, summary_of
 from louver.bounds.problem import Arrangement
 from louver.bounds.redesigns import Redesigns, State, Wishes
 from louver.bounds.suggestions import Suggestion, Suggestions
@@ -23,7 +23,7 @@ from louver.bounds.summary import Summary
 from louver.data.histogram import Histogram
 from louver.run import Run
 
-__all__ = ["Avoid", "suggest"]
+__all__ = ["Avoid", "search_redesigns"]
 
 Avoid = Literal["small", "attribute"]
 
@@ -31,10 +31,10 @@ TOLERANCE_BITS = 1e-9
 """Differences in information below this are rounding errors of the logarithms."""
 
 
-def suggest(
+def search_redesigns(
     histogram: Histogram,
     arrangement: Arrangement,
-    options: AuditOptions,
+    options: DisclosureRules,
     *,
     avoid: Avoid = "attribute",
     wishes: Wishes | None = None,
@@ -87,7 +87,7 @@ class _Search:
     def __init__(
         self,
         space: Redesigns,
-        options: AuditOptions,
+        options: DisclosureRules,
         run: Run,
         deadline: float,
         avoid: Avoid = "attribute",

@@ -1,0 +1,74 @@
+"""Locks and durable writes: POSIX where it is there, and a portable way beside it.
+
+Without `fcntl` (Windows) there is no lock that can be taken on a folder and that ends with its process: nothing is locked there, so
+nothing that a killed run left behind is ever removed by another; and folders cannot be opened, so only files are synced.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:
+    fcntl = None
+
+__all__ = ["FolderLock", "has_locks", "lock_folder", "sync", "try_lock"]
+
+
+def has_locks() -> bool:
+    """Whether this system has locks that end with their process."""
+    return fcntl is not None
+
+
+def try_lock(descriptor: int) -> bool:
+    """Take the lock of an open file, for as long as this process or a fork of it lives; False where it is held or there are no locks."""
+    if not has_locks():
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class FolderLock:
+    """A folder that this process holds until `close`; without a descriptor where folders cannot be locked."""
+
+    descriptor: int | None
+
+    def close(self) -> None:
+        """Let the folder go."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+
+
+def lock_folder(folder: Path) -> FolderLock | None:
+    """Hold a folder, after waiting for whoever does; None where it was taken away meanwhile."""
+    if not has_locks():
+        return FolderLock(None) if folder.exists() else None
+    with suppress(FileNotFoundError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        with suppress(OSError):  # a file system without locks is never swept
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if folder.exists():
+            return FolderLock(descriptor)
+        os.close(descriptor)
+    return None
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, written to disk."""
+    if not has_locks() and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDONLY if has_locks() else os.O_RDWR)  # Windows syncs what it may write
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,418 @@
+"""Reading a folder in the layout of noisy measurement files, with every check that the files allow.
+
+Widths of codes, shapes and variances are read from the files. What does not fit is refused in one sentence that names the file and the
+row; nothing is guessed. Regions without noisy answers are known from their constraints.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from louver._arrays import Bools, Floats, Ints
+from louver.errors import InputError
+from louver.release.manifest import FileEntry, file_entry
+from louver.run import Run
+from louver.topdown.published.layout import ANSWERS, COLUMNS, CONSTRAINTS, FORMAT, PRODUCTS, Axis
+
+__all__ = ["Published", "PublishedLevel", "PublishedRows", "read_published"]
+
+ENDINGS = {ANSWERS: "_dpq", CONSTRAINTS: "_con"}
+SIGNS = ("=", ">=", "<=")
+LARGEST = 1 << 53
+"""Values are smaller than this, so that no sum of them is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublishedRows:
+    """All rows of one query, or of one constraint, at a level.
+
+    Parameters
+    ----------
+    name : str
+        Without its ending.
+    entries : tuple of str
+        How each axis is divided.
+    shape : tuple of int
+    sign : str
+        Of a constraint; empty for noisy answers.
+    region : ndarray of int64, shape (rows,)
+        Places in the level's codes, ascending; a region without a row is left out.
+    values : ndarray of int64, shape (rows, values)
+    variances : ndarray of float64, shape (rows,)
+    """
+
+    name: str
+    entries: tuple[str, ...]
+    shape: tuple[int, ...]
+    sign: str
+    region: Ints
+    values: Ints
+    variances: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublishedLevel:
+    """Regions of one width, and what is published of them."""
+
+    name: str
+    width: int
+    codes: tuple[str, ...]
+    answers: tuple[PublishedRows, ...]
+    constraints: tuple[PublishedRows, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Published:
+    """A folder that was read: axes, levels from the top, and the files with their hashes."""
+
+    axes: tuple[Axis, ...]
+    levels: tuple[PublishedLevel, ...]
+    files: dict[str, FileEntry]
+
+
+def read_published(root: Path, run: Run | None = None) -> Published:
+    """Read all levels of a folder.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the file, and the row where there is one.
+
+    Notes
+    -----
+    **Cost**: memory for all values of the folder; give one state at a time.
+    """
+    run = run or Run()
+    reading = _Reading(root)
+    levels = []
+    for folder in _level_folders(root):
+        parts: dict[tuple[str, str], list[_Part]] = {}
+        for kind in (ANSWERS, CONSTRAINTS):
+            for path in sorted((folder / kind).rglob("*.parquet")):
+                if path.is_file():
+                    run.check()
+                    for part in reading.parts(path, kind):
+                        parts.setdefault((kind, part.name), []).append(part)
+        if parts:
+            levels.append(_level(folder.name.removesuffix(".parquet"), parts))
+    if not levels:
+        raise InputError(f"{root.name} has no rows at any level; fetch the files again.", file=root.name)
+    levels.sort(key=lambda level: level.width)
+    _check_tree(levels)
+    _check_queries(levels)
+    _check_constraints(levels)
+    return Published(axes=reading.axes, levels=tuple(levels), files=reading.files)
+
+
+def _level_folders(root: Path) -> list[Path]:
+    if not root.is_dir():
+        raise InputError(f"{root.name} is not a folder; name the folder of one product.", file=root.name)
+    folders = [path for path in sorted(root.glob("*.parquet")) if path.is_dir()]
+    if not folders:
+        message = f"{root.name} has no folders such as County.parquet; name the folder of one product."
+        raise InputError(message, file=root.name)
+    return folders
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Part:
+    """Rows of one query in one file."""
+
+    file: str
+    name: str
+    entries: tuple[str, ...]
+    shape: tuple[int, ...]
+    sign: str
+    codes: list[str]
+    values: Ints
+    variances: Floats
+
+
+def _wrong(file: str, what: str, row: int | None = None, column: str | None = None) -> InputError:
+    place = file if row is None else f"{file}, row {row}"
+    return InputError(f"{place}: {what}; fetch the file again.", file=file, row=row, column=column)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What the files read so far agree on."""
+
+    root: Path
+    axes: tuple[Axis, ...] = ()
+    files: dict[str, FileEntry] = field(default_factory=dict)
+
+    def parts(self, path: Path, kind: str) -> Iterator[_Part]:
+        """The rows of a file, query by query."""
+        file = path.relative_to(self.root).as_posix()
+        try:
+            with pq.ParquetFile(path) as source:
+                table = source.read()
+        except (OSError, pa.ArrowException, ValueError):
+            raise _wrong(file, "it cannot be read as Parquet") from None
+        self.files[file] = file_entry(path)
+        table = _typed(table, file, kind)
+        axes = _axes_of(table, file)
+        if self.axes and axes != self.axes:
+            raise _wrong(file, "its axes are not those of the other files")
+        self.axes = axes
+        _check_codes(table, path.relative_to(self.root), file)
+        rows = np.arange(1, len(table) + 1)
+        for name in table["query_name"].unique().to_pylist():
+            is_own = pc.equal(table["query_name"], name)
+            own = rows[np.asarray(is_own.to_numpy(), dtype=np.bool_)]
+            yield _part(table.filter(is_own), own, name, axes, file, kind)
+
+
+def _typed(table: pa.Table, file: str, kind: str) -> pa.Table:
+    """The table with the types that louver works on; every value must be there."""
+    needed = ["geocode", "query_name", "query_shape", "value", "variance"]
+    needed += ["sign"] if kind == CONSTRAINTS else []
+    if len(set(table.column_names)) < len(table.column_names):
+        raise _wrong(file, "two columns have one name")
+    for name in needed:
+        if name not in table.column_names:
+            raise _wrong(file, f'column "{name}" is missing', column=name)
+    wanted = {
+        "query_shape": pa.list_(pa.int64()),
+        "value": pa.list_(pa.int64()),
+        "variance": pa.float64(),
+    }
+    columns = {}
+    for name in table.column_names:
+        if name == "plb" or (name in COLUMNS and name not in needed):
+            continue
+        column, target = table[name], wanted.get(name, pa.string())
+        if not _is_kind(column.type, target):
+            raise _wrong(file, f'column "{name}" has another type', column=name)
+        try:
+            columns[name] = column.cast(target).combine_chunks()
+        except pa.ArrowException:
+            raise _wrong(file, f'column "{name}" has a number that is too large', column=name) from None
+        holes = columns[name].is_null()
+        if columns[name].null_count:
+            row = pc.index(holes, True).as_py() + 1
+            raise _wrong(file, f'column "{name}" has no value', row, name)
+        if pa.types.is_list(target) and columns[name].flatten().null_count:
+            raise _wrong(file, f'column "{name}" has a list with a gap', column=name)
+    return pa.table(columns).replace_schema_metadata(table.schema.metadata)
+
+
+def _is_kind(found: pa.DataType, target: pa.DataType) -> bool:
+    """Whether a column is of the kind wanted, whatever its width."""
+    if pa.types.is_list(target):
+        is_list = pa.types.is_list(found) or pa.types.is_large_list(found)
+        return is_list and bool(pa.types.is_integer(found.value_type))
+    if pa.types.is_floating(target):
+        return bool(pa.types.is_floating(found))
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+
+
+def _axes_of(table: pa.Table, file: str) -> tuple[Axis, ...]:
+    """The axes: those that the file lists, where louver wrote it, or those of a known product."""
+    names = {name for name in table.column_names if name not in COLUMNS}
+    text = (table.schema.metadata or {}).get(b"louver")
+    axes: tuple[Axis, ...] = next((p for p in PRODUCTS if {axis.name for axis in p} == names), ())
+    if text is not None:
+        axes = _listed_axes(text, file)
+    if not axes or {axis.name for axis in axes} != names:
+        raise _wrong(file, "its columns are not the axes of a product that louver knows")
+    return axes
+
+
+def _listed_axes(text: bytes, file: str) -> tuple[Axis, ...]:
+    """Axes that a file of ours lists."""
+    try:
+        told = json.loads(text)
+        if told["format"] != FORMAT:
+            raise ValueError
+        axes = []
+        for name, own in told["axes"].items():
+            labels, codes = tuple(map(str, own["labels"])), set(range(len(own["labels"])))
+            binnings = {
+                str(binning): tuple(tuple(map(int, group)) for group in groups)
+                for binning, groups in own["binnings"].items()
+            }
+            counted = [[code for group in groups for code in group] for groups in binnings.values()]
+            if any(len(set(one)) < len(one) or not set(one) <= codes for one in counted):
+                raise ValueError
+            axes.append(Axis(name=name, labels=labels, binnings=binnings))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise _wrong(file, "what it says of its axes cannot be read") from None
+    return tuple(axes)
+
+
+def _check_codes(table: pa.Table, path: Path, file: str) -> None:
+    """Codes of one width, of letters and digits, that begin as the folders of their partition say."""
+    codes = table["geocode"]
+    tests = [
+        (
+            pc.match_substring_regex(codes, "^[0-9A-Za-z]*$"),
+            "the geocode has other characters than letters and digits",
+        )
+    ]
+    for folder in path.parts[:-1]:
+        _, is_partition, prefix = folder.partition("=")
+        if is_partition:
+            tests.append(
+                (pc.starts_with(codes, prefix), "the geocode does not belong to the folder's partition")
+            )
+    for is_right, what in tests:
+        if not (pc.all(is_right).as_py() is not False):
+            raise _wrong(file, what, pc.index(is_right, False).as_py() + 1, "geocode")
+
+
+def _part(table: pa.Table, rows: Ints, name: str, axes: Sequence[Axis], file: str, kind: str) -> _Part:
+    """The rows of one query, checked against each other and against the axes."""
+    if not name.endswith(ENDINGS[kind]) or len(name) == len(ENDINGS[kind]):
+        raise _wrong(file, f"a query name does not end in {ENDINGS[kind]}", int(rows[0]), "query_name")
+
+    def require(is_right: Bools, what: str, column: str) -> None:
+        if not is_right.all():
+            raise _wrong(file, what, int(rows[np.flatnonzero(~is_right)[0]]), column)
+
+    entries = []
+    for axis in axes:
+        found = np.array(table[axis.name].to_pylist(), dtype=object)
+        require(found == found[0], "a query is divided in another way than on the rows before", axis.name)
+        if axis.groups(found[0]) is None:
+            raise _wrong(file, "a query has a binning that louver does not know", int(rows[0]), axis.name)
+        entries.append(str(found[0]))
+    shape = tuple(len(axis.groups(entry) or ()) for axis, entry in zip(axes, entries, strict=True))
+    shapes, values = (table[column].combine_chunks() for column in ("query_shape", "value"))
+    require(_lengths(shapes) == len(axes), "the shape does not have a number for each axis", "query_shape")
+    stated = shapes.flatten().to_numpy().reshape(-1, len(axes))
+    require((stated == shape).all(axis=1), "the shape is not that of the binnings", "query_shape")
+    require(_lengths(values) == prod(shape), "the number of values is not that of the shape", "value")
+    numbers = values.flatten().to_numpy().reshape(len(table), -1)
+    require((np.abs(numbers) < LARGEST).all(axis=1), "a value is too large", "value")
+    variances = table["variance"].to_numpy()
+    sign = ""
+    if kind == ANSWERS:
+        is_right = np.isfinite(variances) & (variances > 0)
+        require(is_right, "the variance is not a number above 0", "variance")
+    else:
+        require(variances == 0, "a constraint has a variance other than 0", "variance")
+        require((numbers >= 0).all(axis=1), "a constraint has a negative value", "value")
+        signs = np.array(table["sign"].to_pylist(), dtype=object)
+        require(np.isin(signs, SIGNS), "the sign is none of =, >= and <=", "sign")
+        require(signs == signs[0], "a constraint has another sign than on the rows before", "sign")
+        sign = str(signs[0])
+    return _Part(
+        file=file,
+        name=name.removesuffix(ENDINGS[kind]),
+        entries=tuple(entries),
+        shape=shape,
+        sign=sign,
+        codes=table["geocode"].to_pylist(),
+        values=numbers,
+        variances=variances,
+    )
+
+
+def _lengths(lists: pa.ListArray) -> Ints:
+    return np.asarray(lists.value_lengths().to_numpy(), dtype=np.int64)
+
+
+def _level(name: str, parts: dict[tuple[str, str], list[_Part]]) -> PublishedLevel:
+    """A level from the rows of all its files."""
+    everything = [part for own in parts.values() for part in own]
+    width = len(everything[0].codes[0])
+    for part in everything:
+        if any(len(code) != width for code in part.codes):
+            raise _wrong(part.file, "geocodes of one level have several widths", column="geocode")
+    codes = sorted({code for part in everything for code in part.codes})
+    place = {code: region for region, code in enumerate(codes)}
+    joined: dict[str, list[PublishedRows]] = {ANSWERS: [], CONSTRAINTS: []}
+    for (kind, _), own in parts.items():
+        joined[kind].append(_joined(own, place))
+    return PublishedLevel(
+        name=name,
+        width=width,
+        codes=tuple(codes),
+        answers=tuple(joined[ANSWERS]),
+        constraints=tuple(joined[CONSTRAINTS]),
+    )
+
+
+def _joined(parts: Sequence[_Part], place: dict[str, int]) -> PublishedRows:
+    """The rows of one query from several files, in the order of regions."""
+    first = parts[0]
+    for part in parts:
+        if (part.entries, part.sign) != (first.entries, first.sign):
+            raise _wrong(part.file, "a query is divided in another way than in the files before")
+    region = np.array([place[code] for part in parts for code in part.codes], dtype=np.int64)
+    order = np.argsort(region, kind="stable")
+    if (np.diff(region[order]) == 0).any():
+        raise _wrong(parts[-1].file, "a region answers a query twice", column="geocode")
+    return PublishedRows(
+        name=first.name,
+        entries=first.entries,
+        shape=first.shape,
+        sign=first.sign,
+        region=region[order],
+        values=np.concatenate([part.values for part in parts])[order],
+        variances=np.concatenate([part.variances for part in parts])[order],
+    )
+
+
+def _refused(level: PublishedLevel, what: str, **where: Any) -> InputError:
+    return InputError(
+        f"{level.name}.parquet: {what}; fetch the files again.", file=f"{level.name}.parquet", **where
+    )
+
+
+def _check_tree(levels: Sequence[PublishedLevel]) -> None:
+    """Whether every region has its parent, and every region above the lowest level a child."""
+    for above, below in pairwise(levels):
+        if above.width == below.width:
+            raise _refused(below, f"its geocodes are as wide as those of {above.name}")
+        parents = {code[: above.width] for code in below.codes}
+        if not parents <= set(above.codes):
+            raise _refused(below, f"a region has no parent in {above.name}")
+        if len(parents) < len(above.codes):
+            raise _refused(above, f"a region has no part in {below.name}")
+
+
+def _check_queries(levels: Sequence[PublishedLevel]) -> None:
+    """Whether one name means one query everywhere."""
+    for kind in ("answers", "constraints"):
+        known: dict[str, tuple[tuple[str, ...], str]] = {}
+        for level in levels:
+            for rows in getattr(level, kind):
+                if known.setdefault(rows.name, (rows.entries, rows.sign)) != (rows.entries, rows.sign):
+                    raise _refused(level, "a query is divided in another way than at the levels above")
+
+
+def _check_constraints(levels: Sequence[PublishedLevel]) -> None:
+    """Whether bounds leave room, and exact values add up where a level and the one below it have them for all regions."""
+    for level in levels:
+        for lower in level.constraints:
+            for upper in level.constraints:
+                if upper.sign == "<=" and lower.sign != "<=" and upper.entries == lower.entries:
+                    _, low, high = np.intersect1d(lower.region, upper.region, return_indices=True)
+                    if (lower.values[low] > upper.values[high]).any():
+                        raise _refused(level, "a lower bound or an exact value is above the upper bound")
+    for above, below in pairwise(levels):
+        exact = {rows.name: rows for rows in below.constraints if rows.sign == "="}
+        place = {code: region for region, code in enumerate(above.codes)}
+        parent = np.array([place[code[: above.width]] for code in below.codes], dtype=np.int64)
+        for rows in above.constraints:
+            part = exact.get(rows.name)
+            if rows.sign == "=" and part is not None and len(part.region) == len(below.codes):
+                sums = np.zeros((len(above.codes), rows.values.shape[1]), dtype=np.int64)
+                np.add.at(sums, parent, part.values)
+                if (sums[rows.region] != rows.values).any():
+                    raise _refused(above, f"an exact value is not the sum of those in {below.name}")
