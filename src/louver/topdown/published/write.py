@@ -172,7 +172,7 @@ def write_published(plan: QueryPlan, measurements: Path, out: Path, run: Run | N
 
 def _check_writable(design: Design) -> None:
     """Whether the layout can hold these regions and attributes."""
-    if design.options.geography.prefixes is None:
+    if design.prefixes is None:
         message = "the layout nmf names regions by prefixes of codes; give geography a column with prefixes."
         raise InputError(message, option="geography")
     if not all(LEVEL_NAME.fullmatch(name) for name in design.spine.names):
@@ -249,7 +249,7 @@ class _Files:
     ) -> None:
         """Append the rows of one query, to the file of each state."""
         folder = self._folder / f"{level}.parquet" / kind
-        prefixes = self._design.options.geography.prefixes or []
+        prefixes = self._design.prefixes or []
         width = 0
         if self._state is not None and self._design.spine.level_of(level) >= self._state:
             width = prefixes[self._state]
