@@ -402,9 +402,24 @@ class AnonymizeOptions(VerbOptions):
         self._check_recoding()
         self._check_parts()
         self._check_number_codes()
+        self._check_added_columns()
         for name in ("size", "accepted"):
             if getattr(self, name) is not None and self.carry != "bubble":
                 raise InputError(f"option --{name} needs --carry bubble.", option=f"--{name}")
+
+    def _check_added_columns(self) -> None:
+        """Refuse a published column with the name of one that these options add."""
+        added = {"class_id": "--class-id"} if self.class_id else {}
+        if self.format == "bounds":
+            ranges = [name for name in self.quasi if name not in self.categorical]
+            added |= {f"{name}_{end}": "--format bounds" for name in ranges for end in ("lower", "upper")}
+        for name in (*self.quasi, *self.sensitive, *self.keep):
+            if name in added:
+                raise InputError(
+                    f'option {added[name]} adds a column "{name}", and the records have one of that name; rename it, or drop the option.',
+                    option=added[name].partition(" ")[0],
+                    column=name,
+                )
 
     def _check_link(self) -> None:
         """Refuse a key without the records of then, and a key that would be published."""

@@ -29,8 +29,17 @@ from louver._version import __version__
 from louver.data.people import Common
 from louver.errors import BudgetError, Cancelled, InputError, LouverError
 from louver.privacy.budget import Loss, Measure, convert, fraction_of
-from louver.privacy.ledger_check import SUFFIX, LedgerCheck, check_ledger
-from louver.privacy.ledger_file import Entry, Head, LedgerFile, canonical, commitment, stamped
+from louver.privacy.ledger_check import LedgerCheck, check_ledger
+from louver.privacy.ledger_file import (
+    SUFFIX,
+    Entry,
+    Head,
+    LedgerFile,
+    canonical,
+    commitment,
+    ledger_paths,
+    stamped,
+)
 from louver.privacy.ledger_people import (
     UNKNOWN,
     Met,
@@ -139,11 +148,10 @@ def request_digest(request: Mapping[str, Any]) -> str:
 
 
 def ledgers_in(folder: Path) -> Iterator[Ledger]:
-    """The ledgers of a folder that can be opened, in order of their names."""
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
+    """The ledgers of a folder that can be opened, in order of their names; those behind links too."""
+    for path in ledger_paths(folder):
         with suppress(LouverError, OSError):
-            if not path.is_symlink():
-                yield Ledger(path)
+            yield Ledger(path)
 
 
 def ledgers_admitting(dataset: KeyedHash, ledgers: Iterable[Ledger]) -> Iterator[Ledger]:
@@ -325,7 +333,7 @@ class Ledger(LedgerFile):
         A ledger that has not met data yet is taken to be for the file that it lies beside by its name.
         """
         state, key = self.state(), self.people_key
-        sketches = [read_sketch(self.path, digest) for digest in state.people.values()]
+        sketches = [read_sketch(self.path.resolve(), digest) for digest in state.people.values()]
         known = [sketch for sketch in sketches if sketch is not None]
         n_unknown = len(sketches) - len(known) + len(set(state.sources) - set(state.people))
         beside = source_beside(self.path)
@@ -532,6 +540,8 @@ class Ledger(LedgerFile):
         is_new_population: bool = False,
     ) -> tuple[str, ...]:
         """Refuse data of another ledger, and data that are not admitted; return whose people are others by the steward's word."""
+        folders = [self.path.parent, *([] if people is None or people.folder is None else [people.folder])]
+        self._check_copies(folders)
         state = self.state()
         if data_hash in state.sources:
             return ()
@@ -546,8 +556,29 @@ class Ledger(LedgerFile):
             self._check_dataset(state, data_hash)
         if people is None:
             return ()
-        folders = [self.path.parent, *([] if people.folder is None else [people.folder])]
         return check_second(people, folders, payer=self, is_new_population=is_new_population)
+
+    def _check_copies(self, folders: Iterable[Path]) -> None:
+        """Refuse to pay where a copy of this ledger has entries that it lacks: what was spent there is missing here.
+
+        A copy whose entries all stand here as well, such as a backup, is no harm.
+        """
+        own = self._all_entries()
+        for folder in dict.fromkeys(folder.resolve() for folder in folders):
+            for other in ledgers_in(folder):
+                if other.path.samefile(self.path):  # another process may have paid from it meanwhile
+                    continue
+                with suppress(InputError):  # not a ledger; one whose entries were edited is refused
+                    entries = other._all_entries()
+                    if entries[0].head == own[0].head and entries[-1].head not in [one.head for one in own]:
+                        raise BudgetError(
+                            f"{other.name} is a copy of the ledger {self.name} with entries that {self.name} lacks; use the one that "
+                            "has paid for every release, and move the other out of the folder."
+                        )
+
+    def _all_entries(self) -> list[Entry]:
+        with self._reading() as db:
+            return self._entries(db)
 
     def _met(self, data_hash: str, people: People | None, apart: tuple[str, ...] = ()) -> Met | None:
         """What is to be noted about the people of data, without holding the file; None where nothing is."""
@@ -561,7 +592,7 @@ class Ledger(LedgerFile):
         if data_hash not in state.sources and state.sources:
             common = self.common(people)
             what = "" if common is None else in_words(common, people.name, "those of the sources before")
-        return Met(sketch=keep_sketch(self.path, sketch), what=what, apart=apart)
+        return Met(sketch=keep_sketch(self.path.resolve(), sketch), what=what, apart=apart)
 
     def _note(self, db: sqlite3.Connection, state: LedgerState, data_hash: str, met: Met | None) -> None:
         """Note who is in data, unless another run did meanwhile."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver.errors import BudgetError, InputError, LouverError
-from louver.privacy.ledger_file import Entry, Head, LedgerFile, chained
+from louver.privacy.ledger_file import Entry, Head, LedgerFile, chained, ledger_paths
 from louver.privacy.ledger_state import LedgerState, replay
 
 __all__ = ["LedgerCheck", "check_ledger"]
@@ -33,7 +33,6 @@ REGISTERED = re.compile("[0-9a-f]{64}")
 
 
 ANOTHER = "another ledger paid for it, which does not lie beside this one"
-SUFFIX = ".ledger"
 SAMPLE_LEDGERS = "sample-ledgers"
 """Folder among the releases with a folder for every ledger that paid for a sample of the explorer."""
 
@@ -159,11 +158,11 @@ def _joined_problems(ledger: LedgerFile, entries: list[Entry], past: _Past) -> l
 
 
 def _others(ledger: LedgerFile, releases: Path, past: _Past) -> Iterator[_Past]:
-    """Ledgers beside this one or the releases, and of samples; a copy of this one, which begins alike, is none of them."""
+    """Ledgers beside this one or the releases, and of samples, links included; a copy of this one begins as it does and is left out."""
     near = (ledger.path.parent, releases, releases.parent, *sorted((releases / SAMPLE_LEDGERS).glob("*")))
     folders = dict.fromkeys(folder.resolve() for folder in near)
-    for path in (path for folder in folders for path in sorted(folder.glob(f"*{SUFFIX}"))):
-        if path.is_symlink() or path.resolve() == ledger.path.resolve():
+    for path in (path for folder in folders for path in ledger_paths(folder)):
+        if path.resolve() == ledger.path.resolve():
             continue
         with suppress(LouverError, OSError):
             other = LedgerFile(path)

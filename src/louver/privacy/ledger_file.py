@@ -11,7 +11,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,19 @@ from typing import Any
 from louver.errors import BudgetError, InputError
 from louver.privacy.noise import KEY_BYTES
 
-__all__ = ["Entry", "Head", "LedgerFile", "canonical", "chained", "commitment", "stamped"]
+__all__ = [
+    "SUFFIX",
+    "Entry",
+    "Head",
+    "LedgerFile",
+    "canonical",
+    "chained",
+    "commitment",
+    "ledger_paths",
+    "stamped",
+]
+
+SUFFIX = ".ledger"
 
 BUSY_SECONDS = 60.0
 """How long to wait for another process that is writing."""
@@ -277,3 +289,14 @@ def chained(previous: str, text: str) -> str:
 def commitment(key: bytes) -> str:
     """Hash of a key: lets a restart notice a key that was exchanged, and gives nothing away."""
     return hashlib.sha256(b"louver key" + key).hexdigest()
+
+
+def ledger_paths(folder: Path) -> Iterator[Path]:
+    """The ledgers of a folder in order of their names, those behind links last; each file once, by whatever name."""
+    seen: set[Path] = set()
+    for path in sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: (path.is_symlink(), path)):
+        with suppress(OSError, RuntimeError):  # a link that leads nowhere, or to itself
+            target = path.resolve(strict=True)
+            if target not in seen:
+                seen.add(target)
+                yield path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import louver as lv
@@ -32,3 +33,27 @@ def population(folder: Path, text: str) -> Path:
 def test_options_that_do_not_go_together(options: dict[str, object], says: str) -> None:
     with pytest.raises(InputError, match=says):
         lv.anonymize(people(), quasi=["age"], k=3, **options)
+
+
+@pytest.mark.parametrize(
+    ("quasi", "options", "option"),
+    [
+        (["age", "class_id"], {"class_id": True}, "--class-id"),
+        (["age"], {"class_id": True, "keep": ["class_id"]}, "--class-id"),
+        (["age", "age_lower"], {"format": "bounds"}, "--format"),
+        (["age"], {"format": "bounds", "sensitive": ["age_upper"]}, "--format"),
+    ],
+)
+def test_a_column_with_the_name_of_one_that_is_added_is_refused(
+    quasi: list[str], options: dict[str, object], option: str
+) -> None:
+    records = {"age": list(range(8)), "class_id": [1] * 8, "age_lower": [1] * 8, "age_upper": [1, 2] * 4}
+    with pytest.raises(InputError, match="adds a column") as refused:
+        lv.anonymize(pa.table(records), quasi=quasi, k=3, **options)
+    assert refused.value.option == option
+
+
+def test_a_column_that_an_option_would_add_is_published_without_the_option() -> None:
+    records = {"age": [1, 1, 1, 2, 2, 2], "age_lower": [1, 1, 1, 2, 2, 2], "class_id": [3] * 6}
+    table = lv.anonymize(pa.table(records), quasi=["age", "age_lower"], keep=["class_id"], k=3).table
+    assert table.column_names == ["age", "age_lower", "class_id"]

@@ -222,6 +222,12 @@ def test_releases_of_another_ledger_are_no_problem(tmp_path: Path) -> None:
         assert check.to_dict()["other_releases"] == 1
     (tmp_path / "damaged.ledger").write_bytes(b"x")
     assert ledgers[0].verify(releases).is_sound
+    (tmp_path / "elsewhere").mkdir()
+    behind = ledgers[1].path.rename(tmp_path / "elsewhere" / "b.ledger")
+    assert not ledgers[0].verify(releases).is_sound
+    (tmp_path / "b.ledger").symlink_to(behind)
+    (tmp_path / "loop.ledger").symlink_to(tmp_path / "loop.ledger")
+    assert ledgers[0].verify(releases).n_others == 1
     _release(releases / "c", Head(9, "0" * 64))
     assert [problem[:9] for problem in ledgers[0].verify(releases).problems] == ["release c"]
     # A newer copy of the same ledger is no other ledger: this one was rolled back.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from fractions import Fraction
@@ -277,3 +278,53 @@ def test_a_successor_elsewhere_leaves_no_second_budget(ledger: Ledger, people: P
         with pytest.raises(BudgetError, match=r"people\.csv\.ledger"):
             pay(second, data)
     pay(successor, people, "s")
+
+
+@pytest.mark.parametrize("place", ["the same folder", "the folder of the data"])
+def test_a_copy_of_a_ledger_is_no_second_budget(
+    ledger: Ledger, people: Path, tmp_path: Path, place: str
+) -> None:
+    folder = people.parent if place == "the same folder" else tmp_path / "elsewhere"
+    folder.mkdir(exist_ok=True)
+    copy = Ledger(Path(shutil.copy(ledger.path, folder / "copy.ledger")))
+    pay(ledger, people, "s")  # a copy that has paid for nothing more is a backup
+    with pytest.raises(
+        BudgetError, match=r"people\.csv\.ledger is a copy of the ledger copy\.ledger with entries"
+    ):
+        pay(copy, people, "t")
+
+
+def test_two_copies_that_both_have_paid_pay_no_more(ledger: Ledger, people: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    copy = Ledger(Path(shutil.copy(ledger.path, elsewhere / "copy.ledger")))
+    copy.seal(copy.reserve(LOSS, request="t", purpose="a table", dataset=fingerprint(people)), {})
+    pay(ledger, people, "s")  # what lies in another folder is not seen
+    shutil.copy(copy.path, people.parent / "copy.ledger")
+    for one in (ledger, Ledger(people.parent / "copy.ledger")):
+        with pytest.raises(BudgetError, match="is a copy of the ledger"):
+            pay(one, people, "u")
+
+
+def test_a_ledger_behind_a_link_is_asked_too(people: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    behind = new(elsewhere, "town.ledger")
+    pay(behind, people)
+    (people.parent / "town.ledger").symlink_to(behind.path)
+    (people.parent / "loop.ledger").symlink_to(people.parent / "loop.ledger")
+    copy = saved(people.parent, "copy.csv", town().sort_by("age"))
+    with pytest.raises(BudgetError, match=r"the people of copy\.csv are those that town\.ledger"):
+        pay(new(people.parent, "second.ledger"), copy)
+    pay(Ledger(people.parent / "town.ledger"), people, "s")  # a link to the payer is the payer
+    assert behind.state().spent == Fraction(1, 5)
+
+
+def test_a_copy_whose_entries_were_edited_stops_the_payer(ledger: Ledger, people: Path) -> None:
+    copy = Path(shutil.copy(ledger.path, people.parent / "copy.ledger"))
+    with sqlite3.connect(copy) as db:
+        db.execute("UPDATE entries SET body = replace(body, '1/10', '1/99')")
+    with pytest.raises(BudgetError, match=r"entry \d of the ledger copy\.ledger was edited"):
+        pay(ledger, people, "s")
+    copy.unlink()
+    pay(ledger, people, "s")
