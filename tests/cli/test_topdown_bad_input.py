@@ -53,7 +53,7 @@ COLUMNS = 'columns = ["a", "b"]\nlevels = ["a", "b"]\nleaves = "leaves.csv"\n[to
 
 SPECS = [
     spec("not TOML", "town.toml is not valid TOML", "[topdown]\n", f"[topdown]\n{SECRET}\n"),
-    spec("no topdown section", "geography", SPEC[SPEC.index("[topdown]") :], ""),
+    spec("no topdown section", "needs a budget", SPEC[SPEC.index("[topdown]") :], ""),
     spec("unknown key", 'key "epsilno"', "epsilon = 2", f'epsilon = 2\nepsilno = "{SECRET}"'),
     spec("no budget", "needs a budget", "epsilon = 2\n", ""),
     spec("two budgets", "needs a budget", "epsilon = 2", "epsilon = 2\nrho = 1"),
